@@ -1,0 +1,1 @@
+"""Greedy against optimum: real groups in, comparisons, studies, reports and plans out."""

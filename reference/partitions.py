@@ -1,0 +1,161 @@
+"""Lists of topic partitions, small enough in memory to hold a million of them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column = NDArray[np.int32]
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a topic.
+
+    Parameters
+    ----------
+    topic
+        Name of the topic.
+    partition
+        Number of the partition within its topic, from 0.
+
+    Examples
+    --------
+    >>> TopicPartition("orders", 3)
+    TopicPartition(topic='orders', partition=3)
+    >>> str(TopicPartition("orders", 3))
+    'orders-3'
+    """
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        """Write it as Kafka's logs do."""
+        return f"{self.topic}-{self.partition}"
+
+
+class Partitions(Sequence[TopicPartition]):
+    """An ordered, immutable list of topic partitions, held as columns.
+
+    A million partitions take 8 MB here, against about 100 MB as tuples. The order
+    is part of the value: Kafka's assignors take and return lists.
+
+    Parameters
+    ----------
+    topics
+        Table of topic names that ``codes`` points into.
+    codes
+        Index into ``topics``, one entry a partition.
+    numbers
+        Partition number, one entry a partition.
+
+    Raises
+    ------
+    ValueError
+        If the two columns differ in length.
+
+    Examples
+    --------
+    >>> owned = Partitions.of([("orders", 3), ("audit", 0)])
+    >>> len(owned), owned[0].topic, list(owned)[1].partition
+    (2, 'orders', 0)
+    >>> owned == [("orders", 3), ("audit", 0)]
+    True
+    """
+
+    __slots__ = ("codes", "numbers", "topics")
+
+    topics: tuple[str, ...]
+    codes: Column
+    numbers: Column
+
+    def __init__(self, topics: tuple[str, ...], codes: Column, numbers: Column) -> None:
+        if len(codes) != len(numbers):
+            raise ValueError(f"columns differ in length: {len(codes)} and {len(numbers)}")
+        object.__setattr__(self, "topics", topics)
+        object.__setattr__(self, "codes", _read_only(codes))
+        object.__setattr__(self, "numbers", _read_only(numbers))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse: the list is immutable."""
+        raise AttributeError(f"Partitions is immutable, cannot set {name!r}")
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, int]]) -> Self:
+        """Build the list from (topic, partition) pairs, in their order."""
+        if isinstance(pairs, cls):
+            return pairs
+        table: dict[str, int] = {}
+        codes: list[int] = []
+        numbers: list[int] = []
+        for topic, number in pairs:
+            codes.append(table.setdefault(topic, len(table)))
+            numbers.append(number)
+        return cls(
+            tuple(table),
+            np.array(codes, dtype=np.int32),
+            np.array(numbers, dtype=np.int32),
+        )
+
+    def to_list(self) -> list[TopicPartition]:
+        """Return the partitions as a list of `TopicPartition`."""
+        names = self.topics
+        return [
+            TopicPartition(names[code], number)
+            for code, number in zip(self.codes.tolist(), self.numbers.tolist(), strict=True)
+        ]
+
+    def __len__(self) -> int:
+        """Count the partitions."""
+        return len(self.codes)
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        """Yield the partitions in order."""
+        return iter(self.to_list())
+
+    @overload
+    def __getitem__(self, index: int) -> TopicPartition: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Partitions": ...
+    def __getitem__(self, index: int | slice) -> "TopicPartition | Partitions":
+        """Return one partition, or a slice of the list."""
+        if isinstance(index, slice):
+            return Partitions(self.topics, self.codes[index], self.numbers[index])
+        return TopicPartition(self.topics[self.codes[index]], int(self.numbers[index]))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as sequences: same partitions in the same order."""
+        if isinstance(other, Partitions) and self.topics == other.topics:
+            return bool(
+                np.array_equal(self.codes, other.codes)
+                and np.array_equal(self.numbers, other.numbers)
+            )
+        if isinstance(other, Sequence) and not isinstance(other, str | bytes):
+            return len(self) == len(other) and all(
+                mine == theirs for mine, theirs in zip(self, other, strict=True)
+            )
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        """Hash the content."""
+        return hash(tuple(self.to_list()))
+
+    def __repr__(self) -> str:
+        """Show the content, shortened past eight partitions."""
+        shown = ", ".join(str(tp) for tp in self[:8])
+        more = f", ... {len(self)} in all" if len(self) > 8 else ""
+        return f"Partitions([{shown}{more}])"
+
+    def __reduce__(self) -> tuple[type["Partitions"], tuple[tuple[str, ...], Column, Column]]:
+        """Pickle as columns."""
+        return (Partitions, (self.topics, self.codes, self.numbers))
+
+
+def _read_only(column: Column) -> Column:
+    view = np.asarray(column, dtype=np.int32).view()
+    view.flags.writeable = False
+    return view
+
+
+NOTHING = Partitions.of(())

@@ -1,0 +1,1 @@
+"""The optimum: the least imbalanced assignment, then the stickiest, with proof."""
