@@ -3,7 +3,7 @@
 import hashlib
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 from reference.partitions import NOTHING, Partitions
@@ -201,6 +201,8 @@ class Group:
         Members, in the order of the document.
     id
         Name of the group or of the case.
+    notes
+        What the source of the group could not tell, in words; no algorithm reads them.
 
     Raises
     ------
@@ -219,12 +221,14 @@ class Group:
 
     topics: tuple[Topic, ...]
     members: tuple[Member, ...]
-    id: str | None = field(default=None)
+    id: str | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Freeze lists and check that names are unique."""
         object.__setattr__(self, "topics", tuple(self.topics))
         object.__setattr__(self, "members", tuple(self.members))
+        object.__setattr__(self, "notes", tuple(self.notes))
         names = [topic.name for topic in self.topics]
         if len(set(names)) != len(names):
             raise InvalidGroupError(f"topic {_first_repeated(names)!r} is listed twice")
