@@ -234,11 +234,14 @@ def _weights(value: object, where: str) -> tuple[int, ...] | None:
     )
 
 
-def _racks(value: object, where: str) -> tuple[tuple[str, ...], ...] | None:
+def _racks(value: object, where: str) -> tuple[tuple[str | None, ...], ...] | None:
     if value is None:
         return None
     return tuple(
-        tuple(as_text(rack, f"{where}[{index}]") for rack in as_array(racks, f"{where}[{index}]"))
+        tuple(
+            as_optional_text(rack, f"{where}[{index}]")
+            for rack in as_array(racks, f"{where}[{index}]")
+        )
         for index, racks in enumerate(as_array(value, where))
     )
 

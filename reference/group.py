@@ -34,7 +34,8 @@ class Topic:
         Load of each partition, a non-negative integer in the caller's unit
         (messages, bytes a second); every partition weighs 1 where it is None.
     racks
-        For each partition the racks of its replicas; None where unknown.
+        For each partition the racks of its replicas, None for a replica whose rack is
+        not known; None as a whole where no rack is known.
     id
         Topic id, by which the broker's assignors order topics. Where it is None,
         `uuid` derives one from the name.
@@ -53,7 +54,7 @@ class Topic:
     name: str
     partitions: int
     weights: tuple[int, ...] | None = None
-    racks: tuple[tuple[str, ...], ...] | None = None
+    racks: tuple[tuple[str | None, ...], ...] | None = None
     id: uuid.UUID | None = None
 
     def __post_init__(self) -> None:
