@@ -1,0 +1,98 @@
+# kassay: every target sets up what it needs. `make demo` and `make test` are the two to know.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV_VERSION := 0.13.8
+DEMO := out/demo
+CASES ?= 1200
+SOAK ?= 5000
+
+.PHONY: help
+help: ## Show the targets
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 14
+
+# ---- Environment ------------------------------------------------------------
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kassay needs Python 3.11 or newer, found {v.major}.{v.minor}; set PYTHON=python3.x")'
+	@echo "setting up $(VENV)" >&2
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.ready requirements-bench.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-bench.lock
+	@touch $@
+
+.PHONY: setup
+setup: $(VENV)/.ready ## Virtual environment with everything pinned, a Java runtime included
+
+.PHONY: lock
+lock: $(VENV)/.ready ## Pin the dependencies anew, as plain name==version lines
+	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra dev pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra bench -c requirements.lock pyproject.toml | grep -vxFf requirements.lock > requirements-bench.lock
+
+# ---- Use --------------------------------------------------------------------
+
+.PHONY: demo
+demo: setup ## Captured groups and 1,200 seeded ones through Spark to out/demo/report.html
+	@mkdir -p $(DEMO)
+	$(BIN)/kassay import examples/captures --skip-empty > $(DEMO)/groups.jsonl
+	$(BIN)/kassay study --groups $(DEMO)/groups.jsonl --cases $(CASES) --out $(DEMO)
+	$(BIN)/kassay report $(DEMO) --html $(DEMO)/report.html --markdown $(DEMO)/report.md
+	@echo "open $(DEMO)/report.html"
+
+# ---- Checks -----------------------------------------------------------------
+
+.PHONY: test
+test: setup ## Everything that needs neither Maven nor a broker
+	$(BIN)/python -m pytest
+
+.PHONY: conformance
+conformance: setup ## The ports against the real Kafka classes and a real broker (needs a JDK 17+ and Maven)
+	SOAK=$(SOAK) $(BIN)/python -m pytest tests/conformance -m kafka
+
+.PHONY: check
+check: setup lint types architecture test ## Lint, types, architecture and tests
+
+.PHONY: lint
+lint: setup ## Ruff, format included
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+.PHONY: types
+types: setup ## mypy --strict over the three packages
+	$(BIN)/mypy
+
+.PHONY: architecture
+architecture: setup ## The layers, by import-linter
+	$(BIN)/lint-imports
+
+.PHONY: coverage
+coverage: setup ## Branch coverage of the tests
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
+
+# ---- Evidence ---------------------------------------------------------------
+
+.PHONY: bench
+bench: $(VENV)/.bench ## Times as ratios within one run: kassay, Java's own classes, other Python ports
+	$(BIN)/python -m experiments.benchmarks
+
+.PHONY: exhaustive
+exhaustive: setup ## 600,000 small groups against brute force
+	$(BIN)/python -m tests.exhaustive
+
+.PHONY: captures
+captures: setup ## Make examples/captures again on a real broker (needs Maven)
+	$(BIN)/python -m tests.conformance.captures
+
+.PHONY: clean
+clean: ## Remove everything that the other targets made
+	rm -rf $(VENV) .cache out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

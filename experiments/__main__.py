@@ -1,0 +1,5 @@
+"""``python -m experiments`` is ``kassay``."""
+
+from experiments.cli import main
+
+main()

@@ -1,0 +1,116 @@
+"""The command line: ``kassay COMMAND``."""
+
+import importlib
+import importlib.metadata
+import os
+import sys
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+from reference.group import InvalidGroupError
+
+BAD_INPUT = 2
+
+
+class _Entry(NamedTuple):
+    module: str
+    function: str
+
+
+_COMMANDS = {
+    "import": _Entry("experiments.cli.import_", "import_"),
+    "assign": _Entry("experiments.cli.assign", "assign"),
+    "solve": _Entry("experiments.cli.solve", "solve"),
+    "compare": _Entry("experiments.cli.compare", "compare"),
+    "explain": _Entry("experiments.cli.explain", "explain"),
+    "verify": _Entry("experiments.cli.verify", "verify"),
+    "frontier": _Entry("experiments.cli.frontier", "frontier"),
+    "members": _Entry("experiments.cli.members", "members"),
+    "study": _Entry("experiments.cli.study", "study"),
+    "report": _Entry("experiments.cli.report", "report"),
+}
+
+
+class CommandTable(TyperGroup):
+    """Loads a command's module when it is asked for: OR-Tools and Spark are slow to import."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Name the commands, in the order of the work."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """Load one command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        entry = _COMMANDS[cmd_name]
+        function = getattr(importlib.import_module(entry.module), entry.function)
+        single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        single.command(cmd_name, no_args_is_help=False)(function)
+        return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    cls=CommandTable,
+    name="kassay",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        packages = ("ortools", "pyspark", "networkx", "pandas")
+        parts = [f"{name} {importlib.metadata.version(name)}" for name in packages]
+        version = importlib.metadata.version("kassay")
+        python = sys.version.split()[0]
+        typer.echo(f"kassay {version} ({', '.join(parts)}, Python {python})")
+        raise typer.Exit
+
+
+@app.callback()
+def kassay(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show versions."),
+    ] = False,
+) -> None:
+    """Assay how Kafka spreads partitions over consumers: greedy against the proven optimum.
+
+    Commands read group documents (JSON or JSON Lines) from a file or from standard
+    input, and write one JSON line a group. Exit codes: 0 done; 1 something asked for was
+    not reached; 2 bad input or usage.
+
+    Example: `kassay import captures/ | kassay compare - --assignor sticky`
+    """
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line; bad input becomes one line on stderr and exit code 2."""
+    try:
+        return app(arguments)
+    except (InvalidGroupError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            # The reader of our output went away; leave quietly, as any filter does.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
+        complain(_words(error))
+        sys.exit(BAD_INPUT)
+
+
+def complain(message: str) -> None:
+    """Write one error line to stderr."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print("kassay:", style="bold red", end=" ")
+    console.print(message, markup=False)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {(error.strerror or 'cannot be read').lower()}"
+    return str(error)

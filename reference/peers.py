@@ -1,0 +1,232 @@
+"""Measures that other tools report, so that their users find their own numbers here.
+
+None of these is what kassay minimises; `reference.metrics` has those.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from reference.assignment import Assignment
+from reference.group import Group
+from reference.metrics import balance_score, movement_count, participant_indices
+from reference.metrics import loads as weighed_loads
+from reference.partitions import Partitions
+
+CRUISE_CONTROL_BAND = 0.09
+
+
+def kafka_balance_score(group: Group, assignment: Assignment) -> int:
+    """Kafka's balance score over the members that can take part in a reassignment.
+
+    A member takes part if it could hold more partitions than it does, or holds one of
+    a topic with two or more subscribers. Counts partitions, whatever they weigh.
+
+    Source: ``AbstractStickyAssignor.getBalanceScore`` and
+    ``canConsumerParticipateInReassignment``, kafka-clients 4.4.0.
+
+    Examples
+    --------
+    >>> from reference.group import Member, Topic
+    >>> group = Group(
+    ...     topics=(Topic(name="alone", partitions=5), Topic(name="t", partitions=3)),
+    ...     members=(
+    ...         Member(id="a", subscription=("alone",)),
+    ...         Member(id="b", subscription=("t",)),
+    ...         Member(id="c", subscription=("t",)),
+    ...     ),
+    ... )
+    >>> assignment = Assignment(
+    ...     {
+    ...         "a": [("alone", n) for n in range(5)],
+    ...         "b": [("t", 0), ("t", 1)],
+    ...         "c": [("t", 2)],
+    ...     }
+    ... )
+    >>> kafka_balance_score(group, assignment)
+    1
+    """
+    counts = [
+        len(held)
+        for held, reachable, shared in _holdings(group, assignment)
+        if len(held) < reachable or any(topic in shared for topic in held.topics)
+    ]
+    return balance_score(counts)
+
+
+def kafka_is_balanced(group: Group, assignment: Assignment) -> bool:
+    """Whether Kafka's sticky assignors would leave the assignment as it is.
+
+    True if counts differ by at most one, or if no member below the most it could hold
+    can take a partition from a member that holds at least two more: no direct transfer
+    helps. Chains of transfers may still.
+
+    Source: ``AbstractStickyAssignor.isBalanced``, kafka-clients 4.4.0.
+    """
+    counts = {m.id: len(assignment[m.id]) if m.id in assignment else 0 for m in group.members}
+    active = [group.members[index] for index in participant_indices(group)]
+    ascending = sorted(counts[member.id] for member in active)
+    if not ascending or ascending[-1] - ascending[0] <= 1:
+        return True
+    holders = {
+        topic: max(counts[holder.id] for holder in active if _holds(assignment, holder.id, topic))
+        for topic in group.topic_table()
+        if any(_holds(assignment, holder.id, topic) for holder in active)
+    }
+    return not any(
+        holders.get(topic, 0) > counts[member.id] + 1
+        for member in active
+        for topic in member.subscription
+    )
+
+
+def r_score(group: Group, assignment: Assignment, *, capacity: int) -> float:
+    """Weight moved over the capacity of one member (Landau et al., 2024).
+
+    Raises
+    ------
+    ValueError
+        If the capacity is not positive.
+
+    Examples
+    --------
+    >>> r_score(Group(topics=(), members=()), Assignment({}), capacity=10)
+    0.0
+    """
+    if capacity <= 0:
+        raise ValueError(f"capacity must be positive, got {capacity}")
+    return movement_count(group, assignment).moved_weight / capacity
+
+
+def outside_band(loads: Sequence[int], *, width: float = CRUISE_CONTROL_BAND) -> int:
+    """Count the members outside Cruise Control's band, the mean load times 1 +/- ``width``.
+
+    Examples
+    --------
+    >>> outside_band([100, 100, 130, 70])
+    2
+    """
+    if not loads:
+        return 0
+    mean = sum(loads) / len(loads)
+    low, high = math.floor(mean * (1 - width)), math.ceil(mean * (1 + width))
+    return sum(not low <= load <= high for load in loads)
+
+
+def balancedness(loads: Sequence[int]) -> float:
+    """Share of members within Cruise Control's band, from 0 to 100.
+
+    Cruise Control weighs many goals by priority; this is the one goal "even load".
+
+    Examples
+    --------
+    >>> balancedness([100, 100, 130, 70])
+    50.0
+    """
+    return 100.0 * (1 - outside_band(loads) / len(loads)) if loads else 100.0
+
+
+def standard_deviation(loads: Sequence[int]) -> float:
+    """Population standard deviation of the loads, as topicmappr reports it.
+
+    Examples
+    --------
+    >>> standard_deviation([1, 3])
+    1.0
+    """
+    if not loads:
+        return 0.0
+    total = sum(loads)
+    return math.sqrt(sum((len(loads) * load - total) ** 2 for load in loads) / len(loads) ** 3)
+
+
+def range_spread(loads: Sequence[int]) -> float:
+    """Return topicmappr's range spread: (max - min) / min, in percent; inf where min is 0.
+
+    Examples
+    --------
+    >>> range_spread([2, 3])
+    50.0
+    """
+    if not loads or max(loads) == min(loads):
+        return 0.0
+    least = min(loads)
+    return math.inf if least == 0 else 100.0 * (max(loads) - least) / least
+
+
+def off_rack(group: Group, assignment: Assignment) -> int:
+    """Count the partitions read across racks: no replica in the member's known rack.
+
+    Kafka Streams' traffic cost is this number times its weight for off-rack traffic.
+    """
+    topics = group.topic_table()
+    return sum(
+        member.rack not in (topics[topic].racks or ())[number]
+        for member in group.members
+        if member.rack is not None and member.id in assignment
+        for topic, number in assignment[member.id]
+        if topic in topics and topics[topic].racks is not None
+    )
+
+
+def streams_cost(
+    group: Group, assignment: Assignment, *, traffic_cost: int = 1, non_overlap_cost: int = 10
+) -> int:
+    """Kafka Streams' rack-aware objective: traffic across racks and moves, weighed (KIP-925)."""
+    moved = movement_count(group, assignment).moved
+    return traffic_cost * off_rack(group, assignment) + non_overlap_cost * moved
+
+
+def count_then_load(group: Group, assignment: Assignment) -> tuple[int, int]:
+    """Spread in partitions, then in load: what lag-based assignors compare, in this order.
+
+    Examples
+    --------
+    >>> count_then_load(Group(topics=(), members=()), Assignment({}))
+    (0, 0)
+    """
+    active = [group.members[index].id for index in participant_indices(group)]
+    counts = [len(assignment[m]) if m in assignment else 0 for m in active]
+    loads = list(weighed_loads(group, assignment).values())
+    return _range(counts), _range(loads)
+
+
+def per_topic_spread(group: Group, assignment: Assignment) -> int:
+    """Sum over topics of max - min partitions among the topic's subscribers.
+
+    Examples
+    --------
+    >>> per_topic_spread(Group(topics=(), members=()), Assignment({}))
+    0
+    """
+    total = 0
+    for topic, subscribers in group.subscribers().items():
+        held = [0] * len(subscribers)
+        for rank, index in enumerate(subscribers):
+            member = group.members[index].id
+            if member in assignment:
+                held[rank] = sum(name == topic for name, _ in assignment[member])
+        total += _range(held)
+    return total
+
+
+def _range(values: Sequence[int]) -> int:
+    ordered = sorted(values)
+    return sum(after - before for before, after in pairwise(ordered))
+
+
+def _holds(assignment: Assignment, member: str, topic: str) -> bool:
+    return member in assignment and any(name == topic for name, _ in assignment[member])
+
+
+def _holdings(group: Group, assignment: Assignment) -> list[tuple[Partitions, int, frozenset[str]]]:
+    """For each participant: what it holds, the most it could hold, topics that are shared."""
+    topics = group.topic_table()
+    shared = frozenset(topic for topic, who in group.subscribers().items() if len(who) > 1)
+    held = []
+    for index in participant_indices(group):
+        member = group.members[index]
+        reachable = sum(topics[t].partitions for t in member.subscription if t in topics)
+        own = assignment[member.id] if member.id in assignment else Partitions.of(())
+        held.append((own, reachable, shared))
+    return held
