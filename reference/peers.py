@@ -5,13 +5,15 @@ None of these is what kassay minimises; `reference.metrics` has those.
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
-from reference.assignment import Assignment
+import numpy as np
+from numpy.typing import NDArray
+
+from reference.assignment import Assignment, assignees
 from reference.group import Group
-from reference.metrics import balance_score, movement_count, participant_indices
+from reference.metrics import balance_score, movement_count, participant_indices, spread
 from reference.metrics import loads as weighed_loads
-from reference.partitions import Partitions
+from reference.ownership import NOBODY
 
 CRUISE_CONTROL_BAND = 0.09
 
@@ -46,37 +48,44 @@ def kafka_balance_score(group: Group, assignment: Assignment) -> int:
     >>> kafka_balance_score(group, assignment)
     1
     """
-    counts = [
-        len(held)
-        for held, reachable, shared in _holdings(group, assignment)
-        if len(held) < reachable or any(topic in shared for topic in held.topics)
-    ]
-    return balance_score(counts)
+    held = _held(group, assignment)
+    shared = [topic for topic, who in group.subscribers().items() if len(who) > 1]
+    has_shared = sum((held[topic] for topic in shared), np.zeros(len(group.members), np.int64)) > 0
+    counts = sum(held.values(), np.zeros(len(group.members), np.int64))
+    reachable = _reachable(group)
+    return balance_score(
+        [
+            int(counts[index])
+            for index in participant_indices(group)
+            if counts[index] < reachable[index] or has_shared[index]
+        ]
+    )
 
 
 def kafka_is_balanced(group: Group, assignment: Assignment) -> bool:
     """Whether Kafka's sticky assignors would leave the assignment as it is.
 
-    True if counts differ by at most one, or if no member below the most it could hold
-    can take a partition from a member that holds at least two more: no direct transfer
-    helps. Chains of transfers may still.
+    True if counts differ by at most one, or if no member can take a partition it
+    subscribes to from a member that holds at least two more: no direct transfer helps.
+    Chains of transfers may still.
 
     Source: ``AbstractStickyAssignor.isBalanced``, kafka-clients 4.4.0.
+
+    Examples
+    --------
+    >>> kafka_is_balanced(Group(topics=(), members=()), Assignment({}))
+    True
     """
-    counts = {m.id: len(assignment[m.id]) if m.id in assignment else 0 for m in group.members}
-    active = [group.members[index] for index in participant_indices(group)]
-    ascending = sorted(counts[member.id] for member in active)
-    if not ascending or ascending[-1] - ascending[0] <= 1:
+    held = _held(group, assignment)
+    counts = sum(held.values(), np.zeros(len(group.members), np.int64))
+    active = participant_indices(group)
+    if spread([int(counts[index]) for index in active]) <= 1:
         return True
-    holders = {
-        topic: max(counts[holder.id] for holder in active if _holds(assignment, holder.id, topic))
-        for topic in group.topic_table()
-        if any(_holds(assignment, holder.id, topic) for holder in active)
-    }
+    fullest = {t: int(counts[own > 0].max()) for t, own in held.items() if (own > 0).any()}
     return not any(
-        holders.get(topic, 0) > counts[member.id] + 1
-        for member in active
-        for topic in member.subscription
+        fullest.get(topic, 0) > counts[index] + 1
+        for index in active
+        for topic in group.members[index].subscription
     )
 
 
@@ -127,7 +136,7 @@ def balancedness(loads: Sequence[int]) -> float:
 
 
 def standard_deviation(loads: Sequence[int]) -> float:
-    """Population standard deviation of the loads, as topicmappr reports it.
+    """Return the population standard deviation of the loads, as topicmappr reports it.
 
     Examples
     --------
@@ -188,7 +197,7 @@ def count_then_load(group: Group, assignment: Assignment) -> tuple[int, int]:
     active = [group.members[index].id for index in participant_indices(group)]
     counts = [len(assignment[m]) if m in assignment else 0 for m in active]
     loads = list(weighed_loads(group, assignment).values())
-    return _range(counts), _range(loads)
+    return spread(counts), spread(loads)
 
 
 def per_topic_spread(group: Group, assignment: Assignment) -> int:
@@ -199,34 +208,26 @@ def per_topic_spread(group: Group, assignment: Assignment) -> int:
     >>> per_topic_spread(Group(topics=(), members=()), Assignment({}))
     0
     """
-    total = 0
-    for topic, subscribers in group.subscribers().items():
-        held = [0] * len(subscribers)
-        for rank, index in enumerate(subscribers):
-            member = group.members[index].id
-            if member in assignment:
-                held[rank] = sum(name == topic for name, _ in assignment[member])
-        total += _range(held)
-    return total
+    held = _held(group, assignment)
+    return sum(
+        spread(held[topic][list(subscribers)].tolist())
+        for topic, subscribers in group.subscribers().items()
+    )
 
 
-def _range(values: Sequence[int]) -> int:
-    ordered = sorted(values)
-    return sum(after - before for before, after in pairwise(ordered))
+def _held(group: Group, assignment: Assignment) -> dict[str, NDArray[np.int64]]:
+    """For each topic, how many of its partitions each member has; shape (members,)."""
+    size = len(group.members)
+    return {
+        topic: np.bincount(column[column != NOBODY], minlength=size)
+        for topic, column in assignees(group, assignment).items()
+    }
 
 
-def _holds(assignment: Assignment, member: str, topic: str) -> bool:
-    return member in assignment and any(name == topic for name, _ in assignment[member])
-
-
-def _holdings(group: Group, assignment: Assignment) -> list[tuple[Partitions, int, frozenset[str]]]:
-    """For each participant: what it holds, the most it could hold, topics that are shared."""
+def _reachable(group: Group) -> list[int]:
+    """For each member, the partitions of all topics that it subscribes to."""
     topics = group.topic_table()
-    shared = frozenset(topic for topic, who in group.subscribers().items() if len(who) > 1)
-    held = []
-    for index in participant_indices(group):
-        member = group.members[index]
-        reachable = sum(topics[t].partitions for t in member.subscription if t in topics)
-        own = assignment[member.id] if member.id in assignment else Partitions.of(())
-        held.append((own, reachable, shared))
-    return held
+    return [
+        sum(topics[topic].partitions for topic in member.subscription if topic in topics)
+        for member in group.members
+    ]
