@@ -1,0 +1,192 @@
+"""What a real cluster says of itself, asked through Kafka's own ``Admin`` client."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from jpype import JClass
+
+from tests.conformance import jars
+
+Pairs = frozenset[tuple[str, int]]
+
+_CALL_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberView:
+    """A member as its group describes it; ``target`` only under the ``consumer`` protocol."""
+
+    id: str
+    client: str
+    instance: str | None
+    assigned: Pairs
+    target: Pairs | None
+    epoch: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """A group as its coordinator describes it."""
+
+    state: str
+    assignor: str
+    epoch: int | None
+    members: Mapping[str, MemberView]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is stable, every member having what it shall have."""
+        return self.state == "Stable" and all(
+            member.target in (None, member.assigned) for member in self.members.values()
+        )
+
+
+class Administrator:
+    """Kafka's ``Admin`` and a producer, in Python's words."""
+
+    def __init__(self, bootstrap: str) -> None:
+        jars.start_jvm()
+        properties = JClass("java.util.Properties")()
+        properties.setProperty("bootstrap.servers", bootstrap)
+        self._properties = properties
+        self._admin = JClass("org.apache.kafka.clients.admin.Admin").create(properties)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._admin.close()
+
+    def create_topics(
+        self,
+        counts: Mapping[str, int],
+        replicas: Mapping[str, Mapping[int, tuple[int, ...]]] | None = None,
+    ) -> None:
+        """Create topics by partition count, or by replica brokers per partition."""
+        new_topic, topics = JClass("org.apache.kafka.clients.admin.NewTopic"), _list()
+        for name, count in counts.items():
+            if replicas is None or name not in replicas:
+                topics.add(new_topic(name, count, JClass("java.lang.Short")(1)))
+                continue
+            table = JClass("java.util.HashMap")()
+            for partition, brokers in replicas[name].items():
+                table.put(JClass("java.lang.Integer")(partition), _list(*map(_integer, brokers)))
+            topics.add(new_topic(name, table))
+        _result(self._admin.createTopics(topics).all())
+
+    def grow_topic(self, name: str, count: int) -> None:
+        """Raise the partition count of a topic."""
+        new = JClass("org.apache.kafka.clients.admin.NewPartitions").increaseTo(count)
+        _result(self._admin.createPartitions(_map({name: new})).all())
+
+    def topic_ids(self, *names: str) -> dict[str, uuid.UUID]:
+        """Ids that the cluster gave to topics."""
+        found = _result(self._admin.describeTopics(_list(*names)).allTopicNames())
+        return {name: _uuid(str(found.get(name).topicId())) for name in names}
+
+    def produce(self, messages: Mapping[tuple[str, int], int]) -> None:
+        """Append so many small messages to each partition."""
+        writer = JClass("org.apache.kafka.common.serialization.StringSerializer")
+        producer = JClass("org.apache.kafka.clients.producer.KafkaProducer")(
+            self._properties, writer(), writer()
+        )
+        record = JClass("org.apache.kafka.clients.producer.ProducerRecord")
+        try:
+            for (topic, partition), count in messages.items():
+                message = record(topic, _integer(partition), None, "x")
+                for _ in range(count):
+                    producer.send(message)
+        finally:
+            producer.close()
+
+    def group(self, name: str) -> GroupView:
+        """Describe one group."""
+        described = _result(self._admin.describeConsumerGroups(_list(name)).all()).get(name)
+        epoch = described.groupEpoch()
+        members = (_member(member) for member in described.members())
+        return GroupView(
+            state=str(described.groupState()),
+            assignor=str(described.partitionAssignor()),
+            epoch=int(epoch.get()) if epoch.isPresent() else None,
+            members={member.client: member for member in members},
+        )
+
+    def await_group(
+        self, name: str, condition: Callable[[GroupView], bool], *, seconds: float = 60.0
+    ) -> GroupView:
+        """Describe a group until ``condition`` holds.
+
+        Raises
+        ------
+        TimeoutError
+            If it does not within ``seconds``; the message holds the last description.
+        """
+        deadline = time.monotonic() + seconds
+        view: GroupView | None = None
+        while time.monotonic() < deadline:
+            try:
+                view = self.group(name)
+            except JClass("java.util.concurrent.ExecutionException"):
+                view = None  # not there yet
+            if view is not None and condition(view):
+                return view
+            time.sleep(0.1)
+        raise TimeoutError(f"group {name!r} is not as awaited after {seconds} s: {view}")
+
+
+@contextmanager
+def administrator(bootstrap: str) -> Iterator[Administrator]:
+    """Have an `Administrator` for as long as the block lasts."""
+    admin = Administrator(bootstrap)
+    try:
+        yield admin
+    finally:
+        admin.close()
+
+
+def _member(described: Any) -> MemberView:
+    instance, target = described.groupInstanceId(), described.targetAssignment()
+    epoch = described.memberEpoch()
+    return MemberView(
+        id=str(described.consumerId()),
+        client=str(described.clientId()),
+        instance=str(instance.get()) if instance.isPresent() else None,
+        assigned=_pairs(described.assignment()),
+        target=_pairs(target.get()) if target.isPresent() else None,
+        epoch=int(epoch.get()) if epoch.isPresent() else None,
+    )
+
+
+def _pairs(assignment: Any) -> Pairs:
+    return frozenset((str(tp.topic()), int(tp.partition())) for tp in assignment.topicPartitions())
+
+
+def _uuid(text: str) -> uuid.UUID:
+    return uuid.UUID(bytes=urlsafe_b64decode(text + "=="))
+
+
+def _integer(value: int) -> Any:
+    return JClass("java.lang.Integer")(value)
+
+
+def _list(*values: Any) -> Any:
+    filled = JClass("java.util.ArrayList")()
+    for value in values:
+        filled.add(value)
+    return filled
+
+
+def _map(entries: Mapping[str, Any]) -> Any:
+    filled = JClass("java.util.HashMap")()
+    for key, value in entries.items():
+        filled.put(key, value)
+    return filled
+
+
+def _result(future: Any) -> Any:
+    return future.get(_CALL_SECONDS, JClass("java.util.concurrent.TimeUnit").SECONDS)

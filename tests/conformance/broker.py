@@ -1,0 +1,204 @@
+"""A real Apache Kafka cluster on loopback, for as long as a ``with`` block lasts.
+
+KRaft, the first node being controller and broker in one. Ports are free ones, data
+lies in a temporary directory, and nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tests.conformance import jars
+
+START_SECONDS = 90.0
+STOP_SECONDS = 20.0
+SESSION_MILLIS = 10_000
+"""Session time-out of the ``consumer`` protocol here, which the broker decides, in ms."""
+
+_SETTINGS = {
+    "auto.create.topics.enable": "false",
+    "background.threads": "2",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": str(SESSION_MILLIS),
+    "group.initial.rebalance.delay.ms": "1000",
+    "group.min.session.timeout.ms": "1000",
+    # Its default of 128 MiB is a quarter of the heap.
+    "log.cleaner.dedupe.buffer.size": str(16 << 20),
+    "num.io.threads": "4",
+    "num.network.threads": "2",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.replication.factor": "1",
+}
+
+
+class BrokerFailedError(RuntimeError):
+    """The broker ended, or was not ready in time; the message ends with its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A running cluster.
+
+    Parameters
+    ----------
+    bootstrap
+        ``host:port`` of every broker, separated by commas.
+    directory
+        Where the nodes keep configuration, data and ``node-<n>.log``.
+    """
+
+    bootstrap: str
+    directory: Path
+
+
+@contextmanager
+def running_cluster(
+    *,
+    racks: Sequence[str | None] = (None,),
+    heap_mib: int = 512,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Cluster]:
+    """Run one broker for each rack and stop them all at the end.
+
+    Parameters
+    ----------
+    racks
+        ``broker.rack`` of each broker, None for none.
+    heap_mib
+        Heap limit of each broker, in MiB.
+    settings
+        Broker properties to add or to change.
+
+    Raises
+    ------
+    BrokerFailedError
+        If the cluster is not ready after `START_SECONDS`.
+    """
+    ports = _free_ports(len(racks) + 1)
+    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    with tempfile.TemporaryDirectory(prefix="kassay-kafka-") as name, ExitStack() as stack:
+        directory = Path(name)
+        nodes = []
+        for node, rack in enumerate(racks, start=1):
+            properties = _properties(node, ports, rack, directory) | dict(settings or {})
+            config = directory / f"node-{node}.properties"
+            config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+            _format(config, cluster_id)
+            nodes.append(stack.enter_context(_running_node(config, heap_mib)))
+        bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[1:])
+        _await_ready(bootstrap, nodes, directory)
+        yield Cluster(bootstrap, directory)
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports free at this moment, all different."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for taken in sockets:
+            taken.bind(("127.0.0.1", 0))
+        return [int(taken.getsockname()[1]) for taken in sockets]
+
+
+def _properties(
+    node: int, ports: Sequence[int], rack: str | None, directory: Path
+) -> dict[str, str]:
+    """Configuration of one node; ``ports[0]`` is the controller's."""
+    controller, broker = f"127.0.0.1:{ports[0]}", f"127.0.0.1:{ports[node]}"
+    first = node == 1
+    properties = _SETTINGS | {
+        "process.roles": "broker,controller" if first else "broker",
+        "node.id": str(node),
+        "controller.quorum.voters": f"1@{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "listeners": f"PLAINTEXT://{broker}" + (f",CONTROLLER://{controller}" if first else ""),
+        "advertised.listeners": f"PLAINTEXT://{broker}",
+        "log.dirs": str(directory / f"node-{node}"),
+    }
+    return properties if rack is None else properties | {"broker.rack": rack}
+
+
+def _java(main: str, *arguments: str, heap_mib: int) -> list[str]:
+    """Command that runs a class of the broker's class path."""
+    # Short lives: the first compiler tier and the smallest collector cost least.
+    options = [f"-Xmx{heap_mib}m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    return [
+        jars.java(),
+        *options,
+        "-cp",
+        os.pathsep.join(jars.classpath("broker")),
+        main,
+        *arguments,
+    ]
+
+
+def _format(config: Path, cluster_id: str) -> None:
+    """Write the metadata that a KRaft node wants on its disk before it starts."""
+    command = _java(
+        "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config), heap_mib=128
+    )
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise BrokerFailedError(f"storage was not formatted: {done.stdout}{done.stderr}")
+
+
+@contextmanager
+def _running_node(config: Path, heap_mib: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Run one node; ask it to stop at the end, and make it stop if it does not."""
+    with config.with_suffix(".log").open("wb") as log:
+        node = subprocess.Popen(
+            _java("kafka.Kafka", str(config), heap_mib=heap_mib),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            yield node
+        finally:
+            node.terminate()
+            try:
+                node.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                node.kill()
+                node.wait()
+
+
+def _await_ready(bootstrap: str, nodes: Sequence[subprocess.Popen[bytes]], directory: Path) -> None:
+    """Wait until every broker is in the cluster's metadata."""
+    deadline = time.monotonic() + START_SECONDS
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    while time.monotonic() < deadline:
+        if any(node.poll() is not None for node in nodes):
+            raise BrokerFailedError(f"a broker ended early\n{_tails(directory)}")
+        try:
+            if len(admin.list_topics(timeout=2).brokers) == len(nodes):
+                return
+        except KafkaException:
+            pass
+        time.sleep(0.2)
+    raise BrokerFailedError(f"no broker after {START_SECONDS} s\n{_tails(directory)}")
+
+
+def _tails(directory: Path) -> str:
+    """Last lines of every node's log."""
+    logs = sorted(directory.glob("node-*.log"))
+    return "\n".join("\n".join(log.read_text().splitlines()[-20:]) for log in logs)
