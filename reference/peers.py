@@ -15,7 +15,7 @@ from reference.metrics import balance_score, movement_count, participant_indices
 from reference.metrics import loads as weighed_loads
 from reference.ownership import NOBODY
 
-CRUISE_CONTROL_BAND = 0.09
+CRUISE_CONTROL_BAND = 9  # percent
 
 
 def kafka_balance_score(group: Group, assignment: Assignment) -> int:
@@ -107,19 +107,16 @@ def r_score(group: Group, assignment: Assignment, *, capacity: int) -> float:
     return movement_count(group, assignment).moved_weight / capacity
 
 
-def outside_band(loads: Sequence[int], *, width: float = CRUISE_CONTROL_BAND) -> int:
-    """Count the members outside Cruise Control's band, the mean load times 1 +/- ``width``.
+def outside_band(loads: Sequence[int], *, percent: int = CRUISE_CONTROL_BAND) -> int:
+    """Count the members outside Cruise Control's band, the mean load +/- ``percent`` of it.
 
     Examples
     --------
     >>> outside_band([100, 100, 130, 70])
     2
     """
-    if not loads:
-        return 0
-    mean = sum(loads) / len(loads)
-    low, high = math.floor(mean * (1 - width)), math.ceil(mean * (1 + width))
-    return sum(not low <= load <= high for load in loads)
+    total = sum(loads)
+    return sum(100 * abs(len(loads) * load - total) > percent * total for load in loads)
 
 
 def balancedness(loads: Sequence[int]) -> float:
