@@ -1,0 +1,143 @@
+"""The judge: optima of small groups, by trying everything.
+
+Nothing of `reference` but the shape of a group is used here, and nothing of `solver`: its
+own reading of ownership, loads and measures, so that an error of theirs cannot hide in it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+
+from reference.group import Group
+
+Loads = tuple[int, ...]
+Placement = dict[tuple[str, int], str]  # partition -> member id
+
+MEASURES: dict[str, Callable[[Loads], object]] = {
+    "sum_of_squares": lambda loads: sum(x * x for x in loads),
+    "makespan": lambda loads: max(loads, default=0),
+    "spread": lambda loads: max(loads, default=0) - min(loads, default=0),
+    "deviation": lambda loads: sum(abs(len(loads) * x - sum(loads)) for x in loads),
+    "balance_score": lambda loads: sum(abs(x - y) for x in loads for y in loads) // 2,
+    "leximax": lambda loads: tuple(sorted(loads, reverse=True)),
+}
+
+
+def partitions_to_place(group: Group) -> list[tuple[str, int]]:
+    """Every partition that somebody consumes."""
+    consumed = {topic for member in group.members for topic in member.subscription}
+    return [(t.name, p) for t in group.topics if t.name in consumed for p in range(t.partitions)]
+
+
+def participants(group: Group) -> list[str]:
+    """Members that consume something that exists."""
+    sizes = {topic.name: topic.partitions for topic in group.topics}
+    return [m.id for m in group.members if any(sizes.get(topic, 0) for topic in m.subscription)]
+
+
+def weights(group: Group) -> dict[tuple[str, int], int]:
+    return {
+        (t.name, p): 1 if t.weights is None else t.weights[p]
+        for t in group.topics
+        for p in range(t.partitions)
+    }
+
+
+def owners(group: Group) -> dict[tuple[str, int], str]:
+    """Claim of the highest generation, unless shared or the topic is not consumed."""
+    claims: dict[tuple[str, int], list[tuple[int, str]]] = {}
+    for member in group.members:
+        for topic, number in dict.fromkeys((tp[0], tp[1]) for tp in member.owned):
+            claims.setdefault((topic, number), []).append((member.generation, member.id))
+    subscription = {member.id: member.subscription for member in group.members}
+    table = {}
+    for tp in weights(group):
+        best = max((generation for generation, _ in claims.get(tp, [])), default=None)
+        holders = [member for generation, member in claims.get(tp, []) if generation == best]
+        if len(holders) == 1 and tp[0] in subscription[holders[0]]:
+            table[tp] = holders[0]
+    return table
+
+
+def every_placement(group: Group) -> Iterator[Placement]:
+    """Every valid assignment."""
+    tps = partitions_to_place(group)
+    choices = [[m.id for m in group.members if topic in m.subscription] for topic, _ in tps]
+    for chosen in product(*choices):
+        yield dict(zip(tps, chosen, strict=True))
+
+
+def loads_of(group: Group, placement: Placement) -> Loads:
+    weight = weights(group)
+    table = dict.fromkeys(participants(group), 0)
+    for tp, member in placement.items():
+        table[member] += weight[tp]
+    return tuple(table.values())
+
+
+def moves_of(group: Group, placement: Placement) -> int:
+    owner = owners(group)
+    return sum(tp in owner and owner[tp] != member for tp, member in placement.items())
+
+
+def reachable(group: Group) -> dict[Loads, int]:
+    """Every load vector that some valid assignment has, with the fewest moves to it.
+
+    Load vectors are in the order of `participants`. One partition is placed after the
+    other, keeping for each vector the fewest moves: the same as trying all assignments.
+    """
+    rank = {member: index for index, member in enumerate(participants(group))}
+    weight, owner = weights(group), owners(group)
+    consumers = {
+        t.name: [m.id for m in group.members if t.name in m.subscription] for t in group.topics
+    }
+    states: dict[Loads, int] = {(0,) * len(rank): 0}
+    for tp in partitions_to_place(group):
+        following: dict[Loads, int] = {}
+        for loads, moves in states.items():
+            for member in consumers[tp[0]]:
+                at = rank[member]
+                now = (*loads[:at], loads[at] + weight[tp], *loads[at + 1 :])
+                cost = moves + (tp in owner and owner[tp] != member)
+                if cost < following.get(now, cost + 1):
+                    following[now] = cost
+        states = following
+    return states
+
+
+def optimum(
+    group: Group, measure: str = "sum_of_squares", *, slack: Callable[[int], int] = lambda x: x
+) -> tuple[object, int]:
+    """Return the least imbalance and, among assignments that have it, the fewest moves.
+
+    ``slack`` turns the least imbalance into what the second level may use up.
+    """
+    value = MEASURES[measure]
+    states = [(value(loads), moves) for loads, moves in reachable(group).items()]
+    least = min(imbalance for imbalance, _ in states)
+    most = least if isinstance(least, tuple) else slack(least)
+    return least, min(moves for imbalance, moves in states if imbalance <= most)
+
+
+def frontier(group: Group, measure: str = "sum_of_squares") -> list[tuple[int, object]]:
+    """Every non-dominated pair (moves, imbalance), moves ascending."""
+    value = MEASURES[measure]
+    points: list[tuple[int, object]] = []
+    for moves, imbalance in sorted((m, value(loads)) for loads, m in reachable(group).items()):
+        if not points or imbalance < points[-1][1]:
+            points.append((moves, imbalance))
+    return points
+
+
+def lexicographic_optimum(
+    group: Group,
+    values: Sequence[Callable[[Placement], object]],
+    *,
+    allowed: Callable[[Placement], bool] = lambda placement: True,
+) -> tuple[object, ...] | None:
+    """Least vector of any values over all allowed assignments; None if none is allowed."""
+    vectors = (
+        tuple(value(placement) for value in values)
+        for placement in every_placement(group)
+        if allowed(placement)
+    )
+    return min(vectors, default=None)
