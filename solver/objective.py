@@ -1,0 +1,416 @@
+"""What to optimise, level by level, and what must hold: all of it plain values."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import ClassVar
+
+from reference.group import Group, InvalidGroupError
+from reference.partitions import TopicPartition
+
+
+class Measure(StrEnum):
+    """Measures of imbalance; see `reference.metrics` for their formulas."""
+
+    SUM_OF_SQUARES = "sum_of_squares"
+    MAKESPAN = "makespan"
+    SPREAD = "spread"
+    DEVIATION = "deviation"
+    BALANCE_SCORE = "balance_score"
+    LEXIMAX = "leximax"
+
+
+class Cost(StrEnum):
+    """What one moved partition costs."""
+
+    COUNT = "count"
+    WEIGHT = "weight"
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far later levels may fall behind the best value found for a level.
+
+    Parameters
+    ----------
+    absolute
+        In the level's unit.
+    relative
+        As a share of the best value; a float is read as the decimal it prints as, so
+        that 0.01 is exactly a hundredth.
+
+    Raises
+    ------
+    ValueError
+        If either is negative or not finite.
+
+    Examples
+    --------
+    >>> Tolerance(relative=0.01).limit(250)
+    252
+    >>> Tolerance(absolute=3, relative=0.01).limit(250)
+    253
+    """
+
+    absolute: int = 0
+    relative: Fraction | float = 0
+
+    def __post_init__(self) -> None:
+        """Check signs and make the share exact."""
+        try:
+            share = Fraction(str(self.relative))
+        except ValueError:
+            raise ValueError(
+                f"relative tolerance must be a finite share, got {self.relative!r}"
+            ) from None
+        if share < 0 or self.absolute < 0:
+            raise ValueError(
+                f"tolerances must be 0 or more, got {self.absolute!r} and {self.relative!r}"
+            )
+        object.__setattr__(self, "relative", share)
+
+    def limit(self, value: int) -> int:
+        """Return the worst value that later levels may accept."""
+        return value + max(self.absolute, int(Fraction(self.relative) * abs(value)))
+
+    def __bool__(self) -> bool:
+        """Whether it allows anything at all."""
+        return bool(self.absolute or self.relative)
+
+
+EXACT = Tolerance()
+
+
+@dataclass(frozen=True, slots=True)
+class Imbalance:
+    """Level: how unevenly load lies on the members that consume anything.
+
+    For ``leximax`` the value is `leximax_rank` of the loads, so that it is one integer
+    like the others; it takes no tolerance.
+
+    Raises
+    ------
+    ValueError
+        If the measure is unknown, or ``leximax`` is given a tolerance.
+    """
+
+    measure: Measure = Measure.SUM_OF_SQUARES
+    tolerance: Tolerance = EXACT
+
+    def __post_init__(self) -> None:
+        """Take the measure by name."""
+        object.__setattr__(self, "measure", Measure(self.measure))
+        if self.measure is Measure.LEXIMAX and self.tolerance:
+            raise ValueError("leximax takes no tolerance")
+
+    @property
+    def name(self) -> str:
+        """Name in solutions and output: the measure's."""
+        return str(self.measure)
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """Level: partitions that have an owner and go to somebody else.
+
+    Parameters
+    ----------
+    cost
+        `Cost.COUNT`: each costs 1. `Cost.WEIGHT`: its weight. Or (partition, cost)
+        pairs, as a mapping or a tuple: partitions not listed cost ``other``.
+    tolerance
+        What later levels may give up.
+    other
+        Cost of partitions that a mapping does not list.
+
+    Raises
+    ------
+    ValueError
+        If a cost is negative.
+    """
+
+    cost: Cost | tuple[tuple[TopicPartition, int], ...] = Cost.COUNT
+    tolerance: Tolerance = EXACT
+    other: int = 1
+    name: ClassVar[str] = "movement"
+
+    def __post_init__(self) -> None:
+        """Freeze a mapping and check signs."""
+        if isinstance(self.cost, str):
+            object.__setattr__(self, "cost", Cost(self.cost))
+            return
+        pairs = self.cost.items() if isinstance(self.cost, Mapping) else self.cost
+        costs = tuple(sorted((TopicPartition(*tp), cost) for tp, cost in pairs))
+        bad = next((item for item in costs if item[1] < 0), None)
+        if bad is not None or self.other < 0:
+            raise ValueError(f"costs of movement must be 0 or more, got {bad or self.other!r}")
+        object.__setattr__(self, "cost", costs)
+
+
+@dataclass(frozen=True, slots=True)
+class CrossRack:
+    """Level: partitions whose member is in a known rack that holds no replica of them.
+
+    Partitions without any known rack and members without a rack never count.
+    """
+
+    tolerance: Tolerance = EXACT
+    name: ClassVar[str] = "cross_rack"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpread:
+    """Level: how unevenly each topic lies on its consumers.
+
+    The sum over topics and consumers of the squared number of the topic's partitions
+    that the consumer has; least when every topic is dealt evenly.
+    """
+
+    tolerance: Tolerance = EXACT
+    name: ClassVar[str] = "topic_spread"
+
+
+@dataclass(frozen=True, slots=True)
+class MembersUsed:
+    """Level: members that have any partition at all."""
+
+    tolerance: Tolerance = EXACT
+    name: ClassVar[str] = "members_used"
+
+
+Level = Imbalance | Movement | CrossRack | TopicSpread | MembersUsed
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Constraint: a member's load stays within a limit, in the unit of the weights.
+
+    Members of a group that name a capacity bring this constraint along.
+
+    Parameters
+    ----------
+    limit
+        The most load.
+    member
+        The member meant; None for each of them.
+    """
+
+    limit: int
+    member: str | None = None
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return f"{_who(self.member)} carries at most {self.limit}"
+
+
+@dataclass(frozen=True, slots=True)
+class MaxPartitions:
+    """Constraint: a member has at most so many partitions."""
+
+    limit: int
+    member: str | None = None
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return f"{_who(self.member)} has at most {self.limit} partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class MaxMoves:
+    """Constraint: at most so many partitions leave their owner."""
+
+    limit: int
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return f"at most {self.limit} partitions move"
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """Constraint: a partition goes to this member."""
+
+    topic: str
+    partition: int
+    member: str
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return f"{self.topic}-{self.partition} goes to {self.member!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """Constraint: a member gets no partition of a topic, or not this one."""
+
+    member: str
+    topic: str
+    partition: int | None = None
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        what = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+        return f"{what} never goes to {self.member!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Colocated:
+    """Constraint: of these co-partitioned topics, equal partition numbers stay together.
+
+    Partition i of one goes to the member that has partition i of the others. Numbers
+    that only one of the topics has are free.
+    """
+
+    topics: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Freeze a list."""
+        object.__setattr__(self, "topics", tuple(self.topics))
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return f"equal partitions of {', '.join(self.topics)} stay together"
+
+
+@dataclass(frozen=True, slots=True)
+class Separated:
+    """Constraint: no member has two of these partitions."""
+
+    partitions: tuple[TopicPartition, ...]
+
+    def __post_init__(self) -> None:
+        """Freeze a list of pairs."""
+        frozen = tuple(dict.fromkeys(TopicPartition(*tp) for tp in self.partitions))
+        object.__setattr__(self, "partitions", frozen)
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return f"{', '.join(map(str, self.partitions))} go to different members"
+
+
+Constraint = Capacity | MaxPartitions | MaxMoves | Pinned | Forbidden | Colocated | Separated
+
+
+def default_levels(
+    group: Group, *, measure: Measure | str | None = None, tolerance: Tolerance = EXACT
+) -> tuple[Level, ...]:
+    """Return the levels meant by nobody saying anything: imbalance, then movement.
+
+    Parameters
+    ----------
+    group
+        The rebalance.
+    measure
+        Measure of imbalance. By default the sum of squares, or the makespan where
+        partitions weigh differently.
+    tolerance
+        Of the imbalance.
+
+    Examples
+    --------
+    >>> from reference.group import Member, Topic
+    >>> group = Group(
+    ...     topics=(Topic(name="t", partitions=2, weights=(1, 9)),),
+    ...     members=(Member(id="a", subscription=("t",)),),
+    ... )
+    >>> default_levels(group)[0].name
+    'makespan'
+    """
+    if measure is None:
+        measure = Measure.MAKESPAN if _weights_differ(group) else Measure.SUM_OF_SQUARES
+    return (Imbalance(Measure(measure), tolerance), Movement())
+
+
+def group_constraints(group: Group) -> tuple[Constraint, ...]:
+    """Return the constraints that a group brings along: its members' capacities."""
+    return tuple(
+        Capacity(member.capacity, member.id)
+        for member in group.members
+        if member.capacity is not None
+    )
+
+
+def check_constraints(group: Group, constraints: Iterable[Constraint]) -> None:
+    """Refuse constraints that speak of what the group does not have.
+
+    Raises
+    ------
+    InvalidGroupError
+        If a constraint names an unknown member, topic or partition, or its limit is
+        negative.
+
+    Examples
+    --------
+    >>> check_constraints(Group(topics=(), members=()), [Pinned("t", 0, "a")])
+    Traceback (most recent call last):
+        ...
+    reference.group.InvalidGroupError: constraint Pinned(topic='t', partition=0, member='a'): ...
+    """
+    members = group.member_table()
+    counts = {topic.name: topic.partitions for topic in group.topics}
+    for constraint in constraints:
+        for problem in _problems(constraint, members, counts):
+            raise InvalidGroupError(f"constraint {constraint!r}: {problem}")
+
+
+def leximax_rank(loads: Iterable[int]) -> int:
+    """Read the descending load vector as the digits of one integer.
+
+    The base is the total load plus one; for one group, where the total and the number
+    of members are fixed, ranks compare exactly as the vectors do lexicographically.
+
+    Examples
+    --------
+    >>> leximax_rank([1, 3, 2]) < leximax_rank([2, 4, 0])
+    True
+    """
+    ordered = sorted(loads, reverse=True)
+    base = sum(ordered) + 1
+    rank = 0
+    for load in ordered:
+        rank = rank * base + load
+    return rank
+
+
+def _problems(
+    constraint: Constraint, members: Mapping[str, object], counts: Mapping[str, int]
+) -> Iterable[str]:
+    member = getattr(constraint, "member", None)
+    if member is not None and member not in members:
+        yield f"no member {member!r} in the group"
+    if getattr(constraint, "limit", 0) < 0:
+        yield "the limit must be 0 or more"
+    topics: list[tuple[str, int | None]] = []
+    match constraint:
+        case Pinned() | Forbidden():
+            topics = [(constraint.topic, constraint.partition)]
+        case Colocated():
+            topics = [(topic, None) for topic in constraint.topics]
+        case Separated():
+            topics = [(tp.topic, tp.partition) for tp in constraint.partitions]
+        case _:
+            pass
+    for topic, number in topics:
+        if topic not in counts:
+            yield f"no topic {topic!r} in the group"
+        elif number is not None and not 0 <= number < counts[topic]:
+            yield f"topic {topic!r} has no partition {number}"
+
+
+def _weights_differ(group: Group) -> bool:
+    weights = [topic.weights for topic in group.topics]
+    if all(column is None for column in weights):
+        return False
+    consumed = {topic for member in group.members for topic in member.subscription}
+    seen = {
+        weight
+        for topic in group.topics
+        if topic.partitions and topic.name in consumed
+        for weight in (topic.weights or (1,))
+    }
+    return len(seen) > 1
+
+
+def _who(member: str | None) -> str:
+    return "every member" if member is None else repr(member)
