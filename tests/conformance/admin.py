@@ -20,6 +20,14 @@ _CALL_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicView:
+    """A topic as the cluster describes it; racks of the replicas of each partition."""
+
+    id: uuid.UUID
+    racks: tuple[tuple[str | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemberView:
     """A member as its group describes it; ``target`` only under the ``consumer`` protocol."""
 
@@ -84,10 +92,10 @@ class Administrator:
         new = JClass("org.apache.kafka.clients.admin.NewPartitions").increaseTo(count)
         _result(self._admin.createPartitions(_map({name: new})).all())
 
-    def topic_ids(self, *names: str) -> dict[str, uuid.UUID]:
-        """Ids that the cluster gave to topics."""
+    def topics(self, *names: str) -> dict[str, TopicView]:
+        """Describe topics."""
         found = _result(self._admin.describeTopics(_list(*names)).allTopicNames())
-        return {name: _uuid(str(found.get(name).topicId())) for name in names}
+        return {name: _topic(found.get(name)) for name in names}
 
     def produce(self, messages: Mapping[tuple[str, int], int]) -> None:
         """Append so many small messages to each partition."""
@@ -162,12 +170,18 @@ def _member(described: Any) -> MemberView:
     )
 
 
+def _topic(described: Any) -> TopicView:
+    return TopicView(
+        id=uuid.UUID(bytes=urlsafe_b64decode(str(described.topicId()) + "==")),
+        racks=tuple(
+            tuple(str(node.rack()) if node.hasRack() else None for node in partition.replicas())
+            for partition in described.partitions()
+        ),
+    )
+
+
 def _pairs(assignment: Any) -> Pairs:
     return frozenset((str(tp.topic()), int(tp.partition())) for tp in assignment.topicPartitions())
-
-
-def _uuid(text: str) -> uuid.UUID:
-    return uuid.UUID(bytes=urlsafe_b64decode(text + "=="))
 
 
 def _integer(value: int) -> Any:

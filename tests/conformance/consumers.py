@@ -6,11 +6,15 @@ and polls until it is told to leave, to crash or to freeze.
 
 from __future__ import annotations
 
+import json
 import queue
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from jpype import JClass
@@ -59,6 +63,11 @@ class Profile:
     rack: str | None = None
     session_millis: int = 45_000
 
+    @property
+    def protocol(self) -> str:
+        """``group.protocol`` that the assignor belongs to."""
+        return "consumer" if self.assignor in BROKER_ASSIGNORS else "classic"
+
     def properties(self, bootstrap: str, group: str) -> dict[str, str]:
         """Consumer properties, as one writes them into a file."""
         properties = {
@@ -68,17 +77,13 @@ class Profile:
             "enable.auto.commit": "false",
             "auto.offset.reset": "earliest",
             "allow.auto.create.topics": "false",
+            "group.protocol": self.protocol,
             "max.poll.records": "10",
-            "receive.buffer.bytes": "65536",
         }
         if self.assignor in BROKER_ASSIGNORS:
-            properties |= {
-                "group.protocol": "consumer",
-                "group.remote.assignor": BROKER_ASSIGNORS[self.assignor],
-            }
+            properties["group.remote.assignor"] = BROKER_ASSIGNORS[self.assignor]
         else:
             properties |= {
-                "group.protocol": "classic",
                 "partition.assignment.strategy": CLIENT_ASSIGNORS[self.assignor],
                 "session.timeout.ms": str(self.session_millis),
                 "heartbeat.interval.ms": "200",
@@ -202,8 +207,40 @@ class RunningConsumer:
         )
 
 
+class DoomedConsumer:
+    """A consumer in a process of its own, which dies of a kill and not of a close."""
+
+    def __init__(self, bootstrap: str, group: str, profile: Profile) -> None:
+        self.profile = profile
+        arguments = [bootstrap, group, json.dumps(asdict(profile))]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.conformance.consumers", *arguments],
+            cwd=Path(__file__).parents[2],
+            stdin=subprocess.PIPE,
+        )
+
+    def kill(self) -> None:
+        """Kill the process and with it the consumer, its heartbeats and its connections."""
+        self._process.kill()
+        self._process.communicate()
+
+
 def _java_list(values: tuple[str, ...]) -> Any:
     strings = JClass("java.util.ArrayList")()
     for value in values:
         strings.add(value)
     return strings
+
+
+def _main(bootstrap: str, group: str, profile: str) -> None:
+    """Be a consumer until killed, or until whoever started this is gone."""
+    fields = json.loads(profile)
+    consumer = RunningConsumer(
+        bootstrap, group, Profile(**fields | {"topics": tuple(fields["topics"])})
+    )
+    sys.stdin.read()
+    consumer.crash()
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
