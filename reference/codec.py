@@ -280,9 +280,7 @@ def _member(value: object, where: str) -> Member:
             protocol_version=as_integer(
                 table.get("protocol_version", 3), f"{where}.protocol_version"
             ),
-            sub_generation=as_optional_integer(
-                table.get("sub_generation"), f"{where}.sub_generation"
-            ),
+            sub_generation=_sub_generation(table, f"{where}.sub_generation"),
             user_data=as_optional_text(table.get("user_data"), f"{where}.user_data"),
             streams=tuple(
                 (topic, as_integer(count, f"{where}.streams[{topic!r}]"))
@@ -292,6 +290,14 @@ def _member(value: object, where: str) -> Member:
     except InvalidGroupError as error:
         stated = f"member {member_id!r}: "
         raise InvalidGroupError(str(error).replace(stated, f"{where}: ", 1)) from None
+
+
+def _sub_generation(table: Mapping[str, object], where: str) -> int | None:
+    """Read it; an explicit null says that the subscription states none, unlike a missing key."""
+    if "sub_generation" not in table:
+        return None
+    stated = as_optional_integer(table["sub_generation"], where)
+    return NO_GENERATION if stated is None else stated
 
 
 def _partitions(value: object, where: str) -> Partitions:
