@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reference.columns import UNKNOWN, Offsets, Rows, select, subscription_mask
 from reference.group import Group
 from reference.ownership import NOBODY
-from reference.partitions import Column, Partitions
+from reference.partitions import Column, Partitions, TopicPartition
 
 
 class InvalidAssignmentError(RuntimeError):
@@ -72,27 +72,16 @@ def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:
     dict
         Topic to an array of shape (partitions,), `NOBODY` where unassigned.
     """
-    table = {t.name: np.full(t.partitions, NOBODY, dtype=np.int32) for t in group.topics}
-    for index, member in enumerate(group.members):
-        if member.id not in assignment:
-            continue
-        for topic, numbers in split_by_topic(assignment[member.id]):
-            if topic in table:
-                column = table[topic]
-                column[numbers[(numbers >= 0) & (numbers < len(column))]] = index
-    return table
-
-
-def split_by_topic(partitions: Partitions) -> Iterator[tuple[str, Column]]:
-    """Yield each topic of a list with its partition numbers, in list order."""
-    if not len(partitions):
-        return
-    order = np.argsort(partitions.codes, kind="stable")
-    codes = partitions.codes[order]
-    numbers = partitions.numbers[order]
-    starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
-    for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(codes)], strict=True):
-        yield partitions.topics[codes[start]], numbers[start:stop]
+    offsets = Offsets(group)
+    rows = offsets.rows(
+        (index, assignment[member.id])
+        for index, member in enumerate(group.members)
+        if member.id in assignment
+    )
+    rows = select(rows, offsets.exist(rows))
+    column = np.full(offsets.size, NOBODY, dtype=np.int32)
+    column[offsets.flat(rows)] = rows.member
+    return offsets.by_topic(group, column)
 
 
 def violations(group: Group, assignment: Assignment) -> Iterator[str]:
@@ -123,35 +112,54 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     >>> list(violations(group, Assignment({"a": [("t", 0), ("t", 0)]})))
     ["t-0 is assigned 2 times: ['a', 'a']", 't-1 is assigned to nobody']
     """
-    members = group.member_table()
-    topics = group.topic_table()
-    times = {t.name: np.zeros(t.partitions, dtype=np.int64) for t in group.topics}
-    for member_id, partitions in assignment.items():
-        if member_id not in members:
+    offsets = Offsets(group)
+    index_of = {member.id: index for index, member in enumerate(group.members)}
+    for member_id in assignment:
+        if member_id not in index_of:
             yield f"member {member_id!r} is not in the group"
-            continue
-        subscription = members[member_id].subscription
-        for topic, numbers in split_by_topic(partitions):
-            if topic not in topics:
-                yield f"member {member_id!r} is assigned topic {topic!r}, which has no metadata"
-                continue
-            if topic not in subscription:
-                yield f"member {member_id!r} is assigned {topic!r}, which it does not subscribe to"
-            exists = (numbers >= 0) & (numbers < topics[topic].partitions)
-            for number in numbers[~exists].tolist():
-                yield f"member {member_id!r} is assigned {topic}-{number}, which does not exist"
-            np.add.at(times[topic], numbers[exists], 1)
-    yield from _not_exactly_once(group, assignment, times)
+    lists = [(index_of[m], tps) for m, tps in assignment.items() if m in index_of]
+    rows = offsets.rows(lists)
+    yield from _not_in_metadata(group, lists, offsets)
+    exists = offsets.exist(rows)
+    for member, topic, number in _triples(select(rows, ~exists & (rows.topic != UNKNOWN))):
+        name = f"{group.topics[topic].name}-{number}"
+        yield f"member {group.members[member].id!r} is assigned {name}, which does not exist"
+    present = select(rows, exists)
+    subscribed = subscription_mask(group, offsets)
+    strangers = select(present, ~subscribed[present.member, present.topic])
+    pairs = dict.fromkeys((member, topic) for member, topic, _ in _triples(strangers))
+    for member, topic in pairs:
+        yield (
+            f"member {group.members[member].id!r} is assigned {group.topics[topic].name!r}, "
+            "which it does not subscribe to"
+        )
+    times = np.bincount(offsets.flat(present), minlength=offsets.size)
+    wanted = np.repeat(subscribed.any(axis=0), offsets.counts)
+    for place in np.flatnonzero((times > 1) | ((times == 0) & wanted)).tolist():
+        yield _not_exactly_once(group, assignment, offsets, place, int(times[place]))
+
+
+def _not_in_metadata(
+    group: Group, lists: Iterable[tuple[int, Partitions]], offsets: Offsets
+) -> Iterator[str]:
+    for index, partitions in lists:
+        codes = np.unique(partitions.codes).tolist()
+        for topic in (partitions.topics[code] for code in codes):
+            if topic not in offsets.index:
+                member = group.members[index].id
+                yield f"member {member!r} is assigned topic {topic!r}, which has no metadata"
+
+
+def _triples(rows: Rows) -> Iterator[tuple[int, int, int]]:
+    return zip(rows.member.tolist(), rows.topic.tolist(), rows.number.tolist(), strict=True)
 
 
 def _not_exactly_once(
-    group: Group, assignment: Assignment, times: dict[str, NDArray[np.int64]]
-) -> Iterator[str]:
-    subscribers = group.subscribers()
-    for topic, count in times.items():
-        for number in np.flatnonzero(count > 1).tolist():
-            holders = [m for m, tps in assignment.items() for tp in tps if tp == (topic, number)]
-            yield f"{topic}-{number} is assigned {count[number]} times: {holders}"
-        if subscribers.get(topic):
-            for number in np.flatnonzero(count == 0).tolist():
-                yield f"{topic}-{number} is assigned to nobody"
+    group: Group, assignment: Assignment, offsets: Offsets, place: int, times: int
+) -> str:
+    index = int(np.searchsorted(offsets.starts, place, side="right")) - 1
+    tp = TopicPartition(group.topics[index].name, place - int(offsets.starts[index]))
+    if times == 0:
+        return f"{tp} is assigned to nobody"
+    holders = [member for member, tps in assignment.items() for held in tps if held == tp]
+    return f"{tp} is assigned {times} times: {holders}"

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reference.group import Group, Member
+from reference.columns import UNKNOWN, Offsets, Rows, select, subscription_mask
+from reference.group import NO_GENERATION, Group
 from reference.partitions import Column
 
 NOBODY = -1
-_NO_CLAIM = -2  # below every generation, NO_GENERATION included
 
 
 class Claim(NamedTuple):
@@ -62,32 +61,6 @@ class Ownership:
         return sum(int(np.count_nonzero(owner != NOBODY)) for owner in self.owners.values())
 
 
-@dataclass(slots=True)
-class _Ledger:
-    """One topic's claims so far: the strongest claimant of each partition."""
-
-    claimant: Column
-    generation: NDArray[np.int64]
-    contested: NDArray[np.bool_]
-
-    @classmethod
-    def of_size(cls, partitions: int) -> "_Ledger":
-        return cls(
-            np.full(partitions, NOBODY, dtype=np.int32),
-            np.full(partitions, _NO_CLAIM, dtype=np.int64),
-            np.zeros(partitions, dtype=np.bool_),
-        )
-
-    def enter(self, member: int, generation: int, numbers: Column) -> None:
-        standing = self.generation[numbers]
-        rival = (standing == generation) & (self.claimant[numbers] != member)
-        self.contested[numbers[rival]] = True
-        winning = numbers[standing < generation]
-        self.claimant[winning] = member
-        self.generation[winning] = generation
-        self.contested[winning] = False
-
-
 def ownership(group: Group) -> Ownership:
     """Decide who owns each partition before the rebalance.
 
@@ -122,62 +95,49 @@ def ownership(group: Group) -> Ownership:
     >>> [(claim.member, claim.partition, claim.reason) for claim in result.stale]
     [('a', 9, 'no such partition'), ('a', 0, 'claimed in a higher generation')]
     """
-    ledgers = {topic.name: _Ledger.of_size(topic.partitions) for topic in group.topics}
-    for index, member in enumerate(group.members):
-        for topic, numbers in _claims(member):
-            if topic in ledgers:
-                ledger = ledgers[topic]
-                ledger.enter(index, member.generation, numbers[numbers < len(ledger.claimant)])
-    rejected = [
-        (contested, claim)
-        for member in group.members
-        for contested, claim in _rejected(member, ledgers)
+    offsets = Offsets(group)
+    claims = offsets.rows((index, member.owned) for index, member in enumerate(group.members))
+    generations = np.array([member.generation for member in group.members], dtype=np.int64)
+    exists = offsets.exist(claims)
+    present = select(claims, exists)
+    place = offsets.flat(present)
+    generation = generations[present.member]
+    highest = np.full(offsets.size, NO_GENERATION, dtype=np.int64)
+    np.maximum.at(highest, place, generation)
+    beaten = generation < highest[place]
+    claimant = np.full(offsets.size, NOBODY, dtype=np.int32)
+    claimant[place[~beaten]] = present.member[~beaten]
+    disputed = np.zeros(offsets.size, dtype=np.bool_)
+    disputed[place[~beaten & (claimant[place] != present.member)]] = True
+    subscribed = subscription_mask(group, offsets)[present.member, present.topic]
+    owners = claimant.copy()
+    owners[disputed] = NOBODY
+    owners[place[~subscribed & ~beaten & ~disputed[place]]] = NOBODY
+    refusals = [
+        (select(claims, ~exists & (claims.topic == UNKNOWN)), "no such topic"),
+        (select(claims, ~exists & (claims.topic != UNKNOWN)), "no such partition"),
+        (select(present, ~subscribed), "topic not subscribed to"),
+        (select(present, subscribed & beaten), "claimed in a higher generation"),
     ]
+    contested = select(present, subscribed & ~beaten & disputed[place])
     return Ownership(
-        owners=_owners(group, ledgers),
-        stale=tuple(claim for contested, claim in rejected if not contested),
-        contested=tuple(claim for contested, claim in rejected if contested),
+        owners=offsets.by_topic(group, owners),
+        stale=tuple(claim for rows, why in refusals for claim in _name(group, rows, why)),
+        contested=tuple(
+            _name(group, contested, "claimed by another member in the same generation")
+        ),
     )
 
 
-def _claims(member: Member) -> Iterator[tuple[str, Column]]:
-    owned = member.owned
-    for code in np.unique(owned.codes).tolist():
-        yield owned.topics[code], owned.numbers[owned.codes == code]
-
-
-def _owners(group: Group, ledgers: dict[str, _Ledger]) -> dict[str, Column]:
-    subscribers = group.subscribers()
-    owners: dict[str, Column] = {}
-    for topic, ledger in ledgers.items():
-        subscribed = np.array(subscribers.get(topic, ()), dtype=np.int32)
-        holds = ~ledger.contested & np.isin(ledger.claimant, subscribed)
-        owner = np.where(holds, ledger.claimant, np.int32(NOBODY)).astype(np.int32)
-        owner.flags.writeable = False
-        owners[topic] = owner
-    return owners
-
-
-def _rejected(member: Member, ledgers: dict[str, _Ledger]) -> Iterator[tuple[bool, Claim]]:
-    """Yield the claims of a member that do not hold, each with whether it is contested."""
-    for topic, numbers in _claims(member):
-        if topic not in ledgers:
-            for number in numbers.tolist():
-                yield False, Claim(member.id, topic, number, "no such topic")
-            continue
-        ledger = ledgers[topic]
-        exists = numbers < len(ledger.claimant)
-        for number in numbers[~exists].tolist():
-            yield False, Claim(member.id, topic, number, "no such partition")
-        present = numbers[exists]
-        if topic not in member.subscription:
-            for number in present.tolist():
-                yield False, Claim(member.id, topic, number, "topic not subscribed to")
-            continue
-        beaten = present[ledger.generation[present] > member.generation]
-        for number in beaten.tolist():
-            yield False, Claim(member.id, topic, number, "claimed in a higher generation")
-        level = present[ledger.generation[present] == member.generation]
-        for number in level[ledger.contested[level]].tolist():
-            reason = "claimed by another member in the same generation"
-            yield True, Claim(member.id, topic, number, reason)
+def _name(group: Group, rows: Rows, reason: str) -> Iterator[Claim]:
+    """Write refused claims out; those to unknown topics are looked up in the member's list."""
+    if len(rows.topic) and int(rows.topic[0]) == UNKNOWN:
+        known = {topic.name for topic in group.topics}
+        for index in dict.fromkeys(rows.member.tolist()):
+            member = group.members[index]
+            for topic, number in member.owned:
+                if topic not in known:
+                    yield Claim(member.id, topic, number, reason)
+        return
+    for index, topic_index, number in zip(*(column.tolist() for column in rows), strict=True):
+        yield Claim(group.members[index].id, group.topics[topic_index].name, number, reason)

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import Assignment, Group, Member, Topic, violations
-from reference.assignment import assignees, split_by_topic
-from reference.partitions import Partitions
+from reference.assignment import assignees
 from tests.strategies import groups, valid_assignments
 
 GROUP = Group(
@@ -84,12 +83,6 @@ def test_assignees_say_what_the_lists_say(data):
         if index >= 0
     }
     assert said == {(m, *tp) for m, tps in assignment.items() for tp in tps}
-
-
-def test_splitting_keeps_list_order_within_a_topic():
-    partitions = Partitions.of([("b", 2), ("a", 1), ("b", 0)])
-    split = {topic: numbers.tolist() for topic, numbers in split_by_topic(partitions)}
-    assert split == {"b": [2, 0], "a": [1]}
 
 
 def test_assignments_are_equal_by_content_and_hash_alike():
