@@ -1,0 +1,1 @@
+"""The same optimum by constraint programming: any weights, any level, any constraint."""

@@ -1,0 +1,74 @@
+"""The method as a whole: from a group to placements, bounds or a conflict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reference.assignment import Assignment
+from solver.cpsat.classes import classify
+from solver.cpsat.conflict import conflict
+from solver.cpsat.constraints import add_constraint
+from solver.cpsat.method import Ladder, Reached
+from solver.cpsat.model import AssignmentModel
+from solver.cpsat.search import Budget, Found, satisfy
+from solver.evaluate import broken
+from solver.incumbents import first_placements
+from solver.objective import Constraint, Level
+from solver.problem import EXACT_IN_64_BITS, Placement, Problem
+
+# Seconds that finding any placement at all may take, whatever the limit: a limit should
+# cost proof, not the answer, but under constraints there need not be one.
+_LEAST_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a problem.
+
+    Parameters
+    ----------
+    placement
+        The best placement found; None if there is none, or none was found in time.
+    reached
+        Value and bound of each level.
+    conflict
+        Constraints that clash, where it is proved that no placement meets them.
+    """
+
+    placement: Placement | None
+    reached: tuple[Reached, ...] = ()
+    conflict: tuple[Constraint, ...] = ()
+
+
+def solve_problem(
+    problem: Problem,
+    *,
+    levels: Sequence[Level],
+    constraints: Sequence[Constraint],
+    hint: Assignment | None,
+    budget: Budget,
+) -> Outcome:
+    """Find the best placement and bounds for every level."""
+    pool = first_placements(problem)
+    hinted = None if hint is None else problem.to_placement(hint)
+    if hinted is not None:
+        pool.append(hinted)
+    pool = [placement for placement in pool if not any(broken(problem, constraints, placement))]
+    if not pool:
+        found = _any_placement(problem, constraints, budget)
+        if found.infeasible:
+            return Outcome(None, conflict=conflict(problem, constraints, budget))
+        if found.placement is None:
+            return Outcome(None)
+        pool = [found.placement]
+    ladder = Ladder(problem, levels, constraints, pool)
+    placement = ladder.climb(budget)
+    return Outcome(placement, tuple(ladder.reached))
+
+
+def _any_placement(problem: Problem, constraints: Sequence[Constraint], budget: Budget) -> Found:
+    if problem.total >= EXACT_IN_64_BITS:
+        return Found(None, None)
+    model = AssignmentModel(problem, classify(problem, (), constraints))
+    for constraint in constraints:
+        add_constraint(model, constraint)
+    return satisfy(model, budget.at_least(_LEAST_SECONDS))

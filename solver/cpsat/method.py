@@ -1,0 +1,176 @@
+"""Level after level: bound, incumbent, search; each level keeps what the earlier ones reached."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from solver.bounds import level_bound, load_ceiling
+from solver.cpsat.classes import classify
+from solver.cpsat.constraints import add_constraint
+from solver.cpsat.levels import Term, level_terms
+from solver.cpsat.model import AssignmentModel
+from solver.cpsat.search import Budget, minimise
+from solver.evaluate import level_value, level_values
+from solver.objective import Constraint, Imbalance, Level
+from solver.problem import EXACT_IN_64_BITS, Placement, Problem
+
+# Beyond this many counts, building a model takes longer than it could ever pay back.
+_MOST_COUNTS = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A level that is done: its best value, its bound, and what later levels may use up."""
+
+    level: Level
+    best: int
+    bound: int
+    limit: int
+    placement: Placement
+
+
+@dataclass
+class Ladder:
+    """The levels of one problem, solved in order.
+
+    Parameters
+    ----------
+    problem
+        What has to be placed.
+    levels
+        What to minimise, in order.
+    constraints
+        What must hold.
+    pool
+        Placements known so far that meet the constraints; at least one.
+    reached
+        Levels done so far.
+    """
+
+    problem: Problem
+    levels: Sequence[Level]
+    constraints: Sequence[Constraint]
+    pool: list[Placement]
+    reached: list[Reached] = field(default_factory=list)
+
+    def climb(self, budget: Budget) -> Placement:
+        """Solve every level; return the best placement found."""
+        for index, level in enumerate(self.levels):
+            self._reach(level, budget.share(len(self.levels) - index))
+        return self.incumbent(self.levels[-1]) if self.levels else self.pool[0]
+
+    def incumbent(self, level: Level) -> Placement:
+        """Return the best placement on a level among those within the limits so far."""
+        rest = [other for other in self.levels if other is not level]
+        return min(
+            (placement for placement in self.pool if self.within_limits(placement)),
+            key=lambda placement: (
+                level_value(self.problem, level, placement),
+                level_values(self.problem, rest, placement),
+            ),
+        )
+
+    def within_limits(self, placement: Placement) -> bool:
+        """Whether a placement keeps what the levels done so far reached."""
+        return all(
+            level_value(self.problem, done.level, placement) <= done.limit for done in self.reached
+        )
+
+    def ceilings(self) -> list[int] | None:
+        """Return the most load of each position that the levels done so far leave possible."""
+        tops = [
+            load_ceiling(self.problem, done.level.measure, done.limit)
+            for done in self.reached
+            if isinstance(done.level, Imbalance)
+        ]
+        return [min(tops)] * self.problem.width if tops else None
+
+    def _reach(self, level: Level, budget: Budget) -> None:
+        bound = level_bound(self.problem, level, self.ceilings())
+        best = self._value(level)
+        if best > bound:
+            bound = max(bound, self._search(level, bound, budget))
+            best = self._value(level)
+        limit = level.tolerance.limit(best)
+        self.reached.append(Reached(level, best, min(bound, best), limit, self.incumbent(level)))
+
+    def _value(self, level: Level) -> int:
+        return level_value(self.problem, level, self.incumbent(level))
+
+    def _search(self, level: Level, bound: int, budget: Budget) -> int:
+        """Search with CP-SAT; return a bound, 0 if there was no time for any."""
+        model = self._model() if budget.seconds > 0 else None
+        if model is None:
+            return 0
+        terms = level_terms(model, level, self._value(level))
+        if terms is None:
+            return 0
+        if len(terms) > 1:
+            return self._search_stages(model, terms, level, budget)
+        found = self._minimise(model, terms[0], bound, level, budget)
+        return 0 if found is None else found
+
+    def _model(self) -> AssignmentModel | None:
+        """Build the model of everything that must hold; None if it does not fit."""
+        classes = classify(self.problem, self.levels, self.constraints)
+        widths = [len(consumers) for consumers in self.problem.sets]
+        counts = sum(widths[self.problem.set_of_row[rows[0]]] for rows in classes.rows)
+        if counts > _MOST_COUNTS or self.problem.total >= EXACT_IN_64_BITS:
+            return None
+        model = AssignmentModel(self.problem, classes)
+        for constraint in self.constraints:
+            add_constraint(model, constraint)
+        for done in self.reached:
+            terms = level_terms(model, done.level, done.limit)
+            if terms is None:
+                return None
+            limits = [done.limit]
+            if len(terms) > 1:
+                limits = sums_of_greatest(self.problem.loads(done.placement))
+            for term, limit in zip(terms, limits, strict=True):
+                model.cp.add(term.expression + model.zero <= term.scaled(limit))
+        return model
+
+    def _minimise(
+        self, model: AssignmentModel, term: Term, bound: int, level: Level, budget: Budget
+    ) -> int | None:
+        model.hint(self.incumbent(level))
+        found = minimise(model, term.expression, budget, max(term.scaled_up(bound), 0))
+        if found.placement is not None:
+            self.pool.append(found.placement)
+        return None if found.bound is None else term.value(found.bound)
+
+    def _search_stages(
+        self, model: AssignmentModel, terms: Sequence[Term], level: Level, budget: Budget
+    ) -> int:
+        """Minimise the sum of the k greatest loads for k = 1, 2, ...: the loads in turn."""
+        width, base = len(terms), self.problem.total + 1
+        rank, before = 0, 0
+        for index, term in enumerate(terms):
+            share = -(-(model.total - before // model.unit) // (width - index))
+            least = before + share * model.unit
+            reached = self._sum_of_greatest(level, index)
+            if reached > least:
+                slice_ = budget.share(width - index)
+                least = max(self._minimise(model, term, least, level, slice_) or 0, least)
+                reached = self._sum_of_greatest(level, index)
+            rank = rank * base + min(least, reached) - before
+            if least < reached:
+                return rank * int(base ** (width - index - 1))
+            model.cp.add(term.expression + model.zero <= term.scaled(reached))
+            before = reached
+        return rank
+
+    def _sum_of_greatest(self, level: Level, index: int) -> int:
+        return sums_of_greatest(self.problem.loads(self.incumbent(level)))[index]
+
+
+def sums_of_greatest(loads: Sequence[int]) -> list[int]:
+    """Sum the greatest load, the two greatest, and so on.
+
+    Examples
+    --------
+    >>> sums_of_greatest([1, 3, 2])
+    [3, 5, 6]
+    """
+    return list(accumulate(sorted(loads, reverse=True)))

@@ -1,0 +1,110 @@
+"""One CP-SAT search, and the one place where its answer becomes a claim."""
+
+import time
+from dataclasses import dataclass, replace
+
+from ortools.sat.python import cp_model
+
+from solver.cpsat.model import AssignmentModel, Expression
+from solver.problem import EXACT_IN_64_BITS, Placement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How long searches may go on.
+
+    Parameters
+    ----------
+    deadline
+        Wall-clock end, in seconds of `time.monotonic`.
+    deterministic
+        CP-SAT's deterministic time for each search, in its own unit (about a second);
+        None for no such limit.
+    workers
+        Search threads; only 1 is deterministic.
+    seed
+        Seed of the search.
+    """
+
+    deadline: float
+    deterministic: float | None = None
+    workers: int = 1
+    seed: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds that are left, at least 0."""
+        return max(self.deadline - time.monotonic(), 0.0)
+
+    def share(self, parts: int) -> "Budget":
+        """Return a budget of an equal part of the seconds left."""
+        return self.until(self.seconds / parts)
+
+    def until(self, seconds: float) -> "Budget":
+        """Return a budget that ends this many seconds from now, if not sooner."""
+        return replace(self, deadline=min(self.deadline, time.monotonic() + seconds))
+
+    def at_least(self, seconds: float) -> "Budget":
+        """Return a budget that ends this many seconds from now, if not later."""
+        return replace(self, deadline=max(self.deadline, time.monotonic() + seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found and proved.
+
+    Parameters
+    ----------
+    placement
+        The best placement found, if any.
+    bound
+        Proven lower bound on the objective; None if there was no search.
+    infeasible
+        Whether it was proved that there is no placement.
+    """
+
+    placement: Placement | None
+    bound: int | None
+    infeasible: bool = False
+
+
+def minimise(model: AssignmentModel, expression: Expression, budget: Budget, least: int) -> Found:
+    """Look for the least value of an expression, which is known to be at least ``least``.
+
+    Expressions must be 0 or more, as all of ours are: CP-SAT reports a bound of 0 where
+    it had no time to find any.
+    """
+    if budget.seconds <= 0:
+        return Found(None, None)
+    # A variable of its own leaves the objective without an offset, which CP-SAT keeps as a float.
+    objective = model.cp.new_int_var(min(least, EXACT_IN_64_BITS), EXACT_IN_64_BITS, "objective")
+    model.cp.add(objective == expression + model.zero)
+    model.cp.minimize(objective)
+    found = _run(model, budget)
+    model.cp.clear_objective()
+    return found
+
+
+def satisfy(model: AssignmentModel, budget: Budget) -> Found:
+    """Look for any placement that the model allows."""
+    model.cp.clear_objective()
+    return _run(model, budget)
+
+
+def _run(model: AssignmentModel, budget: Budget) -> Found:
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = budget.seconds
+    solver.parameters.num_workers = budget.workers
+    solver.parameters.random_seed = budget.seed % 2**31
+    if budget.deterministic is not None:
+        solver.parameters.max_deterministic_time = budget.deterministic
+    status = solver.solve(model.cp)
+    if status == cp_model.MODEL_INVALID:
+        raise RuntimeError(f"CP-SAT calls the model invalid: {model.cp.validate()}")
+    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    return Found(
+        placement=model.read(solver) if found else None,
+        # The integer that CP-SAT keeps beside the float it reports; exact beyond 2**53.
+        bound=int(solver.response_proto.inner_objective_lower_bound),
+        infeasible=status == cp_model.INFEASIBLE,
+    )
