@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 
 from reference.assignors import attempt
-
 from reference.codec import group_document
 from reference.group import Group
 from tests.conformance.shrink import shrink
@@ -87,8 +86,9 @@ def port_answer(group: Group, name: str) -> Answer:
     outcome = attempt(group, name)
     if outcome.livelock is not None:
         return Answer(None, terminated=False)
-    if outcome.assignment is None:
-        return Answer(None, failed=outcome.failed)
+    if outcome.failed is not None:
+        return Answer(None, failed=outcome.failed.java_class)
+    assert outcome.assignment is not None
     return Answer(
         {
             member: [[tp.topic, tp.partition] for tp in partitions]

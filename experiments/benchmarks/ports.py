@@ -1,0 +1,80 @@
+"""Our ports of Kafka's assignors against Java's own classes and other Python ports."""
+
+import sys
+from collections.abc import Iterator
+
+from experiments.benchmarks import rivals
+from experiments.benchmarks.cases import after_one_left, equal_group, mixed_group
+from experiments.benchmarks.timing import (
+    Timing,
+    best_seconds,
+    print_json,
+    print_table,
+    with_ratios,
+)
+from experiments.benchmarks.upstream import UpstreamUnavailableError, java_seconds
+from reference.assignors import assign
+from reference.group import Group
+
+OURS = "kassay"
+_MIXED_SIZES = ((50, 50, 20), (200, 200, 20))
+
+
+def timings() -> list[Timing]:
+    """Time everything once, our ratio to each contestant filled in."""
+    return with_ratios([*_mixed(), *_large()], ours=OURS)
+
+
+def _mixed() -> Iterator[Timing]:
+    """Sticky on mixed subscriptions, one member leaving, by all who have it."""
+    for members, topics, partitions in _MIXED_SIZES:
+        fresh = mixed_group(members=members, topics=topics, partitions=partitions)
+        group = after_one_left(fresh, assign(fresh, "sticky"))
+        yield from _ours_and_java("sticky, mixed", group, "sticky")
+        for name, prepare in rivals.RIVALS.items():
+            call = prepare(group)
+            loads = sorted(call().values())
+            yield Timing(
+                benchmark="sticky, mixed",
+                case=str(group.id),
+                contestant=name,
+                seconds=best_seconds(call),
+                note=f"loads {loads[0]} to {loads[-1]}",
+            )
+
+
+def _large() -> Iterator[Timing]:
+    """Time a million partitions, equal subscriptions: fresh, and after a member left."""
+    fresh = equal_group(members=2000, topics=500, partitions=2000)
+    for assignor in ("sticky", "cooperative-sticky", "uniform", "server-range", "range"):
+        yield from _ours_and_java(f"{assignor}, a million", fresh, assignor, repetitions=3)
+    left = after_one_left(fresh, assign(fresh, "sticky"))
+    for assignor in ("sticky", "cooperative-sticky", "uniform"):
+        yield from _ours_and_java(f"{assignor}, a million", left, assignor, repetitions=3)
+
+
+def _ours_and_java(
+    benchmark: str, group: Group, assignor: str, *, repetitions: int = 5
+) -> Iterator[Timing]:
+    loads = sorted(assign(group, assignor).loads().values())
+    seconds = best_seconds(lambda: assign(group, assignor), repetitions=repetitions)
+    note = f"loads {loads[0]} to {loads[-1]}"
+    case = str(group.id)
+    yield Timing(benchmark=benchmark, case=case, contestant=OURS, seconds=seconds, note=note)
+    try:
+        real = java_seconds(group, assignor, repetitions=repetitions)
+    except UpstreamUnavailableError as error:
+        sys.stderr.write(f"no times of Java: {error}\n")
+        return
+    yield Timing(benchmark=benchmark, case=case, contestant="Java, warmed", seconds=real, note=note)
+
+
+def main() -> None:
+    """Print a table for people to standard error and one JSON line a timing to standard output."""
+    rows = timings()
+    print_table(rows, sys.stderr)
+    print_json(rows, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

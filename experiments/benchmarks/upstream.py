@@ -1,0 +1,83 @@
+"""Times of Kafka's own assignor classes in a warmed JVM.
+
+The classes are driven by ``tests.conformance``, so this works in a checkout of the project
+that has a JDK and Maven, and says so where it does not.
+"""
+
+import importlib
+import time
+from typing import Any
+
+from reference.assignment import Assignment
+from reference.group import Group
+
+HEAP_MIB = 6144
+_WARM_UP_SECONDS = 5.0
+_WARM_UP_CALLS = 30
+
+
+class UpstreamUnavailableError(RuntimeError):
+    """The real classes cannot be driven here."""
+
+
+def java_seconds(
+    group: Group, assignor: str, *, repetitions: int = 5, limit: float = 120.0
+) -> float | None:
+    """Best time of the real class on a group, its inputs prepared beforehand and untimed.
+
+    The JVM is warmed on the same group first: up to 30 calls or 5 seconds, whichever is
+    less, and always one.
+
+    Parameters
+    ----------
+    group
+        The rebalance.
+    assignor
+        ``range``, ``roundrobin``, ``sticky``, ``cooperative-sticky``, ``uniform`` or
+        ``server-range``.
+    repetitions
+        Calls that are timed.
+    limit
+        Wall-clock seconds after which a call is stopped.
+
+    Returns
+    -------
+    float or None
+        Seconds, or None where a call reached the limit.
+
+    Raises
+    ------
+    UpstreamUnavailableError
+        If there is no checkout, JDK or Maven to drive the classes with.
+    """
+    upstream = _upstream()
+    started = time.perf_counter()
+    if None in upstream.upstream_seconds(group, assignor, limit=limit):
+        return None
+    one = max(time.perf_counter() - started, 1e-3)
+    warm_up = min(_WARM_UP_CALLS, int(_WARM_UP_SECONDS / one))
+    times = upstream.upstream_seconds(
+        group, assignor, repetitions=warm_up + repetitions, limit=limit
+    )
+    return None if None in times else min(times[warm_up:])
+
+
+def java_assign(group: Group, assignor: str, *, limit: float = 120.0) -> Assignment | None:
+    """Return what the real class assigns, or None where it throws or never returns.
+
+    Raises
+    ------
+    UpstreamUnavailableError
+        If there is no checkout, JDK or Maven to drive the classes with.
+    """
+    upstream = _upstream()
+    answer = upstream.upstream_assign(group, assignor, limit=limit)
+    return None if answer.lists is None else Assignment(answer.lists)
+
+
+def _upstream() -> Any:
+    try:
+        importlib.import_module("tests.conformance.jvm").driver(HEAP_MIB)
+        return importlib.import_module("tests.conformance.upstream")
+    except (ImportError, RuntimeError) as error:
+        raise UpstreamUnavailableError(f"cannot drive Kafka's classes: {error}") from error
