@@ -3,15 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from reference.assignment import Assignment
 
 if TYPE_CHECKING:
     from solver.certificate import Certificate
-
-_NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 class Status(StrEnum):
@@ -98,7 +95,7 @@ class Solution:
     method: str
     levels: tuple[tuple[str, Bounded], ...] = ()
     seconds: float = 0.0
-    timings: Mapping[str, float] = field(default=_NOTHING)
+    timings: Mapping[str, float] = field(default_factory=dict)
     certificate: "Certificate | None" = None
     conflict: tuple[str, ...] = ()
 

@@ -1,0 +1,165 @@
+"""The one entry: the best assignment of a group, and what is proven about it."""
+
+import time
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+from reference.assignment import Assignment
+from reference.group import Group
+from solver.cpsat.entry import Outcome, solve_problem
+from solver.cpsat.search import Budget
+from solver.evaluate import level_value
+from solver.objective import (
+    Constraint,
+    Level,
+    check_constraints,
+    default_levels,
+    group_constraints,
+)
+from solver.problem import Problem, build_problem
+from solver.solution import Bounded, Solution
+
+
+class Method(StrEnum):
+    """How to find the optimum."""
+
+    AUTO = "auto"
+    FLOW = "flow"
+    CP_SAT = "cp-sat"
+
+
+def solve(
+    group: Group,
+    *,
+    levels: Iterable[Level] | None = None,
+    constraints: Iterable[Constraint] = (),
+    hint: Assignment | None = None,
+    method: Method | str = Method.AUTO,
+    time_limit: float = 60.0,
+    deterministic_limit: float | None = None,
+    workers: int = 1,
+    seed: int = 0,
+) -> Solution:
+    """Find the assignment that is best on the first level, then on the second, and so on.
+
+    Parameters
+    ----------
+    group
+        The rebalance. Capacities of its members always hold.
+    levels
+        What to minimise, in order. By default imbalance, then movement: see
+        `default_levels`.
+    constraints
+        What must hold besides.
+    hint
+        An assignment to start from, often a greedy one. It may shorten the search; it
+        never changes what is optimal. The flow needs none and ignores it.
+    method
+        ``flow`` is exact for equal weights and knows no limit; ``cp-sat`` takes
+        everything; ``auto`` takes the flow where it can.
+    time_limit
+        Wall-clock seconds for all levels together; 0 is allowed. Spending them costs
+        proof, not the answer: see `Solution`.
+    deterministic_limit
+        CP-SAT's deterministic time for each search, in its own unit of about a second.
+        With it, one worker and a ``time_limit`` that is not reached, the same input
+        gives the same output everywhere.
+    workers
+        Threads of CP-SAT.
+    seed
+        Seed of all searches.
+
+    Returns
+    -------
+    Solution
+        The assignment with value and bound of each level; a conflict where the
+        constraints admit no assignment.
+
+    Raises
+    ------
+    ValueError
+        If a limit is negative, there are fewer than 1 workers, there is no level, or
+        ``flow`` is asked for what it cannot do.
+    InvalidGroupError
+        If a constraint speaks of what the group does not have.
+
+    Examples
+    --------
+    >>> from reference.group import Member, Topic
+    >>> group = Group(
+    ...     topics=(Topic(name="t0", partitions=1), Topic(name="t1", partitions=2)),
+    ...     members=(
+    ...         Member(id="c0", subscription=("t1",)),
+    ...         Member(id="c1", subscription=("t0", "t1")),
+    ...         Member(id="c2", subscription=("t0",)),
+    ...     ),
+    ... )
+    >>> solution = solve(group)
+    >>> solution.assignment.loads(), str(solution.status)
+    ({'c0': 1, 'c1': 1, 'c2': 1}, 'optimal')
+    """
+    _check_options(time_limit, deterministic_limit, workers)
+    start = time.monotonic()
+    chosen = default_levels(group) if levels is None else tuple(levels)
+    rules = (*group_constraints(group), *constraints)
+    if not chosen:
+        raise ValueError("there must be at least one level")
+    check_constraints(group, rules)
+    Method(method)
+    budget = Budget(
+        deadline=start + time_limit,
+        deterministic=deterministic_limit,
+        workers=workers,
+        seed=seed,
+    )
+    problem = build_problem(group)
+    built = time.monotonic()
+    outcome = solve_problem(problem, levels=chosen, constraints=rules, hint=hint, budget=budget)
+    solved = time.monotonic()
+    return _to_solution(problem, chosen, outcome, start=start, built=built, solved=solved)
+
+
+def _check_options(time_limit: float, deterministic_limit: float | None, workers: int) -> None:
+    if not time_limit >= 0:
+        raise ValueError(f"time_limit must be 0 or more, got {time_limit!r} seconds")
+    if deterministic_limit is not None and not deterministic_limit >= 0:
+        raise ValueError(f"deterministic_limit must be 0 or more, got {deterministic_limit!r}")
+    if workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers!r}")
+
+
+def _to_solution(
+    problem: Problem,
+    levels: Sequence[Level],
+    outcome: Outcome,
+    *,
+    start: float,
+    built: float,
+    solved: float,
+) -> Solution:
+    placement = outcome.placement
+    assignment = None if placement is None else problem.to_assignment(placement)
+    results = (
+        ()
+        if placement is None
+        else tuple(
+            (
+                level.name,
+                Bounded(
+                    level_value(problem, level, placement),
+                    reached.bound,
+                    level.tolerance.limit(reached.bound) - reached.bound,
+                ),
+            )
+            for level, reached in zip(levels, outcome.reached, strict=True)
+        )
+    )
+    end = time.monotonic()
+    return Solution(
+        assignment=assignment,
+        method=str(Method.CP_SAT),
+        levels=results,
+        seconds=end - start,
+        timings={"build": built - start, "search": solved - built, "read back": end - solved},
+        conflict=tuple(str(constraint) for constraint in outcome.conflict),
+    )
