@@ -1,0 +1,28 @@
+"""From counts back to partitions."""
+
+import numpy as np
+
+from reference.ownership import NOBODY
+from solver.flow.network import Counts, Network, topic_of_row
+from solver.problem import Placement
+
+
+def place(network: Network, counts: Counts) -> Placement:
+    """Choose partitions for the counts of each arc.
+
+    An owner keeps the lowest numbers of what it owns, as many as its count allows; the
+    other partitions of a topic go out in ascending order to members in group order.
+    """
+    problem = network.problem
+    topic = topic_of_row(problem)
+    kept = np.minimum(counts, network.owned)
+    stays = np.zeros(problem.size, dtype=np.bool_)
+    rows = np.flatnonzero(problem.owner != NOBODY)
+    arcs = network.arc_of(topic[rows], problem.owner[rows].astype(np.int64))
+    order = np.argsort(arcs, kind="stable")
+    first = np.searchsorted(arcs[order], arcs[order])
+    rank = np.arange(len(order)) - first
+    stays[rows[order]] = rank < kept[arcs[order]]
+    placement = np.where(stays, problem.owner, np.int32(NOBODY)).astype(np.int32)
+    placement[~stays] = np.repeat(network.head, counts - kept)
+    return placement
