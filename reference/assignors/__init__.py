@@ -1,0 +1,87 @@
+"""Every assignor that Kafka has had, by the name Kafka's configuration gives it."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from reference.assignment import Assignment
+from reference.assignors import range as range_
+from reference.assignors import roundrobin
+from reference.group import Group
+from reference.outcome import Livelock, Outcome, UpstreamFailure
+
+__all__ = ["ASSIGNORS", "Assignor", "assign", "attempt"]
+
+Assignor = Callable[[Group], Assignment]
+
+ASSIGNORS: Mapping[str, Assignor] = MappingProxyType(
+    {
+        "range": range_.assign,
+        "roundrobin": roundrobin.assign,
+    }
+)
+"""The ports by name. ``legacy-`` ones are the ZooKeeper consumer's, ``uniform`` and
+``server-range`` the broker's, the others the clients'."""
+
+
+def assign(group: Group, name: str) -> Assignment:
+    """Assign as Kafka's assignor of that name does, partition lists in its order.
+
+    Parameters
+    ----------
+    group
+        The rebalance.
+    name
+        One of `ASSIGNORS`.
+
+    Raises
+    ------
+    KeyError
+        If there is no assignor of that name.
+    UpstreamFailure
+        If the real class throws an exception on this group.
+    Livelock
+        If the real class would never return.
+
+    Examples
+    --------
+    >>> from reference.group import Member, Topic
+    >>> members = tuple(Member(id=m, subscription=("t",)) for m in ("C0", "C1"))
+    >>> assign(Group(topics=(Topic(name="t", partitions=3),), members=members), "range").loads()
+    {'C0': 2, 'C1': 1}
+    """
+    return _named(name)(group)
+
+
+def attempt(group: Group, name: str) -> Outcome:
+    """Assign as `assign` does, and tell an exception or a loop without end as data.
+
+    Parameters
+    ----------
+    group
+        The rebalance.
+    name
+        One of `ASSIGNORS`.
+
+    Raises
+    ------
+    KeyError
+        If there is no assignor of that name.
+
+    Examples
+    --------
+    >>> attempt(Group(topics=(), members=()), "roundrobin").failed
+    UpstreamFailure('IllegalArgumentException', 'a group without members has no circle')
+    """
+    assignor = _named(name)
+    try:
+        return Outcome(name, assignment=assignor(group))
+    except Livelock as livelock:
+        return Outcome(name, livelock=livelock)
+    except UpstreamFailure as failure:
+        return Outcome(name, failed=failure)
+
+
+def _named(name: str) -> Assignor:
+    if name not in ASSIGNORS:
+        raise KeyError(f"no assignor {name!r}; there are {', '.join(ASSIGNORS)}")
+    return ASSIGNORS[name]

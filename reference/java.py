@@ -1,0 +1,126 @@
+"""Java's strings and hashes, on whose values Kafka's tie-breaks hang.
+
+Everything here returns what the Java method of the same name returns. Hash codes are
+signed 32-bit integers, as Java's ``int`` is.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Iterable
+
+_BITS = 0xFFFFFFFF
+_SIGN = 0x80000000
+_LONG_SIGN = 1 << 63
+
+
+def string_hash(text: str) -> int:
+    """Return ``String.hashCode()``: base 31 over the UTF-16 code units.
+
+    Examples
+    --------
+    >>> string_hash("orders-2026"), string_hash("Aa") == string_hash("BB")
+    (-1815790870, True)
+    >>> string_hash("\N{GRINNING FACE}")
+    1772899
+    """
+    result = 0
+    for unit in _code_units(text):
+        result = (31 * result + unit) & _BITS
+    return _signed(result)
+
+
+def utf16_key(text: str) -> bytes:
+    """Return a sort key that orders strings as ``String.compareTo`` does.
+
+    Java compares UTF-16 code units, Python code points: they differ where a character
+    beyond U+FFFF meets one from U+E000 to U+FFFF.
+
+    Examples
+    --------
+    >>> sorted(["\uff5e", "\N{GRINNING FACE}"], key=utf16_key) == ["\N{GRINNING FACE}", "\uff5e"]
+    True
+    """
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def topic_partition_hash(topic: str, partition: int) -> int:
+    """Return ``TopicPartition.hashCode()``.
+
+    Examples
+    --------
+    >>> topic_partition_hash("t", 3)
+    1170
+    """
+    return _signed((31 * (31 + partition) + string_hash(topic)) & _BITS)
+
+
+def pair_hash(first: str, second: str) -> int:
+    """Return ``ConsumerPair.hashCode()``, that of two strings in base 31 from 1.
+
+    Examples
+    --------
+    >>> pair_hash("a", "b")
+    4066
+    """
+    return _signed((31 * (31 + string_hash(first)) + string_hash(second)) & _BITS)
+
+
+def name_uuid(name: bytes) -> uuid.UUID:
+    """Return ``UUID.nameUUIDFromBytes``: version 3, without a namespace.
+
+    Examples
+    --------
+    >>> name_uuid(b"t0")
+    UUID('809d4580-aaed-3156-9abc-38d58f77f840')
+    """
+    return uuid.UUID(bytes=hashlib.md5(name, usedforsecurity=False).digest(), version=3)
+
+
+def uuid_hash(value: uuid.UUID) -> int:
+    """Return ``UUID.hashCode()``, which Kafka's ``Uuid.hashCode()`` equals.
+
+    Examples
+    --------
+    >>> uuid_hash(uuid.UUID(int=1 << 64))
+    1
+    """
+    folded = (value.int >> 64) ^ (value.int & 0xFFFFFFFFFFFFFFFF)
+    return _signed((folded >> 32) ^ (folded & _BITS))
+
+
+def uuid_key(value: uuid.UUID) -> tuple[int, int]:
+    """Return a sort key that orders ids as ``UUID.compareTo`` does: as two signed longs.
+
+    Examples
+    --------
+    >>> uuid_key(uuid.UUID(int=1 << 127)) < uuid_key(uuid.UUID(int=0))
+    True
+    """
+    return (_signed_long(value.int >> 64), _signed_long(value.int & 0xFFFFFFFFFFFFFFFF))
+
+
+def spread(hash_code: int) -> int:
+    """Return what ``HashMap`` makes of a hash code: its upper half folded into the lower.
+
+    Examples
+    --------
+    >>> spread(65536), spread(-1)
+    (65537, -65536)
+    """
+    unsigned = hash_code & _BITS
+    return _signed(unsigned ^ (unsigned >> 16))
+
+
+def _code_units(text: str) -> Iterable[int]:
+    if text.isascii():
+        return text.encode("ascii")
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    return [high << 8 | low for high, low in zip(encoded[::2], encoded[1::2], strict=True)]
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value & _SIGN else value
+
+
+def _signed_long(value: int) -> int:
+    return value - (1 << 64) if value & _LONG_SIGN else value
