@@ -87,7 +87,7 @@ class Played:
         every = self.scenario.uncommitted
         for consumer in self.group.running.values():
             offsets = {}
-            for topic, partition in sorted(consumer.assigned):
+            for topic, partition in sorted(consumer.seen.assigned):
                 if not every or partition % every != every - 1:
                     lag = _skewed(f"{self.scenario.name}/{topic}/{partition}", 30)
                     offsets[topic, partition] = max(0, end_offset(topic, partition) - lag)
@@ -111,7 +111,7 @@ class Played:
             "client": member.client,
             "instance_id": member.instance,
             "protocol": consumer.profile.protocol,
-            "generation": consumer.generation,
+            "generation": consumer.seen.generation,
             "topics": sorted(self.group.subscriptions[member.client]),
             "assigned": _by_topic(member.assigned),
             "target": None if member.target is None else _by_topic(member.target),

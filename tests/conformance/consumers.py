@@ -95,15 +95,21 @@ class Profile:
         return properties
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a consumer knew of its membership after a poll."""
+
+    assigned: frozenset[tuple[str, int]] = frozenset()
+    generation: int = -1
+
+
 class RunningConsumer:
-    """One consumer at work. Its attributes are what it saw after its latest poll."""
+    """One consumer at work; ``seen`` is what it knew after its latest poll."""
 
     def __init__(self, bootstrap: str, group: str, profile: Profile) -> None:
         jars.start_jvm()
         self.profile = profile
-        self.assigned: frozenset[tuple[str, int]] = frozenset()
-        self.generation = -1
-        self.member_id = ""
+        self.seen = Seen()
         self._properties = profile.properties(bootstrap, group)
         self._requests: queue.SimpleQueue[Callable[[Any], None]] = queue.SimpleQueue()
         self._frozen = threading.Event()
@@ -112,28 +118,25 @@ class RunningConsumer:
         self._thread = threading.Thread(target=self._run, name=profile.client, daemon=True)
         self._thread.start()
 
-    def subscribe(self, *topics: str) -> None:
-        """Change the subscription from the next poll on."""
-        self._requests.put(lambda consumer: consumer.subscribe(_java_list(topics)))
+    def subscribe(self, *topics: str) -> int:
+        """Change the subscription; the generation in which that was done."""
+        generations: list[int] = []
+
+        def request(consumer: Any) -> None:
+            generations.append(int(consumer.groupMetadata().generationId()))
+            consumer.subscribe(_java_list(topics))
+
+        self._await(request)
+        return generations[0]
 
     def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Commit offsets of its own partitions, and wait until the broker has them."""
-        done = threading.Event()
-
-        def request(consumer: Any) -> None:
-            partition, offset_of = (
-                JClass("org.apache.kafka.common.TopicPartition"),
-                JClass("org.apache.kafka.clients.consumer.OffsetAndMetadata"),
-            )
-            table = JClass("java.util.HashMap")()
-            for (topic, number), offset in offsets.items():
-                table.put(partition(topic, number), offset_of(offset))
-            consumer.commitSync(table)
-            done.set()
-
-        self._requests.put(request)
-        while not done.wait(0.05):
-            self.check()
+        table = JClass("java.util.HashMap")()
+        partition_of = JClass("org.apache.kafka.common.TopicPartition")
+        offset_of = JClass("org.apache.kafka.clients.consumer.OffsetAndMetadata")
+        for (topic, partition), offset in offsets.items():
+            table.put(partition_of(topic, partition), offset_of(offset))
+        self._await(lambda consumer: consumer.commitSync(table))
 
     def freeze(self) -> None:
         """Stop polling for good; heartbeats go on, so the group still counts it in."""
@@ -151,6 +154,18 @@ class RunningConsumer:
         """Raise what ended the thread, if anything did that was not asked for."""
         if self._failure is not None:
             raise RuntimeError(f"consumer {self.profile.client!r} failed") from self._failure
+
+    def _await(self, request: Callable[[Any], None]) -> None:
+        """Have the consumer's own thread do something, and wait until it has."""
+        done = threading.Event()
+
+        def answered(consumer: Any) -> None:
+            request(consumer)
+            done.set()
+
+        self._requests.put(answered)
+        while not done.wait(0.05):
+            self.check()
 
     def _end(self, membership: str) -> None:
         self._ending = membership
@@ -189,10 +204,10 @@ class RunningConsumer:
         # Membership is what matters here: records would only cost time.
         assignment = consumer.assignment()
         consumer.pause(assignment)
-        metadata = consumer.groupMetadata()
-        self.assigned = frozenset((str(tp.topic()), int(tp.partition())) for tp in assignment)
-        self.generation = int(metadata.generationId())
-        self.member_id = str(metadata.memberId())
+        self.seen = Seen(
+            assigned=frozenset((str(tp.topic()), int(tp.partition())) for tp in assignment),
+            generation=int(consumer.groupMetadata().generationId()),
+        )
 
     def _close(self, consumer: Any) -> None:
         options = JClass("org.apache.kafka.clients.consumer.CloseOptions")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 from tests.conformance.admin import Administrator, GroupView
 from tests.conformance.consumers import DoomedConsumer, Profile, RunningConsumer
@@ -76,23 +77,23 @@ class LiveGroup:
     def subscribe(self, client: str, *topics: str) -> None:
         """Change one subscription, and wait until the group has rebalanced for it."""
         consumer = self.running[client]
-        before = consumer.generation
         self.subscriptions[client] = topics
-        consumer.subscribe(*topics)
+        before = consumer.subscribe(*topics)
         deadline = time.monotonic() + _SETTLE_SECONDS
-        while consumer.generation == before:
+        while consumer.seen.generation <= before:
             consumer.check()
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{client!r} is in generation {before} as before")
             time.sleep(0.05)
 
     def close(self) -> None:
-        """End every consumer, without a care for how the group then is."""
+        """End every consumer, without a care for how it or the group then is."""
         for consumer in self.consumers.values():
             if isinstance(consumer, DoomedConsumer):
                 consumer.kill()
             else:
-                consumer.crash()
+                with suppress(RuntimeError, TimeoutError):
+                    consumer.crash()
 
     def await_settled(self) -> GroupView:
         """Wait until consumers and cluster agree on an assignment of every partition."""
@@ -120,9 +121,10 @@ class LiveGroup:
             and set(view.members) == set(self.consumers)
             and wanted == {pair for member in view.members.values() for pair in member.assigned}
             and all(
-                consumer.assigned == view.members[client].assigned
+                consumer.seen.assigned == view.members[client].assigned
                 for client, consumer in self.running.items()
             )
+            and len({consumer.seen.generation for consumer in self.running.values()}) == 1
         )
 
     def _forget(self, client: str) -> None:
