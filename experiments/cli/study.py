@@ -1,0 +1,134 @@
+"""``kassay study``: many groups, every assignor and the optimum, on Spark."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from experiments.cli import BAD_INPUT, complain
+from experiments.cli.documents import name_of, open_text
+from experiments.cli.options import AssignorNames, DeterministicLimit, FamilyNames, TimeLimit
+from experiments.compare import Limits
+from experiments.families import Case, cases_of, imported_cases
+from experiments.manifest import configuration, manifest
+from experiments.report.load import load_tables
+from experiments.report.summary import Figures, by_assignor, joined
+from experiments.spark.pipeline import write_tables
+from experiments.spark.session import spark_session
+from reference.codec import group_document, read_groups
+from reference.group import InvalidGroupError
+
+_WIDTH = 110
+
+
+def study(
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the tables.")],
+    groups: Annotated[
+        list[Path] | None,
+        typer.Option("--groups", help="Group documents to study too, as `import` writes them."),
+    ] = None,
+    family: FamilyNames = None,
+    cases: Annotated[
+        int, typer.Option("--cases", min=0, help="Seeds, over all seeded families together.")
+    ] = 1000,
+    first_seed: Annotated[int, typer.Option("--first-seed", help="Where seeds begin.")] = 0,
+    assignor: AssignorNames = None,
+    master: Annotated[str, typer.Option("--master", help="Where Spark runs.")] = "local[*]",
+    tasks: Annotated[
+        int | None, typer.Option("--tasks", min=1, help="Spark tasks.", show_default="by size")
+    ] = None,
+    time_limit: TimeLimit = 60.0,
+    deterministic_limit: DeterministicLimit = None,
+) -> None:
+    """Study seeded families of groups, and groups of your own, in parallel.
+
+    Writes the Parquet tables groups, assignments, optima and comparisons and a
+    manifest.json; `kassay report` makes a page of them.
+
+    Example: `kassay study --groups groups.jsonl --cases 1000 --out out/study`
+    """
+    begin = time.perf_counter()
+    limits = Limits(time=time_limit, deterministic=deterministic_limit)
+    names, families = assignor or [], family or []
+    bad: list[str] = []
+    documents = [text for path in groups or () for text in _documents(path, bad)]
+    all_cases: list[Case] = [
+        *imported_cases(documents, assignors=names),
+        *cases_of(families, seeds=cases, assignors=names, first_seed=first_seed),
+    ]
+    if not all_cases:
+        raise InvalidGroupError("nothing to study: no group was read, and --cases is 0")
+    described = configuration(
+        all_cases,
+        families=families,
+        seeds=cases,
+        first_seed=first_seed,
+        assignors=names,
+        limits=limits,
+    )
+    with spark_session(master=master) as spark:
+        write_tables(
+            spark,
+            all_cases,
+            out,
+            tasks=tasks,
+            limits=limits,
+            manifest=lambda rows: manifest(
+                described,
+                rows=rows,
+                run={"master": master, "seconds": round(time.perf_counter() - begin, 1)},
+            ),
+        )
+    _print_summary(out)
+    if bad:
+        raise typer.Exit(BAD_INPUT)
+
+
+def _documents(path: Path, bad: list[str]) -> Iterator[str]:
+    with open_text(path) as stream:
+        for _, group in read_groups(stream, name=name_of(path)):
+            if isinstance(group, InvalidGroupError):
+                complain(str(group))
+                bad.append(str(group))
+            else:
+                yield json.dumps(group_document(group), ensure_ascii=False)
+
+
+def _print_summary(directory: Path) -> None:
+    rows = joined(load_tables(directory))
+    table = Table("assignor", title="Kafka's assignors against the proven optimum")
+    for title in (
+        "groups",
+        "least imbalance",
+        "95 %",
+        "moves more than it must",
+        "moves",
+        "unnecessary",
+        "never ends",
+        "throws",
+    ):
+        table.add_column(title, justify="right")
+    for name, figures in by_assignor(rows).items():
+        table.add_row(name, *_cells(figures))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_WIDTH)
+    console.print(table)
+
+
+def _cells(figures: Figures) -> Iterator[str]:
+    low, high = figures.least.interval
+    yield str(figures.groups)
+    yield figures.least.percent
+    yield f"{100 * low:.1f}–{100 * high:.1f}"
+    yield figures.wasteful.percent
+    yield str(figures.moves)
+    yield str(figures.unnecessary)
+    yield str(figures.nonterminating)
+    yield str(figures.failed)

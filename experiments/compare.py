@@ -1,0 +1,315 @@
+"""One group, one assignor, the optimum: how far the one is from the other.
+
+Two gaps that never mix: a *heuristic gap* is greedy minus optimum, both exact; an
+*optimality gap* is what the solver could not prove. Where the optimum is not proven, the
+heuristic gap is not known, and is None here.
+"""
+
+from dataclasses import dataclass, replace
+
+from experiments.rounds import Ending, Settled, settle
+from reference.assignment import Assignment
+from reference.group import Group
+from reference.metrics import MEASURES, Measure, loads, movement
+from reference.ownership import NOBODY, ownership
+from solver.objective import Imbalance, Movement, Tolerance
+from solver.solution import Solution
+from solver.solve import solve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one search may use up.
+
+    Parameters
+    ----------
+    time
+        Wall-clock seconds.
+    deterministic
+        CP-SAT's deterministic time, the same on every machine; None for no limit.
+    within_partitions
+        Groups with more partitions than this are not searched for the fewest moves at
+        the imbalance of a greedy assignment that misses the least imbalance.
+    """
+
+    time: float = 60.0
+    deterministic: float | None = None
+    within_partitions: int = 5_000
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What one assignor did with one group, against the optimum. Fields are columns.
+
+    Parameters
+    ----------
+    case
+        Name of the group.
+    assignor
+        Name of the assignor.
+    ending
+        How the assignor ended, see `Ending`. Unless it is ``ok``, all figures of the
+        greedy assignment are None.
+    detail
+        What went wrong, in words.
+    rounds
+        Rebalances until nothing was withheld; more than 1 only for
+        ``cooperative-sticky``, which is judged by the assignment it settles on.
+    measure
+        The imbalance that the optimum minimises: ``sum_of_squares`` for equal weights,
+        where its optimum is the optimum of every measure; else ``makespan``, and the
+        optima of the other measures are None.
+    proven
+        Whether both levels of the optimum are proven.
+    sum_of_squares_greedy, ..., balance_score_gap
+        For each measure the greedy assignment's value, the least possible one, and
+        their difference, the heuristic gap.
+    least_imbalance
+        Whether the greedy assignment has the least imbalance by ``measure``.
+    movement_greedy
+        Owned partitions that the greedy assignment gives to somebody else.
+    movement_optimum
+        Fewest moves to any assignment of the least imbalance.
+    movement_gap
+        Their difference, where the greedy assignment has the least imbalance: the two
+        then reach the same, and these moves are too many. None where it has not.
+    movement_within
+        Fewest moves to any assignment *at most as imbalanced as the greedy one*.
+    unnecessary_moves
+        ``movement_greedy - movement_within``: moves that bought nothing, whether or not
+        the greedy assignment has the least imbalance. Equals ``movement_gap`` where
+        it has.
+    """
+
+    case: str
+    assignor: str
+    ending: str
+    detail: str | None = None
+    rounds: int
+    measure: str | None = None
+    proven: bool | None = None
+    sum_of_squares_greedy: int | None = None
+    sum_of_squares_optimum: int | None = None
+    sum_of_squares_gap: int | None = None
+    makespan_greedy: int | None = None
+    makespan_optimum: int | None = None
+    makespan_gap: int | None = None
+    spread_greedy: int | None = None
+    spread_optimum: int | None = None
+    spread_gap: int | None = None
+    deviation_greedy: int | None = None
+    deviation_optimum: int | None = None
+    deviation_gap: int | None = None
+    balance_score_greedy: int | None = None
+    balance_score_optimum: int | None = None
+    balance_score_gap: int | None = None
+    least_imbalance: bool | None = None
+    movement_greedy: int | None = None
+    movement_optimum: int | None = None
+    movement_gap: int | None = None
+    movement_within: int | None = None
+    unnecessary_moves: int | None = None
+
+
+def compare(
+    group: Group,
+    assignor: str,
+    *,
+    optimum: Solution | None = None,
+    settled: Settled | None = None,
+    limits: Limits = LIMITS,
+) -> Comparison:
+    """Compare an assignor with the optimum on one group.
+
+    Parameters
+    ----------
+    group
+        The rebalance. Capacities of members are ignored on both sides: no assignor of
+        Kafka's knows them.
+    assignor
+        One of `reference.assignors.ASSIGNORS`.
+    optimum
+        The group's `best`, where it is known already.
+    settled
+        What `settle` made of it, where that is known already.
+    limits
+        What each search may use up.
+
+    Returns
+    -------
+    Comparison
+        Its figures; ``ending`` says whether the assignor had an answer at all.
+
+    Examples
+    --------
+    >>> from experiments.families import REMARKABLE
+    >>> result = compare(REMARKABLE["C"].group, "sticky")
+    >>> result.least_imbalance, result.movement_greedy, result.movement_optimum
+    (True, 2, 1)
+    """
+    optimum = optimum or best(group, limits=limits)
+    settled = settled or settle(group, assignor)
+    measure = Measure(optimum.levels[0][0])
+    base = Comparison(
+        case=group.id or "",
+        assignor=assignor,
+        ending=str(settled.ending),
+        detail=settled.detail,
+        rounds=settled.rounds,
+        measure=str(measure),
+        proven=optimum.imbalance.gap == 0 and optimum.movement.gap == 0,
+    )
+    figures: dict[str, int | bool | None] = dict(_optima(group, optimum, measure))
+    if optimum.movement.gap == 0 and optimum.imbalance.gap == 0:
+        figures["movement_optimum"] = optimum.movement.value
+    if settled.ending is Ending.OK and settled.assignment is not None:
+        figures |= _greedy(group, settled.assignment, figures, measure)
+        figures |= _moves(group, figures, measure, optimum, limits)
+    return replace(base, **figures)  # type: ignore[arg-type]
+
+
+def best(group: Group, *, limits: Limits = LIMITS) -> Solution:
+    """Find the least imbalance and the fewest moves to it, capacities left aside."""
+    return solve(
+        _without_capacities(group),
+        time_limit=limits.time,
+        deterministic_limit=limits.deterministic,
+        workers=1,
+    )
+
+
+def stay(group: Group) -> Assignment:
+    """Leave every owned partition with its owner, and give the rest to the least loaded.
+
+    A witness: whatever its imbalance is can be had without any move.
+
+    Examples
+    --------
+    >>> from experiments.families import REMARKABLE
+    >>> stay(REMARKABLE["B"].group).loads()
+    {'c0': 0, 'c1': 1, 'c2': 2}
+    """
+    owners = ownership(group).owners
+    subscribers = group.subscribers()
+    hands: list[list[tuple[str, int]]] = [[] for _ in group.members]
+    carried = [0] * len(group.members)
+    free: list[tuple[int, str, int]] = []
+    for topic in group.topics:
+        for number, owner in enumerate(owners[topic.name].tolist()):
+            if owner != NOBODY:
+                hands[owner].append((topic.name, number))
+                carried[owner] += topic.weight(number)
+            elif subscribers.get(topic.name):
+                free.append((-topic.weight(number), topic.name, number))
+    # Partitions with the fewest subscribers have the least choice, so they choose first.
+    for weight, name, number in sorted(free, key=lambda tp: (len(subscribers[tp[1]]), *tp)):
+        taker = min(subscribers[name], key=carried.__getitem__)
+        hands[taker].append((name, number))
+        carried[taker] -= weight
+    return Assignment({m.id: hand for m, hand in zip(group.members, hands, strict=True)})
+
+
+def fewest_moves_within(
+    group: Group,
+    *,
+    measure: Measure,
+    imbalance: int,
+    optimum: Solution,
+    limits: Limits = LIMITS,
+) -> int | None:
+    """Count the fewest moves to any assignment whose imbalance is at most ``imbalance``.
+
+    Parameters
+    ----------
+    group
+        The rebalance.
+    measure
+        Measure of imbalance.
+    imbalance
+        The most imbalance allowed, in the measure's unit.
+    optimum
+        The group's optimum by that measure, both levels proven.
+    limits
+        What the search may use up.
+
+    Returns
+    -------
+    int or None
+        The proven number; None where the limits were hit before the proof.
+    """
+    if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
+        return optimum.movement.value
+    if _measured(group, stay(group))[measure] <= imbalance:
+        return 0
+    if group.partition_count > limits.within_partitions:
+        return None
+    slack = Tolerance(absolute=imbalance - optimum.imbalance.value)
+    found = solve(
+        _without_capacities(group),
+        levels=(Imbalance(measure, slack), Movement()),  # type: ignore[arg-type]
+        time_limit=limits.time,
+        deterministic_limit=limits.deterministic,
+        workers=1,
+    )
+    # The search allows what lies within the slack of the best it found, never less than asked.
+    proven = found.movement.gap == 0 and found.imbalance.value <= imbalance
+    return found.movement.value if proven else None
+
+
+def _greedy(
+    group: Group, assignment: Assignment, figures: dict[str, int | bool | None], measure: Measure
+) -> dict[str, int | bool | None]:
+    found: dict[str, int | bool | None] = {}
+    for name, value in _measured(group, assignment).items():
+        least = figures.get(f"{name}_optimum")
+        found[f"{name}_greedy"] = value
+        found[f"{name}_gap"] = None if least is None else value - least
+    gap = found[f"{measure}_gap"]
+    found["least_imbalance"] = None if gap is None else gap == 0
+    found["movement_greedy"] = movement(group, assignment)
+    return found
+
+
+def _moves(
+    group: Group,
+    figures: dict[str, int | bool | None],
+    measure: Measure,
+    optimum: Solution,
+    limits: Limits,
+) -> dict[str, int | bool | None]:
+    least, moved = figures.get("movement_optimum"), figures["movement_greedy"]
+    level = figures[f"{measure}_greedy"]
+    if least is None or moved is None or level is None:
+        return {}
+    within = fewest_moves_within(
+        group, measure=measure, imbalance=level, optimum=optimum, limits=limits
+    )
+    return {
+        "movement_gap": moved - least if figures["least_imbalance"] else None,
+        "movement_within": within,
+        "unnecessary_moves": None if within is None else moved - within,
+    }
+
+
+def _optima(group: Group, optimum: Solution, measure: Measure) -> dict[str, int | None]:
+    """Return the least value of every measure, where the optimum proves it."""
+    if optimum.assignment is None or optimum.imbalance.gap != 0:
+        return {}
+    measured = _measured(group, optimum.assignment)
+    proven = list(Measure) if measure is Measure.SUM_OF_SQUARES else [measure]
+    return {f"{name}_optimum": measured[name] for name in proven}
+
+
+def _measured(group: Group, assignment: Assignment) -> dict[Measure, int]:
+    vector = tuple(loads(group, assignment).values())
+    return {name: value(vector) for name, value in MEASURES.items()}
+
+
+def _without_capacities(group: Group) -> Group:
+    if all(member.capacity is None for member in group.members):
+        return group
+    members = tuple(replace(member, capacity=None) for member in group.members)
+    return replace(group, members=members)

@@ -1,0 +1,1 @@
+"""A study's tables, told as a page: numbers, figures and the worst groups drawn."""

@@ -1,0 +1,68 @@
+"""The tables of a study, read back."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.dataset
+
+from reference.group import InvalidGroupError
+
+MANIFEST = "manifest.json"
+NAMES = ("groups", "assignments", "optima", "comparisons")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """The four tables of a study and its manifest.
+
+    Parameters
+    ----------
+    groups, assignments, optima, comparisons
+        One frame a table. Integers that may be absent are pandas' ``Int64``.
+    manifest
+        What the study was: configuration, seeds, versions.
+    """
+
+    groups: pd.DataFrame
+    assignments: pd.DataFrame
+    optima: pd.DataFrame
+    comparisons: pd.DataFrame
+    manifest: dict[str, object]
+
+
+def load_tables(directory: Path) -> Tables:
+    """Read the tables that ``kassay study`` wrote.
+
+    Raises
+    ------
+    InvalidGroupError
+        If the directory holds no complete study.
+    """
+    manifest = directory / MANIFEST
+    if not manifest.is_file():
+        raise InvalidGroupError(f"{directory}: no {MANIFEST} in it, so no complete study")
+    try:
+        document = json.loads(manifest.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InvalidGroupError(f"{manifest}: {error}") from None
+    if not isinstance(document, dict):
+        raise InvalidGroupError(f"{manifest}: expected an object")
+    return Tables(**{name: _read(directory / name) for name in NAMES}, manifest=document)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    if not path.is_dir():
+        raise InvalidGroupError(f"{path}: no such table")
+    table = pyarrow.dataset.dataset(path, format="parquet", exclude_invalid_files=True).to_table()
+    frame: pd.DataFrame = table.to_pandas(types_mapper=_types().get)
+    return frame
+
+
+def _types() -> dict[pyarrow.DataType, object]:
+    return {
+        pyarrow.int64(): pd.Int64Dtype(),
+        pyarrow.bool_(): pd.BooleanDtype(),
+        pyarrow.float64(): pd.Float64Dtype(),
+    }

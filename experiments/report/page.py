@@ -1,0 +1,189 @@
+"""The report: one self-contained HTML page, and a summary in Markdown."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup
+
+from experiments.report import figures, summary, worst
+from experiments.report.load import Tables
+from experiments.report.summary import Figures, Share
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A table of shares, families down and assignors across.
+
+    Parameters
+    ----------
+    name
+        File name of its data, without the ending.
+    columns
+        Assignors.
+    rows
+        Family, and a share for each assignor.
+    csv
+        The same as CSV.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Share, ...]], ...]
+    csv: str
+
+
+def render_html(tables: Tables) -> str:
+    """Render the page. Equal tables give equal bytes."""
+    return _environment(autoescape=True).get_template("report.html.j2").render(**context(tables))
+
+
+def render_markdown(tables: Tables) -> str:
+    """Render the summary."""
+    return _environment(autoescape=False).get_template("report.md.j2").render(**context(tables))
+
+
+def context(tables: Tables) -> dict[str, object]:
+    """Return everything the templates tell, computed from the tables alone."""
+    rows = summary.joined(tables)
+    overall = summary.by_assignor(rows)
+    families = summary.by_family(rows)
+    equal, mixed = (rows[rows["mixed"] == flag] for flag in (False, True))
+    return {
+        "tables": tables,
+        "manifest": tables.manifest,
+        "counts": _counts(tables),
+        "overall": overall,
+        "by_subscriptions": {
+            name: (
+                summary.figures_of(equal[equal["assignor"] == name]),
+                summary.figures_of(mixed[mixed["assignor"] == name]),
+            )
+            for name in overall
+        },
+        "least_grid": _grid(families, "least", "least-imbalance-by-family"),
+        "wasteful_grid": _grid(families, "wasteful", "unnecessary-moves-by-family"),
+        "dot_plots": _dot_plots(equal, mixed, tuple(overall)),
+        "gap_plots": tuple(
+            figures.distributions(
+                rows, "sum_of_squares_gap", figures.GAP_BINS, name="imbalance-gap"
+            )
+        ),
+        "move_plots": tuple(
+            figures.distributions(
+                rows[rows["owned"] > 0],
+                "unnecessary_moves",
+                figures.MOVE_BINS,
+                name="unnecessary-moves",
+            )
+        ),
+        "gap_legend": figures.legend(figures.bin_labels(figures.GAP_BINS), figures.STEPS),
+        "move_legend": figures.legend(figures.bin_labels(figures.MOVE_BINS), figures.STEPS),
+        "exhibits": tuple(worst.worst(tables, rows)),
+        "remarkable": tuple(worst.named(tables, rows)),
+    }
+
+
+def _counts(tables: Tables) -> dict[str, int]:
+    optima = tables.optima
+    return {
+        "groups": len(tables.groups),
+        "unbuilt": int(tables.groups["error"].notna().sum()),
+        "imported": int((tables.groups["family"] == "imported").sum()),
+        "proven": int((optima["status"] == "optimal").sum()),
+        "unproven": int((optima["status"] != "optimal").sum()),
+        "errors": int((tables.comparisons["ending"] == "error").sum()),
+        "comparisons": len(tables.comparisons),
+        "unknown_moves": int(
+            (
+                tables.comparisons["unnecessary_moves"].isna()
+                & (tables.comparisons["ending"] == "ok")
+            ).sum()
+        ),
+    }
+
+
+def _grid(families: Mapping[str, Mapping[str, Figures]], field: str, name: str) -> Grid:
+    columns = tuple(next(iter(families.values()), {}))
+    rows = tuple(
+        (family, tuple(getattr(found[column], field) for column in columns))
+        for family, found in families.items()
+    )
+    table = pd.DataFrame(
+        [
+            {"family": family, "assignor": column, "count": share.count, "groups": share.total}
+            for family, shares in rows
+            for column, share in zip(columns, shares, strict=True)
+        ]
+    )
+    return Grid(name=name, columns=columns, rows=rows, csv=table.to_csv(index=False))
+
+
+def _dot_plots(
+    equal: pd.DataFrame, mixed: pd.DataFrame, names: Sequence[str]
+) -> tuple[figures.Plot, ...]:
+    pairs = [
+        (
+            name,
+            summary.figures_of(equal[equal["assignor"] == name]),
+            summary.figures_of(mixed[mixed["assignor"] == name]),
+        )
+        for name in names
+    ]
+    return (
+        figures.dots(
+            [figures.Row(name, one.least, two.least) for name, one, two in pairs],
+            name="least-imbalance",
+            title="Groups in which it reaches the least imbalance",
+        ),
+        figures.dots(
+            [figures.Row(name, one.wasteful, two.wasteful) for name, one, two in pairs],
+            name="moves-more-than-needed",
+            title="Groups in which it moves more than it must",
+        ),
+    )
+
+
+def _environment(*, autoescape: bool) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=autoescape,  # noqa: S701 - off for Markdown only
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["csv_link"] = _csv_link
+    environment.filters["number"] = _number
+    environment.filters["tint"] = _tint
+    environment.globals["style"] = Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
+    environment.globals["script"] = Markup((_TEMPLATES / "report.js").read_text(encoding="utf-8"))  # noqa: S704 - our own file
+    environment.globals["equal_colour"] = figures.EQUAL
+    environment.globals["mixed_colour"] = figures.MIXED
+    return environment
+
+
+def _csv_link(csv: str, name: str) -> Markup:
+    """Return a link that downloads the data, which it carries."""
+    data = base64.b64encode(csv.encode()).decode()
+    return Markup(
+        '<a class="data" download="{}.csv" href="data:text/csv;base64,{}">CSV</a>'
+    ).format(name, data)
+
+
+def _number(value: int) -> str:
+    """Group the digits of large numbers with narrow no-break spaces."""
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def _tint(share: Share, good: bool) -> str:
+    """Return the background of a cell: none where all is well, stronger the worse."""
+    if share.value is None:
+        return "transparent"
+    bad = 1 - share.value if good else share.value
+    return f"rgb(194 82 27 / {0.55 * bad**0.6:.3f})" if bad else "transparent"

@@ -1,0 +1,165 @@
+"""The numbers: how often, how far, by assignor and by family."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from scipy.stats import binomtest
+
+from experiments.report.load import Tables
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A count of a total, with the interval that the true share lies in.
+
+    Parameters
+    ----------
+    count, total
+        The groups that have the property, and all that were looked at.
+
+    Examples
+    --------
+    >>> Share(45, 50).percent
+    '90 %'
+    >>> low, high = Share(45, 50).interval
+    >>> round(low, 3), round(high, 3)
+    (0.786, 0.957)
+    """
+
+    count: int
+    total: int
+
+    @property
+    def value(self) -> float | None:
+        """The share, from 0 to 1; None of nothing."""
+        return self.count / self.total if self.total else None
+
+    @property
+    def percent(self) -> str:
+        """The share in per cent; never rounded to all or nothing unless it is."""
+        if not self.total:
+            return "–"
+        exact = 100 * self.count / self.total
+        if self.count in (0, self.total) or round(exact, 1) == round(exact):
+            text = f"{exact:.0f}"
+        else:
+            text = f"{min(max(exact, 0.1), 99.9):.1f}"
+        return f"{text} %"
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's interval at 95 % confidence; everything, of nothing."""
+        if not self.total:
+            return (0.0, 1.0)
+        found = binomtest(self.count, self.total).proportion_ci(CONFIDENCE, method="wilson")
+        return float(found.low), float(found.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What an assignor did over a set of groups.
+
+    Parameters
+    ----------
+    groups
+        Groups it was given whose optimum is proven.
+    least
+        Those in which it reached the least imbalance.
+    wasteful
+        Of those in which something was owned, those in which it moved more than any
+        assignment as balanced as its own needs.
+    moves, unnecessary
+        Moves it made where the necessary number is proven, and how many of them were
+        not needed.
+    worst_makespan
+        Most partitions that its fullest member had above the least possible.
+    nonterminating, failed
+        Groups on which it never ended, and on which the real class throws.
+    """
+
+    groups: int
+    least: Share
+    wasteful: Share
+    moves: int
+    unnecessary: int
+    worst_makespan: int | None
+    nonterminating: int
+    failed: int
+
+
+def joined(tables: Tables) -> pd.DataFrame:
+    """Return the comparisons with what is known of their groups, our own errors left out."""
+    rows = tables.comparisons[tables.comparisons["ending"] != "error"]
+    about = tables.groups[["case", "family", "mixed", "owned", "partitions", "members", "weighted"]]
+    return rows.merge(about, on="case", how="left", validate="many_to_one")
+
+
+def figures_of(rows: pd.DataFrame) -> Figures:
+    """Add up the comparisons of one assignor over some groups."""
+    proven = rows[rows["proven"].fillna(value=False)]
+    least = proven["least_imbalance"].fillna(value=False)
+    owned = proven[(proven["owned"] > 0) & proven["unnecessary_moves"].notna()]
+    worst = proven["makespan_gap"].max()
+    return Figures(
+        groups=len(proven),
+        least=Share(int(least.sum()), len(proven)),
+        wasteful=Share(int((owned["unnecessary_moves"] > 0).sum()), len(owned)),
+        moves=int(owned["movement_greedy"].sum()),
+        unnecessary=int(owned["unnecessary_moves"].sum()),
+        worst_makespan=None if pd.isna(worst) else int(worst),
+        nonterminating=int((rows["ending"] == "nonterminating").sum()),
+        failed=int(rows["ending"].isin(["failed", "invalid"]).sum()),
+    )
+
+
+def by_assignor(rows: pd.DataFrame) -> dict[str, Figures]:
+    """Figures of each assignor over all groups, in the order of the study."""
+    return {name: figures_of(rows[rows["assignor"] == name]) for name in assignors_of(rows)}
+
+
+def by_family(rows: pd.DataFrame) -> dict[str, dict[str, Figures]]:
+    """Figures by family, then by assignor."""
+    return {
+        family: {
+            name: figures_of(rows[(rows["family"] == family) & (rows["assignor"] == name)])
+            for name in assignors_of(rows)
+        }
+        for family in families_of(rows)
+    }
+
+
+ORDER = (
+    "sticky",
+    "cooperative-sticky",
+    "uniform",
+    "roundrobin",
+    "range",
+    "server-range",
+    "legacy-roundrobin",
+    "legacy-range",
+)
+
+
+def assignors_of(rows: pd.DataFrame) -> tuple[str, ...]:
+    """Assignors that occur, those that aim at balance first."""
+    return _ordered(rows["assignor"].unique().tolist(), ORDER)
+
+
+FAMILY_ORDER = tuple(
+    f"{subscriptions}-{event}"
+    for subscriptions in ("equal", "mixed")
+    for event in ("fresh", "join", "leave", "resubscribe", "grow", "churn")
+)
+
+
+def families_of(rows: pd.DataFrame) -> tuple[str, ...]:
+    """Families that occur: seeded ones, then others by name."""
+    return _ordered(rows["family"].unique().tolist(), FAMILY_ORDER)
+
+
+def _ordered(names: Sequence[str], order: tuple[str, ...]) -> tuple[str, ...]:
+    rank = {name: position for position, name in enumerate(order)}
+    return tuple(sorted(names, key=lambda name: (rank.get(name, len(rank)), name)))

@@ -1,0 +1,1 @@
+"""Spark distributes a study; it never computes."""

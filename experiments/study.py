@@ -1,0 +1,223 @@
+"""Everything a study records of one case. Pure: Spark only decides where it runs."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from experiments.compare import LIMITS, Comparison, Limits, best, compare
+from experiments.families import Case
+from experiments.rounds import Ending, Settled, settle
+from experiments.rows import AssignmentRow, GroupRow, OptimumRow, Record
+from reference.assignment import Assignment
+from reference.codec import assignment_document, group_document
+from reference.group import Group
+from reference.metrics import MEASURES, leximax, loads, movement_count, participant_indices
+from reference.ownership import ownership
+from reference.peers import (
+    balancedness,
+    kafka_balance_score,
+    kafka_is_balanced,
+    off_rack,
+    per_topic_spread,
+    range_spread,
+    standard_deviation,
+)
+from solver.solution import Solution
+
+DRAWN_PARTITIONS = 60
+DRAWN_MEMBERS = 12
+SHOWN_LOADS = 64
+
+
+def study(case: Case, *, limits: Limits = LIMITS) -> Record:
+    """Run every assignor of a case and the solver on its group.
+
+    Whatever goes wrong with one of them becomes a row that says so: a study of a million
+    groups does not fail for one of them.
+
+    Parameters
+    ----------
+    case
+        What to study.
+    limits
+        What each search may use up.
+
+    Returns
+    -------
+    Record
+        The rows. Equal cases give equal rows, but for ``seconds``.
+
+    Examples
+    --------
+    >>> record = study(Case(family="named", seed=1, assignors=("sticky",)))
+    >>> record.optimum.loads, record.assignments[0].loads
+    ('1/1/1', '2/1/0')
+    """
+    try:
+        group = case.build()
+        row = _group_row(case, group)
+    except Exception as error:  # noqa: BLE001 - whatever fails on one group is a row
+        return Record(group=replace(_bare_row(case), error=_words(error)))
+    optimum, optimum_row = _optimum(case, group, limits)
+    assignments: list[AssignmentRow] = []
+    comparisons: list[Comparison] = []
+    for assignor in case.assignors:
+        settled, seconds = _settled(group, assignor)
+        assignments.append(_assignment_row(case, group, assignor, settled, seconds))
+        comparisons.append(
+            _comparison(case, group, assignor, optimum=optimum, settled=settled, limits=limits)
+        )
+    return Record(
+        group=row,
+        optimum=optimum_row,
+        assignments=tuple(assignments),
+        comparisons=tuple(comparisons),
+    )
+
+
+def _settled(group: Group, assignor: str) -> tuple[Settled, float]:
+    begin = time.perf_counter()
+    try:
+        settled = settle(group, assignor)
+    except Exception as error:  # noqa: BLE001 - see above
+        settled = Settled(ending=Ending.ERROR, assignment=None, rounds=0, detail=_words(error))
+    return settled, time.perf_counter() - begin
+
+
+def _optimum(case: Case, group: Group, limits: Limits) -> tuple[Solution | None, OptimumRow]:
+    begin = time.perf_counter()
+    try:
+        solution = best(group, limits=limits)
+    except Exception as error:  # noqa: BLE001 - see above
+        seconds = time.perf_counter() - begin
+        row = OptimumRow(case=case.name, status="error", seconds=seconds, detail=_words(error))
+        return None, row
+    row = OptimumRow(
+        case=case.name,
+        status=str(solution.status),
+        method=str(solution.method),
+        measure=solution.levels[0][0],
+        imbalance_value=solution.imbalance.value,
+        imbalance_bound=solution.imbalance.bound,
+        movement_value=solution.movement.value,
+        movement_bound=solution.movement.bound,
+        seconds=time.perf_counter() - begin,
+        loads=_shown_loads(group, solution.assignment),
+        assignment=_drawable(group, solution.assignment),
+    )
+    return solution, row
+
+
+def _comparison(
+    case: Case,
+    group: Group,
+    assignor: str,
+    *,
+    optimum: Solution | None,
+    settled: Settled,
+    limits: Limits,
+) -> Comparison:
+    unknown = Comparison(
+        case=case.name,
+        assignor=assignor,
+        ending=str(settled.ending),
+        detail=settled.detail,
+        rounds=settled.rounds,
+    )
+    if optimum is None:
+        return unknown
+    try:
+        found = compare(group, assignor, optimum=optimum, settled=settled, limits=limits)
+    except Exception as error:  # noqa: BLE001 - see above
+        return replace(unknown, ending=str(Ending.ERROR), detail=_words(error))
+    return replace(found, case=case.name)
+
+
+def _bare_row(case: Case) -> GroupRow:
+    return GroupRow(case=case.name, family=case.family, seed=case.seed, start=case.start)
+
+
+def _group_row(case: Case, group: Group) -> GroupRow:
+    owners = ownership(group)
+    subscribers = group.subscribers()
+    counts = {topic.name: topic.partitions for topic in group.topics}
+    participants = participant_indices(group)
+    consumed = {
+        frozenset(t for t in group.members[index].subscription if counts.get(t))
+        for index in participants
+    }
+    return replace(
+        _bare_row(case),
+        group_id=group.id,
+        members=len(group.members),
+        topics=len(group.topics),
+        participants=len(participants),
+        partitions=sum(counts[topic] for topic, members in subscribers.items() if members),
+        owned=owners.owned_count,
+        stale=len(owners.stale),
+        contested=len(owners.contested),
+        mixed=len(consumed) > 1,
+        weighted=group.is_weighted,
+        document=_json(group_document(group)) if _is_drawable(group) else None,
+    )
+
+
+def _assignment_row(
+    case: Case, group: Group, assignor: str, settled: Settled, seconds: float
+) -> AssignmentRow:
+    row = AssignmentRow(
+        case=case.name,
+        assignor=assignor,
+        ending=str(settled.ending),
+        terminated=settled.ending is not Ending.NONTERMINATING,
+        detail=settled.detail,
+        rounds=settled.rounds,
+        seconds=seconds,
+    )
+    assignment = settled.assignment
+    if assignment is None:
+        return row
+    vector = tuple(loads(group, assignment).values())
+    moves = movement_count(group, assignment)
+    measures = {str(name): value(vector) for name, value in MEASURES.items()}
+    return replace(
+        row,
+        **measures,  # type: ignore[arg-type]
+        kept=moves.kept,
+        moved=moves.moved,
+        placed=moves.placed,
+        kafka_balance_score=kafka_balance_score(group, assignment),
+        kafka_is_balanced=kafka_is_balanced(group, assignment),
+        per_topic_spread=per_topic_spread(group, assignment),
+        standard_deviation=standard_deviation(vector),
+        range_spread=range_spread(vector),
+        balancedness=balancedness(vector),
+        off_rack=off_rack(group, assignment),
+        loads=_shown_loads(group, assignment),
+        assignment=_drawable(group, assignment),
+    )
+
+
+def _shown_loads(group: Group, assignment: Assignment | None) -> str | None:
+    if assignment is None or len(group.members) > SHOWN_LOADS:
+        return None
+    return "/".join(map(str, leximax(loads(group, assignment).values())))
+
+
+def _drawable(group: Group, assignment: Assignment | None) -> str | None:
+    if assignment is None or not _is_drawable(group):
+        return None
+    return _json(assignment_document(assignment))
+
+
+def _is_drawable(group: Group) -> bool:
+    return group.partition_count <= DRAWN_PARTITIONS and len(group.members) <= DRAWN_MEMBERS
+
+
+def _json(document: Mapping[str, object]) -> str:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
