@@ -1,5 +1,7 @@
 """The optimum: the least imbalanced assignment, then the stickiest, with proof."""
 
+from solver.certificate import Certificate, certify, objections
+from solver.chains import Transfer, improving_chain
 from solver.objective import (
     Capacity,
     Colocated,
@@ -23,6 +25,7 @@ from solver.solve import Method, solve
 __all__ = [
     "Bounded",
     "Capacity",
+    "Certificate",
     "Colocated",
     "Cost",
     "CrossRack",
@@ -40,5 +43,9 @@ __all__ = [
     "Status",
     "Tolerance",
     "TopicSpread",
+    "Transfer",
+    "certify",
+    "improving_chain",
+    "objections",
     "solve",
 ]

@@ -78,7 +78,11 @@ def certify(group: Group, assignment: Assignment) -> Certificate | None:
     """
     require_valid(group, assignment)
     arcs = build_arcs(group, assignment)
-    moved = movement(group, assignment)
+    return certificate_for(arcs, moved=movement(group, assignment))
+
+
+def certificate_for(arcs: Arcs, *, moved: int) -> Certificate | None:
+    """Price the counts of an assignment that moves ``moved`` partitions; None if not optimal."""
     result = lower_prices(arcs)
     if result.chain is not None or moved > arcs.least_movement:
         return None
