@@ -43,11 +43,8 @@ class Share:
         if not self.total:
             return "–"
         exact = 100 * self.count / self.total
-        if self.count in (0, self.total) or round(exact, 1) == round(exact):
-            text = f"{exact:.0f}"
-        else:
-            text = f"{min(max(exact, 0.1), 99.9):.1f}"
-        return f"{text} %"
+        shown = exact if self.count in (0, self.total) else min(max(exact, 0.1), 99.9)
+        return f"{shown:.1f}".removesuffix(".0") + " %"
 
     @property
     def interval(self) -> tuple[float, float]:

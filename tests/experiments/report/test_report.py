@@ -1,0 +1,190 @@
+import base64
+import io
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+from experiments.families import REMARKABLE
+from experiments.report import figures, summary
+from experiments.report.drawing import draw
+from experiments.report.load import load_tables
+from experiments.report.page import context, render_html, render_markdown
+from experiments.report.summary import Share
+from experiments.report.worst import worst
+from reference import Assignment, InvalidGroupError
+from reference.assignors import assign
+
+VOID = {"meta", "br", "path", "use", "rect", "circle", "i", "link"}
+
+
+@pytest.fixture(scope="session")
+def page(tables) -> str:
+    return render_html(tables)
+
+
+class Balance(HTMLParser):
+    """Collects tags and complains of those not closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes += attrs
+        if tag not in {"meta", "br"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_well_formed_and_needs_no_network(page):
+    parser = Balance()
+    parser.feed(page)
+    assert parser.open == []
+    addresses = [
+        value
+        for name, value in parser.attributes
+        if name in {"href", "src", "xlink:href", "action", "srcset"} and value
+    ]
+    assert addresses
+    assert all(address.startswith(("#", "data:")) for address in addresses)
+    assert "@import" not in page
+    assert "url(http" not in page
+
+
+def test_equal_tables_give_equal_pages(tables, page):
+    assert render_html(tables) == page
+
+
+def test_every_figure_carries_its_data(page):
+    links = re.findall(r'download="([^"]+)\.csv" href="data:text/csv;base64,([^"]+)"', page)
+    assert len(links) == page.count("<figure>") + 2
+    assert len({name for name, _ in links}) == len(links)
+    for _, data in links:
+        assert len(pd.read_csv(io.BytesIO(base64.b64decode(data)))) > 0
+
+
+def test_the_numbers_of_the_page_are_those_of_the_tables(tables, page):
+    rows = tables.comparisons
+    mine = rows[(rows["assignor"] == "range") & (rows["ending"] == "ok")]
+    reached = int(mine["least_imbalance"].sum())
+    found = context(tables)["overall"]["range"]
+    assert (found.least.count, found.least.total) == (reached, len(mine))
+    assert found.least.percent in page
+    assert found.moves == int(mine["movement_greedy"].sum())
+    assert found.unnecessary == int(mine["unnecessary_moves"].sum())
+
+
+def test_the_markdown_tells_the_same_numbers(tables):
+    text = render_markdown(tables)
+    found = context(tables)["overall"]["range"]
+    assert f"| range | {found.groups} | {found.least.percent} |" in text
+    assert not re.search(r"\n\n\n|^ +\||\{\{|\{%", text)
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert len({line.count("|") for line in block.splitlines()}) == 1
+
+
+def test_groups_that_could_not_be_built_are_told_and_counted_in_no_figure(tables, page):
+    assert context(tables)["counts"]["unbuilt"] == 1
+    assert "Errors of the study itself: 1" in page
+
+
+def test_an_assignor_that_does_not_end_counts_as_missing_the_least_imbalance():
+    rows = pd.DataFrame(
+        {
+            "ending": ["ok", "nonterminating", "failed"],
+            "proven": pd.array([True, True, True], dtype="boolean"),
+            "least_imbalance": pd.array([True, None, None], dtype="boolean"),
+            "owned": pd.array([1, 1, 1], dtype="Int64"),
+            "unnecessary_moves": pd.array([0, None, None], dtype="Int64"),
+            "movement_greedy": pd.array([0, None, None], dtype="Int64"),
+            "makespan_gap": pd.array([0, None, None], dtype="Int64"),
+        }
+    )
+    found = summary.figures_of(rows)
+    assert (found.least.count, found.least.total) == (1, 3)
+    assert (found.wasteful.count, found.wasteful.total) == (0, 1)
+    assert (found.nonterminating, found.failed) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (Share(0, 7), "0 %"),
+        (Share(7, 7), "100 %"),
+        (Share(1, 3), "33.3 %"),
+        (Share(9_999, 10_000), "99.9 %"),
+        (Share(1, 10_000), "0.1 %"),
+        (Share(0, 0), "–"),
+    ],
+)
+def test_a_share_is_all_or_nothing_only_if_it_is(share, text):
+    assert share.percent == text
+
+
+def test_bins_hold_every_gap_once():
+    rows = pd.DataFrame(
+        {
+            "family": "equal-join",
+            "assignor": "range",
+            "gap": pd.array(list(range(100)), dtype="Int64"),
+        }
+    )
+    (plot,) = figures.distributions(rows, "gap", figures.GAP_BINS, name="gap")
+    table = pd.read_csv(io.StringIO(plot.csv), index_col="family")
+    assert table.loc["equal-join"].tolist() == [1, 2, 6, 24, 67]
+
+
+def test_a_drawing_has_a_cell_a_partition_and_an_arrow_a_pair_of_members():
+    group = REMARKABLE["B"].group
+    assignment = Assignment({"c0": [("t0", 0)], "c1": [("t1", 0)], "c2": [("t2", 0)]})
+    svg = draw(group, assignment, title="B")
+    assert svg.count("<rect") == 3
+    assert svg.count('class="moved"') == 2
+    assert svg.count('class="kept"') == 1
+    assert svg.count('class="arrow"') == 2
+
+
+def test_names_in_a_drawing_are_escaped():
+    group = REMARKABLE["B"].group
+    svg = draw(group, assign(group, "range"), title='<script>"')
+    assert "<script>" not in svg
+
+
+def test_the_worst_groups_are_the_worst(tables, monkeypatch):
+    monkeypatch.setattr("experiments.report.worst.BALANCING", ("range",))
+    rows = summary.joined(tables)
+    exhibits = list(worst(tables, rows))
+    drawable = set(tables.groups.loc[tables.groups["document"].notna(), "case"])
+    mine = rows[(rows["assignor"] == "range") & rows["case"].isin(drawable)]
+    top = {row["case"]: row for _, row in mine.iterrows()}
+    assert top[exhibits[0].case]["makespan_gap"] == mine["makespan_gap"].max()
+    assert top[exhibits[1].case]["unnecessary_moves"] == mine["unnecessary_moves"].max()
+    assert [panel.title for panel in exhibits[0].panels] == ["range", "an optimum"]
+
+
+@pytest.mark.parametrize("missing", ["manifest.json", "optima"])
+def test_an_incomplete_study_is_refused_by_name(study_directory, tmp_path, missing):
+    copy = tmp_path / "copy"
+    shutil.copytree(study_directory, copy)
+    path = copy / missing
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(InvalidGroupError, match=missing):
+        load_tables(copy)
+
+
+def test_a_manifest_that_is_no_json_is_refused_by_name(study_directory, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(study_directory, copy)
+    (copy / "manifest.json").write_text(json.dumps({})[:-1])
+    with pytest.raises(InvalidGroupError, match=r"manifest\.json"):
+        load_tables(copy)

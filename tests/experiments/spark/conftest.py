@@ -1,0 +1,12 @@
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from experiments.spark.session import spark_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    with spark_session(master="local[2]") as session:
+        yield session

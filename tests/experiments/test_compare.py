@@ -1,0 +1,161 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.compare import Limits, best, compare, stay
+from experiments.families import REMARKABLE
+from experiments.rounds import Ending, Settled
+from reference import Assignment, Group, Member, Topic, movement, violations
+from tests import brute_force
+from tests.strategies import groups, valid_assignments
+
+
+def answer(assignment: Assignment) -> Settled:
+    return Settled(ending=Ending.OK, assignment=assignment, rounds=1)
+
+
+def three_members() -> Group:
+    owned = [[("t", 0), ("t", 1), ("t", 2)], [("t", 3), ("t", 4), ("t", 5)], []]
+    return Group(
+        id="three",
+        topics=(Topic(name="t", partitions=6),),
+        members=tuple(
+            Member(id=f"c{i}", subscription=("t",), owned=owned[i], generation=1) for i in range(3)
+        ),
+    )
+
+
+def test_a_greedy_answer_that_is_optimal_has_no_gap_at_all():
+    group = three_members()
+    result = compare(
+        group,
+        "any",
+        settled=answer(
+            Assignment(
+                {"c0": [("t", 0), ("t", 1)], "c1": [("t", 3), ("t", 4)], "c2": [("t", 2), ("t", 5)]}
+            )
+        ),
+    )
+    assert (result.sum_of_squares_greedy, result.sum_of_squares_optimum) == (12, 12)
+    assert (result.makespan_gap, result.spread_gap, result.deviation_gap) == (0, 0, 0)
+    assert (result.movement_greedy, result.movement_optimum, result.movement_gap) == (2, 2, 0)
+    assert result.least_imbalance is True
+    assert result.unnecessary_moves == 0
+
+
+def test_moves_beyond_those_of_the_optimum_are_unnecessary():
+    group = three_members()
+    swapped = Assignment(
+        {"c0": [("t", 3), ("t", 1)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 2), ("t", 5)]}
+    )
+    result = compare(group, "any", settled=answer(swapped))
+    assert result.least_imbalance is True
+    assert (result.movement_gap, result.unnecessary_moves) == (2, 2)
+
+
+def test_a_greedy_answer_that_misses_is_judged_by_the_fewest_moves_to_its_own_imbalance():
+    group = three_members()
+    # Loads 3/2/1 take one move; this makes three.
+    uneven = Assignment(
+        {"c0": [("t", 3), ("t", 1), ("t", 2)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 5)]}
+    )
+    result = compare(group, "any", settled=answer(uneven))
+    assert result.least_imbalance is False
+    assert (result.sum_of_squares_gap, result.makespan_gap, result.spread_gap) == (2, 1, 2)
+    assert (result.movement_greedy, result.movement_optimum) == (3, 2)
+    assert result.movement_gap is None
+    assert (result.movement_within, result.unnecessary_moves) == (1, 2)
+
+
+def test_where_staying_is_as_balanced_every_move_is_unnecessary():
+    group = three_members()
+    heaped = Assignment({"c0": [("t", 3)], "c1": [("t", n) for n in (0, 1, 2, 4, 5)], "c2": []})
+    result = compare(group, "any", settled=answer(heaped))
+    assert (result.movement_within, result.unnecessary_moves) == (0, 4)
+
+
+def test_with_weights_only_the_makespan_has_a_known_optimum():
+    group = Group(
+        topics=(Topic(name="t", partitions=3, weights=(5, 4, 1)),),
+        members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
+    )
+    result = compare(group, "any", settled=answer(Assignment({"a": [("t", n) for n in range(3)]})))
+    assert result.measure == "makespan"
+    assert (result.makespan_greedy, result.makespan_optimum, result.makespan_gap) == (10, 5, 5)
+    assert result.sum_of_squares_greedy == 100
+    assert result.sum_of_squares_optimum is None
+    assert result.sum_of_squares_gap is None
+
+
+def test_capacities_bind_neither_side():
+    group = three_members()
+    bound = replace(group, members=tuple(replace(m, capacity=0) for m in group.members))
+    assert best(bound).imbalance.value == best(group).imbalance.value == 12
+
+
+@pytest.mark.parametrize("ending", [Ending.NONTERMINATING, Ending.FAILED, Ending.INVALID])
+def test_without_an_answer_the_optimum_still_stands_and_no_gap_is_told(ending):
+    nothing = Settled(ending=ending, assignment=None, rounds=1, detail="why")
+    result = compare(three_members(), "any", settled=nothing)
+    assert (result.ending, result.detail) == (str(ending), "why")
+    assert (result.sum_of_squares_optimum, result.movement_optimum) == (12, 2)
+    assert result.least_imbalance is None
+    assert result.sum_of_squares_gap is None
+    assert result.unnecessary_moves is None
+
+
+def test_a_group_too_large_to_search_leaves_the_necessary_moves_unknown():
+    uneven = Assignment(
+        {"c0": [("t", 3), ("t", 1), ("t", 2)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 5)]}
+    )
+    limits = Limits(within_partitions=5)
+    result = compare(three_members(), "any", settled=answer(uneven), limits=limits)
+    assert (result.movement_within, result.unnecessary_moves) == (None, None)
+    assert result.movement_greedy == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "assignor", "gap", "moves", "fewest", "unnecessary"),
+    [
+        ("A", "sticky", 2, 0, 0, 0),
+        ("B", "sticky", 2, 0, 2, 0),
+        ("C", "sticky", 0, 2, 1, 1),
+        ("E", "uniform", 2, 0, 2, 0),
+    ],
+)
+def test_named_groups_show_what_they_are_named_for(name, assignor, gap, moves, fewest, unnecessary):
+    result = compare(REMARKABLE[name].group, assignor)
+    assert result.sum_of_squares_gap == gap
+    assert (result.movement_greedy, result.movement_optimum) == (moves, fewest)
+    assert result.unnecessary_moves == unnecessary
+
+
+def test_sticky_never_ends_on_group_d():
+    result = compare(REMARKABLE["D"].group, "sticky")
+    assert result.ending == "nonterminating"
+    assert "repeats" in result.detail
+    assert (result.makespan_optimum, result.movement_optimum) == (5, 4)
+
+
+@given(data=st.data(), group=groups())
+def test_unnecessary_moves_are_what_trying_everything_says(data, group):
+    assignment = data.draw(valid_assignments(group))
+    result = compare(group, "any", settled=answer(assignment))
+    level = result.sum_of_squares_greedy
+    fewest = min(
+        moves
+        for loads, moves in brute_force.reachable(group).items()
+        if sum(load * load for load in loads) <= level
+    )
+    assert result.movement_within == fewest
+    assert result.unnecessary_moves == movement(group, assignment) - fewest
+    assert (result.sum_of_squares_optimum, result.movement_optimum) == brute_force.optimum(group)
+
+
+@given(group=groups(messy=True))
+def test_staying_is_valid_and_moves_nothing(group):
+    assignment = stay(group)
+    assert list(violations(group, assignment)) == []
+    assert movement(group, assignment) == 0
