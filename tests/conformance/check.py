@@ -12,7 +12,9 @@ from tests.conformance.shrink import shrink
 from tests.conformance.upstream import Lists, Upstream, upstream_assign
 
 ENDLESS_LIMIT = 1.5
-"""Seconds the real class gets where the port has proven that it never returns."""
+"""Seconds the real class gets where the port has proven that it never returns..."""
+ENDLESS_LIMIT_PER_PARTITION = 0.02
+"""... and as many more for each partition of the group, for large ones do take long."""
 RETURN_LIMIT = 60.0
 """Seconds it gets where the port says that it returns: far more than it can need."""
 
@@ -72,7 +74,8 @@ def check(group: Group, name: str) -> Checked:
         An assignor that both have.
     """
     port = port_answer(group, name)
-    limit = RETURN_LIMIT if port.terminated else ENDLESS_LIMIT
+    patience = ENDLESS_LIMIT + ENDLESS_LIMIT_PER_PARTITION * group.partition_count
+    limit = RETURN_LIMIT if port.terminated else patience
     return Checked(group, port, _real_answer(upstream_assign(group, name, limit=limit)))
 
 

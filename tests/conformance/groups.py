@@ -11,9 +11,9 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from reference.group import Group
+from reference.group import Group, Member, Topic
 from tests.conformance.events import ODD, USUAL
-from tests.conformance.names import NAMINGS
+from tests.conformance.names import NAMINGS, fresh_name
 from tests.conformance.setting import RACKS, Setting, new_member, new_topic, settled
 
 Lists = Mapping[str, Sequence[Sequence[object]]]
@@ -32,11 +32,22 @@ class _Size:
 
 _SIZES = (
     _Size(560, 4, 4, 5),
-    _Size(320, 10, 8, 12),
+    _Size(336, 10, 8, 12),
     _Size(100, 25, 15, 30),
-    _Size(20, 60, 40, 60),
+    _Size(4, 60, 40, 60),
 )
 _MAX_STEPS = 8
+_LIVELOCKS = 0.004
+# A group on which the sticky assignor never returns: partitions of each topic; for each
+# member the topics it subscribes to and the partitions it claims.
+_COUNTS = (5, 3, 5, 2, 6)
+_CLAIMS: tuple[tuple[tuple[int, ...], tuple[tuple[int, int], ...]], ...] = (
+    ((1, 4), ((4, 0), (4, 1), (4, 3), (4, 5))),
+    ((0, 3), ((0, 0), (0, 2), (0, 4))),
+    ((2, 4), ((4, 2), (4, 4))),
+    ((0, 3), ((0, 1), (0, 3))),
+    ((0, 4), ()),
+)
 
 
 def history(assignor: str, seed: int) -> Generator[Group, Lists | None, None]:
@@ -56,7 +67,8 @@ def history(assignor: str, seed: int) -> Generator[Group, Lists | None, None]:
     """
     rng = random.Random(f"{assignor}/{seed}")
     setting = _setting(rng)
-    group = _first(rng, setting)
+    endless = rng.random() < _LIVELOCKS
+    group = _near_livelock(rng, setting) if endless else _first(rng, setting)
     for step in range(rng.randint(1, _MAX_STEPS)):
         lists = yield replace(group, id=f"{assignor}/{seed}/{step}")
         group = group if lists is None else settled(group, lists)
@@ -101,6 +113,33 @@ def _first(rng: random.Random, setting: Setting) -> Group:
     return _odd_events(rng, group, setting)
 
 
+def _near_livelock(rng: random.Random, setting: Setting) -> Group:
+    """Rename the known livelock, which may end it, and change it a little or not at all."""
+    topics: list[str] = []
+    members: list[str] = []
+    for _ in _COUNTS:
+        topics.append(fresh_name(rng, setting.topic_naming, topics))
+        members.append(fresh_name(rng, setting.member_naming, members))
+    if rng.random() < 0.7:
+        topics.sort()
+        members.sort()
+    group = Group(
+        topics=tuple(
+            Topic(name=name, partitions=count) for name, count in zip(topics, _COUNTS, strict=True)
+        ),
+        members=tuple(
+            Member(
+                id=name,
+                subscription=tuple(topics[t] for t in wanted),
+                owned=[(topics[t], p) for t, p in claims],
+                generation=7 if claims else -1,
+            )
+            for name, (wanted, claims) in zip(members, _CLAIMS, strict=True)
+        ),
+    )
+    return group if rng.random() < 0.5 else _after_events(rng, group, setting)
+
+
 def _with_some_past(rng: random.Random, group: Group) -> Group:
     """Deal partitions to random subscribers, as no assignor would have left them."""
     owned: dict[int, list[tuple[str, int]]] = {index: [] for index in range(len(group.members))}
@@ -119,6 +158,8 @@ def _with_some_past(rng: random.Random, group: Group) -> Group:
 
 
 def _after_events(rng: random.Random, group: Group, setting: Setting) -> Group:
+    if not group.members:
+        group = replace(group, members=(new_member(rng, group, setting),))
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         group = rng.choice(USUAL)(rng, group, setting)
     return _odd_events(rng, group, setting)

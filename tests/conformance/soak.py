@@ -58,9 +58,8 @@ def main() -> int:
             _append(asked.mismatches, smallest_disagreement(both.group, asked.assignor))
         if done % _EVERY == 0 or done == asked.groups or kinds["different"] >= asked.most:
             rate = done / (time.perf_counter() - started)
-            print(
-                f"{asked.assignor}: {done} groups, {rate:.0f} a second, {dict(kinds)}", flush=True
-            )  # noqa: T201
+            line = f"{asked.assignor}: {done} groups, {rate:.0f} a second, {dict(kinds)}"
+            print(line, flush=True)  # noqa: T201
         if kinds["different"] >= asked.most:
             break
     return 1 if kinds["different"] else 0

@@ -12,7 +12,7 @@ from reference.group import Group
 from tests.conformance.groups import histories, history
 from tests.conformance.names import NAMINGS, fresh_name
 
-_MANY = 4_000
+_MANY = 15_000
 
 
 def _without_answers(assignor: str, number: int) -> Iterator[Group]:
