@@ -98,7 +98,7 @@ def test_a_file_without_documents_is_an_error(file):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["assign", "--assignor", "range", "nowhere.json"], "nowhere.json: no such file"),
+        (["assign", "--assignor", "range", "nowhere.json"], "nowhere.json: no such file or directory"),
         (["assign", "--assignor", "range", "."], ".: is a directory"),
     ],
 )
