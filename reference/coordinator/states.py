@@ -1,0 +1,57 @@
+"""The states of a classic group, and the only ways from one to the next.
+
+Upstream: org.apache.kafka.coordinator.group.classic.ClassicGroupState, group-coordinator 4.x.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class GroupState(StrEnum):
+    """State of a group under the classic protocol."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class IllegalTransitionError(RuntimeError):
+    """A change of state that Kafka's table does not have: a bug of the caller."""
+
+
+REACHED_FROM: Mapping[GroupState, tuple[GroupState, ...]] = MappingProxyType(
+    {
+        GroupState.EMPTY: (GroupState.PREPARING_REBALANCE,),
+        GroupState.PREPARING_REBALANCE: (
+            GroupState.EMPTY,
+            GroupState.COMPLETING_REBALANCE,
+            GroupState.STABLE,
+        ),
+        GroupState.COMPLETING_REBALANCE: (GroupState.PREPARING_REBALANCE,),
+        GroupState.STABLE: (GroupState.COMPLETING_REBALANCE,),
+        GroupState.DEAD: tuple(GroupState),
+    }
+)
+"""For each state, the states that a group may come from."""
+
+
+def check_transition(before: GroupState, after: GroupState) -> None:
+    """Refuse a change of state that is not in `REACHED_FROM`.
+
+    Raises
+    ------
+    IllegalTransitionError
+        If a group in ``before`` cannot go to ``after``.
+
+    Examples
+    --------
+    >>> check_transition(GroupState.STABLE, GroupState.PREPARING_REBALANCE)
+    >>> check_transition(GroupState.EMPTY, GroupState.STABLE)
+    Traceback (most recent call last):
+    reference.coordinator.states.IllegalTransitionError: no group goes from Empty to Stable
+    """
+    if before not in REACHED_FROM[after]:
+        raise IllegalTransitionError(f"no group goes from {before} to {after}")
