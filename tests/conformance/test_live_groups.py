@@ -1,0 +1,221 @@
+"""Real consumers on a real broker do what the ports say they will.
+
+Each test plays one group, one event at a time. Before an event is over, the group that
+the assignor saw is rebuilt as a group document: member ids as the broker gave them out,
+ownership and generation as the step before left them. What the port then assigns must be
+what the cluster reports.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import pytest
+from reference.assignors import assign
+
+from reference.assignment import Assignment
+from reference.codec import group_document
+from reference.group import NO_GENERATION, Group, Member, Topic
+from reference.partitions import NOTHING, Partitions
+from tests.conformance.admin import Administrator, GroupView, administrator
+from tests.conformance.broker import Cluster, running_cluster
+from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
+from tests.conformance.livegroup import LiveGroup
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 11, "d.audit": 1, "e.stock": 7}
+ASSIGNORS = (*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS)
+SESSION_MILLIS = 5_000
+"""How long a killed consumer is missed before its group goes on without it, in ms."""
+
+_SETTINGS = {
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.session.timeout.ms": str(SESSION_MILLIS),
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The cluster that all tests here share."""
+
+    cluster: Cluster
+    admin: Administrator
+    topics: tuple[Topic, ...]
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """Two brokers in two racks, and topics whose partitions are in one rack each."""
+    with ExitStack() as stack:
+        cluster = stack.enter_context(
+            running_cluster(racks=("left", "right"), heap_mib=384, settings=_SETTINGS)
+        )
+        admin = stack.enter_context(administrator(cluster.bootstrap))
+        admin.create_topics(
+            TOPICS,
+            {name: {n: (1 + n % 2,) for n in range(count)} for name, count in TOPICS.items()},
+        )
+        known = admin.topics(*TOPICS)
+        topics = tuple(
+            Topic(name=name, partitions=count, racks=known[name].racks, id=known[name].id)
+            for name, count in TOPICS.items()
+        )
+        yield Site(cluster, admin, topics)
+
+
+class Rehearsal:
+    """A live group, and the port that has to foretell it."""
+
+    def __init__(self, site: Site, name: str, assignor: str) -> None:
+        self.live = LiveGroup(name, site.cluster.bootstrap, site.admin, TOPICS)
+        self.assignor = assignor
+        self._topics = site.topics
+        self._profiles: dict[str, Profile] = {}
+        self._previous: Assignment = Assignment({})
+        self._generation = NO_GENERATION
+
+    def join(self, client: str, *topics: str, rack: str | None = None) -> None:
+        profile = self._profile(client, topics, rack=rack)
+        self.live.join(profile)
+        self._check(f"{client} joined")
+
+    def join_static(self, client: str, instance: str, *topics: str) -> None:
+        self.live.join(replace(self._profile(client, topics), instance=instance))
+        self._check(f"{client} joined as {instance}")
+
+    def join_doomed(self, client: str, *topics: str) -> None:
+        self.live.join_doomed(self._profile(client, topics))
+        self._check(f"{client} joined from another process")
+
+    def subscribe(self, client: str, *topics: str) -> None:
+        self.live.subscribe(client, *topics)
+        self._check(f"{client} changed its subscription")
+
+    def leave(self, client: str) -> None:
+        self.live.leave(client)
+        self._check(f"{client} left")
+
+    def kill(self, client: str) -> None:
+        self.live.kill(client)
+        self._check(f"{client} was killed")
+
+    def _profile(self, client: str, topics: tuple[str, ...], *, rack: str | None = None) -> Profile:
+        self._profiles[client] = Profile(
+            client=client,
+            topics=topics,
+            assignor=self.assignor,
+            rack=rack,
+            session_millis=SESSION_MILLIS,
+        )
+        return self._profiles[client]
+
+    def _check(self, event: str) -> None:
+        """Compare cluster and port, and remember what the next step starts from."""
+        view = self.live.await_settled()
+        [generation] = {consumer.seen.generation for consumer in self.live.running.values()}
+        group = self._group(view)
+        foretold = self._foretell(group, generation)
+        names = {member.id: client for client, member in view.members.items()}
+        assert {
+            names[id]: frozenset((tp.topic, tp.partition) for tp in tps)
+            for id, tps in foretold.items()
+        } == {client: member.assigned for client, member in view.members.items()}, (
+            f"generation {generation}, after {event}: {json.dumps(group_document(group))}"
+        )
+        self._previous, self._generation = foretold, generation
+
+    def _foretell(self, group: Group, generation: int) -> Assignment:
+        """What the group comes to by ``generation``, rebalance by rebalance.
+
+        Cooperative members give up in one rebalance what others get in the next, and now
+        and then the leader asks for one more when it learns of a topic late.
+        """
+        assignment = assign(group, self.assignor)
+        if self.assignor in BROKER_ASSIGNORS:
+            return assignment
+        for reached in range(max(0, self._generation) + 1, generation):
+            members = (
+                replace(member, owned=assignment[member.id], generation=reached)
+                for member in group.members
+            )
+            group = replace(group, members=tuple(members))
+            assignment = assign(group, self.assignor)
+        return assignment
+
+    def _group(self, view: GroupView) -> Group:
+        """The group as the assignor saw it.
+
+        Members are in the order in which the coordinator lists them, to the leader as to
+        us: where two of them share a bin of a HashMap, the result can hang on it.
+        """
+        members = []
+        for client, member in view.members.items():
+            stays = member.id in self._previous
+            topics = self.live.subscriptions[client]
+            members.append(
+                Member(
+                    id=member.id,
+                    subscription=tuple(sorted(topics)),
+                    owned=self._claim(member.id, topics),
+                    generation=self._generation if stays else NO_GENERATION,
+                    instance_id=member.instance,
+                    rack=self._profiles[client].rack,
+                )
+            )
+        return Group(id=self.live.name, topics=self._topics, members=tuple(members))
+
+    def _claim(self, member: str, topics: tuple[str, ...]) -> Partitions:
+        """What a member says it owns when it rejoins."""
+        owned = self._previous.get(member, NOTHING)
+        if self.assignor == "cooperative-sticky":
+            # A cooperative consumer gives up what it unsubscribed from before it rejoins.
+            return Partitions.of(tp for tp in owned if tp.topic in topics)
+        return owned
+
+
+@pytest.fixture
+def rehearsal(site: Site, request: pytest.FixtureRequest) -> Iterator[Rehearsal]:
+    rehearsal = Rehearsal(site, request.node.name, request.param)
+    yield rehearsal
+    rehearsal.live.close()
+
+
+@pytest.mark.parametrize("rehearsal", ASSIGNORS, indirect=True)
+def test_members_with_one_subscription_join_leave_and_crash(rehearsal: Rehearsal) -> None:
+    topics = ("a.orders", "c.clicks", "d.audit")
+    rehearsal.join("m", *topics)
+    rehearsal.join("b", *topics)
+    rehearsal.join_static("z", "a-post", *topics)
+    rehearsal.join("k", *topics)
+    rehearsal.leave("b")
+    rehearsal.join_doomed("f", *topics)
+    rehearsal.kill("f")
+    rehearsal.join("y", *topics)
+
+
+@pytest.mark.parametrize("rehearsal", ASSIGNORS, indirect=True)
+def test_members_with_differing_subscriptions_join_change_and_leave(rehearsal: Rehearsal) -> None:
+    rehearsal.join("m", "a.orders", "b.payments", "e.stock")
+    rehearsal.join("b", "a.orders", "c.clicks")
+    rehearsal.join("k", "b.payments", "c.clicks")
+    rehearsal.join_static("z", "a-post", "c.clicks", "d.audit", "e.stock")
+    rehearsal.join("f", "a.orders", "b.payments", "c.clicks", "d.audit", "e.stock")
+    rehearsal.subscribe("b", "a.orders", "d.audit")
+    rehearsal.leave("m")
+    rehearsal.leave("z")
+    # Last, for a leader that looks for a topic in vain may assign before it has the others.
+    rehearsal.join("y", "c.clicks", "e.stock", "no.such.topic")
+
+
+@pytest.mark.parametrize("rehearsal", CLIENT_ASSIGNORS, indirect=True)
+def test_members_in_racks_get_what_is_near(rehearsal: Rehearsal) -> None:
+    rehearsal.join("m", "a.orders", "e.stock", rack="left")
+    rehearsal.join("b", "a.orders", "e.stock", rack="right")
+    rehearsal.join("k", "c.clicks", "e.stock", rack="right")
+    rehearsal.join("f", "a.orders", "c.clicks", rack="left")
+    rehearsal.leave("b")
