@@ -14,9 +14,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import pytest
-from reference.assignors import assign
 
 from reference.assignment import Assignment
+from reference.assignors import assign
 from reference.codec import group_document
 from reference.group import NO_GENERATION, Group, Member, Topic
 from reference.partitions import NOTHING, Partitions
