@@ -124,6 +124,11 @@ class HashMap(Generic[K, V]):
             before.next = node.next
         self._size -= 1
 
+    def clear(self) -> None:
+        """Take all keys out; the table keeps its size."""
+        self._table = [None] * len(self._table)
+        self._size = 0
+
     def get(self, key: K) -> V | None:
         """Return the key's value, None where it is absent."""
         if not self._table:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from reference.assignment import Assignment
+from reference.assignors import cooperative_sticky, roundrobin, sticky
 from reference.assignors import range as range_
-from reference.assignors import roundrobin
 from reference.group import Group
 from reference.outcome import Livelock, Outcome, UpstreamFailure
 
@@ -17,6 +17,8 @@ ASSIGNORS: Mapping[str, Assignor] = MappingProxyType(
     {
         "range": range_.assign,
         "roundrobin": roundrobin.assign,
+        "sticky": sticky.assign,
+        "cooperative-sticky": cooperative_sticky.assign,
     }
 )
 """The ports by name. ``legacy-`` ones are the ZooKeeper consumer's, ``uniform`` and
