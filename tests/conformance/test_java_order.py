@@ -1,0 +1,88 @@
+"""Our hash maps iterate as the JVM's own do, whatever is done to them."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from typing import Any
+
+import jpype
+import pytest
+
+from reference.hashmap import HashMap, uuid_map
+from reference.java import string_hash, utf16_key
+from tests.conformance.jvm import driver
+from tests.conformance.names import NAMINGS, fresh_name
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _jvm() -> None:
+    driver()
+
+
+def _java_map(capacity: int | None) -> Any:
+    java = jpype.JClass("java.util.HashMap")
+    return java() if capacity is None else java(jpype.JInt(capacity))
+
+
+@pytest.mark.parametrize("naming", NAMINGS)
+@pytest.mark.parametrize("seed", range(12))
+def test_maps_of_strings_iterate_as_in_java(naming: str, seed: int) -> None:
+    rng = random.Random(f"{naming}/{seed}")
+    capacity = rng.choice((None, None, 0, 1, 5, 33, 100))
+    ours: HashMap[str, int] = HashMap(string_hash, sort_key=utf16_key, capacity=capacity)
+    real = _java_map(capacity)
+    names: list[str] = []
+    for _ in range(60):
+        names.append(fresh_name(rng, naming, names))
+    for _ in range(rng.randint(10, 300)):
+        name = rng.choice(names)
+        match rng.choice(("put", "put", "compute", "remove")):
+            case "put":
+                ours.put(name, 1)
+                real.put(name, 1)
+            case "compute":
+                ours.compute_if_absent(name, lambda _: 1)
+                real.computeIfAbsent(name, lambda _: 1)
+            case "remove":
+                ours.remove(name)
+                real.remove(name)
+        assert list(ours) == [str(key) for key in real.keySet()]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_maps_of_topic_ids_iterate_as_in_java(seed: int) -> None:
+    rng = random.Random(seed)
+    ours = uuid_map()
+    real = _java_map(None)
+    kafka_id = jpype.JClass("org.apache.kafka.common.Uuid")
+    for _ in range(rng.randint(5, 90)):
+        # Halves from few values, so that ids collide.
+        high, low = (rng.choice((0, 1, 2**63, 2**64 - 1, 2**32)) for _ in range(2))
+        bits = rng.getrandbits(128) if rng.random() < 0.5 else high << 64 | low
+        ours.put(uuid.UUID(int=bits), None)
+        real.put(kafka_id(*(jpype.JLong(_signed(half)) for half in divmod(bits, 2**64))), None)
+        assert [key.int for key in ours] == [_bits(key) for key in real.keySet()]
+
+
+@pytest.mark.parametrize("naming", NAMINGS)
+def test_strings_hash_and_sort_as_in_java(naming: str) -> None:
+    rng = random.Random(naming)
+    names: list[str] = []
+    for _ in range(60):
+        names.append(fresh_name(rng, naming, names))
+    java = jpype.JClass("java.lang.String")
+    assert [string_hash(name) for name in names] == [java(name).hashCode() for name in names]
+    real = jpype.JClass("java.util.TreeSet")(names)
+    assert sorted(names, key=utf16_key) == [str(name) for name in real]
+
+
+def _signed(half: int) -> int:
+    return half - 2**64 if half >= 2**63 else half
+
+
+def _bits(key: Any) -> int:
+    high, low = key.getMostSignificantBits(), key.getLeastSignificantBits()
+    return (int(high) % 2**64) << 64 | int(low) % 2**64
