@@ -4,7 +4,15 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from reference.assignment import Assignment
-from reference.assignors import cooperative_sticky, roundrobin, sticky
+from reference.assignors import (
+    cooperative_sticky,
+    legacy_range,
+    legacy_roundrobin,
+    roundrobin,
+    server_range,
+    sticky,
+    uniform,
+)
 from reference.assignors import range as range_
 from reference.group import Group
 from reference.outcome import Livelock, Outcome, UpstreamFailure
@@ -19,10 +27,16 @@ ASSIGNORS: Mapping[str, Assignor] = MappingProxyType(
         "roundrobin": roundrobin.assign,
         "sticky": sticky.assign,
         "cooperative-sticky": cooperative_sticky.assign,
+        "uniform": uniform.assign,
+        "uniform-4.0": uniform.assign_4_0,
+        "server-range": server_range.assign,
+        "legacy-range": legacy_range.assign,
+        "legacy-roundrobin": legacy_roundrobin.assign,
     }
 )
 """The ports by name. ``legacy-`` ones are the ZooKeeper consumer's, ``uniform`` and
-``server-range`` the broker's, the others the clients'."""
+``server-range`` the broker's, the others the clients'. ``uniform-4.0`` is the uniform
+assignor of brokers of 4.0, which moves partitions of balanced groups (KAFKA-18688)."""
 
 
 def assign(group: Group, name: str) -> Assignment:
