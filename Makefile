@@ -43,7 +43,7 @@ lock: $(VENV)/.ready ## Pin the dependencies anew, as plain name==version lines
 .PHONY: demo
 demo: setup ## Captured groups and 1,200 seeded ones through Spark to out/demo/report.html
 	@mkdir -p $(DEMO)
-	$(BIN)/kassay import examples/captures --skip-empty > $(DEMO)/groups.jsonl
+	$(BIN)/kassay import examples/captures --subscriptions examples/captures/subscriptions.json --skip-empty -o $(DEMO)/groups.jsonl
 	$(BIN)/kassay study --groups $(DEMO)/groups.jsonl --cases $(CASES) --out $(DEMO)
 	$(BIN)/kassay report $(DEMO) --html $(DEMO)/report.html --markdown $(DEMO)/report.md
 	@echo "open $(DEMO)/report.html"

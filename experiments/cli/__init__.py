@@ -110,6 +110,11 @@ def complain(message: str) -> None:
     console.print(message, markup=False)
 
 
+def remark(message: str) -> None:
+    """Write one line to stderr that is no error."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"kassay: {message}", markup=False)
+
+
 def _words(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {(error.strerror or 'cannot be read').lower()}"

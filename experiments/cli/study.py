@@ -17,13 +17,13 @@ from experiments.compare import Limits
 from experiments.families import Case, cases_of, imported_cases
 from experiments.manifest import configuration, manifest
 from experiments.report.load import load_tables
-from experiments.report.summary import Figures, by_assignor, joined
+from experiments.report.summary import Figures, by_assignor, drawn, joined
 from experiments.spark.pipeline import write_tables
 from experiments.spark.session import spark_session
 from reference.codec import group_document, read_groups
 from reference.group import InvalidGroupError
 
-_WIDTH = 110
+_WIDTH = 120
 
 
 def study(
@@ -101,8 +101,9 @@ def _documents(path: Path, bad: list[str]) -> Iterator[str]:
 
 
 def _print_summary(directory: Path) -> None:
-    rows = joined(load_tables(directory))
-    table = Table("assignor", title="Kafka's assignors against the proven optimum")
+    rows = drawn(joined(load_tables(directory)))
+    table = Table(title="Kafka's assignors against the proven optimum")
+    table.add_column("assignor", no_wrap=True)
     for title in (
         "groups",
         "least imbalance",

@@ -1,0 +1,1 @@
+"""Real groups in: what Kafka's tools print, as group documents."""
