@@ -32,7 +32,7 @@ class Range(NamedTuple):
         return min(self.high, int(self.low * ((self.high + 1) / self.low) ** rng.random()))
 
 
-MEMBERS, TOPICS, PARTITIONS = Range(3, 16), Range(1, 10), Range(1, 20)
+MEMBERS, TOPICS, PARTITIONS = Range(3, 20), Range(1, 10), Range(1, 30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,10 @@ from reference.partitions import TopicPartition
 _ROW = 26
 _CELL_HEIGHT = 18
 _LABEL_WIDTH = 62
-_GUTTER = 26
-_ROOMY = 14  # cells in the longest bar that still have room for their names
+_GUTTER = 22
+_BAR_WIDTH, _WIDEST_CELL = 390, 30
+_ARROWS_WIDTH, _WIDEST_LANE = 110, 14
+_NAME_WIDTHS = ((30, 6), (25, 5), (21, 4))  # cells so wide have room for names so long
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class _Cell:
     kind: str  # kept, moved, placed: the class that styles it
 
 
-def draw(group: Group, assignment: Assignment, *, title: str) -> str:
+def draw(group: Group, assignment: Assignment, *, title: str, longest: int = 0) -> str:
     """Draw an assignment as SVG: a bar a member, an arrow a pair of members.
 
     Cells are partitions: kept by their owner, moved here from another member, or placed
@@ -39,16 +41,20 @@ def draw(group: Group, assignment: Assignment, *, title: str) -> str:
         Who gets what.
     title
         Text for those who cannot see it.
+    longest
+        Partitions of the longest bar to make room for, so that drawings of one group
+        share a scale; at least this one's own.
     """
     owners = _owners(group)
     active = participants(group)
     bars = {member: _bar(member, assignment, owners) for member in active}
     moves = _moves(active, bars, owners)
-    longest = max((len(bar) for bar in bars.values()), default=0)
-    cell = 32 if longest <= _ROOMY else max(8, 448 // longest)
-    end = _LABEL_WIDTH + longest * cell + 8
+    own = max((len(bar) for bar in bars.values()), default=0)
+    cell = min(_WIDEST_CELL, max(5, _BAR_WIDTH // max(1, own, longest)))
+    end = _LABEL_WIDTH + own * cell + 8
     lanes = _lanes(moves)
-    width = end + _GUTTER + 14 * (max(lanes, default=0) + 1)
+    lane_width = min(_WIDEST_LANE, max(3, _ARROWS_WIDTH // (max(lanes, default=0) + 1)))
+    width = end + _GUTTER + lane_width * (max(lanes, default=0) + 1)
     height = _ROW * len(active) + 6
     weight = loads(group, assignment)
     label = html.escape(title, quote=True)
@@ -57,7 +63,7 @@ def draw(group: Group, assignment: Assignment, *, title: str) -> str:
     for position, member in enumerate(active):
         parts.extend(_row(position, member, bars[member], cell, weight[member]))
     for (giver, taker, count), lane in zip(moves, lanes, strict=True):
-        parts.append(_arrow(giver, taker, count, end, 14 * (lane + 1)))
+        parts.append(_arrow(giver, taker, count, end, 6 + lane_width * (lane + 1)))
     return "".join([*parts, "</svg>"])
 
 
@@ -131,8 +137,8 @@ def _row(position: int, member: str, bar: list[_Cell], cell: int, load: int) -> 
             f'<g class="{item.kind}"><title>{label}, {item.kind}</title>'
             f'<rect x="{x}" y="{y}" width="{cell - 2}" height="{_CELL_HEIGHT}" rx="2.5"/>'
         )
-        if cell >= 32 and len(label) <= 6:
-            yield f'<text x="{x + cell / 2 - 1}" y="{middle + 3}">{label}</text>'
+        if any(cell >= wide and len(label) <= long for wide, long in _NAME_WIDTHS):
+            yield f'<text x="{x + cell / 2 - 1:g}" y="{middle + 3}">{label}</text>'
         yield "</g>"
 
 

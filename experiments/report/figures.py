@@ -28,7 +28,7 @@ _STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "kassay",
     "font.family": "sans-serif",
-    "font.size": 8,
+    "font.size": 9,
     "axes.edgecolor": RULE,
     "axes.labelcolor": MUTED,
     "axes.linewidth": 0.8,
@@ -159,7 +159,7 @@ def _binned(
 
 def _stacked(table: pd.DataFrame, title: str) -> str:
     shares = table.div(table.sum(axis=1), axis=0)
-    with _figure(0.2 * len(table) + 0.5) as (figure, axes):
+    with _figure(0.215 * len(table) + 0.5) as (figure, axes):
         left = [0.0] * len(table)
         for colour, label in zip(STEPS, table.columns, strict=True):
             widths = shares[label].tolist()
@@ -182,7 +182,7 @@ def _percent_axis(axes: Axes) -> None:
 def _figure(height: float) -> Iterator[tuple[Figure, Axes]]:
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(_WIDTH, height))
-        axes = figure.add_axes((0.30, 0.30 / height, 0.665, 1 - 0.36 / height))
+        axes = figure.add_axes((0.33, 0.32 / height, 0.635, 1 - 0.36 / height))
         yield figure, axes
 
 
@@ -195,7 +195,7 @@ def _svg(figure: Figure, title: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r"font: (\d[\d.]*)px [^;\"]*", r"font-size: \1px", text)
+    text = re.sub(r" font-family: [^;\"]*;", "", text)
     label = html.escape(title, quote=True)
     return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 

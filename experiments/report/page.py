@@ -51,9 +51,10 @@ def render_markdown(tables: Tables) -> str:
 def context(tables: Tables) -> dict[str, object]:
     """Return everything the templates tell, computed from the tables alone."""
     rows = summary.joined(tables)
-    overall = summary.by_assignor(rows)
     families = summary.by_family(rows)
-    equal, mixed = (rows[rows["mixed"] == flag] for flag in (False, True))
+    counted = summary.drawn(rows)
+    overall = summary.by_assignor(counted)
+    equal, mixed = (counted[counted["mixed"] == flag] for flag in (False, True))
     return {
         "tables": tables,
         "manifest": tables.manifest,

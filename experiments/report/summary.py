@@ -9,6 +9,7 @@ from scipy.stats import binomtest
 from experiments.report.load import Tables
 
 CONFIDENCE = 0.95
+PICKED = "named"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +87,25 @@ class Figures:
     nonterminating: int
     failed: int
 
+    @property
+    def missed(self) -> Share:
+        """Groups in which it did not reach the least imbalance, or anything at all."""
+        return Share(self.least.total - self.least.count, self.least.total)
+
 
 def joined(tables: Tables) -> pd.DataFrame:
-    """Return the comparisons with what is known of their groups, our own errors left out."""
+    """Return the comparisons with what is known of their groups, our own errors left out.
+
+    Groups picked for what they show are among them: `drawn` leaves those out.
+    """
     rows = tables.comparisons[tables.comparisons["ending"] != "error"]
     about = tables.groups[["case", "family", "mixed", "owned", "partitions", "members", "weighted"]]
     return rows.merge(about, on="case", how="left", validate="many_to_one")
+
+
+def drawn(rows: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the groups that were picked by hand: they belong in no share of anything."""
+    return rows[rows["family"] != PICKED]
 
 
 def figures_of(rows: pd.DataFrame) -> Figures:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from experiments.report.drawing import draw
 from experiments.report.load import Tables
+from experiments.report.summary import PICKED, drawn
 from reference.codec import parse_assignment, parse_group
 
 BALANCING = ("sticky", "cooperative-sticky", "uniform")
@@ -62,10 +63,12 @@ def worst(tables: Tables, rows: pd.DataFrame) -> Iterator[Exhibit]:
     """Yield the worst groups small enough to be drawn.
 
     For each assignor that aims at balance: the one with the greatest imbalance gap,
-    the one with the most unnecessary moves, and the smallest that it never ends on.
+    the one with the most unnecessary moves, and the smallest that it never ends on. No
+    group is shown twice, and none of those picked by hand.
     """
     drawable = tables.groups.loc[tables.groups["document"].notna(), "case"]
-    rows = rows[rows["case"].isin(drawable)]
+    rows = drawn(rows[rows["case"].isin(drawable)])
+    shown: list[str] = []
     for assignor in BALANCING:
         mine = rows[rows["assignor"] == assignor].sort_values(["partitions", "case"])
         far = mine[(mine["makespan_gap"] > 0) | (mine["sum_of_squares_gap"] > 0)]
@@ -80,13 +83,14 @@ def worst(tables: Tables, rows: pd.DataFrame) -> Iterator[Exhibit]:
             (moved, "most unnecessary moves"),
             (endless, "never ends"),
         ):
-            for row in _records(found.head(1)):
+            for row in _records(found[~found["case"].isin(shown)].head(1)):
+                shown.append(row["case"])
                 yield _exhibit(tables, row, f"{assignor}: {shows}")
 
 
 def named(tables: Tables, rows: pd.DataFrame) -> Iterator[Exhibit]:
     """Yield the small groups to remember, each under an assignor that falls short on it."""
-    known = rows[rows["family"] == "named"].sort_values("case", kind="stable")
+    known = rows[rows["family"] == PICKED].sort_values("case", kind="stable")
     shown: set[str] = set()
     for assignor in BALANCING:
         for row in _records(known[known["assignor"] == assignor]):
@@ -114,14 +118,19 @@ def _exhibit(tables: Tables, row: Mapping[str, Any], title: str) -> Exhibit:
         ("an optimum", optimum["assignment"], optimum["loads"], optimum["movement_value"]),
     ]
     group = parse_group(json.loads(about["document"]))
+    answered = [
+        (name, parse_assignment(json.loads(assignment)), f"loads {loads}, {_plural(moves, 'move')}")
+        for name, assignment, loads, moves in answers
+        if assignment is not None
+    ]
+    longest = max(load for _, assignment, _ in answered for load in assignment.loads().values())
     panels = tuple(
         Panel(
             title=name,
-            facts=f"loads {loads}, {_plural(moves, 'move')}",
-            svg=draw(group, parse_assignment(json.loads(assignment)), title=f"{case}, {name}"),
+            facts=facts,
+            svg=draw(group, assignment, title=f"{case}, {name}", longest=longest),
         )
-        for name, assignment, loads, moves in answers
-        if assignment is not None
+        for name, assignment, facts in answered
     )
     return Exhibit(
         title=title,
@@ -145,8 +154,8 @@ def _about(row: Mapping[str, Any], about: Mapping[str, Any]) -> str:
         text += f"The sum of squared loads is {row['sum_of_squares_gap']} above the least. "
     if row["unnecessary_moves"]:
         text += (
-            f"It moves {row['movement_greedy']} where {row['movement_within']} are enough "
-            "to be as balanced. "
+            f"It moves {_plural(row['movement_greedy'], 'partition')} where "
+            f"{row['movement_within'] or 'none'} would do for the same balance. "
         )
     return text
 
