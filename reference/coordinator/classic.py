@@ -27,6 +27,7 @@ from reference.coordinator.states import GroupState
 from reference.partitions import NOTHING, TopicPartition
 
 MemberIds = Callable[[str], str]
+Watch = Callable[[int, GroupState], None]
 
 
 def counted_ids() -> MemberIds:
@@ -62,6 +63,8 @@ class ClassicCoordinator:
         The broker's settings.
     new_id
         Makes the id of a new member from its instance id or else its client id.
+    watch
+        Told of every change of the group's state, with the time in milliseconds.
 
     Examples
     --------
@@ -86,8 +89,9 @@ class ClassicCoordinator:
         *,
         config: Config = DEFAULTS,
         new_id: MemberIds | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        self.group = ClassicGroup(group_id, clock.now)
+        self.group = ClassicGroup(group_id, clock.now, watch)
         self.log = Log() if log is None else log
         self.offsets: dict[TopicPartition, int] = {}
         self._rebalancing = Rebalancing(self.group, clock, self.log, config)
@@ -221,12 +225,13 @@ class ClassicCoordinator:
         *,
         config: Config = DEFAULTS,
         new_id: MemberIds | None = None,
+        watch: Watch | None = None,
     ) -> "ClassicCoordinator":
         """Take over from the log: group and offsets are as they were last written.
 
         Every session starts anew, since nobody knows when its member was last heard of.
         """
-        coordinator = cls(group_id, clock, log, config=config, new_id=new_id)
+        coordinator = cls(group_id, clock, log, config=config, new_id=new_id, watch=watch)
         for key, value in log.read():
             record = decode_record(key, value)
             if isinstance(record, OffsetCommit):

@@ -5,7 +5,7 @@ group-coordinator 4.x.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from reference.coordinator.javamap import first_in_map
 from reference.coordinator.messages import (
@@ -83,10 +83,26 @@ class ClassicMember:
 
 
 class ClassicGroup:
-    """State of one group; it changes only through `ClassicCoordinator`."""
+    """State of one group; it changes only through `ClassicCoordinator`.
 
-    def __init__(self, group_id: str, now: int = 0) -> None:
+    Parameters
+    ----------
+    group_id
+        Name of the group.
+    now
+        The time, in milliseconds.
+    watch
+        Told of every change of state, with the time.
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        now: int = 0,
+        watch: Callable[[int, GroupState], None] | None = None,
+    ) -> None:
         self.id = group_id
+        self._watch = watch
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.DEAD
         self.since = now
@@ -107,6 +123,8 @@ class ClassicGroup:
         """Change the state; IllegalTransitionError if Kafka's table has no such change."""
         check_transition(self.state, state)
         self.previous_state, self.state, self.since = self.state, state, now
+        if self._watch is not None:
+            self._watch(now, state)
 
     # ---- Members ----------------------------------------------------------------
 

@@ -6,22 +6,9 @@ protocols with as many votes the first of the map wins.
 
 from collections.abc import Iterable
 
+from reference.java import spread, string_hash
+
 _SMALLEST_TABLE = 16
-
-
-def string_hash(value: str) -> int:
-    """Return Java's ``String.hashCode`` as a signed 32-bit integer.
-
-    Examples
-    --------
-    >>> string_hash("sticky"), string_hash("range")
-    (-892259863, 108280125)
-    """
-    result = 0
-    raw = value.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(raw[::2], raw[1::2], strict=True):
-        result = (31 * result + (high << 8 | low)) & 0xFFFFFFFF
-    return result - (1 << 32) if result & 0x80000000 else result
 
 
 def first_in_map(keys: Iterable[str], *, most: int) -> str | None:
@@ -45,12 +32,7 @@ def first_in_map(keys: Iterable[str], *, most: int) -> str | None:
     'sticky'
     """
     mask = _table_size(most) - 1
-    return min(keys, key=lambda key: _spread(string_hash(key)) & mask, default=None)
-
-
-def _spread(value: int) -> int:
-    value &= 0xFFFFFFFF
-    return value ^ value >> 16
+    return min(keys, key=lambda key: spread(string_hash(key)) & mask, default=None)
 
 
 def _table_size(entries: int) -> int:

@@ -1,0 +1,212 @@
+"""What every simulated consumer does, whichever protocol it speaks."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from experiments.simulate.script import MemberPlan
+from reference.partitions import NOTHING, Partitions
+
+if TYPE_CHECKING:
+    from experiments.simulate.world import World
+
+
+class Consumer(ABC):
+    """A consumer: alive or not, polling or not, with the partitions that it consumes.
+
+    Two things can hold it up. Stalled, it does not poll, and so neither consumes nor
+    rejoins, but its heartbeats go on. Frozen, as in a long garbage collection, it does
+    nothing at all, and has to hear from the coordinator before it consumes again.
+
+    Parameters
+    ----------
+    world
+        Where it lives.
+    plan
+        How it is configured.
+    """
+
+    def __init__(self, world: "World", plan: MemberPlan) -> None:
+        self.world = world
+        self.plan = plan
+        self.name = plan.id
+        self.instance_id = plan.id if plan.static else None
+        self.member_id = ""
+        self.owned: Partitions = NOTHING
+        self.is_up = False
+        self.is_stalled = False
+        self.is_frozen = False
+        self._ticket = 0
+        self._inbox: list[Callable[[], None]] = []
+        self._consumes = True
+        self._committed_at = 0
+
+    # ---- Life -----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the process."""
+        self.is_up = True
+        self.is_stalled = self.is_frozen = False
+        self._consumes = True
+        self._inbox.clear()
+        self._ticket += 1
+        self._reset()
+        self._begin()
+        if self.world.traffic.is_on:
+            self.world.clock.set_timer(("poll", self.name), self.world.settings.poll, self._poll)
+
+    def leave(self) -> None:
+        """Close the consumer: commit, and say good-bye unless it is a static member."""
+        if self.is_up:
+            self._commit()
+            self._say_goodbye()
+            self._end()
+
+    def crash(self) -> None:
+        """End the process without a word."""
+        if self.is_up:
+            self._end()
+
+    def _end(self) -> None:
+        self._let_go(self.owned)
+        self.is_up = False
+        self._ticket += 1
+        for timer in ("poll", "heartbeat", "max poll", "wake"):
+            self.world.clock.cancel((timer, self.name))
+
+    def hold_up(self, lasts: int, *, frozen: bool) -> None:
+        """Stall or freeze it for some time."""
+        if self.is_up:
+            self._pause()
+            self.is_stalled = True
+            self.is_frozen = self.is_frozen or frozen
+            clock, settings = self.world.clock, self.world.settings
+            clock.set_timer(("wake", self.name), lasts, self._wake)
+            if not self.is_frozen:
+                clock.set_timer(("max poll", self.name), settings.max_poll, self._missed_poll)
+
+    def _wake(self) -> None:
+        was_frozen, self.is_frozen, self.is_stalled = self.is_frozen, False, False
+        self.world.clock.cancel(("max poll", self.name))
+        waiting, self._inbox = self._inbox, []
+        for deliver in waiting:
+            deliver()
+        if was_frozen:
+            self._check_in()
+        else:
+            self._go_on()
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Change the subscription."""
+        self.plan = replace(self.plan, topics=topics)
+        if self.is_up:
+            self._subscription_changed()
+
+    # ---- Consumption --------------------------------------------------------------------
+
+    def _take(self, partitions: Partitions) -> None:
+        """Begin to consume, now or once it polls again."""
+        if len(partitions):
+            self.owned = _union(self.owned, partitions)
+            self.world.traffic.start(partitions)
+            if self._consumes:
+                self.world.ledger.take(self.name, partitions, self.world.clock.now)
+
+    def _let_go(self, partitions: Partitions) -> None:
+        """Stop consuming."""
+        if len(partitions):
+            if self._consumes:
+                self.world.ledger.release(self.name, partitions, self.world.clock.now)
+            self.owned = _difference(self.owned, partitions)
+
+    def _pause(self) -> None:
+        if self._consumes and len(self.owned):
+            self.world.ledger.release(self.name, self.owned, self.world.clock.now)
+        self._consumes = False
+
+    def _resume(self) -> None:
+        """Poll again, from where it stopped."""
+        if not self._consumes and not self.is_stalled:
+            self._consumes = True
+            if len(self.owned):
+                self.world.ledger.take(self.name, self.owned, self.world.clock.now)
+
+    def _poll(self) -> None:
+        world, now = self.world, self.world.clock.now
+        world.clock.set_timer(("poll", self.name), world.settings.poll, self._poll)
+        world.traffic.lag(now)
+        if self._consumes:
+            rate = self.plan.rate
+            limit = None if rate is None else rate * world.settings.poll // 1000
+            world.traffic.read(self.owned, limit, now)
+            if now - self._committed_at >= world.settings.commit:
+                self._commit()
+
+    def _commit(self) -> None:
+        """Commit how far it has read."""
+        self._committed_at = self.world.clock.now
+        if self.world.traffic.is_on and self._consumes and len(self.owned):
+            offsets = self.world.traffic.positions(self.owned)
+            self.world.broker.commit(self.member_id, self.commit_generation, offsets)
+
+    # ---- Requests ---------------------------------------------------------------------
+
+    def _later(self, deliver: Callable[[], None], delay: int | None = None) -> None:
+        """Do something after the network's latency, unless something newer was asked."""
+        self._ticket += 1
+        ticket = self._ticket
+
+        def arrive() -> None:
+            if ticket != self._ticket:
+                return
+            if self.is_stalled:
+                self._inbox.append(arrive)
+            else:
+                deliver()
+
+        self.world.clock.after(self.world.latency() if delay is None else delay, arrive)
+
+    @property
+    @abstractmethod
+    def commit_generation(self) -> int:
+        """Generation or epoch that its commits are made in."""
+
+    @abstractmethod
+    def _reset(self) -> None:
+        """Forget all of a former life."""
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Join the group."""
+
+    @abstractmethod
+    def _say_goodbye(self) -> None:
+        """Tell the coordinator that it leaves."""
+
+    @abstractmethod
+    def _check_in(self) -> None:
+        """Ask the coordinator whether it is still a member, after a freeze."""
+
+    @abstractmethod
+    def _go_on(self) -> None:
+        """Go on after a stall."""
+
+    @abstractmethod
+    def _missed_poll(self) -> None:
+        """Leave the group, having not polled for too long."""
+
+    @abstractmethod
+    def _subscription_changed(self) -> None:
+        """Tell the coordinator of the new subscription."""
+
+
+def _union(some: Partitions, more: Partitions) -> Partitions:
+    return Partitions.of([*some, *more]) if len(some) else more
+
+
+def _difference(some: Partitions, less: Partitions) -> Partitions:
+    if less is some:
+        return NOTHING
+    without = frozenset(less)
+    return Partitions.of(tp for tp in some if tp not in without)

@@ -1,0 +1,165 @@
+"""A consumer of the consumer protocol (KIP-848): one heartbeat says and asks everything.
+
+Upstream: org.apache.kafka.clients.consumer.internals.AbstractMembershipManager and
+ConsumerHeartbeatRequestManager, kafka-clients 4.x.
+"""
+
+from experiments.simulate.consumer import Consumer
+from reference.coordinator.consumer import (
+    JOIN,
+    LEAVE,
+    LEAVE_FOR_A_WHILE,
+    Heartbeat,
+    HeartbeatResponse,
+)
+from reference.coordinator.messages import Code
+from reference.partitions import Partitions, TopicPartition
+
+_RETRIED = (Code.NOT_COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE)
+_SUPERVISOR = 1_000
+"""After how many ms a process is started again that ended at UNRELEASED_INSTANCE_ID."""
+
+
+class ModernConsumer(Consumer):
+    """Reconciles what it has with what it is told, and says so at once."""
+
+    epoch: int
+    lives: int = 0
+
+    @property
+    def commit_generation(self) -> int:
+        """Epoch that its commits are made in."""
+        return self.epoch
+
+    def _reset(self) -> None:
+        self.lives += 1
+        self.member_id = f"{self.name}-{self.lives:08d}"
+        self.epoch = JOIN
+        self._pending: frozenset[TopicPartition] | None = None
+        self._left = False
+
+    def _begin(self) -> None:
+        self._send(full=True)
+
+    def _send(self, *, full: bool = False) -> None:
+        """Send a heartbeat; a full one says all that there is to say."""
+        beat = Heartbeat(
+            self.member_id,
+            self.epoch,
+            subscription=tuple(self.plan.topics) if full else None,
+            owned=frozenset(self.owned) if full else None,
+            rebalance_timeout=self.world.settings.max_poll if full else None,
+            instance_id=self.instance_id,
+            client=self.name,
+            rack=self.plan.rack,
+        )
+        self._beat_later()
+        self._deliver(self.world.broker.consumer_heartbeat(beat))
+
+    def _acknowledge(self) -> None:
+        """Say what is owned now, as soon as that has changed."""
+        beat = Heartbeat(
+            self.member_id,
+            self.epoch,
+            owned=frozenset(self.owned),
+            instance_id=self.instance_id,
+            client=self.name,
+        )
+        self._beat_later()
+        self._deliver(self.world.broker.consumer_heartbeat(beat))
+
+    def _deliver(self, response: HeartbeatResponse) -> None:
+        self._ticket += 1
+        ticket = self._ticket
+
+        def arrive() -> None:
+            if ticket == self._ticket and self.is_up:
+                self._on_heartbeat(response)
+
+        self.world.clock.after(self.world.latency(), arrive)
+
+    def _on_heartbeat(self, response: HeartbeatResponse) -> None:
+        code = response.code
+        if code is Code.NONE:
+            self.epoch = response.epoch
+            if response.assigned is not None:
+                self._pending = response.assigned
+            if not self.is_stalled:
+                self._resume()
+                self._apply()
+        elif code in _RETRIED:
+            self.world.clock.set_timer(
+                ("heartbeat", self.name), self.world.settings.backoff, lambda: self._send(full=True)
+            )
+        elif code in (Code.UNKNOWN_MEMBER_ID, Code.FENCED_MEMBER_EPOCH):
+            self.epoch = JOIN
+            self._pending = None
+            self._let_go(self.owned)
+            self._resume()
+            self._send(full=True)
+        elif code is Code.UNRELEASED_INSTANCE_ID:
+            self.crash()
+            self.world.clock.set_timer(("wake", self.name), _SUPERVISOR, self.start)
+        else:
+            self.world.tell(self.name, f"gives up: {code}")
+            self.crash()
+
+    def _apply(self) -> None:
+        """Revoke, then take; either is told to the coordinator at once."""
+        shall, self._pending = self._pending, None
+        has = frozenset(self.owned)
+        if shall is None or shall == has:
+            return
+        revoked = Partitions.of(tp for tp in self.owned if tp not in shall)
+        if len(revoked):
+            self._commit()
+            self._let_go(revoked)
+        self._take(Partitions.of(sorted(shall - has)))
+        self._acknowledge()
+
+    def _beat_later(self) -> None:
+        interval = self.world.broker_config.heartbeat_interval
+        delay = interval + self.world.chance(self.world.settings.drift)
+        self.world.clock.set_timer(("heartbeat", self.name), delay, self._beat)
+
+    def _beat(self) -> None:
+        if self.is_frozen or self._left:
+            self._beat_later()
+        elif self._pending is not None:
+            # It has yet to poll to reconcile; nothing new to say.
+            self._send()
+        else:
+            self._send(full=self.epoch == JOIN)
+
+    # ---- Being held up, and leaving -----------------------------------------------------
+
+    def _check_in(self) -> None:
+        self._send(full=True)
+
+    def _go_on(self) -> None:
+        if self._left:
+            self._left = False
+            self._let_go(self.owned)
+            self.epoch = JOIN
+            self._resume()
+            self._send(full=True)
+        elif self._pending is not None:
+            # It may have been put out meanwhile for not reconciling.
+            self._send()
+        else:
+            self._resume()
+
+    def _missed_poll(self) -> None:
+        self._say_goodbye()
+        self._ticket += 1
+        self._left = True
+        self._pending = None
+
+    def _say_goodbye(self) -> None:
+        epoch = LEAVE if self.instance_id is None else LEAVE_FOR_A_WHILE
+        beat = Heartbeat(self.member_id, epoch, instance_id=self.instance_id, client=self.name)
+        self.world.broker.consumer_heartbeat(beat)
+
+    def _subscription_changed(self) -> None:
+        if not self.is_stalled:
+            self._send(full=True)

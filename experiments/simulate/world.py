@@ -1,0 +1,300 @@
+"""One run: script, clock, broker, consumers, and the record of what they do."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from experiments.simulate.broker import Broker
+from experiments.simulate.classic_client import ClassicConsumer
+from experiments.simulate.consumer import Consumer
+from experiments.simulate.consumer_client import ModernConsumer
+from experiments.simulate.history import History, Note, Step
+from experiments.simulate.ledger import Ledger
+from experiments.simulate.policies import Policy, Protocol
+from experiments.simulate.script import Act, Event, MemberPlan, Script
+from experiments.simulate.traffic import Traffic
+from reference.assignment import Assignment
+from reference.coordinator.clock import Clock
+from reference.coordinator.messages import Joined, JoinResponse, SyncReply, SyncRequest
+from reference.coordinator.payload import Memory
+from reference.coordinator.states import GroupState
+from reference.group import NO_GENERATION, Group, Member, Topic
+from reference.outcome import Livelock, UpstreamFailure
+from reference.partitions import NOTHING, Partitions
+
+_STUCK = 1 << 40
+"""Longer than any run, in ms: how long an assignor takes that never returns."""
+
+
+class World:
+    """Everything there is in one run.
+
+    Parameters
+    ----------
+    script
+        What happens.
+    policy
+        Who assigns, and by which protocol.
+    keep
+        Whether to keep who consumed what and when, to draw it.
+    """
+
+    def __init__(self, script: Script, policy: Policy, *, keep: bool = False) -> None:
+        self.script = script
+        self.policy = policy
+        self.settings = script.settings
+        self.broker_config = script.broker
+        self.clock = Clock()
+        self.ledger = Ledger(keep=keep)
+        self.topics: dict[str, Topic] = {}
+        self.history = History(script=script.name, policy=policy.name, until=script.until)
+        self._random = random.Random(script.seed)  # noqa: S311 - a simulation's
+        self._memories: dict[str, Memory] = {}
+        self._plans = {plan.name: plan for plan in script.topics}
+        served = replace(policy, assign=self._assign_on_broker)
+        self.broker = Broker(
+            self.clock,
+            served,
+            lambda: tuple(self.topics.values()),
+            config=script.broker,
+            watch=self._watch,
+        )
+        self.traffic = Traffic(self.broker.committed)
+        for plan in script.topics:
+            self._add_topic(plan.name, plan.partitions)
+        self.broker.refresh()
+        self.consumers: dict[str, Consumer] = {}
+        for member in script.members:
+            self._admit(member, member.starts)
+        for event in script.events:
+            self.clock.after(event.at, self._happening(event))
+
+    def run(self, until: int | None = None) -> History:
+        """Let time pass, to the script's end or a moment before it, and close the accounts."""
+        end = self.script.until if until is None else until
+        self.clock.run(min(end, self.script.begins - 1))
+        before = self._counts()
+        self.traffic.lag_peak = 0
+        self.clock.run(end)
+        history = self.history
+        history.moves, history.stopped_ms, history.unread, history.rereads = (
+            now - then for now, then in zip(self._counts(), before, strict=True)
+        )
+        history.stretches = self.ledger.stretches or []
+        history.lag = self.traffic.lag(self.clock.now)
+        history.lag_peak = self.traffic.lag_peak
+        return history
+
+    def _counts(self) -> tuple[int, int, int, int]:
+        """What has been spent so far."""
+        self.ledger.close(self.clock.now)
+        ledger = self.ledger
+        return ledger.moves, ledger.stopped_ms, ledger.unread, self.traffic.rereads
+
+    def tell(self, who: str, what: str) -> None:
+        """Note something for the timeline."""
+        self.history.notes.append(Note(self.clock.now, who, what))
+
+    def latency(self) -> int:
+        """Time from a request to its answer."""
+        return self.settings.latency + self.chance(self.settings.jitter)
+
+    def chance(self, most: int) -> int:
+        """Draw a time from 0 to ``most``, of which each is as likely."""
+        return int(self._random.random() * (most + 1)) if most else 0
+
+    # ---- Events ---------------------------------------------------------------------
+
+    def _admit(self, plan: MemberPlan, starts: int) -> None:
+        kind = ModernConsumer if self.policy.protocol is Protocol.CONSUMER else ClassicConsumer
+        consumer = self.consumers[plan.id] = kind(self, plan)
+        self.clock.after(starts, consumer.start)
+
+    def _happening(self, event: Event) -> Callable[[], None]:
+        return lambda: self._happen(event)
+
+    def _happen(self, event: Event) -> None:
+        if event.act is Act.FAIL_OVER:
+            self.tell("broker", f"is lost for {event.lasts} ms")
+            if self.broker.is_up:
+                self.broker.crash()
+                self.clock.set_timer("take over", event.lasts, self._take_over)
+        elif event.act is Act.GROW:
+            self.tell(event.topic, f"grows to {event.partitions} partitions")
+            self._add_topic(event.topic, event.partitions)
+            self.clock.after(self.settings.metadata, self._notice_metadata)
+        elif event.act is Act.JOIN and event.joins is not None:
+            self.tell(event.member, "joins")
+            self._admit(event.joins, 0)
+        else:
+            self._happen_to(self.consumers[event.member], event)
+
+    def _happen_to(self, consumer: Consumer, event: Event) -> None:
+        lasts = f" for {event.lasts} ms" if event.lasts else ""
+        self.tell(event.member, f"{event.act}{lasts}")
+        if event.act is Act.LEAVE:
+            consumer.leave()
+        elif event.act is Act.CRASH:
+            consumer.crash()
+        elif event.act is Act.SUBSCRIBE:
+            consumer.subscribe(event.topics)
+        elif event.act is Act.RESTART:
+            consumer.leave()
+            self.clock.set_timer(("restart", event.member), event.lasts, consumer.start)
+        else:
+            consumer.hold_up(event.lasts, frozen=event.act is Act.FREEZE)
+
+    def _take_over(self) -> None:
+        self.broker.take_over()
+        self.tell("broker", f"has taken over, group {self.broker.state}")
+
+    def _add_topic(self, name: str, partitions: int) -> None:
+        plan, now = self._plans[name], self.clock.now
+        before = self.topics[name].partitions if name in self.topics else 0
+        if partitions < before or (partitions == before and name in self.topics):
+            return
+        self.topics[name] = Topic(name=name, partitions=partitions)
+        self.ledger.add_topic(name, partitions, rate=plan.rate, now=now)
+        self.traffic.add_topic(replace(plan, partitions=partitions), now)
+
+    def _notice_metadata(self) -> None:
+        self.broker.refresh()
+        classic = self.broker.classic
+        if classic is not None:
+            for consumer in self.consumers.values():
+                if isinstance(consumer, ClassicConsumer) and consumer.is_up:
+                    consumer.notice_metadata(classic.group.leader)
+
+    # ---- Rebalances -----------------------------------------------------------------
+
+    def assign(
+        self, leader: ClassicConsumer, response: JoinResponse
+    ) -> dict[str, Partitions] | None:
+        """Have the leader assign; None if its assignor never returns or throws."""
+        group = self._rebalance(response.members)
+        assignment = self._attempt(group, response.generation)
+        if assignment is not None:
+            return {member: assignment[member] for member in assignment}
+        self._do_without(leader)
+        return None
+
+    def _do_without(self, leader: Consumer) -> None:
+        if self.history.notes[-1].what.startswith("never"):
+            leader.hold_up(_STUCK, frozen=False)
+        else:
+            leader.leave()
+
+    def _attempt(self, group: Group, generation: int) -> Assignment | None:
+        names = self._names(group)
+        self.ledger.present(names.values())
+        try:
+            assignment = self.policy.assign(group)
+        except (Livelock, UpstreamFailure) as failure:
+            verb = "never returns" if isinstance(failure, Livelock) else "throws"
+            self._record(group, None, generation, names)
+            self.tell(self.policy.name, f"{verb} in generation {generation}: {failure}")
+            return None
+        self._record(group, assignment, generation, names)
+        return assignment
+
+    def _record(
+        self, group: Group, assignment: Assignment | None, generation: int, names: dict[str, str]
+    ) -> None:
+        wanted = {topic for member in group.members for topic in member.subscription}
+        partitions = sum(t.partitions for t in group.topics if t.name in wanted)
+        given = 0 if assignment is None else sum(map(len, assignment.values()))
+        self.history.steps.append(
+            Step(
+                at=self.clock.now,
+                generation=generation,
+                group=replace(group, id=f"{self.script.name}/{generation}"),
+                assignment=assignment,
+                names=names,
+                complete=given == partitions,
+            )
+        )
+        self.history.members.append((self.clock.now, tuple(names.values())))
+
+    def sync(self, request: SyncRequest, reply: SyncReply) -> None:
+        """Pass a SyncGroup on; the leader's settles the last rebalance."""
+        steps, classic = self.history.steps, self.broker.classic
+        self.broker.sync(request, reply)
+        if (
+            request.assignments is not None
+            and classic is not None
+            and classic.group.state is GroupState.STABLE
+            and steps
+            and steps[-1].generation == classic.group.generation
+        ):
+            steps[-1].settled_at = self.clock.now
+
+    def remember(self, member_id: str, memory: Memory) -> None:
+        """Keep what a member was given last: its prior ownership in the next rebalance."""
+        self._memories[member_id] = memory
+
+    def _rebalance(self, joined: tuple[Joined, ...]) -> Group:
+        """Describe a rebalance as its leader sees it.
+
+        Of assignors that send no ownership it is taken from what the members were given.
+        """
+        members = tuple(self._member(one) for one in joined)
+        return Group(topics=tuple(self.topics.values()), members=members)
+
+    def _member(self, joined: Joined) -> Member:
+        said = joined.metadata
+        if self.policy.protocol is Protocol.COOPERATIVE:
+            owned, generation = said.owned, said.generation
+        else:
+            memory = said.memory or self._memories.get(joined.member_id)
+            if memory is None or memory.partitions is None:
+                owned, generation = NOTHING, NO_GENERATION
+            else:
+                owned, generation = memory.partitions, memory.generation
+        return Member(
+            id=joined.member_id,
+            subscription=said.topics,
+            owned=owned,
+            generation=generation,
+            instance_id=joined.instance_id,
+            rack=said.rack,
+        )
+
+    def _assign_on_broker(self, group: Group) -> Assignment:
+        generation = self.broker.generation
+        assignment = self._attempt(group, generation)
+        if assignment is None:
+            return Assignment({member.id: member.owned for member in group.members})
+        self.history.steps[-1].settled_at = self.clock.now
+        return assignment
+
+    def _names(self, group: Group) -> dict[str, str]:
+        return {member.id: member.id.rpartition("-")[0] for member in group.members}
+
+    def _watch(self, now: int, state: GroupState) -> None:
+        self.history.notes.append(Note(now, "group", str(state)))
+
+
+def simulate(script: Script, policy: Policy, *, keep: bool = False) -> History:
+    """Run a script under a policy.
+
+    Parameters
+    ----------
+    script
+        What happens.
+    policy
+        Who assigns, and by which protocol.
+    keep
+        Whether to keep who consumed what and when, to draw it.
+
+    Examples
+    --------
+    >>> from experiments.simulate.parse import parse_script
+    >>> from experiments.simulate.policies import POLICIES
+    >>> script = parse_script(
+    ...     "{topics: {t: 4}, until: 60s, members: [{id: c, count: 2, topics: [t]}]}", "two.yaml"
+    ... )
+    >>> history = simulate(script, POLICIES["range"])
+    >>> [(step.generation, step.assignment.loads()) for step in history.settled]
+    [(1, {'c0-00000001': 2, 'c1-00000002': 2})]
+    """
+    return World(script, policy, keep=keep).run()
