@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from solver.bounds import level_bound, load_ceiling
+import numpy as np
+
+from solver.bounds import level_bound, load_ceiling, makespan_bound
 from solver.cpsat.classes import classify
 from solver.cpsat.constraints import add_constraint
 from solver.cpsat.levels import Term, level_terms
@@ -13,9 +15,13 @@ from solver.cpsat.search import Budget, minimise
 from solver.evaluate import level_value, level_values
 from solver.objective import Constraint, Imbalance, Level
 from solver.problem import EXACT_IN_64_BITS, Placement, Problem
+from solver.weighted.balance import Balancer
+from solver.weighted.whole import solve_whole
 
 # Beyond this many counts, building a model takes longer than it could ever pay back.
 _MOST_COUNTS = 400_000
+# With fewer rows CP-SAT is done before anything else has begun.
+_FEW_ROWS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,8 @@ class Ladder:
         What must hold.
     pool
         Placements known so far that meet the constraints; at least one.
+    proven
+        Optima of levels, by index, that were proved beforehand.
     reached
         Levels done so far.
     """
@@ -51,12 +59,15 @@ class Ladder:
     levels: Sequence[Level]
     constraints: Sequence[Constraint]
     pool: list[Placement]
+    proven: dict[int, int] = field(default_factory=dict)
     reached: list[Reached] = field(default_factory=list)
 
     def climb(self, budget: Budget) -> Placement:
         """Solve every level; return the best placement found."""
+        if budget.seconds > 0 and self.levels:
+            self._solve_whole(budget)
         for index, level in enumerate(self.levels):
-            self._reach(level, budget.share(len(self.levels) - index))
+            self._reach(index, level, budget.share(len(self.levels) - index))
         return self.incumbent(self.levels[-1]) if self.levels else self.pool[0]
 
     def incumbent(self, level: Level) -> Placement:
@@ -85,14 +96,40 @@ class Ladder:
         ]
         return [min(tops)] * self.problem.width if tops else None
 
-    def _reach(self, level: Level, budget: Budget) -> None:
+    def _solve_whole(self, budget: Budget) -> None:
+        if self.problem.size < _FEW_ROWS or len(np.unique(self.problem.weight)) < 2:
+            return
+        optimum = solve_whole(self.problem, self.levels, self.constraints, seed=budget.seed)
+        if optimum is not None:
+            self.pool.append(optimum.placement)
+            self.proven.update(enumerate(optimum.values))
+
+    def _reach(self, index: int, level: Level, budget: Budget) -> None:
         bound = level_bound(self.problem, level, self.ceilings())
+        bound = max(bound, self.proven.get(index, 0))
+        if self._value(level) > bound and budget.seconds > 0:
+            self._improve(level, budget)
         best = self._value(level)
         if best > bound:
             bound = max(bound, self._search(level, bound, budget))
             best = self._value(level)
         limit = level.tolerance.limit(best)
         self.reached.append(Reached(level, best, min(bound, best), limit, self.incumbent(level)))
+
+    def _improve(self, level: Level, budget: Budget) -> None:
+        """Improve the incumbent on a level of imbalance by dealing anew what few members have."""
+        if not isinstance(level, Imbalance) or self.reached or self.constraints:
+            return
+        if self.problem.size < _FEW_ROWS or self.problem.total >= EXACT_IN_64_BITS:
+            return
+        rng = np.random.default_rng(budget.seed)
+        balancer = Balancer(self.problem, self.incumbent(level).copy(), rng)
+        target = makespan_bound(self.problem)
+        slice_ = budget.share(2)
+        endless = budget.deterministic is not None
+        balancer.lower_makespan(target, lambda: endless or slice_.seconds > 0)
+        balancer.even_out(lambda: endless or slice_.seconds > 0)
+        self.pool.append(balancer.placement)
 
     def _value(self, level: Level) -> int:
         return level_value(self.problem, level, self.incumbent(level))

@@ -1,0 +1,1 @@
+"""Partitions that weigh differently: exact where small, good and bounded where large."""

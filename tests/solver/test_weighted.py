@@ -1,0 +1,162 @@
+"""Weights: the exact method for small pieces, the balancer, and degenerate groups."""
+
+import random
+
+import numpy as np
+import pytest
+
+from reference import Group, Member, Topic, violations
+from solver import (
+    Imbalance,
+    MaxMoves,
+    Measure,
+    MembersUsed,
+    Movement,
+    Tolerance,
+    TopicSpread,
+    solve,
+)
+from solver.bounds import makespan_bound
+from solver.incumbents import heaviest_first
+from solver.problem import build_problem
+from solver.weighted.balance import Balancer
+from solver.weighted.whole import solve_whole
+from tests import brute_force
+from tests.solver.random_cases import random_group
+
+BOTH = (Measure.SUM_OF_SQUARES, Measure.MAKESPAN)
+
+
+def even_group(weights: list[int], members: int, owners: list[int] | None = None) -> Group:
+    owned = [[] for _ in range(members)]
+    for number, owner in enumerate(owners or []):
+        if owner >= 0:
+            owned[owner].append(("t", number))
+    return Group(
+        topics=(Topic(name="t", partitions=len(weights), weights=tuple(weights)),),
+        members=tuple(
+            Member(id=f"c{i}", subscription=("t",), owned=owned[i], generation=1)
+            for i in range(members)
+        ),
+    )
+
+
+@pytest.mark.parametrize("measure", BOTH)
+def test_the_exact_method_agrees_with_brute_force_wherever_it_answers(measure):
+    rng = random.Random(f"exact {measure}")
+    answers = 0
+    for _ in range(120):
+        group = random_group(rng, weighted=True)
+        levels = (Imbalance(measure), Movement())
+        optimum = solve_whole(build_problem(group), levels, (), seed=1)
+        if optimum is not None:
+            answers += 1
+            assert optimum.values == brute_force.optimum(group, str(measure))
+    assert answers > 40
+
+
+@pytest.mark.parametrize(("partitions", "members"), [(20, 4), (28, 5)])
+def test_random_weights_are_proven_on_both_levels(partitions, members):
+    rng = random.Random(partitions)
+    weights = [rng.randint(1, 2**14) for _ in range(partitions)]
+    owners = [rng.randrange(-1, members) for _ in range(partitions)]
+    group = even_group(weights, members, owners)
+    solution = solve(group, levels=[Imbalance(), Movement()], time_limit=60)
+    assert solution.is_optimal
+    assert list(violations(group, solution.assignment)) == []
+
+
+def test_the_balancer_reaches_the_even_share_of_many_partitions():
+    rng = random.Random(2)
+    problem = build_problem(even_group([rng.randint(1, 1000) for _ in range(300)], 25))
+    placement = heaviest_first(problem)
+    balancer = Balancer(problem, placement, np.random.default_rng(0))
+    balancer.lower_makespan(makespan_bound(problem), lambda: True)
+    assert balancer.loads.tolist() == problem.loads(placement)
+    assert balancer.loads.max() == makespan_bound(problem)
+
+
+def test_weights_beyond_64_bits_are_added_up_exactly():
+    weights = [2**62 + 1, 2**62 + 3, 2**62 + 5, 7]
+    solution = solve(even_group(weights, 2), levels=[Imbalance(Measure.MAKESPAN)])
+    assert solution.imbalance.value >= solution.imbalance.bound >= sum(weights) // 2
+    assert solution.imbalance.value == 2**63 + 4
+
+
+@pytest.mark.parametrize("power", [20, 40, 55])
+def test_squares_of_great_weights_never_make_a_wrong_claim(power):
+    rng = random.Random(power)
+    for _ in range(10):
+        weights = [rng.randint(1, 2**power) for _ in range(7)]
+        group = even_group(weights, 3, [rng.randrange(3) for _ in range(7)])
+        solution = solve(group, levels=[Imbalance(), Movement()], method="cp-sat")
+        least, moves = brute_force.optimum(group)
+        assert solution.imbalance.bound <= least <= solution.imbalance.value
+        if solution.is_optimal:
+            assert (solution.imbalance.value, solution.movement.value) == (least, moves)
+
+
+EVERY_LEVEL = (
+    *((Imbalance(measure), Movement()) for measure in Measure),
+    (TopicSpread(), MembersUsed()),
+)
+DEGENERATE = {
+    "no members": Group(topics=(Topic(name="t", partitions=2),), members=()),
+    "no topics": Group(topics=(), members=(Member(id="a", subscription=("t",)),)),
+    "nothing": Group(topics=(), members=()),
+    "empty topic": Group(
+        topics=(Topic(name="t", partitions=0),), members=(Member(id="a", subscription=("t",)),)
+    ),
+    "idle member": Group(
+        topics=(Topic(name="t", partitions=3),),
+        members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=())),
+    ),
+    "zero weights": even_group([0] * 15, 3, [0] * 15),
+    "one great weight": even_group([2**60, *range(14)], 4, [0] * 15),
+    "fewer partitions than members": even_group([5, 3], 6, [1, 1]),
+}
+
+
+@pytest.mark.parametrize("levels", EVERY_LEVEL, ids=lambda levels: levels[0].name)
+@pytest.mark.parametrize("case", DEGENERATE)
+def test_degenerate_groups_have_an_answer_on_every_level(case, levels):
+    group = DEGENERATE[case]
+    solution = solve(group, levels=levels, method="cp-sat", time_limit=20)
+    assert list(violations(group, solution.assignment)) == []
+    assert all(level.bound <= level.value for _, level in solution.levels)
+
+
+@pytest.mark.parametrize("measure", Measure)
+@pytest.mark.parametrize("limit", [0, 1e-9])
+def test_a_spent_limit_costs_proof_and_not_the_answer(measure, limit):
+    rng = random.Random(9)
+    group = even_group([rng.randint(1, 99) for _ in range(30)], 5, [0] * 30)
+    levels = [Imbalance(measure), Movement()]
+    rushed = solve(group, levels=levels, method="cp-sat", time_limit=limit)
+    assert list(violations(group, rushed.assignment)) == []
+    assert rushed.imbalance.bound <= rushed.imbalance.value
+
+
+def test_no_moves_at_all_is_a_limit_like_any_other():
+    group = even_group([5, 4, 3, 2], 2, [0, 0, 0, 0])
+    solution = solve(group, levels=[Imbalance(Measure.MAKESPAN)], constraints=[MaxMoves(0)])
+    assert solution.is_optimal
+    assert solution.assignment.loads() == {"c0": 4, "c1": 0}
+
+
+def test_a_capacity_below_any_partition_is_an_infeasible_group():
+    group = Group(
+        topics=(Topic(name="t", partitions=2, weights=(5, 6)),),
+        members=(Member(id="a", subscription=("t",), capacity=4),),
+    )
+    solution = solve(group)
+    assert solution.status == "infeasible"
+    assert solution.conflict == ("'a' carries at most 4",)
+
+
+def test_within_a_tolerance_fewer_partitions_move():
+    group = even_group([100, 10, 9, 1], 2, [0, 0, 0, 0])
+    exact = solve(group, levels=[Imbalance(Measure.MAKESPAN), Movement()])
+    loose = solve(group, levels=[Imbalance(Measure.MAKESPAN, Tolerance(relative=0.12)), Movement()])
+    assert (exact.movement.value, loose.movement.value) == (1, 1)
+    assert loose.imbalance.is_proven
