@@ -86,18 +86,20 @@ class HashMap(Generic[K, V]):
         if not self._table or self._size > self._threshold:
             self._resize()
         index = hash_code & (len(self._table) - 1)
-        first = self._table[index]
-        nodes = list(treebin.chain(first))
-        for node in nodes:
+        first = node = self._table[index]
+        length = 0
+        while node is not None:
             if node.hash == hash_code and node.key == key:
                 return node.value  # type: ignore[no-any-return]
+            node = node.next
+            length += 1
         value = function(key)
         if first is not None and first.tree:
             fresh = Node(hash_code, key, value, None)
             self._table[index] = treebin.put_tree_val(first, fresh, self._order)
         else:
             self._table[index] = Node(hash_code, key, value, first)
-            if len(nodes) >= _TREEIFY_THRESHOLD - 1:
+            if length >= _TREEIFY_THRESHOLD - 1:
                 self._treeify_bin(hash_code)
         self._size += 1
         return value
@@ -198,7 +200,11 @@ class HashMap(Generic[K, V]):
         self._table = [None] * (2 * len(old))
         self._threshold = len(self._table) * 3 // 4
         for index, first in enumerate(old):
-            if first is not None:
+            if first is None:
+                continue
+            if first.next is None:
+                self._table[first.hash & (len(self._table) - 1)] = first
+            else:
                 self._split(index, first, len(old))
 
     def _split(self, index: int, first: Node, bit: int) -> None:

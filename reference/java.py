@@ -7,12 +7,15 @@ signed 32-bit integers, as Java's ``int`` is.
 import hashlib
 import uuid
 from collections.abc import Iterable
+from functools import lru_cache
 
 _BITS = 0xFFFFFFFF
 _SIGN = 0x80000000
 _LONG_SIGN = 1 << 63
+_REMEMBERED = 1 << 16  # names whose hash is kept; it is computed again and again
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def string_hash(text: str) -> int:
     """Return ``String.hashCode()``: base 31 over the UTF-16 code units.
 

@@ -7,7 +7,13 @@ ConsumerProtocol, kafka-clients 4.4.0.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from reference.group import NO_GENERATION, Group, Member, Topic
+from reference.group import (
+    NO_GENERATION,
+    USER_DATA_WITHOUT_GENERATION,
+    Group,
+    Member,
+    Topic,
+)
 from reference.hashmap import string_order
 from reference.java import utf16_key
 from reference.partitions import NOTHING, Partitions
@@ -32,8 +38,10 @@ class Subscription:
         Partitions it owns, in the order of the group document.
     generation
         Generation in the subscription, `NO_GENERATION` where the subscription has none.
-    data_generation
-        Generation in the assignor's user data, `NO_GENERATION` where that has none.
+    remembered_generation
+        Generation in which it got ``claimed``; it goes into the assignor's user data.
+    sticky_data_version
+        Version of the sticky assignor's user data: 0 has no generation, 1 has.
     sends_owned
         Whether the subscription's version carries ``claimed``.
     rack
@@ -45,7 +53,8 @@ class Subscription:
     topics: tuple[str, ...]
     claimed: Partitions
     generation: int
-    data_generation: int
+    remembered_generation: int
+    sticky_data_version: int
     sends_owned: bool
     rack: str | None
     instance_id: str | None
@@ -83,7 +92,8 @@ def _subscription(member: Member, topics: tuple[str, ...]) -> Subscription:
         topics=topics,
         claimed=member.owned,
         generation=stated if version >= VERSION_WITH_GENERATION else NO_GENERATION,
-        data_generation=NO_GENERATION if member.user_data == "v0" else member.generation,
+        remembered_generation=member.generation,
+        sticky_data_version=0 if member.user_data == USER_DATA_WITHOUT_GENERATION else 1,
         sends_owned=version >= VERSION_WITH_OWNED,
         rack=(member.rack or None) if version >= VERSION_WITH_RACK else None,
         instance_id=member.instance_id,

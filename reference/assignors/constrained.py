@@ -5,6 +5,7 @@ Methods keep upstream's names and order; consumers are ranks in the order of the
 """
 
 from collections import deque
+from itertools import chain
 
 from reference.assignors.partition_table import PartitionTable
 from reference.assignors.rack_info import RackInfo
@@ -53,7 +54,7 @@ class ConstrainedAssignmentBuilder:
     def build(self) -> dict[int, list[int]]:
         """Return the partitions of each consumer."""
         self._assign_owned_partitions()
-        unassigned = self.table.unassigned(p for tps in self.assignment.values() for p in tps)
+        unassigned = self.table.unassigned(chain.from_iterable(self.assignment.values()))
         self.unfilled_under_min_quota.sort()
         self.unfilled_exactly_min_quota = deque(sorted(self.unfilled_exactly_min_quota))
         unassigned = self.rack_info.sort_partitions_by_rack_consumers(unassigned)
@@ -64,11 +65,7 @@ class ConstrainedAssignmentBuilder:
         return self.assignment
 
     def _assign_owned_partitions(self) -> None:
-        topic_of, topics = self.table.topic_of, len(self.table.topics)
-        by_partition = [
-            number * topics + topic
-            for number, topic in zip(self.table.number_of, topic_of, strict=True)
-        ]
+        by_partition = self.table.by_partition_then_topic()
         for consumer, current in self.current_assignment.items():
             owned = self._without_rack_mismatches(consumer, current)
             owned.sort(key=by_partition.__getitem__)

@@ -53,7 +53,7 @@ def _member_data(subscription: Subscription, ordered: bool) -> MemberData:
     stated = subscription.generation
     return MemberData(
         _sorted_as_written(owned) if ordered else owned,
-        subscription.data_generation if stated == NO_GENERATION else stated,
+        subscription.remembered_generation if stated == NO_GENERATION else stated,
     )
 
 

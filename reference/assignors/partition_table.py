@@ -8,6 +8,7 @@ members subscribe to the same topics, that is the order by topic and partition.
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reference.assignors.client import Subscription
 from reference.group import Topic
@@ -46,11 +47,15 @@ class PartitionTable:
         self.counts = [partitions_per_topic[topic].partitions for topic in self.topics]
         self.first = np.cumsum([0, *self.counts]).tolist()
         self.size: int = self.first[-1]
+        self._first = np.array(self.first, dtype=np.int64)
+        self._counts = np.array([*self.counts, 0], dtype=np.int64)
         codes = np.arange(len(self.topics), dtype=np.int64)
-        self.topic_of: list[int] = np.repeat(codes, self.counts).tolist()
-        starts = np.repeat(np.array(self.first[:-1], dtype=np.int64), self.counts)
-        self.number_of: list[int] = (np.arange(self.size) - starts).tolist()
+        self._topic_column = np.repeat(codes, self.counts)
+        self._number_column = np.arange(self.size) - self._first[self._topic_column]
+        self.topic_of: list[int] = self._topic_column.tolist()
+        self.number_of: list[int] = self._number_column.tolist()
         self._phantoms: dict[tuple[int, int], int] = {}
+        self._positions: dict[tuple[str, ...], NDArray[np.int64]] = {}
 
     @property
     def has_phantoms(self) -> bool:
@@ -65,14 +70,13 @@ class PartitionTable:
         """Return the numbers of claimed partitions in their order, but for unknown topics."""
         if not len(claimed):
             return []
-        positions = np.array([self.position.get(name, -1) for name in claimed.topics])
-        counts = np.array([*self.counts, 0], dtype=np.int64)
-        first = np.array(self.first, dtype=np.int64)
-        topic = positions[claimed.codes]
-        known = topic >= 0
-        topic, number = topic[known], claimed.numbers[known].astype(np.int64)
-        numbered = first[topic] + number
-        for place in np.flatnonzero(number >= counts[topic]).tolist():
+        topic = self._positions_of(claimed.topics)[claimed.codes]
+        number = claimed.numbers.astype(np.int64)
+        if topic.min() < 0:
+            known = topic >= 0
+            topic, number = topic[known], number[known]
+        numbered = self._first[topic] + number
+        for place in np.flatnonzero(number >= self._counts[topic]).tolist():
             numbered[place] = self._phantom(int(topic[place]), int(number[place]))
         result: list[int] = numbered.tolist()
         return result
@@ -83,27 +87,28 @@ class PartitionTable:
         Its pointer into the sorted assigned partitions waits for ever at a phantom, so
         that every partition sorted behind it counts as unassigned, even if it is not.
         """
-        free = bytearray(b"\x01") * self.size
-        stop = self.size
-        beyond: list[int] = []
-        for partition in assigned:
-            if partition < self.size:
-                free[partition] = 0
-            else:
-                beyond.append(partition)
-        for partition in beyond:
-            stop = min(stop, self.first[self.topic_of[partition] + 1])
-        free[stop:] = b"\x01" * (self.size - stop)
-        return np.flatnonzero(np.frombuffer(free, dtype=np.uint8)).tolist()
+        numbers = np.fromiter(assigned, dtype=np.int64)
+        phantoms = numbers[numbers >= self.size].tolist()
+        free = np.ones(self.size, dtype=np.bool_)
+        free[numbers[numbers < self.size]] = False
+        if phantoms:
+            free[min(self.first[self.topic_of[phantom] + 1] for phantom in phantoms) :] = True
+        result: list[int] = np.flatnonzero(free).tolist()
+        return result
 
     def partitions(self, numbered: list[int]) -> Partitions:
         """Return the named partitions in the given order."""
-        topic_of, number_of = self.topic_of, self.number_of
+        topics, numbers = self._columns()
+        chosen = np.array(numbered, dtype=np.int64)
         return Partitions(
-            self.topics,
-            np.array([topic_of[p] for p in numbered], dtype=np.int32),
-            np.array([number_of[p] for p in numbered], dtype=np.int32),
+            self.topics, topics[chosen].astype(np.int32), numbers[chosen].astype(np.int32)
         )
+
+    def by_partition_then_topic(self) -> list[int]:
+        """Return for each partition a key that sorts by number first, then by topic."""
+        topics, numbers = self._columns()
+        keys: list[int] = (numbers * len(self.topics) + topics).tolist()
+        return keys
 
     def named(self, partition: int) -> TopicPartition:
         """Return one partition by name."""
@@ -112,6 +117,20 @@ class PartitionTable:
     def hash_code(self, partition: int) -> int:
         """Return Java's hash code of one partition."""
         return topic_partition_hash(*self.named(partition))
+
+    def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return topics and numbers as arrays, phantoms included."""
+        if len(self._topic_column) < len(self.topic_of):
+            self._topic_column = np.array(self.topic_of, dtype=np.int64)
+            self._number_column = np.array(self.number_of, dtype=np.int64)
+        return self._topic_column, self._number_column
+
+    def _positions_of(self, topics: tuple[str, ...]) -> NDArray[np.int64]:
+        """Return the positions of topics, -1 for unknown ones."""
+        if topics not in self._positions:
+            found = [self.position.get(topic, -1) for topic in topics]
+            self._positions[topics] = np.array(found, dtype=np.int64)
+        return self._positions[topics]
 
     def _phantom(self, topic: int, number: int) -> int:
         key = (topic, number)

@@ -4,12 +4,10 @@ Upstream: org.apache.kafka.clients.consumer.StickyAssignor, kafka-clients 4.4.0.
 members' memory, partitions and generation, travels in its own user data.
 """
 
-import numpy as np
-
 from reference.assignment import Assignment
 from reference.assignors.abstract_sticky import MemberData, assign_partitions
 from reference.assignors.client import Subscription
-from reference.group import Group
+from reference.group import NO_GENERATION, Group
 from reference.hashmap import HashMap
 from reference.java import string_hash, utf16_key
 from reference.partitions import Partitions
@@ -45,20 +43,23 @@ def _member_data(subscription: Subscription, ordered: bool) -> MemberData:
     claimed = subscription.claimed
     return MemberData(
         _group_partitions_by_topic(claimed) if ordered else claimed,
-        subscription.data_generation,
+        subscription.remembered_generation if subscription.sticky_data_version else NO_GENERATION,
     )
 
 
 def _group_partitions_by_topic(claimed: Partitions) -> Partitions:
     """Sort by topic as user data are written: in the order of a hash map of topics."""
-    codes, firsts = np.unique(claimed.codes, return_index=True)
-    if len(codes) < 2:
+    indices: dict[str, list[int]] = {}
+    names = [claimed.topics[code] for code in claimed.codes.tolist()]
+    for index, topic in enumerate(names):
+        indices.setdefault(topic, []).append(index)
+    if len(indices) < 2:
         return claimed
     by_topic: HashMap[str, None] = HashMap(string_hash, sort_key=utf16_key)
-    # Looking the last partition's topic up can resize the map once more.
-    for index in sorted({*firsts.tolist(), len(claimed) - 1}):
-        by_topic.compute_if_absent(claimed.topics[claimed.codes[index]], lambda _: None)
-    place = {topic: index for index, topic in enumerate(by_topic)}
-    places = np.array([place.get(topic, -1) for topic in claimed.topics])
-    order = np.argsort(places[claimed.codes], kind="stable")
+    for topic in indices:
+        by_topic.compute_if_absent(topic, lambda _: None)
+    # Each partition is a look-up, and one after the last new topic can resize the map.
+    if len(indices[names[-1]]) > 1:
+        by_topic.compute_if_absent(names[-1], lambda _: None)
+    order = [index for topic in by_topic for index in indices[topic]]
     return Partitions(claimed.topics, claimed.codes[order], claimed.numbers[order])
