@@ -135,7 +135,7 @@ def _row(position: int, member: str, bar: list[_Cell], cell: int, load: int) -> 
         label = html.escape(f"{item.tp.topic}-{item.tp.partition}")
         yield (
             f'<g class="{item.kind}"><title>{label}, {item.kind}</title>'
-            f'<rect x="{x}" y="{y}" width="{cell - 2}" height="{_CELL_HEIGHT}" rx="2.5"/>'
+            f'<rect x="{x}" y="{y}" width="{cell - 2.5}" height="{_CELL_HEIGHT}" rx="2.5"/>'
         )
         if any(cell >= wide and len(label) <= long for wide, long in _NAME_WIDTHS):
             yield f'<text x="{x + cell / 2 - 1:g}" y="{middle + 3}">{label}</text>'

@@ -14,7 +14,7 @@ PICKED = "named"
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A count of a total, with the interval that the true share lies in.
+    r"""A count of a total, with the interval that the true share lies in.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Share:
     Examples
     --------
     >>> Share(45, 50).percent
-    '90 %'
+    '90\xa0%'
     >>> low, high = Share(45, 50).interval
     >>> round(low, 3), round(high, 3)
     (0.786, 0.957)
@@ -45,7 +45,7 @@ class Share:
             return "–"
         exact = 100 * self.count / self.total
         shown = exact if self.count in (0, self.total) else min(max(exact, 0.1), 99.9)
-        return f"{shown:.1f}".removesuffix(".0") + " %"
+        return f"{shown:.1f}".removesuffix(".0") + "\u00a0%"
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -146,6 +146,7 @@ ORDER = (
     "sticky",
     "cooperative-sticky",
     "uniform",
+    "uniform-4.0",
     "roundrobin",
     "range",
     "server-range",

@@ -25,7 +25,7 @@ def documents(name: str, seeds: range, start: str | None = None) -> str:
 def test_seeds_give_the_groups_they_always_gave():
     everything = "\n".join(documents(name, range(5)) for name in SEEDED)
     digest = hashlib.sha256(everything.encode()).hexdigest()
-    assert digest == "GOLDEN"
+    assert digest == "cfe19e841dca456102a2fc2539f55e97ed0f7149b5040cbeeefbc5b5f60348ac"
 
 
 @pytest.mark.parametrize("name", SEEDED)
