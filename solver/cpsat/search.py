@@ -9,7 +9,7 @@ from solver.cpsat.model import AssignmentModel, Expression
 from solver.problem import EXACT_IN_64_BITS, Placement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Budget:
     """How long searches may go on.
 
