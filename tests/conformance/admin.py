@@ -13,6 +13,7 @@ from typing import Any
 from jpype import JClass
 
 from tests.conformance import jars
+from tests.conformance.jvm import java_map
 
 Pairs = frozenset[tuple[str, int]]
 
@@ -90,7 +91,7 @@ class Administrator:
     def grow_topic(self, name: str, count: int) -> None:
         """Raise the partition count of a topic."""
         new = JClass("org.apache.kafka.clients.admin.NewPartitions").increaseTo(count)
-        _result(self._admin.createPartitions(_map({name: new})).all())
+        _result(self._admin.createPartitions(java_map({name: new})).all())
 
     def topics(self, *names: str) -> dict[str, TopicView]:
         """Describe topics."""
@@ -192,13 +193,6 @@ def _list(*values: Any) -> Any:
     filled = JClass("java.util.ArrayList")()
     for value in values:
         filled.add(value)
-    return filled
-
-
-def _map(entries: Mapping[str, Any]) -> Any:
-    filled = JClass("java.util.HashMap")()
-    for key, value in entries.items():
-        filled.put(key, value)
     return filled
 
 

@@ -7,6 +7,7 @@ lies in a temporary directory, and nothing is left behind.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import tempfile
@@ -162,11 +163,17 @@ def _format(config: Path, cluster_id: str) -> None:
 
 @contextmanager
 def _running_node(config: Path, heap_mib: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Run one node; ask it to stop at the end, and make it stop if it does not."""
+    """Run one node; ask it to stop at the end, and make it stop if it does not.
+
+    The shell around it asks as well when its input ends: a node does not outlive whoever
+    started it, however that came to its end.
+    """
+    watch = 'exec 3<&0; "$@" & node=$!; (read -r _ <&3; kill "$node") & wait "$node"'
+    command = ["sh", "-c", watch, "sh", *_java("kafka.Kafka", str(config), heap_mib=heap_mib)]
     with config.with_suffix(".log").open("wb") as log:
         node = subprocess.Popen(
-            _java("kafka.Kafka", str(config), heap_mib=heap_mib),
-            stdin=subprocess.DEVNULL,
+            command,
+            stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -174,11 +181,12 @@ def _running_node(config: Path, heap_mib: int) -> Iterator[subprocess.Popen[byte
         try:
             yield node
         finally:
-            node.terminate()
+            if node.stdin is not None:
+                node.stdin.close()
             try:
                 node.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
-                node.kill()
+                os.killpg(node.pid, signal.SIGKILL)
                 node.wait()
 
 

@@ -212,8 +212,10 @@ def make_captures(directory: Path) -> None:
             played[-1].play()
         before = manifest(admin, played)
         capture(cluster.bootstrap, fresh)
-        if manifest(admin, played)["groups"] != before["groups"]:
-            raise RuntimeError("a group rebalanced while it was captured; run it again")
+        after = manifest(admin, played)["groups"]
+        moved = [name for name, truth in before["groups"].items() if truth != after[name]]
+        if moved:
+            raise RuntimeError(f"groups rebalanced while they were captured: {moved}")
         (fresh / "manifest.json").write_text(_pretty(before))
         for one in played:
             one.group.close()

@@ -1,25 +1,20 @@
-"""Real Kafka consumers, each on a thread of its own, driven from Python.
+"""Real Kafka consumers, driven from Python.
 
-They are Java's ``KafkaConsumer`` over JPype. A consumer joins its group when started
-and polls until it is told to leave, to crash or to freeze.
+A consumer joins its group when started, and polls until it is told to leave, to freeze
+or to be gone. Polling is Java's own business: Python threads that share JPype's classes
+would trip over each other.
 """
 
 from __future__ import annotations
 
 import json
-import queue
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from jpype import JClass
-
-from tests.conformance import jars
+from tests.conformance.jvm import java_class, java_map
 
 CLIENT_ASSIGNORS: Mapping[str, str] = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",
@@ -32,8 +27,7 @@ CLIENT_ASSIGNORS: Mapping[str, str] = {
 BROKER_ASSIGNORS: Mapping[str, str] = {"uniform": "uniform", "server-range": "range"}
 """Assignors of the ``consumer`` protocol and the names that brokers know them by."""
 
-_POLL_MILLIS = 100
-_CLOSE_SECONDS = 30.0
+_WAIT_MILLIS = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +72,8 @@ class Profile:
             "auto.offset.reset": "earliest",
             "allow.auto.create.topics": "false",
             "group.protocol": self.protocol,
+            # So long may a frozen consumer hold up its group.
+            "max.poll.interval.ms": "1800000",
             "max.poll.records": "10",
         }
         if self.assignor in BROKER_ASSIGNORS:
@@ -104,122 +100,55 @@ class Seen:
 
 
 class RunningConsumer:
-    """One consumer at work; ``seen`` is what it knew after its latest poll."""
+    """One consumer at work, on a Java thread of its own (``LiveConsumer.java``)."""
 
     def __init__(self, bootstrap: str, group: str, profile: Profile) -> None:
-        jars.start_jvm()
         self.profile = profile
-        self.seen = Seen()
-        self._properties = profile.properties(bootstrap, group)
-        self._requests: queue.SimpleQueue[Callable[[Any], None]] = queue.SimpleQueue()
-        self._frozen = threading.Event()
-        self._ending: str | None = None
-        self._failure: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name=profile.client, daemon=True)
-        self._thread.start()
+        self._consumer = java_class("LiveConsumer")(
+            java_map(profile.properties(bootstrap, group)), "\n".join(profile.topics)
+        )
+
+    @property
+    def seen(self) -> Seen:
+        """What it knew after its latest poll."""
+        generation, *partitions = str(self._consumer.seen()).split("\n")
+        pairs = (partition.rsplit(":", 1) for partition in partitions)
+        return Seen(
+            assigned=frozenset((topic, int(number)) for topic, number in pairs),
+            generation=int(generation),
+        )
 
     def subscribe(self, *topics: str) -> int:
         """Change the subscription; the generation in which that was done."""
-        generations: list[int] = []
-
-        def request(consumer: Any) -> None:
-            generations.append(int(consumer.groupMetadata().generationId()))
-            consumer.subscribe(_java_list(topics))
-
-        self._await(request)
-        return generations[0]
+        return int(self._consumer.subscribe("\n".join(topics), _WAIT_MILLIS))
 
     def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Commit offsets of its own partitions, and wait until the broker has them."""
-        table = JClass("java.util.HashMap")()
-        partition_of = JClass("org.apache.kafka.common.TopicPartition")
-        offset_of = JClass("org.apache.kafka.clients.consumer.OffsetAndMetadata")
-        for (topic, partition), offset in offsets.items():
-            table.put(partition_of(topic, partition), offset_of(offset))
-        self._await(lambda consumer: consumer.commitSync(table))
+        lines = (f"{topic}:{number}:{offset}" for (topic, number), offset in offsets.items())
+        self._consumer.commit("\n".join(lines), _WAIT_MILLIS)
 
     def freeze(self) -> None:
         """Stop polling for good; heartbeats go on, so the group still counts it in."""
-        self._frozen.set()
+        self._consumer.freeze()
 
     def leave(self) -> None:
         """Close it, leaving the group in so many words; a static member too."""
         self._end("LEAVE_GROUP")
 
-    def crash(self) -> None:
-        """End it without a word to the group, which must find out by time-out."""
+    def abandon(self) -> None:
+        """Close it without leaving: a classic group must find out by time-out."""
         self._end("REMAIN_IN_GROUP")
 
     def check(self) -> None:
         """Raise what ended the thread, if anything did that was not asked for."""
-        if self._failure is not None:
-            raise RuntimeError(f"consumer {self.profile.client!r} failed") from self._failure
-
-    def _await(self, request: Callable[[Any], None]) -> None:
-        """Have the consumer's own thread do something, and wait until it has."""
-        done = threading.Event()
-
-        def answered(consumer: Any) -> None:
-            request(consumer)
-            done.set()
-
-        self._requests.put(answered)
-        while not done.wait(0.05):
-            self.check()
+        failure = self._consumer.failure()
+        if failure is not None:
+            raise RuntimeError(f"consumer {self.profile.client!r} failed: {failure}")
 
     def _end(self, membership: str) -> None:
-        self._ending = membership
-        self._thread.join(_CLOSE_SECONDS)
-        if self._thread.is_alive():
-            raise TimeoutError(f"consumer {self.profile.client!r} not closed in {_CLOSE_SECONDS} s")
+        if not self._consumer.end(membership, _WAIT_MILLIS):
+            raise TimeoutError(f"consumer {self.profile.client!r} not closed in {_WAIT_MILLIS} ms")
         self.check()
-
-    def _run(self) -> None:
-        """Be the consumer's one thread, from creation to close."""
-        try:
-            properties = JClass("java.util.Properties")()
-            for key, value in self._properties.items():
-                properties.setProperty(key, value)
-            bytes_reader = JClass("org.apache.kafka.common.serialization.ByteArrayDeserializer")
-            consumer = JClass("org.apache.kafka.clients.consumer.KafkaConsumer")(
-                properties, bytes_reader(), bytes_reader()
-            )
-            try:
-                consumer.subscribe(_java_list(self.profile.topics))
-                while self._ending is None:
-                    self._turn(consumer)
-            finally:
-                self._close(consumer)
-        except Exception as failure:  # noqa: BLE001 - it is raised again by check()
-            self._failure = failure
-
-    def _turn(self, consumer: Any) -> None:
-        """Poll once, do what was asked for, and note what the consumer now knows."""
-        if self._frozen.is_set():
-            time.sleep(_POLL_MILLIS / 1000)
-            return
-        consumer.poll(JClass("java.time.Duration").ofMillis(_POLL_MILLIS))
-        while not self._requests.empty():
-            self._requests.get()(consumer)
-        # Membership is what matters here: records would only cost time.
-        assignment = consumer.assignment()
-        consumer.pause(assignment)
-        self.seen = Seen(
-            assigned=frozenset((str(tp.topic()), int(tp.partition())) for tp in assignment),
-            generation=int(consumer.groupMetadata().generationId()),
-        )
-
-    def _close(self, consumer: Any) -> None:
-        options = JClass("org.apache.kafka.clients.consumer.CloseOptions")
-        membership = JClass(
-            "org.apache.kafka.clients.consumer.CloseOptions$GroupMembershipOperation"
-        )
-        timeout = JClass("java.time.Duration").ofSeconds(5)
-        consumer.close(
-            options.timeout(timeout).withGroupMembershipOperation(
-                membership.valueOf(self._ending or "LEAVE_GROUP")
-            )
-        )
 
 
 class DoomedConsumer:
@@ -240,13 +169,6 @@ class DoomedConsumer:
         self._process.communicate()
 
 
-def _java_list(values: tuple[str, ...]) -> Any:
-    strings = JClass("java.util.ArrayList")()
-    for value in values:
-        strings.add(value)
-    return strings
-
-
 def _main(bootstrap: str, group: str, profile: str) -> None:
     """Be a consumer until killed, or until whoever started this is gone."""
     fields = json.loads(profile)
@@ -254,7 +176,7 @@ def _main(bootstrap: str, group: str, profile: str) -> None:
         bootstrap, group, Profile(**fields | {"topics": tuple(fields["topics"])})
     )
     sys.stdin.read()
-    consumer.crash()
+    consumer.abandon()
 
 
 if __name__ == "__main__":

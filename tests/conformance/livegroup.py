@@ -93,7 +93,7 @@ class LiveGroup:
                 consumer.kill()
             else:
                 with suppress(RuntimeError, TimeoutError):
-                    consumer.crash()
+                    consumer.abandon()
 
     def await_settled(self) -> GroupView:
         """Wait until consumers and cluster agree on an assignment of every partition."""
@@ -108,8 +108,10 @@ class LiveGroup:
         )
 
     def _is_settled(self, view: GroupView) -> bool:
-        for consumer in self.running.values():
+        seen = {}
+        for client, consumer in self.running.items():
             consumer.check()
+            seen[client] = consumer.seen
         wanted = {
             (topic, partition)
             for topics in self.subscriptions.values()
@@ -120,11 +122,8 @@ class LiveGroup:
             view.is_settled
             and set(view.members) == set(self.consumers)
             and wanted == {pair for member in view.members.values() for pair in member.assigned}
-            and all(
-                consumer.seen.assigned == view.members[client].assigned
-                for client, consumer in self.running.items()
-            )
-            and len({consumer.seen.generation for consumer in self.running.values()}) == 1
+            and all(one.assigned == view.members[client].assigned for client, one in seen.items())
+            and len({one.generation for one in seen.values()}) == 1
         )
 
     def _forget(self, client: str) -> None:

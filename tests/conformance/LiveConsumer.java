@@ -1,0 +1,130 @@
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import org.apache.kafka.clients.consumer.CloseOptions;
+import org.apache.kafka.clients.consumer.CloseOptions.GroupMembershipOperation;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/**
+ * A consumer on a thread of its own, which polls until it is told to end. Lists travel as
+ * text: topics one a line, partitions as "topic:number", offsets as "topic:number:offset".
+ */
+public final class LiveConsumer {
+    private static final Duration POLL = Duration.ofMillis(100);
+    private static final Duration CLOSE = Duration.ofSeconds(5);
+
+    private final Properties properties = new Properties();
+    private final LinkedBlockingQueue<FutureTask<Integer>> requests = new LinkedBlockingQueue<>();
+    private final Thread thread;
+    private KafkaConsumer<byte[], byte[]> consumer;
+
+    private volatile String seen = "-1";
+    private volatile boolean frozen;
+    private volatile GroupMembershipOperation ending;
+    private volatile Throwable failure;
+
+    /** Starts the thread, which joins the group. */
+    public LiveConsumer(Map<String, String> settings, String topics) {
+        properties.putAll(settings);
+        thread = new Thread(() -> run(lines(topics)), settings.get("client.id"));
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /** The generation and the partitions that it knew of after its latest poll. */
+    public String seen() {
+        return seen;
+    }
+
+    /** What ended it unasked, or null. */
+    public String failure() {
+        return failure == null ? null : failure.toString();
+    }
+
+    /** Changes the subscription; the generation in which it did. */
+    public int subscribe(String topics, long millis) throws Exception {
+        return request(millis, () -> consumer.subscribe(lines(topics)));
+    }
+
+    /** Commits offsets and returns once the broker has them. */
+    public void commit(String offsets, long millis) throws Exception {
+        Map<TopicPartition, OffsetAndMetadata> table = new HashMap<>();
+        for (String line : lines(offsets)) {
+            String[] cells = line.split(":");
+            table.put(
+                new TopicPartition(cells[0], Integer.parseInt(cells[1])),
+                new OffsetAndMetadata(Long.parseLong(cells[2])));
+        }
+        request(millis, () -> consumer.commitSync(table));
+    }
+
+    /** Stops polling for good; heartbeats go on. */
+    public void freeze() {
+        frozen = true;
+    }
+
+    /** Closes it, and tells whether it was closed in time. */
+    public boolean end(String membership, long millis) throws InterruptedException {
+        ending = GroupMembershipOperation.valueOf(membership);
+        thread.join(millis);
+        return !thread.isAlive();
+    }
+
+    private int request(long millis, Runnable action) throws Exception {
+        FutureTask<Integer> task =
+            new FutureTask<>(
+                () -> {
+                    int generation = consumer.groupMetadata().generationId();
+                    action.run();
+                    return generation;
+                });
+        requests.put(task);
+        return task.get(millis, TimeUnit.MILLISECONDS);
+    }
+
+    private void run(List<String> topics) {
+        ByteArrayDeserializer bytes = new ByteArrayDeserializer();
+        try (KafkaConsumer<byte[], byte[]> opened = new KafkaConsumer<>(properties, bytes, bytes)) {
+            consumer = opened;
+            consumer.subscribe(topics);
+            while (ending == null) {
+                turn();
+            }
+            consumer.close(CloseOptions.timeout(CLOSE).withGroupMembershipOperation(ending));
+        } catch (Throwable thrown) {
+            failure = thrown;
+        }
+    }
+
+    private void turn() throws InterruptedException {
+        if (frozen) {
+            Thread.sleep(POLL.toMillis());
+            return;
+        }
+        consumer.poll(POLL);
+        for (FutureTask<Integer> task = requests.poll(); task != null; task = requests.poll()) {
+            task.run();
+        }
+        // Membership is what matters here: records would only cost time.
+        consumer.pause(consumer.assignment());
+        String partitions =
+            consumer.assignment().stream()
+                .map(tp -> "\n" + tp.topic() + ":" + tp.partition())
+                .collect(Collectors.joining());
+        seen = consumer.groupMetadata().generationId() + partitions;
+    }
+
+    private static List<String> lines(String text) {
+        return text.isEmpty() ? List.of() : Arrays.asList(text.split("\n"));
+    }
+}
