@@ -5,7 +5,6 @@ that has a JDK and Maven, and says so where it does not.
 """
 
 import importlib
-import time
 from typing import Any
 
 from reference.assignment import Assignment
@@ -26,7 +25,7 @@ def java_seconds(
     """Best time of the real class on a group, its inputs prepared beforehand and untimed.
 
     The JVM is warmed on the same group first: up to 30 calls or 5 seconds, whichever is
-    less, and always one.
+    less, and always two.
 
     Parameters
     ----------
@@ -51,11 +50,10 @@ def java_seconds(
         If there is no checkout, JDK or Maven to drive the classes with.
     """
     upstream = _upstream()
-    started = time.perf_counter()
-    if None in upstream.upstream_seconds(group, assignor, limit=limit):
+    (cold,) = upstream.upstream_seconds(group, assignor, limit=limit)
+    if cold is None:
         return None
-    one = max(time.perf_counter() - started, 1e-3)
-    warm_up = min(_WARM_UP_CALLS, int(_WARM_UP_SECONDS / one))
+    warm_up = min(_WARM_UP_CALLS, max(1, int(_WARM_UP_SECONDS / cold)))
     times = upstream.upstream_seconds(
         group, assignor, repetitions=warm_up + repetitions, limit=limit
     )

@@ -56,6 +56,8 @@ public final class Driver {
     private final String assignor;
     private final Map<Uuid, String> topicNames = new HashMap<>();
     private final Map<String, Uuid> topicIds = new HashMap<>();
+    private Cluster cluster;
+    private GroupSpec groupSpec;
 
     /** A prepared call, good for one use: sticky assignors consume their user data. */
     private interface Call extends Callable<Map<String, Collection<TopicPartition>>> { }
@@ -92,10 +94,10 @@ public final class Driver {
     /** Nanoseconds of each of several calls, without their preparation; -1 past the limit, which ends it. */
     public static long[] time(String document, String assignor, int repetitions, long limitMillis)
             throws Exception {
-        JsonNode group = JSON.readTree(document);
+        Driver driver = new Driver(JSON.readTree(document), assignor);
         long[] nanos = new long[repetitions];
         for (int i = 0; i < repetitions; i++) {
-            Call call = new Driver(group, assignor).prepare();
+            Call call = driver.prepare();
             FutureTask<Long> task = new FutureTask<>(() -> {
                 long start = System.nanoTime();
                 call.call();
@@ -165,7 +167,9 @@ public final class Driver {
     // ---- Client assignors ----------------------------------------------------------------
 
     private Call prepareClient(ConsumerPartitionAssignor leader) {
-        Cluster cluster = cluster();
+        if (cluster == null) {
+            cluster = cluster();
+        }
         Map<String, Subscription> subscriptions = new HashMap<>();
         for (JsonNode member : group.get("members")) {
             subscriptions.put(member.get("id").textValue(), subscription(member));
@@ -247,7 +251,9 @@ public final class Driver {
         for (Map.Entry<String, JsonNode> topic : group.get("topics").properties()) {
             partitionCounts.put(topicId(topic.getKey()), partitionCount(topic.getValue()));
         }
-        GroupSpec spec = groupSpec(new KnownTopics(partitionCounts.keySet()));
+        if (groupSpec == null) {
+            groupSpec = groupSpec(new KnownTopics(partitionCounts.keySet()));
+        }
         SubscribedTopicDescriber describer = new SubscribedTopicDescriber() {
             @Override public int numPartitions(Uuid id) {
                 return partitionCounts.getOrDefault(id, -1);
@@ -258,8 +264,8 @@ public final class Driver {
         };
         return () -> {
             Map<String, Collection<TopicPartition>> lists = new LinkedHashMap<>();
-            spec.memberIds().forEach(member -> lists.put(member, new ArrayList<>()));
-            broker.assign(spec, describer).members().forEach((member, assigned) ->
+            groupSpec.memberIds().forEach(member -> lists.put(member, new ArrayList<>()));
+            broker.assign(groupSpec, describer).members().forEach((member, assigned) ->
                 assigned.partitions().forEach((id, numbers) -> numbers.forEach(number ->
                     lists.get(member).add(new TopicPartition(topicNames.get(id), number)))));
             return lists;
