@@ -1,0 +1,1 @@
+"""Answers recorded from Kafka's own classes; see README.md."""

@@ -1,0 +1,44 @@
+"""Reading recorded cases, ours and those beside the repository."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from reference.assignors import attempt
+from reference.codec import parse_group
+
+OWN = Path(__file__).with_name("pinned.jsonl.gz")
+_GROUP_KEYS = ("id", "topics", "members")
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the cases of a file of JSON lines, packed or not."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def recorded(case: dict[str, Any]) -> dict[str, Any]:
+    """Return what the real class did, in the form of `ported`."""
+    expected = case["expected"]
+    error = expected.get("error", "").partition(":")[0].rpartition(".")[2]
+    return {
+        "assignment": expected.get("assignment"),
+        "failed": expected.get("failed") or error or None,
+        "terminated": expected.get("terminated", True),
+    }
+
+
+def ported(case: dict[str, Any], assignor: str) -> dict[str, Any]:
+    """Return what our port does."""
+    group = parse_group({key: case[key] for key in _GROUP_KEYS if key in case})
+    outcome = attempt(group, assignor)
+    lists = outcome.assignment
+    return {
+        "assignment": None if lists is None else {m: [[*tp] for tp in lists[m]] for m in lists},
+        "failed": None if outcome.failed is None else outcome.failed.java_class,
+        "terminated": outcome.terminated,
+    }

@@ -1,0 +1,117 @@
+"""Record goldens from the pinned release: ``python -m tests.goldens.record``.
+
+Seeded histories of the conformance harness go through the real classes; of their groups
+a few of each kind are kept, the first ones met, so that the file stays small and the
+same.
+"""
+
+import gzip
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from reference.codec import group_document, parse_group
+from reference.group import Group
+from tests.conformance.groups import history
+from tests.conformance.upstream import NAMES, Upstream, upstream_assign
+
+FILE = Path(__file__).with_name("pinned.jsonl.gz")
+_HISTORIES = 400
+_MOST_PARTITIONS = 120
+_PER_STRATUM = 3
+_LIMIT = 3.0
+
+
+_NAMED: tuple[dict[str, Any], ...] = (
+    {
+        "id": "an owner of an earlier generation takes no part",
+        "topics": {"orders": 4, "audit": 1},
+        "members": [
+            {
+                "id": "a",
+                "topics": ["orders"],
+                "owned": {"orders": [0, 1, 2, 3]},
+                "generation": 2,
+            },
+            {"id": "b", "topics": ["orders"]},
+            {"id": "c", "topics": ["audit"], "owned": {"orders": [0]}, "generation": 1},
+        ],
+    },
+    {
+        "id": "a loop without end",
+        "topics": {"t0": 5, "t13": 3, "t2": 5, "t5": 2, "t6": 6},
+        "members": [
+            {
+                "id": "c01",
+                "topics": ["t13", "t6"],
+                "owned": {"t6": [0, 1, 3, 5]},
+                "generation": 7,
+            },
+            {"id": "c02", "topics": ["t0", "t5"], "owned": {"t0": [0, 2, 4]}, "generation": 7},
+            {"id": "c07", "topics": ["t2", "t6"], "owned": {"t6": [2, 4]}, "generation": 7},
+            {"id": "c08", "topics": ["t0", "t5"], "owned": {"t0": [1, 3]}, "generation": 7},
+            {"id": "cNEW", "topics": ["t0", "t6"]},
+        ],
+    },
+)
+
+
+def strata(group: Group, answer: Upstream) -> tuple[object, ...]:
+    """Say of what kind a case is."""
+    return (
+        answer.kind,
+        answer.failed,
+        len({member.subscription for member in group.members}) <= 1,
+        any(member.rack for member in group.members),
+        any(member.instance_id for member in group.members),
+        any(len(member.owned) for member in group.members),
+        len({member.generation for member in group.members}) > 1,
+    )
+
+
+def _cases(assignor: str) -> Iterator[dict[str, Any]]:
+    kept: Counter[tuple[object, ...]] = Counter()
+    for group, answer in _answers(assignor):
+        stratum = strata(group, answer)
+        if group.partition_count > _MOST_PARTITIONS or kept[stratum] == _PER_STRATUM:
+            continue
+        kept[stratum] += 1
+        expected: dict[str, Any] = {"assignment": answer.lists}
+        if answer.failed is not None:
+            expected["failed"] = answer.failed
+        if not answer.terminated:
+            expected["terminated"] = False
+        yield {**group_document(group), "assignor": assignor, "expected": expected}
+
+
+def _answers(assignor: str) -> Iterator[tuple[Group, Upstream]]:
+    for document in _NAMED:
+        group = parse_group(document)
+        yield group, upstream_assign(group, assignor, limit=_LIMIT)
+    for seed in range(_HISTORIES):
+        steps = history(assignor, seed)
+        following: Group | None = next(steps)
+        while following is not None:
+            answer = upstream_assign(following, assignor, limit=_LIMIT)
+            yield following, answer
+            try:
+                following = steps.send(answer.lists)
+            except StopIteration:
+                following = None
+
+
+def record() -> None:
+    """Write the file."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as lines:
+        for assignor in NAMES:
+            for case in _cases(assignor):
+                lines.write(json.dumps(case, separators=(",", ":")).encode() + b"\n")
+    FILE.write_bytes(packed.getvalue())
+
+
+if __name__ == "__main__":
+    record()
