@@ -71,10 +71,11 @@ def _entry(comparison: Comparison) -> dict[str, object]:
 
 
 def _table(records: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("group", "assignor")
+    table = Table("group")
+    table.add_column("assignor", no_wrap=True)
     for title in ("imbalance", "least", "moves", "fewest", "unnecessary"):
         table.add_column(title, justify="right")
-    table.add_column("remarks")
+    table.add_column("verdict")
     for record in records:
         if "error" in record:
             table.add_row(record["id"], *[""] * 6, record["error"])
@@ -90,19 +91,19 @@ def _table(records: Sequence[Mapping[str, Any]]) -> Table:
                 _shown(entry.get("movement", {}).get("greedy")),
                 _shown(optimum["movement"]),
                 _shown(entry.get("unnecessary_moves")),
-                _remarks(entry),
+                _verdict(entry),
             )
     return table
 
 
-def _remarks(entry: Mapping[str, Any]) -> str:
+def _verdict(entry: Mapping[str, Any]) -> str:
     if entry["ending"] != "ok":
         return f"{entry['ending']}: {entry.get('detail', '')}"
     if not entry.get("proven"):
         return "optimum not proven"
     if not entry["least_imbalance"]:
-        return "misses the least imbalance"
-    return "more moves than needed" if entry.get("unnecessary_moves") else "optimal"
+        return "misses the optimum"
+    return "moves too much" if entry.get("unnecessary_moves") else "optimal"
 
 
 def _shown(value: object) -> str:

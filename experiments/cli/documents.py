@@ -19,6 +19,7 @@ from reference.group import Group, InvalidGroupError
 
 STDIN = Path("-")
 NOT_REACHED = 1
+WIDE = 120  # characters
 
 
 class Format(StrEnum):
@@ -100,7 +101,7 @@ def answer_groups(
         document = records[0] if len(records) == 1 else records
         print(json.dumps(document, ensure_ascii=False, indent=2))  # noqa: T201
     elif output is Format.TABLE:
-        Console().print((table or plain_table)(records))
+        table_console().print((table or plain_table)(records))
     if code:
         raise typer.Exit(code)
 
@@ -150,6 +151,12 @@ def name_of(file: Path) -> str:
 def to_json(record: Mapping[str, object]) -> str:
     """Write one record as a JSON line."""
     return json.dumps(record, ensure_ascii=False, separators=(", ", ": "))
+
+
+def table_console() -> Console:
+    """Return a console for tables: as wide as the terminal, wide enough where there is none."""
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDE)
 
 
 def plain_table(records: Sequence[Mapping[str, object]]) -> Table:

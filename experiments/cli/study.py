@@ -1,17 +1,17 @@
 """``kassay study``: many groups, every assignor and the optimum, on Spark."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from experiments.cli import BAD_INPUT, complain
-from experiments.cli.documents import name_of, open_text
+from experiments.cli.documents import name_of, open_text, table_console
 from experiments.cli.options import AssignorNames, DeterministicLimit, FamilyNames, TimeLimit
 from experiments.compare import Limits
 from experiments.families import Case, cases_of, imported_cases
@@ -23,7 +23,15 @@ from experiments.spark.session import spark_session
 from reference.codec import group_document, read_groups
 from reference.group import InvalidGroupError
 
-_WIDTH = 120
+_MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|(spark|k8s)://.+|yarn")
+
+
+def _known_master(master: str) -> str:
+    if not _MASTER.fullmatch(master):
+        raise typer.BadParameter(
+            f"{master!r} is no Spark master such as local[4] or spark://host:7077"
+        )
+    return master
 
 
 def study(
@@ -39,7 +47,9 @@ def study(
     ] = 1000,
     first_seed: Annotated[int, typer.Option("--first-seed", help="Where seeds begin.")] = 0,
     assignor: AssignorNames = None,
-    master: Annotated[str, typer.Option("--master", help="Where Spark runs.")] = "local[*]",
+    master: Annotated[
+        str, typer.Option("--master", callback=_known_master, help="Where Spark runs.")
+    ] = "local[*]",
     tasks: Annotated[
         int | None, typer.Option("--tasks", min=1, help="Spark tasks.", show_default="by size")
     ] = None,
@@ -64,6 +74,7 @@ def study(
     ]
     if not all_cases:
         raise InvalidGroupError("nothing to study: no group was read, and --cases is 0")
+    out.mkdir(parents=True, exist_ok=True)
     described = configuration(
         all_cases,
         families=families,
@@ -117,10 +128,7 @@ def _print_summary(directory: Path) -> None:
         table.add_column(title, justify="right")
     for name, figures in by_assignor(rows).items():
         table.add_row(name, *_cells(figures))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_WIDTH)
-    console.print(table)
+    table_console().print(table)
 
 
 def _cells(figures: Figures) -> Iterator[str]:

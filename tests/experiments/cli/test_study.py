@@ -1,0 +1,80 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.cli import main
+
+GOOD = '{"id": "mine", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}]}\n'
+BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
+
+
+def fails(capsys, *arguments):
+    with pytest.raises(SystemExit) as leaving:
+        main([*map(str, arguments)])
+    return leaving.value.code, capsys.readouterr().err
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_study_from_imported_groups_to_the_page(tmp_path):
+    """In a process of its own: Java's home and Spark's are set up from nothing there."""
+    groups = tmp_path / "groups.jsonl"
+    groups.write_text(GOOD + BAD)
+    out = tmp_path / "out"
+    options = ["--cases", "12", "--assignor", "range", "--assignor", "sticky", "--tasks", "2"]
+    study = kassay("study", "--groups", groups, "--out", out, "--master", "local[2]", *options)
+    assert study.returncode == 2, study.stderr
+    assert study.stderr.count("\n") == 1
+    assert "groups.jsonl:2" in study.stderr
+    assert "sticky" in study.stdout
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["configuration"]["imported_groups"] == 1
+    assert manifest["rows"]["groups"] == 1 + 5 + 10 + 2 * 2
+    report = kassay("report", out)
+    assert report.returncode == 0
+    assert report.stdout.split() == [str(out / "report.html"), str(out / "report.md")]
+    assert "1 of them imported" in (out / "report.md").read_text()
+    assert (out / "report.html").read_text().startswith("<!doctype html>")
+
+
+def kassay(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "experiments", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "NO_COLOR": "1"},
+        cwd=Path(__file__).parents[3],
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--master", "nowhere"], "nowhere"),
+        (["--family", "mixed-jion"], "mixed-jion"),
+        (["--assignor", "stikcy"], "stikcy"),
+        (["--cases", "-1"], "--cases"),
+        (["--groups", "no-such-file"], "no-such-file"),
+        (["--cases", "0", "--family", "mixed-join"], "nothing to study"),
+    ],
+)
+def test_what_cannot_be_studied_is_refused_before_spark_starts(
+    capsys, tmp_path, monkeypatch, options, message
+):
+    monkeypatch.setattr("experiments.cli.study.spark_session", None)
+    code, err = fails(capsys, "study", "--out", tmp_path / "out", *options)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_report_of_what_is_no_study_is_one_error_line(capsys, tmp_path):
+    code, err = fails(capsys, "report", tmp_path)
+    assert code == 2
+    assert "manifest.json" in err
+    assert err.count("\n") == 1
