@@ -39,6 +39,8 @@ class ClassicConsumer(Consumer):
     phase: Phase
     generation: int
     memory: Memory | None
+    saw: dict[str, int] | None = None
+    """As leader, the partition counts that it assigned by."""
 
     @property
     def commit_generation(self) -> int:
@@ -50,6 +52,7 @@ class ClassicConsumer(Consumer):
         self.member_id = UNKNOWN_MEMBER
         self.generation = NO_GENERATION
         self.memory = None
+        self.saw = None
         self._wants_to_join = False
 
     def _begin(self) -> None:
@@ -78,6 +81,7 @@ class ClassicConsumer(Consumer):
 
     def _send_join(self) -> None:
         self.phase = Phase.JOINING
+        self._must_hear = False
         settings = self.world.settings
         request = JoinRequest(
             self.member_id,
@@ -125,7 +129,10 @@ class ClassicConsumer(Consumer):
         self.member_id = response.member_id
         self.generation = response.generation
         self.phase = Phase.SYNCING
+        self.saw = None
         self._beat_later()
+        if response.leader == self.member_id:
+            self.saw = self.world.partition_counts()
         if response.members and not response.skip_assignment:
             assignments = self.world.assign(self, response)
             if assignments is None:
@@ -139,6 +146,7 @@ class ClassicConsumer(Consumer):
             self._send_sync(None)
 
     def _send_sync(self, assignments: dict[str, Partitions] | None) -> None:
+        self._must_hear = False
         request = SyncRequest(self.member_id, self.generation, assignments, self.instance_id)
         self._ticket += 1
         life = self._ticket
@@ -168,7 +176,6 @@ class ClassicConsumer(Consumer):
     def _complete(self, assigned: Partitions) -> None:
         """Take up an assignment; under the cooperative protocol give up the rest and rejoin."""
         self.phase = Phase.MEMBER
-        self._resume()
         if self.owned == assigned:
             revoked = NOTHING
         elif not len(self.owned):
@@ -181,6 +188,7 @@ class ClassicConsumer(Consumer):
                 self._commit()
             self._let_go(revoked)
             self._take(Partitions.of(tp for tp in assigned if tp not in has))
+        self._resume()
         self.memory = Memory(assigned, self.generation)
         self.world.remember(self.member_id, self.memory)
         if len(revoked) or self._wants_to_join:
@@ -236,6 +244,7 @@ class ClassicConsumer(Consumer):
 
         def hear() -> None:
             if code is Code.NONE:
+                self._must_hear = False
                 self._resume()
             elif code in _RETRIED:
                 self._later(self._check_in, self.world.settings.backoff)
@@ -267,7 +276,7 @@ class ClassicConsumer(Consumer):
         else:
             self._wants_to_join = True
 
-    def notice_metadata(self, leader: str | None) -> None:
-        """See that a topic has changed; only the leader acts on it."""
-        if self.member_id == leader:
+    def notice_metadata(self) -> None:
+        """See that a topic has changed; only the leader joins again for that."""
+        if self.saw is not None and self.saw != self.world.partition_counts():
             self._subscription_changed()

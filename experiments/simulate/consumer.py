@@ -40,6 +40,7 @@ class Consumer(ABC):
         self._ticket = 0
         self._inbox: list[Callable[[], None]] = []
         self._consumes = True
+        self._must_hear = False
         self._committed_at = 0
 
     # ---- Life -----------------------------------------------------------------------
@@ -49,6 +50,7 @@ class Consumer(ABC):
         self.is_up = True
         self.is_stalled = self.is_frozen = False
         self._consumes = True
+        self._must_hear = False
         self._inbox.clear()
         self._ticket += 1
         self._reset()
@@ -83,16 +85,20 @@ class Consumer(ABC):
             self.is_frozen = self.is_frozen or frozen
             clock, settings = self.world.clock, self.world.settings
             clock.set_timer(("wake", self.name), lasts, self._wake)
-            if not self.is_frozen:
+            if self.is_frozen:
+                clock.cancel(("max poll", self.name))
+            else:
                 clock.set_timer(("max poll", self.name), settings.max_poll, self._missed_poll)
 
     def _wake(self) -> None:
         was_frozen, self.is_frozen, self.is_stalled = self.is_frozen, False, False
         self.world.clock.cancel(("max poll", self.name))
         waiting, self._inbox = self._inbox, []
+        # What came meanwhile may be out of date, and the group may have gone on without it.
+        self._must_hear = was_frozen or bool(waiting)
         for deliver in waiting:
             deliver()
-        if was_frozen:
+        if self._must_hear:
             self._check_in()
         else:
             self._go_on()
@@ -127,7 +133,7 @@ class Consumer(ABC):
 
     def _resume(self) -> None:
         """Poll again, from where it stopped."""
-        if not self._consumes and not self.is_stalled:
+        if not (self._consumes or self.is_stalled or self._must_hear):
             self._consumes = True
             if len(self.owned):
                 self.world.ledger.take(self.name, self.owned, self.world.clock.now)

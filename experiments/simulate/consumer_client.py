@@ -85,8 +85,9 @@ class ModernConsumer(Consumer):
             if response.assigned is not None:
                 self._pending = response.assigned
             if not self.is_stalled:
-                self._resume()
+                self._must_hear = False
                 self._apply()
+                self._resume()
         elif code in _RETRIED:
             self.world.clock.set_timer(
                 ("heartbeat", self.name), self.world.settings.backoff, lambda: self._send(full=True)
@@ -94,6 +95,7 @@ class ModernConsumer(Consumer):
         elif code in (Code.UNKNOWN_MEMBER_ID, Code.FENCED_MEMBER_EPOCH):
             self.epoch = JOIN
             self._pending = None
+            self._must_hear = False
             self._let_go(self.owned)
             self._resume()
             self._send(full=True)
@@ -134,11 +136,14 @@ class ModernConsumer(Consumer):
     # ---- Being held up, and leaving -----------------------------------------------------
 
     def _check_in(self) -> None:
-        self._send(full=True)
+        if self._left:
+            self._go_on()
+        else:
+            self._send(full=True)
 
     def _go_on(self) -> None:
         if self._left:
-            self._left = False
+            self._left = self._must_hear = False
             self._let_go(self.owned)
             self.epoch = JOIN
             self._resume()

@@ -29,21 +29,22 @@ class Stretch:
 class _Topic:
     """One topic's partitions as columns; ``since`` is when owner last changed."""
 
-    __slots__ = ("last", "owner", "rate", "since", "stopped", "unread")
+    __slots__ = ("last", "name", "owner", "rate", "since", "stopped", "unread")
 
-    def __init__(self, partitions: int, rate: int) -> None:
+    def __init__(self, name: str, partitions: int, rate: int) -> None:
+        self.name = name
         self.rate = rate
         self.owner: Column = np.full(partitions, NOBODY, dtype=np.int32)
         self.last: Column = np.full(partitions, NOBODY, dtype=np.int32)
         self.since: NDArray[np.int64] = np.full(partitions, NEVER, dtype=np.int64)
-        self.stopped: NDArray[np.int64] = np.zeros(partitions, dtype=np.int64)
-        self.unread: NDArray[np.int64] = np.zeros(partitions, dtype=np.int64)
+        self.stopped = 0
+        self.unread = 0
 
     def grow(self, partitions: int, now: int) -> None:
         """Add partitions, which wait for a consumer from now on."""
-        fresh = _Topic(partitions - len(self.owner), self.rate)
+        fresh = _Topic(self.name, partitions - len(self.owner), self.rate)
         fresh.since[:] = now
-        for name in ("owner", "last", "since", "stopped", "unread"):
+        for name in ("owner", "last", "since"):
             setattr(self, name, np.concatenate((getattr(self, name), getattr(fresh, name))))
 
 
@@ -79,7 +80,7 @@ class Ledger:
         if name in self._topics:
             self._topics[name].grow(partitions, now)
         else:
-            self._topics[name] = _Topic(partitions, rate)
+            self._topics[name] = _Topic(name, partitions, rate)
 
     def take(self, member: str, partitions: Partitions, now: int) -> None:
         """Let a member begin to consume.
@@ -91,15 +92,17 @@ class Ledger:
         """
         who = self._number(member)
         for topic, numbers in self._columns(partitions):
-            if (topic.owner[numbers] != NOBODY).any():
+            if topic.owner[numbers].max() != NOBODY:
                 owners = {self._names[n] for n in topic.owner[numbers].tolist() if n != NOBODY}
                 raise OverlapError(
                     f"{member!r} takes what {sorted(owners)} consume at {now} ms: {partitions!r}"
                 )
             self._count_stop(topic, numbers, now)
             before = topic.last[numbers]
-            moved = before[(before != NOBODY) & (before != who)].tolist()
-            self.moves += sum(number not in self._gone for number in moved)
+            elsewhere = before != who
+            if np.count_nonzero(elsewhere):
+                moved = before[elsewhere].tolist()
+                self.moves += sum(n != NOBODY and n not in self._gone for n in moved)
             topic.owner[numbers] = who
             topic.since[numbers] = now
 
@@ -108,9 +111,9 @@ class Ledger:
         who = self._number(member)
         for topic, numbers in self._columns(partitions):
             if self.stretches is not None:
-                name = next(key for key, value in self._topics.items() if value is topic)
                 for number in numbers.tolist():
-                    self._keep(TopicPartition(name, number), member, int(topic.since[number]), now)
+                    where = TopicPartition(topic.name, number)
+                    self._keep(where, member, int(topic.since[number]), now)
             topic.owner[numbers] = NOBODY
             topic.last[numbers] = who
             topic.since[numbers] = now
@@ -149,18 +152,21 @@ class Ledger:
     @property
     def stopped_ms(self) -> int:
         """Partition-milliseconds without a consumer so far."""
-        return sum(int(topic.stopped.sum()) for topic in self._topics.values())
+        return sum(topic.stopped for topic in self._topics.values())
 
     @property
     def unread(self) -> int:
         """Messages that came to partitions while they had no consumer."""
-        return sum(int(topic.unread.sum()) for topic in self._topics.values())
+        return sum(topic.unread for topic in self._topics.values())
 
     def _count_stop(self, topic: _Topic, numbers: Column, now: int) -> None:
-        known = numbers[topic.since[numbers] != NEVER]
-        since = topic.since[known]
-        topic.stopped[known] += now - since
-        topic.unread[known] += topic.rate * now // 1000 - topic.rate * since // 1000
+        since = topic.since[numbers]
+        if len(since) and since.min() == NEVER:
+            since = since[since != NEVER]
+        topic.stopped += now * len(since) - int(since.sum())
+        if topic.rate:
+            until = topic.rate * now // 1000
+            topic.unread += until * len(since) - int((topic.rate * since // 1000).sum())
 
     def _keep(self, partition: TopicPartition, member: str, start: int, now: int) -> None:
         if self.stretches is not None and now > start:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn
 
 import yaml
@@ -116,15 +115,6 @@ def read_places(text: str, name: str) -> Place:
         raise InvalidGroupError(f"{name}:1: not valid YAML or JSON: {error}") from None
     except RecursionError:
         raise InvalidGroupError(f"{name}:1: nested too deeply") from None
-
-
-def read_file(file: Path) -> Place:
-    """Read a script from a file."""
-    try:
-        return read_places(file.read_text(encoding="utf-8"), str(file))
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise InvalidGroupError(f"{file}: not UTF-8 text: byte 0x{byte:02x}") from None
 
 
 def _place(loader: yaml.SafeLoader, node: yaml.Node, name: str, path: str) -> Place:

@@ -86,7 +86,7 @@ class World:
         return history
 
     def _counts(self) -> tuple[int, int, int, int]:
-        """What has been spent so far."""
+        """Return what has been spent so far."""
         self.ledger.close(self.clock.now)
         ledger = self.ledger
         return ledger.moves, ledger.stopped_ms, ledger.unread, self.traffic.rereads
@@ -159,11 +159,13 @@ class World:
 
     def _notice_metadata(self) -> None:
         self.broker.refresh()
-        classic = self.broker.classic
-        if classic is not None:
-            for consumer in self.consumers.values():
-                if isinstance(consumer, ClassicConsumer) and consumer.is_up:
-                    consumer.notice_metadata(classic.group.leader)
+        for consumer in self.consumers.values():
+            if isinstance(consumer, ClassicConsumer) and consumer.is_up:
+                consumer.notice_metadata()
+
+    def partition_counts(self) -> dict[str, int]:
+        """Count the partitions of every topic now."""
+        return {name: topic.partitions for name, topic in self.topics.items()}
 
     # ---- Rebalances -----------------------------------------------------------------
 

@@ -103,11 +103,8 @@ class ConsumerCoordinator:
 
     def update_topics(self, topics: Iterable[Topic]) -> None:
         """Tell the coordinator of new metadata; the next heartbeat acts on it."""
-        subscribed = {t for m in self.group.members.values() for t in m.subscription}
-        before = {name: t for name, t in self.group.topics.items() if name in subscribed}
         self.group.topics = {topic.name: topic for topic in topics}
-        after = {name: t for name, t in self.group.topics.items() if name in subscribed}
-        self._refresh = self._refresh or before != after
+        self._refresh = True
 
     def heartbeat(self, beat: Heartbeat) -> HeartbeatResponse:
         """Take a heartbeat: join, leave, say what is owned, learn what is assigned."""
@@ -120,9 +117,9 @@ class ConsumerCoordinator:
         changed = member.subscription != found.subscription
         if member != found or member.id not in self.group.members:
             self.group.put_member(member)
-        if changed or self._refresh:
-            self._refresh = False
+        if changed or (self._refresh and self.group.hash_metadata() != self.group.metadata_hash):
             self.group.bump_epoch()
+        self._refresh = False
         self._make_target()
         after = self._reconcile(member, beat.owned, changed=changed)
         self._watch(after.id)
@@ -265,6 +262,7 @@ class ConsumerCoordinator:
         """Take over from the log; sessions and revocations start their time anew."""
         coordinator = cls(group_id, clock, assignor, topics, log, config=config)
         coordinator.group.restore()
+        coordinator._refresh = True
         for member in coordinator.group.members.values():
             coordinator._watch(member.id)
             coordinator._watch_revocation(member)

@@ -1,5 +1,6 @@
 """A KIP-848 group: its members, its target assignment, and their way into the log and back."""
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
@@ -43,6 +44,7 @@ class ConsumerGroup:
         self.id = group_id
         self.topics = {topic.name: topic for topic in topics}
         self.epoch = 0
+        self.metadata_hash = 0
         self.target_epoch = 0
         self.target_made: int | None = None
         self.members: dict[str, ConsumerMember] = {}
@@ -91,7 +93,22 @@ class ConsumerGroup:
     def bump_epoch(self) -> None:
         """Go on to the next epoch: the target assignment is out of date."""
         self.epoch += 1
-        self._log.append(("epoch",), records.group_epoch(self.id, self.epoch))
+        self.metadata_hash = self.hash_metadata()
+        record = records.group_epoch(self.id, self.epoch, self.metadata_hash)
+        self._log.append(("epoch",), record)
+
+    def hash_metadata(self) -> int:
+        """Hash the topics that the members subscribe to, 64 bits, 0 for none.
+
+        It tells a changed topic from the same one; Kafka's own hash has other values.
+        """
+        subscribed = {t for m in self.members.values() for t in m.subscription}
+        known = [self.topics[t] for t in sorted(subscribed) if t in self.topics]
+        if not known:
+            return 0
+        text = "".join(f"{t.uuid}{t.name}:{t.partitions};" for t in known)
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8)
+        return int.from_bytes(digest.digest(), "big", signed=True)
 
     def put_member(self, member: ConsumerMember) -> None:
         """Add a member or change what it says of itself."""
@@ -185,6 +202,7 @@ class ConsumerGroup:
             known = self.members.get(member_id, ConsumerMember(id=member_id))
             if kind == records.GROUP:
                 self.epoch = reader.integer("i")
+                self.metadata_hash = int.from_bytes(reader.tags().get(0, b"\0"), "big", signed=True)
             elif kind == records.TARGET_EPOCH:
                 self.target_epoch = reader.integer("i")
                 self.target_made = int.from_bytes(reader.tags().get(0, b"\0"), "big")

@@ -49,9 +49,10 @@ class ConsumerRecord(NamedTuple):
         return None if self.body is None else wire.integer(0, "h") + self.body
 
 
-def group_epoch(group: str, epoch: int) -> ConsumerRecord:
-    """Record the epoch of a group."""
-    return ConsumerRecord(GROUP, group, "", wire.integer(epoch, "i") + wire.tags())
+def group_epoch(group: str, epoch: int, metadata_hash: int) -> ConsumerRecord:
+    """Record the epoch of a group, and a hash of the topics that it was made for."""
+    hashed = wire.tags([(0, wire.integer(metadata_hash, "q"))])
+    return ConsumerRecord(GROUP, group, "", wire.integer(epoch, "i") + hashed)
 
 
 def target_epoch(group: str, epoch: int, moment: int) -> ConsumerRecord:
@@ -110,7 +111,7 @@ def read_key(key: bytes) -> tuple[int, str, str]:
 
     Examples
     --------
-    >>> read_key(group_epoch("g", 3).key)
+    >>> read_key(group_epoch("g", 3, 0).key)
     (3, 'g', '')
     """
     reader = wire.Reader(key)
