@@ -23,7 +23,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from reference.assignment import Assignment, violations
-from reference.group import Group
+from reference.fields import as_array, as_integer, as_object, no_unknown_keys
+from reference.group import Group, InvalidGroupError
 from reference.metrics import movement, sum_of_squares
 from solver.residual import Arcs, build_arcs, lower_prices, require_valid
 
@@ -149,6 +150,42 @@ def certificate_document(certificate: Certificate) -> dict[str, object]:
         "members": {name: list(price) for name, price in certificate.members.items()},
         "topics": {name: list(price) for name, price in certificate.topics.items()},
     }
+
+
+def parse_certificate(document: object, *, where: str = "certificate") -> Certificate:
+    """Read a certificate from its JSON document.
+
+    Raises
+    ------
+    InvalidGroupError
+        If the document breaks the format.
+
+    Examples
+    --------
+    >>> parse_certificate({"version": 2})
+    Traceback (most recent call last):
+    reference.group.InvalidGroupError: certificate: version must be 1, got 2
+    """
+    table = as_object(document, where)
+    if table.get("version") != VERSION:
+        raise InvalidGroupError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")
+    no_unknown_keys(table, ("version", "imbalance", "movement", "members", "topics"), where)
+    return Certificate(
+        imbalance=as_integer(table.get("imbalance"), f"{where}.imbalance"),
+        movement=as_integer(table.get("movement"), f"{where}.movement"),
+        members=_prices(table.get("members"), f"{where}.members"),
+        topics=_prices(table.get("topics"), f"{where}.topics"),
+    )
+
+
+def _prices(value: object, where: str) -> dict[str, Price]:
+    prices: dict[str, Price] = {}
+    for name, price in as_object(value, where).items():
+        pair = [as_integer(part, f"{where}[{name!r}]") for part in as_array(price, where)]
+        if len(pair) != 2:
+            raise InvalidGroupError(f"{where}[{name!r}]: expected a pair, got {price!r}")
+        prices[name] = (pair[0], pair[1])
+    return prices
 
 
 def _wrong_values(

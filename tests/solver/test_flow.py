@@ -1,0 +1,153 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference import Group, Member, Topic, imbalance, loads, movement, violations
+from reference.metrics import MEASURES, leximax
+from solver import Imbalance, Measure, Method, Movement, solve
+from solver.flow.levels import level_sets
+from solver.flow.network import build_network
+from solver.problem import build_problem
+from tests import brute_force
+from tests.strategies import groups
+
+
+def optimum_of(group):
+    solution = solve(group, method=Method.FLOW)
+    assert list(violations(group, solution.assignment)) == []
+    assert solution.status == "optimal"
+    assert solution.imbalance.value == imbalance(group, solution.assignment)
+    assert solution.movement.value == movement(group, solution.assignment)
+    return solution.imbalance.value, solution.movement.value
+
+
+@given(groups())
+def test_both_levels_agree_with_brute_force(group):
+    assert optimum_of(group) == brute_force.optimum(group)
+
+
+@given(groups(messy=True))
+def test_what_real_groups_have_is_no_obstacle(group):
+    assert optimum_of(group) == brute_force.optimum(group)
+
+
+def random_group(seed: int) -> Group:
+    """Up to 4 members, 4 topics and 8 partitions, a quarter of the ownership missing."""
+    draw = random.Random(seed)
+    topics = [draw.randint(1, 3) for _ in range(draw.randint(1, 4))]
+    while sum(topics) > 8:
+        topics.pop()
+    names = [f"t{index}" for index in range(len(topics))]
+    density = draw.random()
+    wanted = [[n for n in names if draw.random() < density] for _ in range(draw.randint(1, 4))]
+    owned: list[list[tuple[str, int]]] = [[] for _ in wanted]
+    for name, count in zip(names, topics, strict=True):
+        who = [index for index, subscription in enumerate(wanted) if name in subscription]
+        for number in range(count):
+            if who and draw.random() > 0.25:
+                owned[draw.choice(who)].append((name, number))
+    return Group(
+        topics=tuple(Topic(name=n, partitions=c) for n, c in zip(names, topics, strict=True)),
+        members=tuple(
+            Member(id=f"c{index}", subscription=tuple(wanted[index]), owned=owned[index])
+            for index in range(len(wanted))
+        ),
+    )
+
+
+@pytest.mark.slow
+def test_ten_thousand_random_groups_agree_with_brute_force():
+    for seed in range(10_000):
+        group = random_group(seed)
+        assert optimum_of(group) == brute_force.optimum(group), seed
+
+
+@given(groups())
+def test_one_optimum_minimises_every_measure_at_once(group):
+    found = loads(group, solve(group).assignment).values()
+    reachable = brute_force.reachable(group)
+    for measure in MEASURES.values():
+        assert measure(tuple(found)) == min(measure(vector) for vector in reachable)
+    assert leximax(found) == min(leximax(vector) for vector in reachable)
+
+
+@given(groups(), st.integers(2, 9))
+def test_equal_weights_scale_the_imbalance_and_change_nothing_else(group, weight):
+    heavy = Group(
+        topics=tuple(
+            Topic(name=t.name, partitions=t.partitions, weights=(weight,) * t.partitions)
+            for t in group.topics
+        ),
+        members=group.members,
+    )
+    plain, scaled = solve(group), solve(heavy, levels=[Imbalance(), Movement()])
+    assert scaled.method == "flow"
+    assert scaled.imbalance.value == weight**2 * plain.imbalance.value
+    assert scaled.movement.value == plain.movement.value
+
+
+def test_level_sets_are_cut_where_load_is_tight():
+    # a can only have t0, so it carries all five; b and c share the rest.
+    group = Group(
+        topics=(Topic(name="t0", partitions=5), Topic(name="t1", partitions=3)),
+        members=(
+            Member(id="a", subscription=("t0",)),
+            Member(id="b", subscription=("t1",)),
+            Member(id="c", subscription=("t1",)),
+            Member(id="d", subscription=("t1",)),
+        ),
+    )
+    levels = level_sets(build_network(build_problem(group)))
+    assert [(level.members.tolist(), level.high, level.at_high) for level in levels] == [
+        ([0], 5, 1),
+        ([1, 2, 3], 1, 3),
+    ]
+
+
+def test_many_levels_one_below_the_other():
+    names = [f"t{index:02}" for index in range(40)]
+    group = Group(
+        topics=tuple(Topic(name=n, partitions=2 * i + 1) for i, n in enumerate(names)),
+        members=tuple(Member(id=n, subscription=(n,)) for n in names),
+    )
+    assert list(solve(group).assignment.loads().values()) == [2 * i + 1 for i in range(40)]
+
+
+def test_an_owner_keeps_its_lowest_numbers():
+    members = (
+        Member(id="a", subscription=("t",), owned=[("t", n) for n in (5, 3, 1, 0)]),
+        Member(id="b", subscription=("t",)),
+    )
+    group = Group(topics=(Topic(name="t", partitions=6),), members=members)
+    assignment = solve(group).assignment
+    assert assignment["a"] == [("t", 0), ("t", 1), ("t", 3)]
+    assert assignment["b"] == [("t", 2), ("t", 4), ("t", 5)]
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        Group(topics=(), members=()),
+        Group(topics=(Topic(name="t", partitions=3),), members=()),
+        Group(topics=(), members=(Member(id="a", subscription=("t",)),)),
+        Group(
+            topics=(Topic(name="t", partitions=0),), members=(Member(id="a", subscription=("t",)),)
+        ),
+    ],
+    ids=["nothing", "no members", "no topics", "no partitions"],
+)
+def test_nothing_to_assign_is_an_optimal_answer(group):
+    solution = solve(group)
+    assert (solution.status, solution.imbalance.value, solution.movement.value) == ("optimal", 0, 0)
+    assert sum(solution.assignment.loads().values()) == 0
+
+
+def test_measures_that_are_not_strictly_convex_are_left_to_cp_sat():
+    members = (Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",)))
+    group = Group(topics=(Topic(name="t", partitions=3),), members=members)
+    assert solve(group, levels=[Imbalance(Measure.MAKESPAN), Movement()]).method == "cp-sat"
+    assert solve(group, levels=[Imbalance(Measure.MAKESPAN)]).method == "flow"
+    with pytest.raises(ValueError, match="flow takes equal weights"):
+        solve(group, levels=[Imbalance(Measure.MAKESPAN), Movement()], method="flow")
