@@ -1,0 +1,82 @@
+"""Small groups and assignments as text."""
+
+from dataclasses import replace
+
+from reference import Group, Member, Topic
+from reference.assignors import assign
+
+
+def group(topics: str, **members: str) -> Group:
+    """Read a group: ``group("t:2", a="t | t-0 t-1 @3", b="t")``.
+
+    A member is its topics, then after a bar what it claims, then after ``@`` in which
+    generation it got that. Underscores in member names become hyphens.
+    """
+    return Group(
+        topics=tuple(
+            Topic(name=name, partitions=int(count))
+            for name, count in (item.split(":") for item in topics.split())
+        ),
+        members=tuple(_member(name.replace("_", "-"), text) for name, text in members.items()),
+    )
+
+
+def lists(group: Group, assignor: str) -> dict[str, str]:
+    """Assign and write each member's list as ``t-0 t-1``."""
+    assignment = assign(group, assignor)
+    return {member: " ".join(str(tp) for tp in assignment[member]) for member in assignment}
+
+
+def after(group: Group, assignor: str, *, generation: int = 1) -> Group:
+    """Return the group as it is when everybody has what the assignor gave it."""
+    assignment = assign(group, assignor)
+    members = tuple(
+        replace(member, owned=assignment[member.id], generation=generation)
+        for member in group.members
+    )
+    return replace(group, members=members)
+
+
+def without(group: Group, *leaving: str) -> Group:
+    """Return the group after members have left."""
+    return replace(group, members=tuple(m for m in group.members if m.id not in leaving))
+
+
+def joined(group: Group, **members: str) -> Group:
+    """Return the group after members have joined."""
+    fresh = tuple(_member(name, text) for name, text in members.items())
+    return replace(group, members=(*group.members, *fresh))
+
+
+def with_topics(group: Group, topics: str) -> Group:
+    """Return the group with other topics in the cluster."""
+    counts = (item.split(":") for item in topics.split())
+    return replace(
+        group, topics=tuple(Topic(name=name, partitions=int(count)) for name, count in counts)
+    )
+
+
+def racked(group: Group, racks: dict[str, list[str]], **members: str) -> Group:
+    """Return the group with racks: for each topic one string of racks a partition."""
+    return replace(
+        group,
+        topics=tuple(
+            replace(topic, racks=tuple(tuple(text.split()) for text in racks[topic.name]))
+            if topic.name in racks
+            else topic
+            for topic in group.topics
+        ),
+        members=tuple(replace(member, rack=members.get(member.id)) for member in group.members),
+    )
+
+
+def _member(name: str, text: str) -> Member:
+    text, _, generation = text.partition("@")
+    subscription, _, claims = text.partition("|")
+    pairs = (claim.rsplit("-", 1) for claim in claims.split())
+    return Member(
+        id=name,
+        subscription=tuple(subscription.split()),
+        owned=[(topic, int(number)) for topic, number in pairs],
+        generation=int(generation) if generation else (1 if claims else -1),
+    )

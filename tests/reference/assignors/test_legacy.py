@@ -1,0 +1,80 @@
+"""The ZooKeeper consumer's assignors, checked by hand against the rules of its releases."""
+
+from dataclasses import replace
+
+import pytest
+
+from reference import Group
+from reference.assignors import assign, legacy_range, legacy_roundrobin
+from reference.java import string_hash
+from reference.outcome import UpstreamFailure
+from tests.reference.assignors.notation import group, lists
+
+
+def with_streams(group: Group, **streams: int) -> Group:
+    """Give members several streams on each of their topics."""
+    return replace(
+        group,
+        members=tuple(
+            replace(m, streams=tuple((t, streams.get(m.id, 1)) for t in m.subscription))
+            for m in group.members
+        ),
+    )
+
+
+def test_range_splits_a_topic_over_all_threads_not_over_consumers() -> None:
+    start = with_streams(group("t:5", a="t", b="t"), a=3)
+    assert lists(start, "legacy-range") == {"a": "t-0 t-1 t-2 t-3", "b": "t-4"}
+    threads = legacy_range.assign_threads(start)
+    assert [str(thread) for thread in threads.values()] == ["a-0", "a-0", "a-1", "a-2", "b-0"]
+
+
+def test_thread_ten_sorts_before_thread_two() -> None:
+    start = with_streams(group("t:11", a="t"), a=11)
+    numbers = [thread.number for thread in legacy_range.assign_threads(start).values()]
+    assert numbers == [0, 1, 10, 2, 3, 4, 5, 6, 7, 8, 9]
+
+
+def test_threads_sort_by_the_text_of_consumer_and_number() -> None:
+    start = group("t:2", c_1="t", c="t")
+    ids = {str(thread) for thread in legacy_range.assign_threads(start).values()}
+    assert ids == {"c-0", "c-1-0"}
+    assert lists(start, "legacy-range") == {"c-1": "t-1", "c": "t-0"}
+
+
+def test_threads_beyond_the_partitions_are_idle() -> None:
+    assert lists(with_streams(group("t:1", a="t", b="t"), a=2), "legacy-range") == {
+        "a": "t-0",
+        "b": "",
+    }
+
+
+def test_round_robin_deals_in_the_order_of_the_hash_of_topic_and_partition() -> None:
+    start = group("orders:2 audit:2", a="orders audit", b="orders audit")
+    names = [(t, p) for t in ("audit", "orders") for p in range(2)]
+    dealt = sorted(names, key=lambda name: string_hash(f"[{name[0]},{name[1]}]"))
+    assert list(legacy_roundrobin.assign_threads(start)) == dealt
+    assignment = assign(start, "legacy-roundrobin")
+    assert list(assignment["a"]) == dealt[0::2]
+    assert list(assignment["b"]) == dealt[1::2]
+
+
+def test_round_robin_refuses_differing_topics_and_names_them() -> None:
+    with pytest.raises(UpstreamFailure, match="IllegalArgumentException") as refused:
+        assign(group("t:2 u:2", a="t u", b="t"), "legacy-roundrobin")
+    assert "'u' has a-0" in refused.value.detail
+    assert "'t' has a-0, b-0" in refused.value.detail
+
+
+def test_round_robin_refuses_differing_stream_counts() -> None:
+    start = group("t:2 u:2", a="t u")
+    (member,) = start.members
+    uneven = replace(start, members=(replace(member, streams=(("t", 2), ("u", 1))),))
+    with pytest.raises(UpstreamFailure, match="same threads on every topic"):
+        assign(uneven, "legacy-roundrobin")
+
+
+@pytest.mark.parametrize("assignor", ["legacy-range", "legacy-roundrobin"])
+def test_a_topic_without_metadata_gives_nothing(assignor: str) -> None:
+    assert lists(group("t:1", a="t gone"), assignor) == {"a": "t-0"}
+    assert lists(group("t:1"), assignor) == {}

@@ -1,0 +1,183 @@
+"""Sticky: the examples of its documentation, upstream's scenarios, ties and failures."""
+
+from dataclasses import replace
+
+import pytest
+
+from reference import Group, movement
+from reference.assignors import assign, attempt
+from reference.metrics import loads
+from tests.reference.assignors.notation import (
+    after,
+    group,
+    joined,
+    lists,
+    racked,
+    with_topics,
+    without,
+)
+
+STICKY = ["sticky", "cooperative-sticky"]
+
+
+def spread(group: Group, assignor: str = "sticky") -> int:
+    found = loads(group, assign(group, assignor)).values()
+    return max(found) - min(found)
+
+
+def test_three_members_share_four_topics_and_keep_all_when_one_leaves() -> None:
+    topics = "t0 t1 t2 t3"
+    start = group("t0:2 t1:2 t2:2 t3:2", C0=topics, C1=topics, C2=topics)
+    assert lists(start, "sticky") == {
+        "C0": "t0-0 t1-1 t3-0",
+        "C1": "t0-1 t2-0 t3-1",
+        "C2": "t1-0 t2-1",
+    }
+    left = without(after(start, "sticky"), "C1")
+    assert movement(left, assign(left, "sticky")) == 0
+    assert sorted(assign(left, "sticky").loads().values()) == [4, 4]
+
+
+def test_a_poor_round_robin_assignment_is_better_here() -> None:
+    start = group("T0:1 T1:2 T2:3", C0="T0", C1="T0 T1", C2="T0 T1 T2")
+    assert lists(start, "sticky") == {
+        "C0": "T0-0",
+        "C1": "T1-0 T1-1",
+        "C2": "T2-0 T2-1 T2-2",
+    }
+
+
+def test_when_the_first_of_three_members_leaves_sticky_keeps_five_partitions() -> None:
+    left = without(
+        after(group("T0:1 T1:2 T2:3", C0="T0", C1="T0 T1", C2="T0 T1 T2"), "sticky"), "C0"
+    )
+    assert lists(left, "sticky") == {"C1": "T1-0 T1-1 T0-0", "C2": "T2-0 T2-1 T2-2"}
+
+
+def test_add_remove_consumer_one_topic() -> None:
+    alone = after(group("t:3", a="t"), "sticky")
+    both = after(joined(alone, b="t"), "sticky", generation=2)
+    assert lists(both, "sticky") == {"a": "t-0 t-1", "b": "t-2"}
+    assert lists(without(both, "a"), "sticky") == {"b": "t-2 t-0 t-1"}
+
+
+def test_add_remove_topic_two_consumers() -> None:
+    one = after(group("t:3", a="t u", b="t u"), "sticky")
+    assert lists(one, "sticky") == {"a": "t-0 t-2", "b": "t-1"}
+    two = after(with_topics(one, "t:3 u:3"), "sticky", generation=2)
+    assert lists(two, "sticky") == {"a": "t-0 t-2 u-1", "b": "t-1 u-0 u-2"}
+    assert lists(with_topics(two, "u:3"), "sticky") == {"a": "u-1", "b": "u-0 u-2"}
+
+
+def test_no_reassignment_on_current_members() -> None:
+    start = after(group("t:4 u:4", a="t u", b="t u"), "sticky")
+    assert movement(start, assign(start, "sticky")) == 0
+
+
+def test_reassignment_after_one_consumer_leaves() -> None:
+    topics = " ".join(f"t{number}" for number in range(5))
+    start = group("t0:1 t1:2 t2:3 t3:4 t4:5", a=topics, b=topics, c=topics, d=topics)
+    left = without(after(start, "sticky"), "b")
+    assert movement(left, assign(left, "sticky")) == 0
+    assert spread(left) == 0
+
+
+def test_reassignment_after_one_consumer_added() -> None:
+    start = after(group("t:20", a="t", b="t", c="t"), "sticky")
+    grown = joined(start, d="t")
+    assert spread(grown) == 0
+    assert movement(grown, assign(grown, "sticky")) == 5
+
+
+def test_move_existing_assignments() -> None:
+    start = group(
+        "t1:1 t2:1 t3:1 t4:1 t5:1 t6:1",
+        a="t1 t2 | t1-0",
+        b="t1 t2 t3 t4 | t2-0 t3-0",
+        c="t2 t3 t4 t5 t6 | t4-0 t5-0 t6-0",
+    )
+    assert lists(start, "sticky") == {"a": "t1-0 t2-0", "b": "t3-0 t4-0", "c": "t5-0 t6-0"}
+
+
+def test_new_subscription() -> None:
+    start = group("t0:1 t1:2 t2:3", a="t0 t1", b="t0 t1 t2", c="t1 t2")
+    assert spread(start) == 0
+
+
+def test_an_owner_of_a_higher_generation_beats_one_of_a_lower() -> None:
+    start = group("t:3", a="t | t-0 t-1 @7", b="t | t-1 t-2 @8")
+    assert lists(start, "sticky") == {"a": "t-0", "b": "t-1 t-2"}
+
+
+@pytest.mark.parametrize("assignor", STICKY)
+def test_a_partition_claimed_twice_in_one_generation_belongs_to_nobody(assignor: str) -> None:
+    start = group("t:2 u:2", a="t u | t-0 t-1 u-0 @7", b="t u | t-0 u-1 @7")
+    kept = lists(start, assignor)
+    assert kept["a"].startswith("t-1 ") or kept["a"].split()[0] == "u-0"
+    assert "t-0" in kept["b"] or assignor == "cooperative-sticky"
+
+
+def test_a_claim_to_a_deleted_topic_is_dropped() -> None:
+    start = group("t:2", a="t gone | gone-0 gone-1 t-0", b="t gone | t-1")
+    assert lists(start, "sticky") == {"a": "t-0", "b": "t-1"}
+
+
+def test_an_empty_subscription_before_all_others_passes_for_an_equal_one() -> None:
+    start = group("t:2", a="", b="t")
+    assert lists(start, "sticky") == {"a": "t-0", "b": "t-1"}
+
+
+def test_an_empty_subscription_after_another_makes_the_group_a_mixed_one() -> None:
+    start = group("t:2", a="t", b="")
+    assert lists(start, "sticky") == {"a": "t-0 t-1", "b": ""}
+
+
+def test_rack_aware_assignment_with_uniform_subscription() -> None:
+    plain = group("t:4", a="t", b="t")
+    near = racked(plain, {"t": ["B", "A", "B", "A"]}, a="A", b="B")
+    assert lists(near, "sticky") == {"a": "t-1 t-3", "b": "t-0 t-2"}
+
+
+def test_an_owned_partition_out_of_its_rack_is_given_up() -> None:
+    plain = group("t:2", a="t | t-0", b="t | t-1")
+    crossed = racked(plain, {"t": ["B", "A"]}, a="A", b="B")
+    assert lists(crossed, "sticky") == {"a": "t-1", "b": "t-0"}
+    assert lists(crossed, "cooperative-sticky") == {"a": "", "b": ""}
+
+
+def test_a_previous_owner_that_takes_no_part_is_a_null_pointer() -> None:
+    start = group("t0:4 tX:1", A="t0 | t0-0 t0-1 t0-2 t0-3 @2", B="t0", X="tX | t0-0 @1")
+    failed = attempt(start, "sticky").failed
+    assert failed is not None
+    assert failed.java_class == "NullPointerException"
+    assert "t0-0" in failed.detail
+
+
+def test_a_claim_beyond_the_end_of_a_topic_can_leave_nobody_to_assign_to() -> None:
+    start = group("t0:2 t1:4", A="t0 t1 | t0-3 t1-0", B="t0 t1 | t1-1 t1-2")
+    failed = attempt(start, "sticky").failed
+    assert failed is not None
+    assert failed.java_class == "IllegalStateException"
+
+
+@pytest.mark.parametrize("assignor", STICKY)
+def test_a_group_without_members_is_a_division_by_zero(assignor: str) -> None:
+    failed = attempt(group("t:2"), assignor).failed
+    assert failed is not None
+    assert failed.java_class == "ArithmeticException"
+
+
+def test_user_data_without_generation_lose_against_any_generation() -> None:
+    start = group("t:2", a="t | t-0 @7", b="t | t-0 t-1 @9")
+    a, b = start.members
+    older = replace(start, members=(replace(a, sub_generation=3), replace(b, user_data="v0")))
+    assert lists(start, "sticky") == {"a": "t-0", "b": "t-1"}
+    assert lists(older, "sticky") == {"a": "t-0", "b": "t-1"}
+    assert lists(replace(older, members=(b, a)), "sticky")["b"] == "t-1"
+
+
+def test_the_second_of_two_claims_wins_if_subscriptions_state_no_generation() -> None:
+    start = group("t:4", a="t | t-0 t-1 t-2 @9", b="t | t-0 t-1 t-2 @7")
+    unstated = replace(start, members=tuple(replace(m, protocol_version=1) for m in start.members))
+    assert lists(start, "sticky")["a"] == "t-0 t-1"
+    assert lists(unstated, "sticky")["b"] == "t-0 t-1"
