@@ -11,8 +11,8 @@ from tests.reference.assignors.notation import after, group, joined, lists
 
 def test_server_range_gives_co_partitioned_topics_to_the_same_members() -> None:
     assert lists(group("t:3 u:3", a="t u", b="t u"), "server-range") == {
-        "a": "u-0 u-1 t-0 t-1",
-        "b": "u-2 t-2",
+        "a": "t-0 t-1 u-0 u-1",
+        "b": "t-2 u-2",
     }
 
 
@@ -26,14 +26,10 @@ def test_server_range_puts_static_members_first() -> None:
 
 
 def test_server_range_splits_each_topic_over_its_own_subscribers() -> None:
-    assert (
-        lists(group("t:4 u:2", a="t", b="t u"), "server-range")
-        == {
-            "a": "t-0 t-1",
-            "b": "u-0 u-1 t-2 t-3",
-        }
-        or lists(group("t:4 u:2", a="t", b="t u"), "server-range")["a"] == "t-0 t-1"
-    )
+    assert lists(group("t:4 u:2", a="t", b="t u"), "server-range") == {
+        "a": "t-0 t-1",
+        "b": "t-2 t-3 u-0 u-1",
+    }
 
 
 def test_uniform_keeps_all_that_its_quota_allows() -> None:
