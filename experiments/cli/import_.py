@@ -8,9 +8,9 @@ import typer
 
 from experiments.cli import BAD_INPUT, complain, remark
 from experiments.cli.documents import to_json
-from experiments.sources.files import Imported, import_groups
+from experiments.sources.files import Imported, import_groups, load_metadata
 from experiments.sources.join import Assume, Joining, Weights, load_subscriptions
-from experiments.sources.metadata import load_metadata
+from experiments.sources.tools import Found
 from reference.codec import group_document
 
 
@@ -67,12 +67,14 @@ def import_(
 
     Example: `kassay import captures/ --subscriptions equal --weights lag --missing-lag 0`
     """
+    known = Found() if metadata is None else load_metadata(metadata)
     joining = Joining(
         assume=Assume(subscriptions) if subscriptions in list(Assume) else Assume.ASSIGNED,
         subscriptions=None
         if subscriptions in list(Assume)
         else load_subscriptions(Path(subscriptions)),
-        counts=None if metadata is None else load_metadata(metadata),
+        counts=known.counts,
+        at_least=known.at_least,
         weights=weights,
         missing_lag=missing_lag,
     )

@@ -7,6 +7,10 @@ class SourceError(InvalidGroupError):
     """A text or document that is cut, damaged or contradicts itself; says file and line."""
 
 
+class UnknownToolError(SourceError):
+    """JSON that no tool known here writes."""
+
+
 def located(name: str, line: int, message: str, text: str = "") -> SourceError:
     """Build an error with its place, and the offending text where there is one."""
     shown = text.strip()

@@ -1,12 +1,13 @@
 """Files and directories of captures: which are which, and what they say together."""
 
+import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
-from experiments.sources.consumer_groups import parse_text
-from experiments.sources.errors import SourceError
+from experiments.sources.consumer_groups import Parsed, parse_text
+from experiments.sources.errors import SourceError, UnknownToolError
 from experiments.sources.gather import Capture, SeenGroup, gather
 from experiments.sources.join import Joining, to_group
 from experiments.sources.metadata import (
@@ -15,9 +16,15 @@ from experiments.sources.metadata import (
     merge_counts,
     parse_topic_description,
 )
+from experiments.sources.tools import Found, read_tool
 from reference.group import Group, InvalidGroupError
 
-SUFFIXES = (".txt", ".log", ".out")
+SUFFIXES = (".txt", ".log", ".out", ".prom", ".json", ".jsonl")
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),  # what PowerShell's > writes
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,7 @@ class _Text:
     name: str
     text: str
     group: str | None
+    named: bool = True  # by the caller; False if it was found in a directory
 
 
 def import_groups(
@@ -64,33 +72,75 @@ def import_groups(
     for path in paths:
         try:
             texts = list(_texts(path, stdin, group))
-        except (SourceError, UnicodeDecodeError) as error:
-            yield Imported(None, error=_words(path, error))
+        except SourceError as error:
+            yield Imported(None, error=str(error))
             continue
         yield from _import_set(texts, joining, skip_empty=skip_empty)
 
 
+def load_metadata(path: Path) -> Found:
+    """Read partition counts off a metadata file.
+
+    It is what ``kafka-topics.sh --describe``, ``kcat -L -J`` or an exporter prints, a topic
+    list of the REST API, or a list of ``kafka-reassign-partitions.sh``.
+
+    Raises
+    ------
+    SourceError
+        If it is none of these, or damaged.
+    """
+    text = _decode(path)
+    if is_topic_description(text):
+        return Found(counts=parse_topic_description(text, name=str(path)))
+    found = read_tool(text, name=str(path))
+    if found is None or not (found.counts or found.at_least):
+        raise SourceError(f"{path}: no partition counts of topics in it")
+    return found
+
+
 def _import_set(texts: list[_Text], joining: Joining, *, skip_empty: bool) -> Iterator[Imported]:
-    """Import what one path holds; a text that cannot be read costs the groups in it."""
+    """Import what one path holds; a text that cannot be read leaves a note with its groups."""
     counts: Counts = dict(joining.counts or {})
+    at_least: Counts = dict(joining.at_least or {})
     captures: list[Capture] = []
+    unread: list[Path] = []
     for text in texts:
         try:
-            if is_topic_description(text.text):
-                found = parse_topic_description(text.text, name=text.name)
-                counts = merge_counts(counts, found, where=text.name)
-            else:
-                parsed = parse_text(text.text, name=text.name)
-                captures.append(Capture(text.name, parsed, text.group))
+            found, parsed = _read_text(text)
+            counts = merge_counts(counts, found.counts, where=text.name)
+            at_least |= {t: max(n, at_least.get(t, 0)) for t, n in found.at_least.items()}
+        except UnknownToolError as error:
+            # Directories hold other JSON too; a file that the caller names must be read.
+            if text.named:
+                yield Imported(text.group, error=str(error))
+            continue
         except InvalidGroupError as error:
             yield Imported(text.group, error=str(error))
+            unread.append(Path(text.name))
+            continue
+        if parsed is not None:
+            captures.append(Capture(text.name, parsed, text.group))
     try:
-        groups = gather(captures)
+        groups = gather(captures, unread=unread)
     except SourceError as error:
         yield Imported(None, error=str(error))
         return
+    if not groups and not unread:
+        names = ", ".join(text.name for text in texts)
+        yield Imported(None, error=f"{names}: partition counts only, no group")
     for name in sorted(groups):
-        yield _import_group(groups[name], replace(joining, counts=counts), skip_empty=skip_empty)
+        known = replace(joining, counts=counts, at_least=at_least)
+        yield _import_group(groups[name], known, skip_empty=skip_empty)
+
+
+def _read_text(text: _Text) -> tuple[Found, Parsed | None]:
+    if is_topic_description(text.text):
+        return Found(counts=parse_topic_description(text.text, name=text.name)), None
+    found = read_tool(text.text, name=text.name)
+    if found is None:
+        return Found(), parse_text(text.text, name=text.name)
+    parsed = found.parsed()
+    return found, parsed if parsed.tables else None
 
 
 def _import_group(seen: SeenGroup, joining: Joining, *, skip_empty: bool) -> Imported:
@@ -113,16 +163,29 @@ def _texts(path: Path, stdin: TextIO | None, group: str | None) -> Iterator[_Tex
         yield _Text("standard input", stdin.read(), group)
         return
     if path.is_file():
-        yield _Text(str(path), path.read_text(encoding="utf-8"), group or path.stem)
+        yield _Text(str(path), _decode(path), group or path.stem)
         return
-    files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
+    files = sorted(file for file in path.rglob("*") if _is_capture(file))
     if not files:
         raise SourceError(f"{path}: no capture in it, that is no file {' or '.join(SUFFIXES)}")
     for file in files:
-        yield _Text(str(file), file.read_text(encoding="utf-8"), group or file.parent.name)
+        yield _Text(str(file), _decode(file), group or file.parent.name, named=False)
 
 
-def _words(path: Path, error: SourceError | UnicodeDecodeError) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return f"{path}: not UTF-8 text: byte 0x{error.object[error.start]:02x}"
-    return str(error)
+def _is_capture(file: Path) -> bool:
+    return file.suffix in SUFFIXES and file.is_file()
+
+
+def _decode(path: Path) -> str:
+    """Read a text file: UTF-8, or what its byte order mark says."""
+    data = path.read_bytes()
+    mark, encoding = next(
+        ((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8")
+    )
+    try:
+        return data[len(mark) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SourceError(
+            f"{path}:{line}: not text in {encoding.upper()}: byte 0x{error.object[error.start]:02x}"
+        ) from None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from experiments.sources.consumer_groups import (
     MemberRow,
@@ -16,16 +17,33 @@ from experiments.sources.consumer_groups.rows import Row
 from experiments.sources.errors import SourceError, located
 
 Place = tuple[str, int]
+_OWNERS = frozenset({"CONSUMER-ID", "OWNER", "Owner"})
 
 
 @dataclass(slots=True)
 class SeenMember:
-    """One member, as far as the captures show it."""
+    """One member, as far as the captures show it.
+
+    Parameters
+    ----------
+    id, client_id, instance_id
+        Its names.
+    epoch
+        The epoch of what it has, where shown.
+    count
+        How many partitions it is said to have, where shown.
+    settled
+        Whether what it has is what it shall have; False while the group reconciles.
+    owned
+        The partitions that it is shown to have.
+    """
 
     id: str
     client_id: str | None = None
     instance_id: str | None = None
     epoch: int | None = None
+    count: int | None = None
+    settled: bool = True
     owned: set[Place] = field(default_factory=set)
 
 
@@ -45,12 +63,22 @@ class SeenGroup:
         Lag in messages of each partition for which it is shown.
     listed
         Whether a members table lists all members, idle ones included.
+    named
+        Whether owners were shown as something else than member ids.
+    shows_owners
+        Whether any capture could show who has a partition.
     state
         Its state, where shown.
+    stated_members
+        How many members it is said to have, where shown.
     epoch
         Its group epoch, where shown.
     notices
         Kinds of notices about it.
+    directories
+        Where its captures lie.
+    unread
+        Files beside its captures that could not be read.
     error
         The first contradiction between captures of it.
     """
@@ -60,9 +88,14 @@ class SeenGroup:
     partitions: dict[Place, str | None] = field(default_factory=dict)
     lag: dict[Place, int] = field(default_factory=dict)
     listed: bool = False
+    named: bool = False
+    shows_owners: bool = False
     state: str | None = None
+    stated_members: int | None = None
     epoch: int | None = None
     notices: set[str] = field(default_factory=set)
+    directories: set[str] = field(default_factory=set)
+    unread: tuple[str, ...] = ()
     error: str | None = None
 
 
@@ -75,11 +108,18 @@ class Capture:
     group: str | None
 
 
-def gather(captures: Iterable[Capture]) -> dict[str, SeenGroup]:
+def gather(captures: Iterable[Capture], *, unread: Iterable[Path] = ()) -> dict[str, SeenGroup]:
     """Put captures of any number of groups together, by group id.
 
     Captures that contradict each other about who has a partition leave an error with
     their group.
+
+    Parameters
+    ----------
+    captures
+        What could be read.
+    unread
+        Files that could not be; groups with captures in the same directory note them.
 
     Raises
     ------
@@ -97,6 +137,10 @@ def gather(captures: Iterable[Capture]) -> dict[str, SeenGroup]:
     for capture in ordered:
         for notice in capture.parsed.notices:
             _enter_notice(groups, capture, notice)
+    for file in unread:
+        for group in groups.values():
+            if str(file.parent) in group.directories:
+                group.unread = (*group.unread, file.name)
     return groups
 
 
@@ -104,6 +148,8 @@ def _enter_table(groups: dict[str, SeenGroup], capture: Capture, table: Table) -
     for row in table.rows:
         if isinstance(row, MemberRow | OffsetRow | OffsetCheckerRow | StateRow):
             group = _group_of(groups, capture, row)
+            group.directories.add(str(Path(capture.name).parent))
+            group.shows_owners |= not _OWNERS.isdisjoint(table.columns)
             try:
                 _enter_row(group, row, f"{capture.name}:{row.line}")
             except SourceError as error:
@@ -129,10 +175,12 @@ def _enter_row(group: SeenGroup, row: Row, where: str) -> None:
             _enter_offset(group, row, where)
         case OffsetCheckerRow():
             place = (row.topic, row.partition)
+            group.named |= row.owner is not None
             _enter_owner(group, place, row.owner, where)
             _enter_lag(group, place, row.lag)
         case StateRow():
-            group.state = row.state
+            group.state = row.state if row.state != "-" else group.state
+            group.stated_members = group.stated_members if row.members is None else row.members
             group.epoch = row.epoch if row.epoch is not None else group.epoch
 
 
@@ -142,6 +190,16 @@ def _enter_member(group: SeenGroup, row: MemberRow, where: str) -> None:
     member.client_id = row.client_id or member.client_id
     member.instance_id = row.instance_id or member.instance_id
     member.epoch = row.epoch if row.epoch is not None else member.epoch
+    if row.partitions is None:
+        return
+    if member.count is not None and member.count != row.partitions:
+        raise SourceError(
+            f"{where}: member {member.id!r} has {row.partitions} partitions here but "
+            f"{member.count} in another capture: they are of different moments, take them again"
+        )
+    member.count = row.partitions
+    if row.target is not None and row.epoch is not None:
+        member.settled &= sorted(row.target) == sorted(row.assignment or ())
     for topic, numbers in row.assignment or ():
         for number in numbers:
             _enter_owner(group, (topic, number), row.consumer_id, where)
@@ -149,6 +207,7 @@ def _enter_member(group: SeenGroup, row: MemberRow, where: str) -> None:
 
 def _enter_offset(group: SeenGroup, row: OffsetRow, where: str) -> None:
     holder = row.consumer_id or row.owner
+    group.named |= row.consumer_id is None and row.owner is not None
     if group.listed and row.consumer_id is not None and row.consumer_id not in group.members:
         raise SourceError(
             f"{where}: consumer {row.consumer_id!r} is not in the members table of group "

@@ -11,10 +11,13 @@ from experiments.sources.metadata import Counts
 from reference.fields import as_array, as_object, as_text
 from reference.group import Group, Member, Topic
 from reference.jsontext import parse_json
+from reference.partitions import Partitions
 
 # Stands for the last rebalance where its generation is not shown: any one will do, as long
 # as all members have the same.
 UNKNOWN_GENERATION = 1
+# A damaged partition number must not become a topic of millions of partitions.
+MOST_PARTITIONS = 1_000_000
 
 ByMember = Mapping[str, tuple[str, ...]]
 
@@ -48,6 +51,8 @@ class Joining:
     counts
         Partition counts by topic; those of other topics are the highest number seen, and
         one more.
+    at_least
+        By topic, a partition count that it may exceed.
     weights
         What a partition weighs.
     missing_lag
@@ -57,6 +62,7 @@ class Joining:
     assume: Assume = Assume.ASSIGNED
     subscriptions: Mapping[str, ByMember] | None = None
     counts: Counts | None = None
+    at_least: Counts | None = None
     weights: Weights = Weights.NONE
     missing_lag: int | None = None
 
@@ -93,17 +99,17 @@ def to_group(seen: SeenGroup, joining: Joining) -> Group:
         partition outside its stated subscription, or a lag is missing.
     """
     notes: list[str] = []
+    _require_shown_partitions(seen)
     members = sorted(seen.members.values(), key=lambda member: member.id)
     wanted = _subscriptions(seen, members, joining, notes)
-    counts = _counts(seen, wanted, joining.counts or {}, notes)
+    counts = _counts(seen, wanted, joining, notes)
     topics = tuple(
         Topic(name=name, partitions=count, weights=_weights(seen, name, count, joining, notes))
         for name, count in sorted(counts.items())
     )
     if members and all(member.epoch is None for member in members):
         notes.append(f"no generation is shown; {UNKNOWN_GENERATION} stands for the last one")
-    if members and not seen.listed:
-        notes.append("no members table was given: members without partitions are not known")
+    notes.extend(_member_notes(seen))
     notes.extend(_state_notes(seen))
     return Group(
         id=seen.id,
@@ -112,7 +118,7 @@ def to_group(seen: SeenGroup, joining: Joining) -> Group:
             Member(
                 id=member.id,
                 subscription=wanted[member.id],
-                owned=sorted(member.owned),
+                owned=Partitions.of(sorted(member.owned)),
                 generation=UNKNOWN_GENERATION if member.epoch is None else member.epoch,
                 instance_id=member.instance_id,
             )
@@ -122,11 +128,37 @@ def to_group(seen: SeenGroup, joining: Joining) -> Group:
     )
 
 
-def _state_notes(seen: SeenGroup) -> Iterator[str]:
-    if not seen.members:
+def _require_shown_partitions(seen: SeenGroup) -> None:
+    for member in seen.members.values():
+        if member.count is not None and member.count != len(member.owned):
+            raise SourceError(
+                f"group {seen.id!r}: member {member.id!r} has {member.count} partitions, of which "
+                f"the captures show {len(member.owned)}; add what --members --verbose or "
+                "--offsets prints at the same moment"
+            )
+
+
+def _member_notes(seen: SeenGroup) -> Iterator[str]:
+    known, stated = len(seen.members), seen.stated_members
+    if not known and (stated or not seen.shows_owners) and "empty" not in seen.notices:
+        yield "members are not shown" + (f", only that there are {stated}" if stated else "")
+    elif not known:
         yield "the group has no active members"
+    elif not seen.listed and (stated is None or stated > known):
+        yield "no members table was given: members without partitions are not known"
+    elif stated is not None and stated != known:
+        yield f"the group is said to have {stated} members, {known} are shown"
+    if seen.named:
+        yield "owners are shown by client and host or thread, not by member id: they stand for it"
+
+
+def _state_notes(seen: SeenGroup) -> Iterator[str]:
     if "rebalancing" in seen.notices:
         yield f"the group was rebalancing, state {seen.state or 'not shown'}"
+    if any(not member.settled for member in seen.members.values()):
+        yield "the group was reconciling: owned is what members had, not what they shall have"
+    for file in seen.unread:
+        yield f"{file} could not be read: what it says of the group is missing"
 
 
 def _subscriptions(
@@ -161,11 +193,12 @@ def _stated(seen: SeenGroup, member: SeenMember, stated: ByMember) -> tuple[str,
 
 
 def _counts(
-    seen: SeenGroup, wanted: Mapping[str, tuple[str, ...]], known: Counts, notes: list[str]
+    seen: SeenGroup, wanted: Mapping[str, tuple[str, ...]], joining: Joining, notes: list[str]
 ) -> Counts:
+    known, at_least = joining.counts or {}, joining.at_least or {}
     highest: Counts = {}
     for topic, number in seen.partitions:
-        highest[topic] = max(highest.get(topic, 0), number + 1)
+        highest[topic] = max(highest.get(topic, at_least.get(topic, 0)), number + 1)
     for topics in wanted.values():
         for topic in topics:
             if topic in known:
@@ -175,6 +208,11 @@ def _counts(
         names = ", ".join(sorted(guessed))
         notes.append(f"partition counts are not shown, the highest numbers seen are taken: {names}")
     for topic, count in highest.items():
+        if topic not in known and count > MOST_PARTITIONS:
+            raise SourceError(
+                f"group {seen.id!r}: {topic}-{count - 1} is beyond the {MOST_PARTITIONS} "
+                "partitions that a topic may have without metadata"
+            )
         if count > known.get(topic, count):
             raise SourceError(
                 f"group {seen.id!r}: {topic}-{count - 1} is in a capture, but the metadata has "

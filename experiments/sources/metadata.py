@@ -2,11 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 from experiments.sources.errors import SourceError, located
 from reference.fields import as_array, as_integer, as_object, as_text
-from reference.jsontext import parse_json
 
 _TOPIC = re.compile(
     r"\s*Topic: ?(?P<topic>[a-zA-Z0-9._-]+)\s.*?PartitionCount: ?(?P<count>\d+)\s.*"
@@ -46,8 +44,8 @@ def parse_topic_description(text: str, *, name: str) -> Counts:
     return counts
 
 
-def parse_kcat_metadata(text: str, *, name: str) -> Counts:
-    """Read partition counts off the JSON that ``kcat -L -J`` prints.
+def parse_kcat_metadata(value: object, *, name: str) -> Counts:
+    """Read partition counts off the document that ``kcat -L -J`` prints.
 
     Raises
     ------
@@ -56,17 +54,17 @@ def parse_kcat_metadata(text: str, *, name: str) -> Counts:
 
     Examples
     --------
-    >>> text = '{"topics": [{"topic": "t", "partitions": [{"partition": 0}]}]}'
-    >>> parse_kcat_metadata(text, name="metadata.json")
+    >>> document = {"topics": [{"topic": "t", "partitions": [{"partition": 0}]}]}
+    >>> parse_kcat_metadata(document, name="metadata.json")
     {'t': 1}
     """
-    document = as_object(parse_json(text, where=name), name)
+    document = as_object(value, name)
     if "topics" not in document:
         raise SourceError(f"{name}: missing key 'topics', is it what kcat -L -J prints?")
     counts: Counts = {}
-    for index, value in enumerate(as_array(document["topics"], f"{name}: topics")):
+    for index, entry in enumerate(as_array(document["topics"], f"{name}: topics")):
         where = f"{name}: topics[{index}]"
-        topic = as_object(value, where)
+        topic = as_object(entry, where)
         title = as_text(topic.get("topic"), f"{where}.topic")
         partitions = as_array(topic.get("partitions"), f"{where}.partitions")
         numbers = [
@@ -77,22 +75,6 @@ def parse_kcat_metadata(text: str, *, name: str) -> Counts:
             raise SourceError(f"{where}: partitions are not numbered from 0: {sorted(numbers)}")
         _enter(counts, title, len(numbers), where)
     return counts
-
-
-def load_metadata(path: Path) -> Counts:
-    """Read a metadata file of either form.
-
-    Raises
-    ------
-    SourceError
-        If it is of neither form, or damaged.
-    """
-    text = path.read_text(encoding="utf-8")
-    if text.lstrip().startswith("{"):
-        return parse_kcat_metadata(text, name=str(path))
-    if is_topic_description(text):
-        return parse_topic_description(text, name=str(path))
-    raise SourceError(f"{path}: neither kafka-topics.sh --describe nor kcat -L -J printed this")
 
 
 def merge_counts(left: Counts, right: Mapping[str, int], *, where: str) -> Counts:

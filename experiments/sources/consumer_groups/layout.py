@@ -20,38 +20,35 @@ class Kind(StrEnum):
     OFFSET_CHECKER = "offset-checker"
     RESET = "reset"
     LISTING = "listing"
+    DELETION = "deletion"
 
 
-# Column names that a header may have, by the kind of table they show; the first of a kind
-# that has all of its names wins.
-_SIGNATURES: tuple[tuple[Kind, frozenset[str]], ...] = (
-    (Kind.OFFSET_CHECKER, frozenset({"Group", "Topic", "Pid", "Offset", "logSize", "Lag"})),
-    (Kind.RESET, frozenset({"TOPIC", "PARTITION", "NEW-OFFSET"})),
-    (Kind.OFFSETS, frozenset({"TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"})),
-    (Kind.MEMBERS, frozenset({"CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"})),
-    (Kind.STATE, frozenset({"COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"})),
+_OFFSET_COLUMNS = "TOPIC PARTITION( LEADER-EPOCH)? CURRENT-OFFSET LOG-END-OFFSET LAG"
+# Every sequence of columns that some release prints; a header that is none is cut or new.
+_LAYOUTS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    (Kind.OFFSETS, re.compile(f"(GROUP )?{_OFFSET_COLUMNS} (OWNER|CONSUMER-ID( HOST CLIENT-ID)?)")),
+    (
+        Kind.MEMBERS,
+        re.compile(
+            r"(GROUP )?CONSUMER-ID( GROUP-INSTANCE-ID)? HOST CLIENT-ID #PARTITIONS( ASSIGNMENT|"
+            r" CURRENT-EPOCH CURRENT-ASSIGNMENT TARGET-EPOCH TARGET-ASSIGNMENT( UPGRADED)?)?"
+        ),
+    ),
+    (
+        Kind.STATE,
+        re.compile(
+            r"(GROUP )?COORDINATOR \(ID\) ASSIGNMENT-STRATEGY STATE"
+            r"( GROUP-EPOCH TARGET-ASSIGNMENT-EPOCH)? #MEMBERS"
+        ),
+    ),
+    (Kind.OFFSET_CHECKER, re.compile("Group Topic Pid Offset logSize Lag Owner")),
+    (Kind.RESET, re.compile("(GROUP )?TOPIC PARTITION NEW-OFFSET")),
+    (Kind.DELETION, re.compile("TOPIC PARTITION STATUS")),
+    (Kind.LISTING, re.compile("GROUP( TYPE)?( PROTOCOL)?( STATE)?")),
 )
-# What --list prints with --state or --type has these columns and no others.
-_LISTING = frozenset({"GROUP", "TYPE", "PROTOCOL", "STATE"})
-_KNOWN = frozenset().union(*(names for _, names in _SIGNATURES)) | {
-    "GROUP",
-    "OWNER",
-    "Owner",
-    "CONSUMER-ID",
-    "HOST",
-    "CLIENT-ID",
-    "LEADER-EPOCH",
-    "GROUP-INSTANCE-ID",
-    "ASSIGNMENT",
-    "CURRENT-EPOCH",
-    "CURRENT-ASSIGNMENT",
-    "TARGET-EPOCH",
-    "TARGET-ASSIGNMENT",
-    "UPGRADED",
-    "GROUP-EPOCH",
-    "TARGET-ASSIGNMENT-EPOCH",
-    *_LISTING,
-}
+_KNOWN = frozenset(
+    name for _, layout in _LAYOUTS for name in re.findall("#?[A-Za-z-]{3,}", layout.pattern)
+) | {"COORDINATOR (ID)"}
 _NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,]+")
 # Release 0.9 writes these with blanks.
 _SPELT = {"CURRENT OFFSET": "CURRENT-OFFSET", "LOG END OFFSET": "LOG-END-OFFSET"}
@@ -102,11 +99,10 @@ def read_header(text: str, *, name: str, line: int) -> Header | None:
     if len(known) < _LEAST_KNOWN or not _begins_like_a_header(names):
         return None
     unknown = next((word for word in names if word not in _KNOWN), None)
-    kind = next((kind for kind, needed in _SIGNATURES if needed <= set(names)), None)
-    if set(names) <= _LISTING:
-        kind = Kind.LISTING
     if unknown is not None:
         raise located(name, line, f"unknown column {unknown!r} in the header of a table", text)
+    columns = " ".join(names)
+    kind = next((kind for kind, layout in _LAYOUTS if layout.fullmatch(columns)), None)
     if kind is None:
         raise located(name, line, "the header of a table is cut or of an unknown layout", text)
     return Header(kind, names, tuple(match.start() for match in matches), "," in text, line)

@@ -1,6 +1,7 @@
 """Typed rows, one type for each kind of table."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from experiments.sources.consumer_groups.cells import Cells
@@ -9,11 +10,15 @@ from experiments.sources.consumer_groups.layout import Kind
 Assignment = tuple[tuple[str, tuple[int, ...]], ...]
 
 _MISSING = frozenset({"-", "unknown"})
-_INTEGER = re.compile(r"-?\d+")
-_TOPIC = r"[a-zA-Z0-9._-]+"
-_OLD_PART = re.compile(rf"({_TOPIC})\((\d+(?:,\d+)*)\)")
-_NEW_PART = re.compile(rf"({_TOPIC}):(\d+(?:,\d+)*)")
-_COORDINATOR = re.compile(r"(?P<node>.*?) *\((?P<id>-?\d+)\)")
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_COUNT = re.compile(r"[0-9]{1,10}")
+_NUMBER_LIST = r"([0-9]{1,10}(?:,[0-9]{1,10})*)"
+_TOPIC_NAME = r"[a-zA-Z0-9._-]{1,249}"
+_TOPIC = re.compile(_TOPIC_NAME)
+_OLD_PART = re.compile(rf"({_TOPIC_NAME})\({_NUMBER_LIST}\)")
+_NEW_PART = re.compile(rf"({_TOPIC_NAME}):{_NUMBER_LIST}")
+_COORDINATOR = re.compile(r"(?P<node>.*?) *\((?P<id>-?[0-9]{1,10})\)")
+_STATE = re.compile(r"[A-Za-z]+|-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class MemberRow:
     instance_id: str | None
     host: str | None
     client_id: str | None
-    partitions: int
+    partitions: int | None
     assignment: Assignment | None = None
     epoch: int | None = None
     target: Assignment | None = None
@@ -59,7 +64,7 @@ class StateRow:
     coordinator_id: int | None
     strategy: str | None
     state: str
-    members: int
+    members: int | None
     epoch: int | None = None
 
 
@@ -87,32 +92,44 @@ class ListingRow:
 
 
 @dataclass(frozen=True, slots=True)
+class DeletionRow:
+    """A row of ``--delete-offsets``."""
+
+    line: int
+    topic: str
+    partition: int
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
 class ResetRow:
     """A row of ``--reset-offsets``."""
 
     line: int
     topic: str
     partition: int
-    new_offset: int
+    new_offset: int | None
 
 
-Row = OffsetRow | MemberRow | StateRow | OffsetCheckerRow | ResetRow | ListingRow
+Row = OffsetRow | MemberRow | StateRow | OffsetCheckerRow | ResetRow | ListingRow | DeletionRow
 
 _NUMBERS = {
-    Kind.OFFSETS: ("PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH"),
+    Kind.OFFSETS: ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH"),
     Kind.MEMBERS: ("CURRENT-EPOCH", "TARGET-EPOCH"),
     Kind.STATE: ("GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"),
     Kind.OFFSET_CHECKER: ("Offset", "logSize", "Lag"),
-    Kind.RESET: (),
+    Kind.RESET: ("NEW-OFFSET",),
     Kind.LISTING: (),
+    Kind.DELETION: (),
 }
 _COUNTS = {
     Kind.OFFSETS: (),
     Kind.MEMBERS: ("#PARTITIONS",),
     Kind.STATE: ("#MEMBERS",),
     Kind.OFFSET_CHECKER: ("Pid",),
-    Kind.RESET: ("PARTITION", "NEW-OFFSET"),
+    Kind.RESET: ("PARTITION",),
     Kind.LISTING: (),
+    Kind.DELETION: ("PARTITION",),
 }
 
 
@@ -120,45 +137,39 @@ def fits(kind: Kind, cells: Cells) -> bool:
     """Say whether cells hold what their columns promise."""
     numbers = (cells[name] for name in _NUMBERS[kind] if name in cells)
     counts = (cells[name] for name in _COUNTS[kind])
-    host = cells.get("HOST", "-")
     return (
         all(value in _MISSING or _INTEGER.fullmatch(value) for value in numbers)
-        and all(value.isascii() and value.isdigit() for value in counts)
-        and (host == "-" or "/" in host)
+        and all(_COUNT.fullmatch(value) for value in counts)
+        and _names_a_partition(cells)
+        and _names_a_consumer(cells)
         and all(
             read_assignment(cells[name]) is not None
             for name in ("ASSIGNMENT", "CURRENT-ASSIGNMENT", "TARGET-ASSIGNMENT")
             if name in cells
         )
         and cells.get("UPGRADED", "-") in ("true", "false", "-")
+        and bool(_STATE.fullmatch(cells.get("STATE", "-")))
         and (kind is not Kind.STATE or bool(_COORDINATOR.fullmatch(cells["COORDINATOR (ID)"])))
     )
 
 
+def _names_a_partition(cells: Cells) -> bool:
+    topic, number = cells.get("TOPIC", "-"), cells.get("PARTITION", "-")
+    if topic == "-" and number == "-":
+        return all(cells.get(name, "-") == "-" for name in ("CURRENT-OFFSET", "LAG"))
+    return bool(_TOPIC.fullmatch(topic)) and bool(_COUNT.fullmatch(number))
+
+
+def _names_a_consumer(cells: Cells) -> bool:
+    consumer, host = cells.get("CONSUMER-ID", "-"), cells.get("HOST", "-")
+    if "HOST" in cells and (consumer == "-") is not (host == "-"):
+        return False
+    return host == "-" or ("/" in host and " " not in host)
+
+
 def typed(kind: Kind, cells: Cells, *, line: int) -> Row:
     """Build the row of a kind from cells that fit."""
-    match kind:
-        case Kind.OFFSETS:
-            return _offsets(cells, line)
-        case Kind.MEMBERS:
-            return _members(cells, line)
-        case Kind.STATE:
-            return _state(cells, line)
-        case Kind.OFFSET_CHECKER:
-            return OffsetCheckerRow(
-                line=line,
-                group=cells["Group"],
-                topic=cells["Topic"],
-                partition=int(cells["Pid"]),
-                current=_number(cells["Offset"]),
-                end=_number(cells["logSize"]),
-                lag=_number(cells["Lag"]),
-                owner=_owner(cells.get("Owner")),
-            )
-        case Kind.LISTING:
-            return ListingRow(line, cells["GROUP"], _text(cells.get("STATE")))
-        case Kind.RESET:
-            return ResetRow(line, cells["TOPIC"], int(cells["PARTITION"]), int(cells["NEW-OFFSET"]))
+    return _ROWS[kind](cells, line)
 
 
 def read_assignment(text: str) -> Assignment | None:
@@ -199,6 +210,19 @@ def _offsets(cells: Cells, line: int) -> OffsetRow:
     )
 
 
+def _offset_checker(cells: Cells, line: int) -> OffsetCheckerRow:
+    return OffsetCheckerRow(
+        line=line,
+        group=cells["Group"],
+        topic=cells["Topic"],
+        partition=int(cells["Pid"]),
+        current=_number(cells["Offset"]),
+        end=_number(cells["logSize"]),
+        lag=_number(cells["Lag"]),
+        owner=_owner(cells["Owner"]),
+    )
+
+
 def _members(cells: Cells, line: int) -> MemberRow:
     shown = cells.get("CURRENT-ASSIGNMENT", cells.get("ASSIGNMENT"))
     target = cells.get("TARGET-ASSIGNMENT")
@@ -230,6 +254,18 @@ def _state(cells: Cells, line: int) -> StateRow:
     )
 
 
+def _reset(cells: Cells, line: int) -> ResetRow:
+    return ResetRow(line, cells["TOPIC"], int(cells["PARTITION"]), _number(cells["NEW-OFFSET"]))
+
+
+def _listing(cells: Cells, line: int) -> ListingRow:
+    return ListingRow(line, cells["GROUP"], _text(cells.get("STATE")))
+
+
+def _deletion(cells: Cells, line: int) -> DeletionRow:
+    return DeletionRow(line, cells["TOPIC"], int(cells["PARTITION"]), cells["STATUS"])
+
+
 def _text(value: str | None) -> str | None:
     return None if value is None or value in ("-", "") else value
 
@@ -240,3 +276,14 @@ def _number(value: str) -> int | None:
 
 def _owner(value: str | None) -> str | None:
     return None if value in (None, "none", "-", "unknown", "") else value
+
+
+_ROWS: dict[Kind, Callable[[Cells, int], Row]] = {
+    Kind.OFFSETS: _offsets,
+    Kind.MEMBERS: _members,
+    Kind.STATE: _state,
+    Kind.OFFSET_CHECKER: _offset_checker,
+    Kind.RESET: _reset,
+    Kind.LISTING: _listing,
+    Kind.DELETION: _deletion,
+}

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from experiments.sources.consumer_groups.cells import split_row
+from experiments.sources.consumer_groups.cells import Cells, split_row
+from experiments.sources.consumer_groups.endings import is_certain
 from experiments.sources.consumer_groups.layout import Header, Kind, read_header
 from experiments.sources.consumer_groups.rows import MemberRow, OffsetRow, Row, fits, typed
+from experiments.sources.consumer_groups.stray import is_stray, resembles_a_row
 from experiments.sources.errors import located
 
 _NOTICES = (
@@ -17,12 +19,7 @@ _NOTICES = (
     ("missing", re.compile(r"Error: .*GroupIdNotFoundException: Group (?P<group>.*) not found\.")),
     ("error", re.compile(r"Error: (?P<group>).*")),
 )
-# Lines that programs print between rows when the output was taken with 2>&1, and prompts.
-_STRAY = re.compile(
-    r"\s*(\[?\d{4}-\d\d-\d\d[T ]|(WARN|INFO|ERROR|DEBUG|Warning|Note|NOTE|Error|Option|Picked up|"
-    r"SLF4J|log4j|OpenJDK|Java HotSpot|Exception in thread|Caused by)\b|at [\w.$/]+\(|"
-    r"[\w.$]+(Exception|Error)\b|\.\.\. \d+ more|[$>#] )"
-)
+_LINE_END = re.compile(r"\r?\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +57,8 @@ class _Open:
     header: Header
     rows: list[Row] = field(default_factory=list)
     closed: bool = False  # a blank line came after its rows
+    first_words: set[str] = field(default_factory=set)
+    last: Cells = field(default_factory=dict)
 
     def table(self) -> Table:
         return Table(self.header.kind, self.header.names, tuple(self.rows), self.header.line)
@@ -89,7 +88,8 @@ def parse_text(text: str, *, name: str) -> Parsed:
     """
     tables: list[_Open] = []
     notices: list[Notice] = []
-    for line, content in enumerate(text.splitlines(), start=1):
+    lines = _LINE_END.split(text)
+    for line, content in enumerate(lines, start=1):
         notice = _notice(content, line)
         header = None if notice else read_header(content, name=name, line=line)
         if notice:
@@ -97,9 +97,12 @@ def parse_text(text: str, *, name: str) -> Parsed:
         elif header:
             tables.append(_Open(header))
         elif tables:
-            _read_row(tables[-1], content.rstrip(), name, line)
+            _read_row(tables[-1], content, name, line)
     if not tables and not notices:
         raise located(name, 1, "neither a table nor a notice of kafka-consumer-groups.sh in it")
+    if tables and lines[-1].strip() and not _ends_whole(tables, lines[-1], len(lines)):
+        message = "the text ends within a line, end it with a newline if it is whole"
+        raise located(name, len(lines), message, lines[-1])
     parsed = Parsed(tuple(table.table() for table in tables), tuple(notices))
     _require_consistent(parsed, name)
     return parsed
@@ -121,8 +124,24 @@ def _read_row(table: _Open, content: str, name: str, line: int) -> None:
     cells = split_row(content, table.header, partial(fits, kind))
     if cells is not None:
         table.rows.append(typed(kind, cells, line=line))
-    elif not table.closed and not _STRAY.match(content):
+        table.first_words.add(content.split(maxsplit=1)[0])
+        table.last = cells
+    elif resembles_a_row(content, table.header, table.first_words) or not (
+        table.closed or is_stray(content)
+    ):
         raise located(name, line, f"not a whole row of the {kind} table above it", content)
+
+
+def _ends_whole(tables: list[_Open], content: str, line: int) -> bool:
+    """Whether a last line that no newline ends is whole for sure."""
+    table = tables[-1]
+    if not table.rows or table.rows[-1].line != line:
+        return table.header.line != line
+    column = table.header.names[-1]
+    if content.endswith(" ") and table.last[column]:
+        return True
+    others = [row for each in tables for row in each.rows if row is not table.rows[-1]]
+    return is_certain(table.last, column, others)
 
 
 def _require_consistent(parsed: Parsed, name: str) -> None:
@@ -130,9 +149,13 @@ def _require_consistent(parsed: Parsed, name: str) -> None:
     for table in parsed.tables:
         seen: dict[tuple[str | None, str], OffsetRow] = {}
         places: set[tuple[object, ...]] = set()
+        members: set[tuple[str | None, str]] = set()
         for row in table.rows:
             if isinstance(row, MemberRow):
                 _require_count(row, name)
+                if (row.group, row.consumer_id) in members:
+                    raise located(name, row.line, f"a second row for member {row.consumer_id!r}")
+                members.add((row.group, row.consumer_id))
             if isinstance(row, OffsetRow):
                 _require_same_consumer(row, seen, name)
             for place in _place(row):
@@ -147,7 +170,7 @@ def _place(row: Row) -> Iterator[tuple[object, ...]]:
 
 
 def _require_count(row: MemberRow, name: str) -> None:
-    if row.assignment is None:
+    if row.assignment is None or row.partitions is None:
         return
     listed = sum(len(numbers) for _, numbers in row.assignment)
     if listed != row.partitions:

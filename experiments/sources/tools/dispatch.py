@@ -1,0 +1,79 @@
+"""Which tool a document is of."""
+
+from io import StringIO
+
+from experiments.sources.errors import UnknownToolError
+from experiments.sources.metadata import merge_counts, parse_kcat_metadata
+from experiments.sources.tools.burrow import read_lag
+from experiments.sources.tools.found import Fields, Found
+from experiments.sources.tools.metricbeat import read_event
+from experiments.sources.tools.prometheus import is_metrics, parse_metrics
+from experiments.sources.tools.reassignment import is_reassignment, parse_reassignment
+from experiments.sources.tools.rest import read_resource
+from reference.fields import as_object
+from reference.jsontext import read_json_documents
+
+
+def read_tool(text: str, *, name: str) -> Found | None:
+    """Read a document of any tool that is known; None if the text is of none.
+
+    Raises
+    ------
+    UnknownToolError
+        If it is JSON of an unknown form.
+    SourceError
+        If it is damaged.
+
+    Examples
+    --------
+    >>> read_tool('{"brokers": [], "topics": []}', name="metadata.json")
+    Found(offsets=(), members=(), states=(), shows_owners=True, counts={}, at_least={})
+    >>> read_tool("GROUP  TOPIC", name="x.txt")
+    """
+    if is_metrics(text):
+        return parse_metrics(text, name=name)
+    if is_reassignment(text):
+        return parse_reassignment(text, name=name)
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    return _merge([_read_document(*each, name=name) for each in _documents(text, name)], name)
+
+
+def _documents(text: str, name: str) -> list[tuple[object, int]]:
+    found: list[tuple[object, int]] = []
+    for document in read_json_documents(StringIO(text), name=name):
+        if document.error is not None:
+            raise document.error
+        found.append((document.value, int(document.where.rpartition(":")[2])))
+    return found
+
+
+def _read_document(value: object, line: int, *, name: str) -> Found:
+    where = f"{name}:{line}"
+    if isinstance(value, list):
+        return _merge([_read_document(each, line, name=name) for each in value], name)
+    document = Fields(as_object(value, where), where)
+    table = document.table
+    if "kind" in table:
+        return read_resource(document, line=line)
+    if "status" in table and "error" in table:
+        return read_lag(document, line=line)
+    if isinstance(table.get("kafka"), dict) and "consumergroup" in document.inner("kafka").table:
+        return read_event(document, line=line)
+    if "topics" in table and "brokers" in table:
+        return Found(counts=parse_kcat_metadata(table, name=name))
+    keys = ", ".join(map(repr, list(table)[:5]))
+    raise UnknownToolError(f"{where}: JSON of no tool that is known, its keys are {keys}")
+
+
+def _merge(parts: list[Found], name: str) -> Found:
+    counts: dict[str, int] = {}
+    for part in parts:
+        counts = merge_counts(counts, part.counts, where=name)
+    return Found(
+        offsets=tuple(row for part in parts for row in part.offsets),
+        members=tuple(row for part in parts for row in part.members),
+        states=tuple(row for part in parts for row in part.states),
+        shows_owners=any(part.shows_owners for part in parts),
+        counts=counts,
+    )
