@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from experiments.simulate.script import Act, Event, MemberPlan, Script, Settings, TopicPlan
 from reference.coordinator.config import Config
@@ -25,6 +26,15 @@ def random_script(seed: int, *, events: int = 12, quiet: int = _QUIET) -> Script
     for number in range(rng.randint(1, events)):
         at += rng.choice((0, 1, 50, 700, 3_000, 9_000, 20_000))
         happening.append(_event(rng, at, number, members, topics))
+    if any(event.act is Act.GROW for event in happening):
+        # A static leader that is away when a topic grows never learns of it, in Kafka too.
+        members = [replace(member, static=False) for member in members]
+        happening = [
+            event
+            if event.joins is None
+            else replace(event, joins=replace(event.joins, static=False))
+            for event in happening
+        ]
     return Script(
         name=f"random {seed}",
         topics=topics,

@@ -1,0 +1,74 @@
+"""The ready-made scripts under every policy: one table, and the pictures beside it.
+
+``python -m experiments.simulate.study docs/images`` prints the table in Markdown and draws
+the pictures that docs/coordinator.md shows.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from experiments.simulate.cost import Cost, cost_of
+from experiments.simulate.drawing import draw
+from experiments.simulate.policies import POLICIES
+from experiments.simulate.scenarios import SCENARIOS, load_script
+from experiments.simulate.world import simulate
+
+PICTURES = (
+    ("rolling-restart", "sticky"),
+    ("rolling-restart", "cooperative-sticky"),
+    ("rolling-restart", "uniform"),
+    ("crash", "cooperative-sticky"),
+    ("slow-leader", "sticky"),
+    ("fail-over", "cooperative-sticky"),
+)
+"""Scripts and policies that are drawn."""
+
+
+def costs(scripts: Iterable[str] = tuple(SCENARIOS)) -> Iterator[Cost]:
+    """Run ready-made scripts under every policy.
+
+    Examples
+    --------
+    >>> [cost.policy for cost in costs(["crash"])][:2]
+    ['range', 'roundrobin']
+    """
+    for name in scripts:
+        script = load_script(name)
+        for policy in POLICIES.values():
+            yield cost_of(simulate(script, policy), policy, begins=script.begins)
+
+
+def table(rows: Iterable[Cost]) -> Iterator[str]:
+    """Write costs as a Markdown table."""
+    yield (
+        "| scenario | policy | protocol | rebalances | moves | needed | too many | gap | "
+        "stopped, partition-s | unread | reread | lag peak |"
+    )
+    yield "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for row in rows:
+        sure = "" if row.proven else "+"
+        yield (
+            f"| {row.script} | {row.policy} | {row.protocol} | {row.rebalances} | {row.moves} | "
+            f"{row.needed} | {row.unnecessary}{sure} | {row.imbalance_gap} | {row.stopped:.1f} | "
+            f"{row.unread} | {row.rereads} | {row.lag_peak} |"
+        )
+
+
+def pictures(directory: Path) -> None:
+    """Draw `PICTURES` into a directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, policy in PICTURES:
+        history = simulate(load_script(name), POLICIES[policy], keep=True)
+        draw(history, directory / f"simulate-{name}-{policy}.svg")
+
+
+def main(directory: str) -> None:
+    """Print the table and draw the pictures."""
+    for line in table(costs()):
+        print(line, flush=True)  # noqa: T201
+    pictures(Path(directory))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])

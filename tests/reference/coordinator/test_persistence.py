@@ -1,0 +1,234 @@
+"""What is written when, in which bytes, and what a coordinator that takes over finds."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference.coordinator import GroupState
+from reference.coordinator.messages import Code
+from reference.coordinator.payload import (
+    Memory,
+    Subscription,
+    decode_assignment,
+    encode_assignment,
+)
+from reference.coordinator.records import (
+    GroupMetadata,
+    MemberMetadata,
+    OffsetCommit,
+    decode_record,
+)
+from reference.coordinator.wire import CorruptRecordError
+from reference.partitions import NOTHING, Partitions, TopicPartition
+from tests.reference.coordinator.driver import DELAY, SESSION, Driver
+
+names = st.text(max_size=8)
+partitions = st.lists(st.tuples(names, st.integers(0, 2**31 - 1)), max_size=6, unique=True).map(
+    lambda pairs: Partitions.of(sorted(pairs))
+)
+generations = st.integers(-1, 2**31 - 1)
+memories = st.none() | st.builds(Memory, st.none() | partitions, generations)
+subscriptions = st.builds(
+    Subscription,
+    st.lists(names, max_size=4, unique=True).map(tuple),
+    partitions,
+    generations,
+    st.none() | names,
+    memories,
+)
+timeouts = st.integers(0, 2**31 - 1)
+members = st.builds(
+    MemberMetadata,
+    names,
+    st.none() | names,
+    names,
+    names,
+    timeouts,
+    timeouts,
+    subscriptions,
+    partitions,
+)
+
+
+@given(subscriptions)
+def test_a_subscription_survives_its_bytes(subscription: Subscription) -> None:
+    assert Subscription.decode(subscription.encode()) == subscription
+
+
+@given(partitions)
+def test_an_assignment_survives_its_bytes(assigned: Partitions) -> None:
+    assert decode_assignment(encode_assignment(assigned)) == assigned
+
+
+@given(
+    st.builds(
+        GroupMetadata,
+        names,
+        names,
+        generations,
+        st.none() | names,
+        st.none() | names,
+        st.integers(-1, 2**63 - 1),
+        st.lists(members, max_size=3).map(tuple),
+    )
+)
+def test_group_metadata_survives_its_bytes(record: GroupMetadata) -> None:
+    assert decode_record(record.key, record.value) == record
+
+
+def test_group_metadata_has_the_layout_of_version_3() -> None:
+    record = GroupMetadata("g", "consumer", 7, "range", "a", 99, ())
+    assert record.key == b"\x00\x02\x00\x01g"
+    assert record.value == b"".join(
+        (
+            b"\x00\x03\x00\x08consumer",
+            struct.pack(">i", 7),
+            b"\x00\x05range\x00\x01a",
+            struct.pack(">q", 99),
+            b"\x00\x00\x00\x00",
+        )
+    )
+
+
+def test_a_committed_offset_has_the_layout_of_version_3() -> None:
+    record = OffsetCommit("g", TopicPartition("t", 5), 41, 99)
+    assert record.key == b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x05"
+    assert record.value == struct.pack(">hqi", 3, 41, -1) + b"\x00\x00" + struct.pack(">q", 99)
+
+
+@pytest.mark.parametrize("cut", [1, 4, 9])
+def test_a_record_that_is_cut_short_is_an_error(cut: int) -> None:
+    record = OffsetCommit("g", TopicPartition("t", 5), 41, 99)
+    with pytest.raises(CorruptRecordError):
+        decode_record(record.key, record.value[:-cut])
+
+
+def _metadata(driver: Driver) -> list[GroupMetadata]:
+    return [record for record in driver.log.history if isinstance(record, GroupMetadata)]
+
+
+def test_the_group_is_written_when_it_begins_and_when_the_assignment_comes() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.join("b")
+    assert [len(record.members) for record in _metadata(driver)] == [0]
+    driver.run(2 * DELAY)
+    driver.sync("b")
+    assert len(_metadata(driver)) == 1
+    driver.sync("a", assignments=driver.lead())
+    written = _metadata(driver)
+    assert [record.generation for record in written] == [0, 1]
+    assert [member.assignment for member in written[-1].members] == list(driver.lead().values())
+
+
+def test_the_group_is_written_when_nobody_is_left() -> None:
+    driver = Driver()
+    driver.settle("a")
+    driver.leave("a")
+    last = _metadata(driver)[-1]
+    assert (last.generation, last.members, last.protocol) == (2, (), None)
+
+
+def test_the_assignment_is_written_before_anybody_is_told() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.join("b")
+    driver.run(2 * DELAY)
+    seen: list[int] = []
+    driver.synced["b"] = _Spy(lambda: seen.append(len(_metadata(driver))))
+    driver.sync("b")
+    driver.sync("a", assignments=driver.lead())
+    assert seen == [2]
+
+
+class _Spy(list):
+    def __init__(self, action) -> None:  # noqa: ANN001
+        super().__init__()
+        self._action = action
+
+    def append(self, item: object) -> None:
+        self._action()
+        super().append(item)
+
+
+def test_a_stable_group_is_the_same_after_a_fail_over() -> None:
+    driver = Driver()
+    driver.settle("a", "b", "c")
+    before = driver.group
+    driver.coordinator.commit(driver.ids["a"], 1, {TopicPartition("t", 0): 17})
+    driver.reload()
+    after = driver.group
+    assert after is not before
+    assert after.state is GroupState.STABLE
+    for name in ("generation", "protocol", "leader", "protocol_type"):
+        assert getattr(after, name) == getattr(before, name)
+    assert {m.id: m.assignment for m in after.members.values()} == {
+        m.id: m.assignment for m in before.members.values()
+    }
+    assert driver.coordinator.offsets == {TopicPartition("t", 0): 17}
+    assert driver.beat("b") is Code.NONE
+
+
+def test_static_members_are_static_after_a_fail_over() -> None:
+    driver = Driver()
+    driver.join("s", instance_id="s")
+    driver.run(DELAY)
+    driver.learn_ids()
+    driver.sync("s", instance_id="s", assignments={})
+    driver.reload()
+    assert driver.group.static_members == {"s": driver.ids["s"]}
+
+
+def test_who_waits_when_the_coordinator_goes_is_sent_to_another() -> None:
+    driver = Driver()
+    driver.settle("a", "b")
+    driver.join("c")
+    driver.reload()
+    assert driver.joined["c"][-1].code is Code.NOT_COORDINATOR
+
+
+def test_a_rebalance_that_a_fail_over_cut_short_begins_again_from_the_last_assignment() -> None:
+    driver = Driver()
+    driver.settle("a", "b")
+    driver.join("c")
+    driver.reload()
+    assert (driver.group.generation, driver.group.state) == (1, GroupState.STABLE)
+    driver.ids.pop("c")
+    driver.join("c")
+    for client in ("a", "b"):
+        driver.join(client)
+    driver.learn_ids()
+    for client in ("b", "c", "a"):
+        driver.sync(client, assignments=driver.lead() if client == driver.leader else None)
+    assert (driver.group.generation, driver.group.state) == (2, GroupState.STABLE)
+
+
+def test_sessions_start_anew_after_a_fail_over() -> None:
+    driver = Driver()
+    driver.settle("a")
+    driver.run(SESSION - 1)
+    driver.reload()
+    driver.run(SESSION - 1)
+    assert driver.ids["a"] in driver.group.members
+    driver.run(1)
+    assert not driver.group.members
+
+
+def test_offsets_are_refused_while_an_assignment_is_awaited() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.run(DELAY)
+    code = driver.coordinator.commit(driver.ids["a"], 1, {TopicPartition("t", 0): 1})
+    assert code is Code.REBALANCE_IN_PROGRESS
+
+
+def test_an_empty_group_takes_offsets_without_a_generation() -> None:
+    driver = Driver()
+    assert driver.coordinator.commit("", -1, {TopicPartition("t", 0): 1}) is Code.NONE
+    driver.reload()
+    assert driver.coordinator.offsets == {TopicPartition("t", 0): 1}
+    assert encode_assignment(NOTHING) == b""

@@ -1,0 +1,211 @@
+"""The state table, every pair of states, and the way into each transition."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from reference.coordinator.group import ClassicGroup
+from reference.coordinator.messages import Code
+from reference.coordinator.states import GroupState, IllegalTransitionError, check_transition
+from tests.reference.coordinator.driver import DELAY, REBALANCE, SESSION, Driver, offers
+
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
+LEGAL = {
+    (EMPTY, PREPARING),
+    (PREPARING, COMPLETING),
+    (PREPARING, EMPTY),
+    (COMPLETING, STABLE),
+    (COMPLETING, PREPARING),
+    (STABLE, PREPARING),
+    *((state, DEAD) for state in GroupState),
+}
+PAIRS = tuple(product(GroupState, repeat=2))
+
+
+@pytest.mark.parametrize(("before", "after"), [p for p in PAIRS if p in LEGAL])
+def test_a_legal_change_of_state_is_made(before: GroupState, after: GroupState) -> None:
+    group = ClassicGroup("g")
+    group.state = before
+    group.move_to(after, 7)
+    assert (group.state, group.previous_state, group.since) == (after, before, 7)
+
+
+@pytest.mark.parametrize(("before", "after"), [p for p in PAIRS if p not in LEGAL])
+def test_an_illegal_change_of_state_is_refused(before: GroupState, after: GroupState) -> None:
+    group = ClassicGroup("g")
+    group.state = before
+    with pytest.raises(IllegalTransitionError, match=f"from {before} to {after}"):
+        group.move_to(after, 7)
+    assert group.state is before
+    with pytest.raises(IllegalTransitionError):
+        check_transition(before, after)
+
+
+def test_empty_becomes_preparing_when_a_member_joins() -> None:
+    driver = Driver()
+    driver.join("a")
+    assert driver.states == [PREPARING]
+
+
+def test_preparing_becomes_completing_when_the_delay_is_over() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.run(DELAY)
+    assert driver.states == [PREPARING, COMPLETING]
+
+
+def test_preparing_becomes_empty_when_the_last_member_leaves() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.leave("a")
+    driver.run(DELAY)
+    assert driver.states == [PREPARING, EMPTY]
+    assert driver.group.generation == 1
+
+
+def test_completing_becomes_stable_when_the_leaders_assignment_comes() -> None:
+    driver = Driver()
+    driver.settle("a", "b")
+    assert driver.states == [PREPARING, COMPLETING, STABLE]
+
+
+def test_completing_becomes_preparing_when_a_member_joins() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.run(DELAY)
+    driver.join("b")
+    assert driver.states == [PREPARING, COMPLETING, PREPARING]
+
+
+def test_completing_becomes_preparing_when_a_member_joins_with_other_metadata() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.join("b")
+    driver.run(2 * DELAY)
+    driver.join("b", offers=offers(topics=("t", "u")))
+    assert driver.group.state is PREPARING
+
+
+def test_completing_stays_when_a_member_repeats_its_join() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.run(DELAY)
+    answer = driver.join("a")
+    assert driver.group.state is COMPLETING
+    assert answer is not None
+    assert [joined.member_id for joined in answer.members] == [driver.ids["a"]]
+
+
+def test_completing_becomes_preparing_when_a_member_leaves() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.join("b")
+    driver.run(2 * DELAY)
+    driver.leave("b")
+    assert driver.states[-1] is PREPARING
+
+
+def test_completing_becomes_preparing_when_a_session_ends() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.join("b")
+    driver.run(2 * DELAY)
+    follower = "b" if driver.leader == "a" else "a"
+    driver.sync(follower)
+    driver.run(SESSION)
+    # The follower waits for its assignment, which counts as a heartbeat; the leader is gone.
+    assert driver.states[-1] is PREPARING
+    assert list(driver.group.members) == [driver.ids[follower]]
+
+
+def test_completing_becomes_preparing_when_the_leader_never_syncs() -> None:
+    driver = Driver()
+    driver.join("a")
+    driver.join("b")
+    driver.run(2 * DELAY)
+    leader, follower = ("a", "b") if driver.leader == "a" else ("b", "a")
+    driver.sync(follower)
+    for _ in range(REBALANCE // 5_000):
+        assert driver.states[-1] is COMPLETING
+        driver.run(5_000)
+        driver.beat(leader) if driver.ids[leader] in driver.group.members else None
+    assert driver.states[-1] is PREPARING
+    assert driver.ids[leader] not in driver.group.members
+    assert driver.synced[follower][-1].code is Code.REBALANCE_IN_PROGRESS
+
+
+def test_stable_becomes_preparing_when_a_member_joins() -> None:
+    driver = Driver()
+    driver.settle("a")
+    driver.join("b")
+    assert driver.states[-1] is PREPARING
+
+
+def test_stable_becomes_preparing_when_a_member_leaves() -> None:
+    driver = Driver()
+    driver.settle("a", "b")
+    driver.leave("b")
+    assert driver.states[-1] is PREPARING
+
+
+def test_stable_becomes_preparing_when_a_heartbeat_is_missed() -> None:
+    driver = Driver()
+    driver.settle("a", "b")
+    for _ in range(4):
+        driver.run(SESSION // 4)
+        driver.beat("a")
+    driver.run(1)
+    assert driver.states[-1] is PREPARING
+    assert list(driver.group.members) == [driver.ids["a"]]
+
+
+def test_stable_becomes_preparing_when_the_leader_joins_again() -> None:
+    driver = Driver()
+    driver.settle("a", "b")
+    driver.join(driver.leader)
+    assert driver.states[-1] is PREPARING
+
+
+def test_stable_stays_when_a_follower_repeats_its_join() -> None:
+    driver = Driver()
+    driver.settle("a", "b")
+    follower = "b" if driver.leader == "a" else "a"
+    answer = driver.join(follower)
+    assert driver.states[-1] is STABLE
+    assert answer is not None
+    assert (answer.code, answer.generation, answer.members) == (Code.NONE, 1, ())
+
+
+def test_stable_becomes_preparing_when_a_follower_changes_its_subscription() -> None:
+    driver = Driver()
+    driver.settle("a", "b")
+    follower = "b" if driver.leader == "a" else "a"
+    driver.join(follower, offers=offers(topics=("t", "u")))
+    assert driver.states[-1] is PREPARING
+
+
+@pytest.mark.parametrize("members", [0, 1, 2])
+def test_every_state_becomes_dead_when_the_coordinator_goes(members: int) -> None:
+    for step in range(4):
+        driver = Driver()
+        for client in "ab"[:members]:
+            driver.join(client)
+        if step:
+            driver.run(2 * DELAY)
+        if members and step > 1:
+            driver.sync(driver.leader, assignments=driver.lead())
+        driver.coordinator.unload()
+        assert driver.group.state is DEAD
+
+
+def test_nothing_comes_after_dead_but_an_answer_to_look_elsewhere() -> None:
+    driver = Driver()
+    driver.settle("a")
+    driver.coordinator.unload()
+    assert driver.join("b").code is Code.COORDINATOR_NOT_AVAILABLE
+    assert driver.sync("a").code is Code.COORDINATOR_NOT_AVAILABLE
+    assert driver.beat("a") is Code.COORDINATOR_NOT_AVAILABLE
+    assert driver.leave("a") is Code.COORDINATOR_NOT_AVAILABLE
+    assert driver.group.state is DEAD
