@@ -27,8 +27,6 @@ _COMMANDS = {
     "compare": _Entry("experiments.cli.compare", "compare"),
     "explain": _Entry("experiments.cli.explain", "explain"),
     "verify": _Entry("experiments.cli.verify", "verify"),
-    "frontier": _Entry("experiments.cli.frontier", "frontier"),
-    "members": _Entry("experiments.cli.members", "members"),
     "simulate": _Entry("experiments.cli.simulate", "simulate"),
     "study": _Entry("experiments.cli.study", "study"),
     "report": _Entry("experiments.cli.report", "report"),
