@@ -40,10 +40,11 @@ def test_the_chain_that_sticky_does_not_see_in_group_a():
 
 def test_the_chain_of_group_b_costs_two_moves():
     sticky = assign(REMARKABLE["B"].group, "sticky")
-    assert words("B", sticky) == [
+    (said,) = words("B", sticky)
+    assert said == (
         "c2 gives t1-0 to c1, c1 gives t0-0 to c0: c2 drops from 2 to 1, "
         "c0 rises from 0 to 1, two more owned partitions move"
-    ]
+    )
 
 
 def test_a_needless_move_of_group_c_is_taken_back():
