@@ -5,28 +5,18 @@ from collections.abc import Iterator
 
 from experiments.benchmarks import rivals
 from experiments.benchmarks.cases import after_one_left, equal_group, mixed_group
-from experiments.benchmarks.timing import (
-    Timing,
-    best_seconds,
-    print_json,
-    print_table,
-    with_ratios,
-)
+from experiments.benchmarks.timing import Timing, best_seconds
 from experiments.benchmarks.upstream import UpstreamUnavailableError, java_seconds
 from reference.assignors import assign
 from reference.group import Group
 
 OURS = "kassay"
+JAVA = "Java, warmed"
 _MIXED_SIZES = ((50, 50, 20), (200, 200, 20))
 
 
-def timings() -> list[Timing]:
-    """Time everything once, our ratio to each contestant filled in."""
-    return with_ratios([*_mixed(), *_large()], ours=OURS)
-
-
-def _mixed() -> Iterator[Timing]:
-    """Sticky on mixed subscriptions, one member leaving, by all who have it."""
+def mixed_sticky() -> Iterator[Timing]:
+    """Time sticky on mixed subscriptions, one member leaving, by all who have it."""
     for members, topics, partitions in _MIXED_SIZES:
         fresh = mixed_group(members=members, topics=topics, partitions=partitions)
         group = after_one_left(fresh, assign(fresh, "sticky"))
@@ -43,7 +33,7 @@ def _mixed() -> Iterator[Timing]:
             )
 
 
-def _large() -> Iterator[Timing]:
+def a_million() -> Iterator[Timing]:
     """Time a million partitions, equal subscriptions: fresh, and after a member left."""
     fresh = equal_group(members=2000, topics=500, partitions=2000)
     for assignor in ("sticky", "cooperative-sticky", "uniform", "server-range", "range"):
@@ -66,15 +56,4 @@ def _ours_and_java(
     except UpstreamUnavailableError as error:
         sys.stderr.write(f"no times of Java: {error}\n")
         return
-    yield Timing(benchmark=benchmark, case=case, contestant="Java, warmed", seconds=real, note=note)
-
-
-def main() -> None:
-    """Print a table for people to standard error and one JSON line a timing to standard output."""
-    rows = timings()
-    print_table(rows, sys.stderr)
-    print_json(rows, sys.stdout)
-
-
-if __name__ == "__main__":
-    main()
+    yield Timing(benchmark=benchmark, case=case, contestant=JAVA, seconds=real)

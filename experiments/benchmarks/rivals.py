@@ -1,21 +1,14 @@
 """The sticky assignors of kafka-python and aiokafka, called with a `Group`.
 
 Both are written in Python after Kafka's own; both come with ``requirements-bench.lock``.
-Inputs are prepared beforehand, so that what is timed is the assignor alone.
+Inputs are prepared beforehand, so that what is timed is the assignor alone. They are
+imported when first called: nothing but `make bench` installs them.
 """
 
+import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
-
-from aiokafka.coordinator.assignors.sticky.sticky_assignor import (
-    StickyPartitionAssignor as AiokafkaSticky,
-)
-from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
-from kafka.coordinator.assignors.sticky.sticky_assignor import (
-    StickyPartitionAssignor as KafkaPythonSticky,
-)
-from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from reference.group import Group, Member
 
@@ -46,11 +39,21 @@ class _Joined:
 
 def kafka_python_sticky(group: Group) -> Callable[[], Loads]:
     """Prepare a call of kafka-python's sticky assignor."""
+    sticky = _sticky("kafka")
+    written = importlib.import_module("kafka.protocol.consumer.metadata")
     cluster = _cluster(group)
-    members = [_Joined(member.id, _kafka_python_metadata(member)) for member in group.members]
+
+    def metadata(member: Member) -> Any:
+        own = sticky()
+        if len(member.owned):
+            last = written.ConsumerProtocolAssignment(0, _by_topic(member.owned), b"")
+            own.on_assignment(last, member.generation)
+        return own.metadata(list(member.subscription))
+
+    members = [_Joined(member.id, metadata(member)) for member in group.members]
 
     def call() -> Loads:
-        assigned = KafkaPythonSticky().assign(cluster, members)
+        assigned = sticky().assign(cluster, members)
         return {member: len(lists.partitions()) for member, lists in assigned.items()}
 
     return call
@@ -58,11 +61,23 @@ def kafka_python_sticky(group: Group) -> Callable[[], Loads]:
 
 def aiokafka_sticky(group: Group) -> Callable[[], Loads]:
     """Prepare a call of aiokafka's sticky assignor."""
+    sticky = _sticky("aiokafka")
+    protocol = importlib.import_module("aiokafka.coordinator.protocol")
     cluster = _cluster(group)
-    members = {member.id: _aiokafka_metadata(member) for member in group.members}
+
+    def metadata(member: Member) -> Any:
+        # Its memory is kept on the class, so each member needs a class of its own.
+        own: Any = type("Own", (sticky,), {})
+        if len(member.owned):
+            last = protocol.ConsumerProtocolMemberAssignment(0, _by_topic(member.owned), b"")
+            own.on_assignment(last)
+            own.on_generation_assignment(member.generation)
+        return own.metadata(list(member.subscription))
+
+    members = {member.id: metadata(member) for member in group.members}
 
     def call() -> Loads:
-        assigned = AiokafkaSticky.assign(cluster, members)
+        assigned = sticky.assign(cluster, members)
         return {member: len(lists.partitions()) for member, lists in assigned.items()}
 
     return call
@@ -74,22 +89,9 @@ RIVALS: dict[str, Callable[[Group], Callable[[], Loads]]] = {
 }
 
 
-def _kafka_python_metadata(member: Member) -> Any:
-    own = KafkaPythonSticky()
-    if len(member.owned):
-        last = ConsumerProtocolAssignment(0, _by_topic(member.owned), b"")
-        own.on_assignment(last, member.generation)
-    return own.metadata(list(member.subscription))
-
-
-def _aiokafka_metadata(member: Member) -> Any:
-    class Own(AiokafkaSticky):  # type: ignore[misc]
-        """Its memory is kept on the class, so each member needs a class of its own."""
-
-    if len(member.owned):
-        Own.on_assignment(ConsumerProtocolMemberAssignment(0, _by_topic(member.owned), b""))
-        Own.on_generation_assignment(member.generation)
-    return Own.metadata(list(member.subscription))
+def _sticky(package: str) -> Any:
+    module = importlib.import_module(f"{package}.coordinator.assignors.sticky.sticky_assignor")
+    return module.StickyPartitionAssignor
 
 
 def _by_topic(owned: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:

@@ -1,0 +1,31 @@
+"""Every benchmark, or those named: a table for people, and one JSON line a timing."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+
+from experiments.benchmarks import ports
+from experiments.benchmarks.timing import Timing, print_json, print_table, with_ratios
+
+BENCHMARKS: dict[str, Callable[[], Iterator[Timing]]] = {
+    "sticky-mixed": ports.mixed_sticky,
+    "a-million": ports.a_million,
+}
+"""What `make bench` runs, by name."""
+
+
+def main() -> None:
+    """Run benchmarks from the command line: table to standard error, JSON to standard output."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    names = parser.parse_args().names or list(BENCHMARKS)
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no benchmark is called {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    rows: list[Timing] = []
+    for name in names:
+        sys.stderr.write(f"{name} ...\n")
+        rows.extend(BENCHMARKS[name]())
+    rows = with_ratios(rows, ours=ports.OURS)
+    print_table(rows, sys.stderr)
+    print_json(rows, sys.stdout)
