@@ -9,18 +9,18 @@ Methods keep its names, so that the two can be read side by side.
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from reference import treebin
-from reference.java import spread, string_hash, utf16_key, uuid_hash, uuid_key
+from reference.java import spread, uuid_hash, uuid_key
 from reference.treebin import Node
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-_DEFAULT_CAPACITY = 16
-_TREEIFY_THRESHOLD = 8
+DEFAULT_CAPACITY = 16
+TREEIFY_THRESHOLD = 8
 _UNTREEIFY_THRESHOLD = 6
 _MIN_TREEIFY_CAPACITY = 64
 
@@ -41,6 +41,7 @@ class HashMap(Generic[K, V]):
 
     Examples
     --------
+    >>> from reference.java import string_hash
     >>> table: HashMap[str, int] = HashMap(string_hash)
     >>> for number, name in enumerate(["c10", "c2", "c9", "orders"]):
     ...     table.put(name, number)
@@ -99,7 +100,7 @@ class HashMap(Generic[K, V]):
             self._table[index] = treebin.put_tree_val(first, fresh, self._order)
         else:
             self._table[index] = Node(hash_code, key, value, first)
-            if length >= _TREEIFY_THRESHOLD - 1:
+            if length >= TREEIFY_THRESHOLD - 1:
                 self._treeify_bin(hash_code)
         self._size += 1
         return value
@@ -178,7 +179,7 @@ class HashMap(Generic[K, V]):
             return
         *_, last = nodes = list(treebin.chain(first))
         last.next = fresh
-        if len(nodes) >= _TREEIFY_THRESHOLD:
+        if len(nodes) >= TREEIFY_THRESHOLD:
             self._treeify_bin(fresh.hash)
 
     def _treeify_bin(self, hash_code: int) -> None:
@@ -193,7 +194,7 @@ class HashMap(Generic[K, V]):
     def _resize(self) -> None:
         old = self._table
         if not old:
-            capacity = self._threshold or _DEFAULT_CAPACITY
+            capacity = self._threshold or DEFAULT_CAPACITY
             self._table = [None] * capacity
             self._threshold = capacity * 3 // 4
             return
@@ -248,7 +249,7 @@ def set_capacity(size: int) -> int:
     >>> set_capacity(3), set_capacity(24)
     (16, 33)
     """
-    return max(capacity_for(size), _DEFAULT_CAPACITY)
+    return max(capacity_for(size), DEFAULT_CAPACITY)
 
 
 def capacity_for(size: int) -> int:
@@ -260,20 +261,6 @@ def capacity_for(size: int) -> int:
     (5, 6)
     """
     return size * 4 // 3 + 1
-
-
-def string_order(names: Iterable[str], *, capacity: int | None = None) -> list[str]:
-    """Put strings into a hash map one by one and return them in its order.
-
-    Examples
-    --------
-    >>> string_order(["t0", "t10", "t2"])
-    ['t10', 't0', 't2']
-    """
-    table: HashMap[str, None] = HashMap(string_hash, sort_key=utf16_key, capacity=capacity)
-    for name in names:
-        table.put(name, None)
-    return list(table)
 
 
 def uuid_map(*, capacity: int | None = None) -> "HashMap[uuid.UUID, Any]":

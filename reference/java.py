@@ -12,7 +12,7 @@ from functools import lru_cache
 _BITS = 0xFFFFFFFF
 _SIGN = 0x80000000
 _LONG_SIGN = 1 << 63
-_REMEMBERED = 1 << 16  # names whose hash is kept; it is computed again and again
+_REMEMBERED = 1 << 16  # names whose hash and key are kept: they are asked for again and again
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -32,6 +32,7 @@ def string_hash(text: str) -> int:
     return _signed(result)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def utf16_key(text: str) -> bytes:
     """Return a sort key that orders strings as ``String.compareTo`` does.
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from reference.assignment import Assignment
 from reference.assignors.client import Subscription, partitions_per_topic, subscriptions
 from reference.assignors.constrained import ConstrainedAssignmentBuilder
-from reference.assignors.consumer_map import consumer_map
 from reference.assignors.general import GeneralAssignmentBuilder, prev_assignment
 from reference.assignors.partition_table import PartitionTable
 from reference.assignors.rack_info import RackInfo
 from reference.assignors.reassignment import RepeatedStateError
 from reference.group import NO_GENERATION, Group
+from reference.hashorder import string_order
 from reference.java import utf16_key
 from reference.outcome import Livelock
 from reference.partitions import Partitions
@@ -102,8 +102,7 @@ def assign_partitions(
     stated = {rank[m]: s.generation for m, s in consumers.items()}
     owned, multiple = resolve_claims(claims, generations, stated, len(table.topic_of))
     # Upstream collects them in a second map, whose crowded bins may be in another order.
-    order = consumer_map(members, claims)
-    owned = {consumer: owned[consumer] for consumer in order}
+    owned = {rank[member]: owned[rank[member]] for member in string_order(consumers)}
     racks = {rank[m]: s.rack for m, s in consumers.items() if s.rack is not None}
     rack_info = RackInfo(table, topics, racks)
     if equal:
@@ -111,10 +110,11 @@ def assign_partitions(
         assignment = constrained.build()
         transferring = constrained.partitions_transferring_ownership
         return Result(table, members, assignment, transferring)
-    subscribed = {
-        rank[m]: [table.position[t] for t in s.topics if t in table.position]
-        for m, s in consumers.items()
+    known = {
+        topics: [table.position[t] for t in topics if t in table.position]
+        for topics in dict.fromkeys(s.topics for s in consumers.values())
     }
+    subscribed = {rank[m]: known[s.topics] for m, s in consumers.items()}
     builder = GeneralAssignmentBuilder(table, rack_info, owned, subscribed, members)
     earlier = prev_assignment(
         ((consumer, generations[consumer], claims[consumer]) for consumer in claims),

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from reference.assignment import Assignment
 from reference.group import Group, Member, Topic
-from reference.hashmap import HashMap, set_capacity, string_order, uuid_map
+from reference.hashmap import HashMap, set_capacity, uuid_map
+from reference.hashorder import string_order
 from reference.java import name_uuid, utf16_key
 from reference.partitions import Partitions
 

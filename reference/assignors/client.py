@@ -14,7 +14,7 @@ from reference.group import (
     Member,
     Topic,
 )
-from reference.hashmap import string_order
+from reference.hashorder import string_order
 from reference.java import utf16_key
 from reference.partitions import NOTHING, Partitions
 

@@ -49,11 +49,13 @@ class ConstrainedAssignmentBuilder:
         )
         self.max_quota = self.min_quota + (1 if self.expected_num_over_min_quota else 0)
         self.current_num_over_min_quota = 0
+        self._kept: dict[int, int] = {}
         self.assignment: dict[int, list[int]] = {consumer: [] for consumer in current_assignment}
 
     def build(self) -> dict[int, list[int]]:
         """Return the partitions of each consumer."""
         self._assign_owned_partitions()
+        self._kept = {consumer: len(partitions) for consumer, partitions in self.assignment.items()}
         unassigned = self.table.unassigned(chain.from_iterable(self.assignment.values()))
         self.unfilled_under_min_quota.sort()
         self.unfilled_exactly_min_quota = deque(sorted(self.unfilled_exactly_min_quota))
@@ -62,6 +64,7 @@ class ConstrainedAssignmentBuilder:
             unassigned = self._assign_rack_aware_round_robin(unassigned)
         self._assign_round_robin(unassigned)
         self._verify_unfilled_members()
+        self._find_partitions_transferring_ownership()
         return self.assignment
 
     def _assign_owned_partitions(self) -> None:
@@ -116,14 +119,14 @@ class ConstrainedAssignmentBuilder:
                 if not self._fill_under_min_quota(consumer):
                     index += 1
                 next_unfilled = index % len(under) if under else 0
-                self._assign_new_partition(partition, consumer)
+                self.assignment[consumer].append(partition)
                 continue
             exactly = list(self.unfilled_exactly_min_quota)
             index = self.rack_info.next_rack_consumer(partition, exactly, 0)
             if index >= 0:
                 consumer = exactly[index]
                 self._fill_exactly_min_quota(index, consumer)
-                self._assign_new_partition(partition, consumer)
+                self.assignment[consumer].append(partition)
             else:
                 remaining.append(partition)
         return remaining
@@ -162,7 +165,9 @@ class ConstrainedAssignmentBuilder:
                     "IllegalStateException",
                     f"no more unfilled consumers to be assigned {self.table.named(partition)}",
                 )
-            count = self._assign_new_partition(partition, consumer)
+            assigned = self.assignment[consumer]
+            assigned.append(partition)
+            count = len(assigned)
             if count == self.min_quota:
                 following -= 1
                 del under[following]
@@ -170,13 +175,18 @@ class ConstrainedAssignmentBuilder:
             elif count == self.max_quota:
                 self.current_num_over_min_quota += 1
 
-    def _assign_new_partition(self, partition: int, consumer: int) -> int:
-        assigned = self.assignment[consumer]
-        assigned.append(partition)
-        revoked_from = self.maybe_revoked_partitions.get(partition, consumer)
-        if revoked_from != consumer or partition in self.partitions_with_multiple_previous_owners:
-            self.partitions_transferring_ownership[partition] = consumer
-        return len(assigned)
+    def _find_partitions_transferring_ownership(self) -> None:
+        """Find the new partitions that another consumer gave up, or that several claimed."""
+        revoked, multiple = (
+            self.maybe_revoked_partitions,
+            self.partitions_with_multiple_previous_owners,
+        )
+        if not revoked and not multiple:
+            return
+        for consumer, partitions in self.assignment.items():
+            for partition in partitions[self._kept[consumer] :]:
+                if revoked.get(partition, consumer) != consumer or partition in multiple:
+                    self.partitions_transferring_ownership[partition] = consumer
 
     def _verify_unfilled_members(self) -> None:
         if not self.unfilled_under_min_quota:

@@ -49,7 +49,11 @@ class GeneralAssignmentBuilder:
         for consumer, topics in consumer_topics.items():
             for topic in topics:
                 self.topic_consumers[topic].append(consumer)
-        self.order = CurrentAssignmentOrder(members, current_assignment, consumer_topics)
+        self.members = members
+        self.max_assignment_size = {
+            consumer: sum(table.counts[topic] for topic in topics)
+            for consumer, topics in consumer_topics.items()
+        }
         self.current_partition_consumer = [-1] * len(table.topic_of)
         for consumer, partitions in current_assignment.items():
             for partition in partitions:
@@ -99,20 +103,28 @@ class GeneralAssignmentBuilder:
         unassigned = [p for p in unassigned if self._can_participate(p)]
         current = self.current_assignment
         fixed = {c: tps for c, tps in current.items() if not self._can_consumer_participate(c)}
-        self.order.remove(fixed)
-        self.current_assignment = {c: current[c] for c in self.order}
+        # The map's order tells only where a partition is held twice.
+        order = self._order() if phantoms else None
+        if order is not None:
+            order.remove(fixed)
+        self.current_assignment = {c: current[c] for c in order or current if c not in fixed}
         pre_balance = {c: list(tps) for c, tps in self.current_assignment.items()}
         try:
             if self._reassign(prev_assignment, unassigned, sorted_all, phantoms) and (
                 not initializing
                 and balance_score(self.current_assignment) >= balance_score(pre_balance)
             ):
-                self.order.revert()
                 self.current_assignment = pre_balance
+                if order is not None:
+                    order.revert()
         finally:
-            self.order.put_back(fixed)
-            result = fixed | self.current_assignment
-            self.current_assignment = {c: result[c] for c in self.order}
+            result = self.current_assignment | fixed
+            if order is not None:
+                order.put_back(fixed)
+            self.current_assignment = {c: result[c] for c in order or result}
+
+    def _order(self) -> CurrentAssignmentOrder:
+        return CurrentAssignmentOrder(self.members, self.current_assignment, self.consumer_topics)
 
     def _reassign(
         self,
@@ -128,9 +140,7 @@ class GeneralAssignmentBuilder:
             current_partition_consumer=self.current_partition_consumer,
             topic_consumers=self.topic_consumers,
             consumer_topics=self.consumer_topics,
-            max_assignment_size={
-                c: self._max_assignment_size(topics) for c, topics in self.consumer_topics.items()
-            },
+            max_assignment_size=self.max_assignment_size,
             prev_assignment=prev_assignment,
         )
         if not self.revocation_required:
@@ -176,12 +186,9 @@ class GeneralAssignmentBuilder:
 
     def _can_consumer_participate(self, consumer: int) -> bool:
         current = self.current_assignment[consumer]
-        if len(current) < self._max_assignment_size(self.consumer_topics[consumer]):
+        if len(current) < self.max_assignment_size[consumer]:
             return True
         return any(self._can_participate(partition) for partition in current)
-
-    def _max_assignment_size(self, topics: Iterable[int]) -> int:
-        return sum(self.table.counts[topic] for topic in topics)
 
 
 def balance_score(assignment: Mapping[int, Sequence[int]]) -> int:

@@ -11,9 +11,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from reference.assignors.columns import Columns
 from reference.assignors.partition_movements import PartitionMovements
 from reference.assignors.partition_table import PartitionTable
 from reference.outcome import UpstreamFailure
@@ -116,7 +114,13 @@ class Reassignment:
         for consumer, load in self.load.items():
             self.sorted_current_subscriptions.add(consumer, load)
         self.moved: dict[int, None] = {}
-        self._columns = Columns(self)
+        self._columns = Columns(
+            table,
+            load=self.load,
+            owner=current_partition_consumer,
+            topic_consumers=topic_consumers,
+            max_assignment_size=max_assignment_size,
+        )
         self._subscribed = [frozenset(consumers) for consumers in topic_consumers]
         self._least_loaded: dict[int, int] = {}
         self._balanced: bool | None = None
@@ -239,61 +243,6 @@ class Reassignment:
                 least = next(consumer for consumer in ordered if consumer in consumers)
             self._least_loaded[topic] = least
         return self._least_loaded[topic]
-
-
-class Columns:
-    """Loads and owners as arrays, to search all partitions at once.
-
-    Topics are sorted by number of subscribers, so that those of two or more, the only
-    ones whose partitions can move, are the last.
-    """
-
-    def __init__(self, state: Reassignment) -> None:
-        table = state.table
-        shared = [t for t, consumers in enumerate(state.topic_consumers) if len(consumers) > 1]
-        self._start: int = table.first[shared[0]] if shared else table.size
-        self._load = np.zeros(len(state.max_assignment_size), dtype=np.int64)
-        for consumer, load in state.load.items():
-            self._load[consumer] = load
-        most = state.max_assignment_size
-        self._most = np.array([most[consumer] for consumer in range(len(most))], dtype=np.int64)
-        self._owner = np.array(
-            state.current_partition_consumer[self._start : table.size], dtype=np.int64
-        )
-        self._first = np.array([table.first[t] - self._start for t in shared], dtype=np.int64)
-        self._subscriber = np.array(
-            [c for t in shared for c in state.topic_consumers[t]], dtype=np.int64
-        )
-        sizes = [len(state.topic_consumers[t]) for t in shared]
-        self._first_subscriber = np.cumsum([0, *sizes])[:-1]
-
-    def move(self, partition: int, old_consumer: int, new_consumer: int) -> None:
-        """Follow a move."""
-        self._load[old_consumer] -= 1
-        self._load[new_consumer] += 1
-        self._owner[partition - self._start] = new_consumer
-
-    def movable(self) -> tuple[int, int] | None:
-        """Return a consumer and a partition it should get, the largest gap of all, or None."""
-        full = np.iinfo(np.int64).max // 2
-        spare = np.where(self._load == self._most, full, self._load)[self._subscriber]
-        held = self._load[self._owner]
-        gaps = np.maximum.reduceat(held, self._first) - np.minimum.reduceat(
-            spare, self._first_subscriber
-        )
-        widest = int(gaps.argmax())
-        if gaps[widest] < 2:
-            return None
-        subscribers = slice(*self._bounds(self._first_subscriber, widest))
-        partitions = slice(*self._bounds(self._first, widest))
-        place = int(held[partitions].argmax()) + int(self._first[widest])
-        consumer = self._subscriber[subscribers][spare[subscribers].argmin()]
-        return int(consumer), self._start + place
-
-    @staticmethod
-    def _bounds(firsts: NDArray[np.int64], index: int) -> tuple[int, int | None]:
-        stop = int(firsts[index + 1]) if index + 1 < len(firsts) else None
-        return int(firsts[index]), stop
 
 
 class Recurrence:

@@ -8,8 +8,7 @@ from reference.assignment import Assignment
 from reference.assignors.abstract_sticky import MemberData, assign_partitions
 from reference.assignors.client import Subscription
 from reference.group import NO_GENERATION, Group
-from reference.hashmap import HashMap
-from reference.java import string_hash, utf16_key
+from reference.hashorder import computed_order
 from reference.partitions import Partitions
 
 
@@ -55,11 +54,7 @@ def _group_partitions_by_topic(claimed: Partitions) -> Partitions:
         indices.setdefault(topic, []).append(index)
     if len(indices) < 2:
         return claimed
-    by_topic: HashMap[str, None] = HashMap(string_hash, sort_key=utf16_key)
-    for topic in indices:
-        by_topic.compute_if_absent(topic, lambda _: None)
     # Each partition is a look-up, and one after the last new topic can resize the map.
-    if len(indices[names[-1]]) > 1:
-        by_topic.compute_if_absent(names[-1], lambda _: None)
+    by_topic = computed_order(list(indices), looked_up_after=len(indices[names[-1]]) > 1)
     order = [index for topic in by_topic for index in indices[topic]]
     return Partitions(claimed.topics, claimed.codes[order], claimed.numbers[order])

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference.hashmap import HashMap, set_capacity, string_order, table_size_for
+from reference.hashmap import HashMap, set_capacity, table_size_for
+from reference.hashorder import computed_order, string_order
 from reference.java import string_hash, utf16_key
 
 # Sixteen strings of one hash code.
@@ -106,3 +107,30 @@ def test_a_map_holds_what_was_put_and_not_removed(operations: list[tuple[str, st
     assert dict(table.items()) == model
     assert len(table) == len(model)
     assert all(table.get(name) == model.get(name) for name in COLLIDING)
+
+
+NAMES = st.one_of(
+    st.sampled_from(COLLIDING),
+    st.integers(0, 400).map("c{}".format),
+    st.text(st.sampled_from("ab\x80\u3000\N{GRINNING FACE}"), max_size=6),
+)
+
+
+@given(names=st.lists(NAMES, unique=True, max_size=150), capacity=st.none() | st.integers(0, 300))
+def test_the_short_way_to_an_order_gives_the_order_of_the_map(
+    names: list[str], capacity: int | None
+) -> None:
+    table: HashMap[str, None] = HashMap(string_hash, sort_key=utf16_key, capacity=capacity)
+    for name in names:
+        table.put(name, None)
+    assert string_order(names, capacity=capacity) == list(table)
+
+
+@given(names=st.lists(NAMES, unique=True, min_size=1, max_size=150), again=st.booleans())
+def test_the_short_way_gives_the_order_of_computing_if_absent(
+    names: list[str], again: bool
+) -> None:
+    table: HashMap[str, None] = HashMap(string_hash, sort_key=utf16_key)
+    for name in [*names, names[-1]] if again else names:
+        table.compute_if_absent(name, lambda _: None)
+    assert computed_order(names, looked_up_after=again) == list(table)
