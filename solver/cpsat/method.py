@@ -1,6 +1,6 @@
 """Level after level: bound, incumbent, search; each level keeps what the earlier ones reached."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -12,16 +12,20 @@ from solver.cpsat.constraints import add_constraint
 from solver.cpsat.levels import Term, level_terms
 from solver.cpsat.model import AssignmentModel
 from solver.cpsat.search import Budget, minimise
-from solver.evaluate import level_value, level_values
-from solver.objective import Constraint, Imbalance, Level
+from solver.evaluate import level_value, level_values, movement_costs
+from solver.incumbents import keep_owned
+from solver.objective import Constraint, Imbalance, Level, Measure, Movement
 from solver.problem import EXACT_IN_64_BITS, Placement, Problem
 from solver.weighted.balance import Balancer
+from solver.weighted.moving import Mover
+from solver.weighted.shedding import exchange_bound
 from solver.weighted.whole import solve_whole
 
 # Beyond this many counts, building a model takes longer than it could ever pay back.
 _MOST_COUNTS = 400_000
 # With fewer rows CP-SAT is done before anything else has begun.
 _FEW_ROWS = 12
+_MANY_ROWS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class Ladder:
         return [min(tops)] * self.problem.width if tops else None
 
     def _solve_whole(self, budget: Budget) -> None:
-        if self.problem.size < _FEW_ROWS or len(np.unique(self.problem.weight)) < 2:
+        if self.problem.size < _FEW_ROWS or self._weigh_alike():
             return
         optimum = solve_whole(self.problem, self.levels, self.constraints, seed=budget.seed)
         if optimum is not None:
@@ -109,6 +113,8 @@ class Ladder:
         bound = max(bound, self.proven.get(index, 0))
         if self._value(level) > bound and budget.seconds > 0:
             self._improve(level, budget)
+        if isinstance(level, Movement) and self._value(level) > bound:
+            bound = max(bound, self._exchange(level, bound, budget))
         best = self._value(level)
         if best > bound:
             bound = max(bound, self._search(level, bound, budget))
@@ -125,11 +131,38 @@ class Ladder:
         rng = np.random.default_rng(budget.seed)
         balancer = Balancer(self.problem, self.incumbent(level).copy(), rng)
         target = makespan_bound(self.problem)
-        slice_ = budget.share(2)
-        endless = budget.deterministic is not None
-        balancer.lower_makespan(target, lambda: endless or slice_.seconds > 0)
-        balancer.even_out(lambda: endless or slice_.seconds > 0)
+        go_on = _ticker(budget.share(2), 5_000)
+        balancer.lower_makespan(target, go_on)
+        balancer.even_out(go_on)
         self.pool.append(balancer.placement)
+
+    def _exchange(self, level: Movement, bound: int, budget: Budget) -> int:
+        """Plan moves under the ceiling that the imbalance leaves, and bound them; 0 if unfit."""
+        ceilings, problem = self.ceilings(), self.problem
+        if ceilings is None or self.constraints or budget.seconds <= 0:
+            return 0
+        if problem.size < _MANY_ROWS or problem.total >= EXACT_IN_64_BITS or self._weigh_alike():
+            return 0
+        costs = movement_costs(problem, level)
+        if all(
+            isinstance(done.level, Imbalance) and done.level.measure is Measure.MAKESPAN
+            for done in self.reached
+        ):
+            mover = Mover(problem, min(ceilings), costs, np.random.default_rng(budget.seed))
+            plan = mover.first_plan(keep_owned(problem))
+            if plan is None or mover.cost(plan) > self._value(level):
+                plan = self.incumbent(level)
+            self.pool.append(mover.improve(plan, bound, _ticker(budget.share(3), 150)))
+        return exchange_bound(
+            problem,
+            ceilings,
+            costs,
+            incumbent=self._value(level),
+            go_on=_ticker(budget.share(2), 250),
+        )
+
+    def _weigh_alike(self) -> bool:
+        return len(np.unique(self.problem.weight)) < 2
 
     def _value(self, level: Level) -> int:
         return level_value(self.problem, level, self.incumbent(level))
@@ -200,6 +233,14 @@ class Ladder:
 
     def _sum_of_greatest(self, level: Level, index: int) -> int:
         return sums_of_greatest(self.problem.loads(self.incumbent(level)))[index]
+
+
+def _ticker(budget: Budget, most: int) -> Callable[[], bool]:
+    """Say whether to go on: by the clock, or under a deterministic limit by counting."""
+    if budget.deterministic is None:
+        return lambda: budget.seconds > 0
+    turns = iter(range(most))
+    return lambda: next(turns, None) is not None
 
 
 def sums_of_greatest(loads: Sequence[int]) -> list[int]:
