@@ -125,7 +125,7 @@ def _import_set(texts: list[_Text], joining: Joining, *, skip_empty: bool) -> It
     except SourceError as error:
         yield Imported(None, error=str(error))
         return
-    if not groups and not unread:
+    if not groups and (counts or at_least) and not unread:
         names = ", ".join(text.name for text in texts)
         yield Imported(None, error=f"{names}: partition counts only, no group")
     for name in sorted(groups):
@@ -165,6 +165,8 @@ def _texts(path: Path, stdin: TextIO | None, group: str | None) -> Iterator[_Tex
     if path.is_file():
         yield _Text(str(path), _decode(path), group or path.stem)
         return
+    if not path.is_dir():
+        raise SourceError(f"{path}: no such file or directory")
     files = sorted(file for file in path.rglob("*") if _is_capture(file))
     if not files:
         raise SourceError(f"{path}: no capture in it, that is no file {' or '.join(SUFFIXES)}")

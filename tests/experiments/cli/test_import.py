@@ -1,0 +1,169 @@
+import io
+import json
+import sys
+
+import pytest
+
+from experiments.cli import main
+
+OFFSETS = """
+GROUP TOPIC     PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG   CONSUMER-ID HOST      CLIENT-ID
+{group} orders    0          4               9               5     c1          /10.0.0.1 app
+{group} orders    1          -               7               -     c2          /10.0.0.2 app
+"""
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    def run(*arguments, stdin=""):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        code = 0
+        try:
+            main(["import", *arguments])
+        except SystemExit as leaving:
+            code = leaving.code or 0
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, [json.loads(line) for line in out.splitlines()], err
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    return write
+
+
+def offsets(group="group"):
+    return OFFSETS.format(group=group)
+
+
+def test_standard_input_is_read(run):
+    code, (document,), _ = run("-", stdin=offsets())
+    assert code == 0
+    assert [member["owned"] for member in document["members"]] == [[["orders", 0]], [["orders", 1]]]
+
+
+def test_a_table_cut_in_mid_line_is_one_located_error_and_the_others_still_run(run, write):
+    write("bad.txt", offsets()[:-25])
+    write("good.txt", offsets("other"))
+    code, lines, err = run("bad.txt", "good.txt")
+    assert code == 2
+    assert lines[0]["error"].startswith("bad.txt:4: ")
+    assert "orders    1" in lines[0]["error"]
+    assert lines[1]["id"] == "other"
+    assert err.count("bad.txt:4: ") == 1
+
+
+def test_a_damaged_file_beside_the_captures_of_a_group_is_noted_in_its_document(run, write):
+    write("set/offsets.txt", offsets())
+    write("set/members.txt", "GROUP CONSUMER-ID HOST\n")
+    code, lines, _ = run("set")
+    assert code == 2
+    assert "members.txt:1: the header of a table is cut" in lines[0]["error"]
+    assert (
+        "members.txt could not be read: what it says of the group is missing" in lines[1]["notes"]
+    )
+
+
+def test_captures_of_different_moments_are_refused(run, write):
+    write("set/a.txt", offsets())
+    write("set/b.txt", offsets().replace("c1 ", "c3 "))
+    code, (line,), _ = run("set")
+    assert code == 2
+    assert "orders-0 is with 'c3' here but with 'c1' in another capture" in line["error"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.txt"], "no such file"),
+        (["empty"], "no capture in it"),
+        (["prose.txt"], "prose.txt:1: neither a table nor a notice"),
+        (["latin.txt"], "latin.txt:2: not text in UTF-8: byte 0xe9"),
+        (["huge.txt"], "orders-2000000000 is beyond the 1000000 partitions"),
+        (["good.txt", "--weights", "lag"], "no lag is shown for orders-1"),
+        (["good.txt", "--metadata", "few.txt"], "orders-1 is in a capture, but the metadata has 1"),
+        (["good.txt", "--subscriptions", "s.json"], "no subscription is given for member 'c2'"),
+        (["good.txt", "--subscriptions", "bad.json"], "bad.json: group: expected an object, got 3"),
+        (["good.txt", "--metadata", "prose.txt"], "no partition counts of topics in it"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(run, write, tmp_path, arguments, message):
+    (tmp_path / "empty").mkdir()
+    write("good.txt", offsets())
+    write("prose.txt", "Nothing of ours.\n")
+    write("latin.txt", "one\ncaf\xe9\n".encode("latin-1"))
+    write("huge.txt", offsets().replace("orders    1 ", "orders    2000000000 "))
+    write("few.txt", "Topic: orders\tPartitionCount: 1\tReplicationFactor: 1\n")
+    write("s.json", '{"group": {"c1": ["orders"]}}')
+    write("bad.json", '{"group": 3}')
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert message in err
+    assert err.count("kassay:") == 1
+
+
+def test_what_the_text_does_not_tell_is_noted_in_the_document(run):
+    _, (document,), _ = run("-", stdin=offsets())
+    assert document["notes"] == [
+        "subscriptions are not shown: members are taken to have the topics assigned",
+        "partition counts are not shown, the highest numbers seen are taken: orders",
+        "no generation is shown; 1 stands for the last one",
+        "no members table was given: members without partitions are not known",
+    ]
+
+
+def test_metadata_and_subscriptions_fill_in_what_the_text_does_not_tell(run, write):
+    write(
+        "topics.json",
+        json.dumps(
+            {
+                "brokers": [],
+                "topics": [
+                    {"topic": "orders", "partitions": [{"partition": n} for n in range(4)]},
+                    {"topic": "audit", "partitions": [{"partition": 0}]},
+                ],
+            }
+        ),
+    )
+    write("s.json", '{"group": {"app": ["orders", "audit"]}}')
+    _, (document,), _ = run(
+        "-", "--metadata", "topics.json", "--subscriptions", "s.json", stdin=offsets()
+    )
+    assert document["topics"] == {"audit": 1, "orders": 4}
+    assert {tuple(member["topics"]) for member in document["members"]} == {("orders", "audit")}
+
+
+def test_missing_lags_are_taken_as_told(run):
+    _, (document,), _ = run("-", "--weights", "lag", "--missing-lag", "3", stdin=offsets())
+    assert document["topics"]["orders"]["weights"] == [5, 3]
+
+
+def test_text_in_utf_16_with_carriage_returns_is_read(run, write):
+    write("windows.txt", b"\xff\xfe" + offsets().replace("\n", "\r\n").encode("utf-16-le"))
+    code, (document,), _ = run("windows.txt")
+    assert (code, len(document["members"])) == (0, 2)
+
+
+def test_a_group_that_a_table_does_not_name_is_named_by_option_or_file(run, write):
+    text = "\n".join(
+        line.removeprefix("GROUP ").removeprefix("group ") for line in offsets().split("\n")
+    )
+    write("shop.txt", text)
+    assert run("shop.txt")[1][0]["id"] == "shop"
+    assert run("shop.txt", "--group", "mine")[1][0]["id"] == "mine"
+    assert "give --group" in run("-", stdin=text)[2]
+
+
+def test_a_group_that_does_not_exist_is_skipped_with_a_remark(run):
+    text = "\nError: Consumer group 'gone' does not exist.\n"
+    code, lines, err = run("-", stdin=text)
+    assert (code, lines) == (0, [])
+    assert "skipped 'gone'" in err

@@ -1,0 +1,138 @@
+"""Random groups, rendered as each release prints them and read back."""
+
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.sources.consumer_groups import parse_text
+from tests.experiments.sources import layouts
+from tests.experiments.sources.layouts import Line, Who
+
+NAME = st.text("abcXYZ019._-", min_size=1, max_size=34).filter(lambda s: s not in ("-", ".", ".."))
+SPACED = st.builds(lambda a, b: f"{a} {b}", NAME, NAME)
+OFFSET = st.none() | st.integers(0, 10**13)
+HOST = st.integers(0, 255).map(lambda n: f"/10.0.{n}.1")
+NUMBERS = st.lists(st.integers(0, 300), min_size=1, max_size=5, unique=True).map(sorted)
+
+
+@st.composite
+def lines(draw, *, names=NAME, idle=False, one_group=False):
+    group = draw(names)
+    rows = []
+    for index in range(draw(st.integers(1, 6))):
+        client, host = draw(names), draw(HOST)
+        ours = group if one_group else draw(st.sampled_from([group, group + "2"]))
+        member = f"{client}-{uuid.UUID(int=draw(st.integers(0, 2**128 - 1)))}-{index}"[:-2]
+        owned = draw(st.booleans())
+        who = (member, host, client) if owned else (None, None, None)
+        rows.append(Line(ours, f"{draw(NAME)}{index}", index, draw(OFFSET), draw(OFFSET), *who))
+        if idle and draw(st.booleans()):
+            rows.append(
+                Line(ours, None, None, None, None, f"{client}-{uuid.UUID(int=index)}", host, client)
+            )
+    return rows
+
+
+@st.composite
+def members(draw):
+    group, rows = draw(SPACED | NAME), []
+    for index in range(draw(st.integers(1, 5))):
+        topics = draw(st.lists(NAME, max_size=3, unique=True))
+        shown = tuple((topic, tuple(draw(NUMBERS))) for topic in topics)
+        target = tuple((topic, tuple(draw(NUMBERS))) for topic in topics)
+        instance = draw(st.none() | NAME)
+        consumer = f"{draw(NAME)}-{index}"
+        client = draw(NAME | SPACED)
+        rows.append(
+            Who(
+                group,
+                consumer,
+                instance,
+                draw(HOST),
+                client,
+                shown,
+                draw(st.integers(0, 99)),
+                target,
+            )
+        )
+    return rows
+
+
+def read(text):
+    return [row for table in parse_text(text, name="x").tables for row in table.rows]
+
+
+def shown(row, *, group=True):
+    known = (row.topic, row.partition, row.current, row.end, row.lag)
+    return (row.group if group else None, *known, row.consumer_id, row.host, row.client_id)
+
+
+def stated(line, *, group=True):
+    known = (line.topic, line.partition, line.current, line.end, line.lag)
+    return (line.group if group else None, *known, line.consumer, line.host, line.client)
+
+
+def owners(row):
+    return (row.group, row.topic, row.partition, row.current, row.end, row.lag, row.owner)
+
+
+def owned(line):
+    named = None if line.consumer is None else layouts.owner(line)
+    return (line.group, line.topic, line.partition, line.current, line.end, line.lag, named)
+
+
+@pytest.mark.parametrize("render", [layouts.offsets_0_9, layouts.offsets_0_10_0])
+@given(rows=lines())
+def test_tables_with_owners_are_read_back(render, rows):
+    assert [owners(row) for row in read(render(rows))] == [owned(line) for line in rows]
+
+
+@given(rows=lines(idle=True, one_group=True))
+def test_ids_glued_to_hosts_are_read_back(rows):
+    found = [shown(row) for row in read(layouts.offsets_0_10_2(rows))]
+    assert found == [stated(line, group=False) for line in rows]
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+@pytest.mark.parametrize("group", [False, True])
+@given(rows=lines(names=NAME | SPACED))
+def test_tables_as_wide_as_their_cells_are_read_back(rows, group, verbose):
+    text = layouts.offsets_adaptive(rows, group=group, verbose=verbose)
+    assert [shown(row) for row in read(text)] == [stated(line, group=group) for line in rows]
+
+
+@given(rows=lines(names=NAME | SPACED, one_group=True), more=lines(one_group=True))
+def test_tables_of_different_widths_in_one_text_are_read_back(rows, more):
+    text = layouts.offsets_adaptive(rows) + layouts.offsets_adaptive(more)
+    assert [shown(row) for row in read(text)] == [stated(line) for line in [*rows, *more]]
+
+
+@given(rows=members())
+def test_members_are_read_back(rows):
+    found = [
+        (r.group, r.consumer_id, r.instance_id, r.host, r.client_id, str(r.partitions))
+        for r in read(layouts.members_plain(rows))
+    ]
+    assert found == [
+        (w.group, w.consumer, w.instance, w.host, w.client, layouts.size(w)) for w in rows
+    ]
+
+
+@given(rows=members())
+def test_assignments_of_release_2_are_read_back(rows):
+    found = [
+        (r.consumer_id, r.instance_id, r.assignment) for r in read(layouts.members_verbose_2(rows))
+    ]
+    assert found == [(who.consumer, who.instance, who.assignment) for who in rows]
+
+
+@pytest.mark.parametrize("upgraded", [False, True])
+@given(rows=members())
+def test_epochs_and_both_assignments_of_release_4_are_read_back(rows, upgraded):
+    found = [
+        (r.consumer_id, r.instance_id, r.epoch, r.assignment, r.target)
+        for r in read(layouts.members_verbose_4(rows, upgraded=upgraded))
+    ]
+    assert found == [(w.consumer, w.instance, w.epoch, w.assignment, w.target) for w in rows]
