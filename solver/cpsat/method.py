@@ -26,6 +26,7 @@ _MOST_COUNTS = 400_000
 # With fewer rows CP-SAT is done before anything else has begun.
 _FEW_ROWS = 12
 _MANY_ROWS = 60
+_MANY_CHOICES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +153,17 @@ class Ladder:
             plan = mover.first_plan(keep_owned(problem))
             if plan is None or mover.cost(plan) > self._value(level):
                 plan = self.incumbent(level)
-            self.pool.append(mover.improve(plan, bound, _ticker(budget.share(3), 150)))
+            self.pool.append(
+                mover.improve(plan, bound, _ticker(budget.until(budget.seconds / 4), 150))
+            )
+        # CP-SAT adds little to this bound once rows and members are many.
+        share = 0.5 if problem.size * problem.width < _MANY_CHOICES else 0.95
         return exchange_bound(
             problem,
             ceilings,
             costs,
             incumbent=self._value(level),
-            go_on=_ticker(budget.share(2), 250),
+            go_on=_ticker(budget.until(budget.seconds * share), 250),
         )
 
     def _weigh_alike(self) -> bool:
