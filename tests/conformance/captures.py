@@ -14,7 +14,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -147,17 +148,17 @@ def run_tool(tool: str, *arguments: str) -> str:
     return done.stdout.decode()
 
 
-def capture(bootstrap: str, directory: Path) -> None:
-    """Write what the tools print about each group, all groups and the topics."""
+def capture_group(bootstrap: str, name: str, directory: Path) -> None:
+    """Write what the tools print about one group."""
+    directory.mkdir(parents=True)
+    for view, options in VIEWS.items():
+        printed = run_tool(GROUP_TOOL, "--bootstrap-server", bootstrap, *options, "--group", name)
+        (directory / f"{view}.txt").write_text(printed)
+
+
+def capture_cluster(bootstrap: str, directory: Path) -> None:
+    """Write what the tools print about all groups at once, and about the topics."""
     server = ("--bootstrap-server", bootstrap)
-    places = {scenario.name: scenario.directory for scenario in SCENARIOS}
-    for name, place in (places | {"no-such-group": "no-such-group"}).items():
-        _say(f"capturing {name}")
-        (directory / place).mkdir(parents=True)
-        for view, options in VIEWS.items():
-            printed = run_tool(GROUP_TOOL, *server, *options, "--group", name)
-            (directory / place / f"{view}.txt").write_text(printed)
-    _say("capturing all groups and topics")
     (directory / "all-groups").mkdir()
     for view in ("offsets", "members-verbose", "state"):
         printed = run_tool(GROUP_TOOL, *server, *VIEWS[view], "--all-groups")
@@ -167,7 +168,7 @@ def capture(bootstrap: str, directory: Path) -> None:
     (directory / "topics.txt").write_text(printed)
 
 
-def manifest(admin: Administrator, played: Sequence[Played]) -> dict[str, Any]:
+def manifest(admin: Administrator, groups: Mapping[str, Any]) -> dict[str, Any]:
     """The truth that captures are compared with."""
     known = admin.topics(*TOPICS)
     return {
@@ -181,8 +182,23 @@ def manifest(admin: Administrator, played: Sequence[Played]) -> dict[str, Any]:
             }
             for topic, count in TOPICS.items()
         },
-        "groups": {one.group.name: one.truth(admin.group(one.group.name)) for one in played},
+        "groups": groups,
     }
+
+
+def _steady_truth(one: Played, admin: Administrator) -> dict[str, Any]:
+    """The truth about a group once it has been the same for a while.
+
+    A group that is stuck on purpose is in its state some heartbeats before its members
+    have heard all that there is to hear.
+    """
+    truth: dict[str, Any] = {}
+    for _ in range(30):
+        before, truth = truth, one.truth(admin.group(one.scenario.name))
+        if truth == before:
+            return truth
+        time.sleep(2)
+    raise RuntimeError(f"{one.scenario.name!r} does not come to rest")
 
 
 def _pretty(document: Mapping[str, Any]) -> str:
@@ -204,19 +220,23 @@ def make_captures(directory: Path) -> None:
         admin.produce(
             {(name, n): end_offset(name, n) for name, count in TOPICS.items() for n in range(count)}
         )
-        played = []
-        for scenario in SCENARIOS:
-            _say(f"playing {scenario.name}")
-            group = LiveGroup(scenario.name, cluster.bootstrap, admin, TOPICS)
-            played.append(Played(scenario, group))
-            played[-1].play()
-        before = manifest(admin, played)
-        capture(cluster.bootstrap, fresh)
-        after = manifest(admin, played)["groups"]
-        moved = [name for name, truth in before["groups"].items() if truth != after[name]]
-        if moved:
-            raise RuntimeError(f"groups rebalanced while they were captured: {moved}")
-        (fresh / "manifest.json").write_text(_pretty(before))
+        played = [
+            Played(scenario, LiveGroup(scenario.name, cluster.bootstrap, admin, TOPICS))
+            for scenario in SCENARIOS
+        ]
+        truths = {}
+        for one in played:
+            name = one.scenario.name
+            _say(f"playing and capturing {name}")
+            one.play()
+            truths[name] = _steady_truth(one, admin)
+            capture_group(cluster.bootstrap, name, fresh / one.scenario.directory)
+        capture_group(cluster.bootstrap, "no-such-group", fresh / "no-such-group")
+        capture_cluster(cluster.bootstrap, fresh)
+        for one in played:
+            if one.truth(admin.group(one.scenario.name)) != truths[one.scenario.name]:
+                raise RuntimeError(f"{one.scenario.name!r} rebalanced while it was captured")
+        (fresh / "manifest.json").write_text(_pretty(manifest(admin, truths)))
         for one in played:
             one.group.close()
     _replace(directory, fresh)
