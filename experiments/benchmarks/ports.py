@@ -36,10 +36,10 @@ def mixed_sticky() -> Iterator[Timing]:
 def a_million() -> Iterator[Timing]:
     """Time a million partitions, equal subscriptions: fresh, and after a member left."""
     fresh = equal_group(members=2000, topics=500, partitions=2000)
-    for assignor in ("sticky", "cooperative-sticky", "uniform", "server-range", "range"):
+    for assignor in ("sticky", "cooperative-sticky", "uniform"):
         yield from _ours_and_java(f"{assignor}, a million", fresh, assignor, repetitions=3)
     left = after_one_left(fresh, assign(fresh, "sticky"))
-    for assignor in ("sticky", "cooperative-sticky", "uniform"):
+    for assignor in ("sticky", "cooperative-sticky"):
         yield from _ours_and_java(f"{assignor}, a million", left, assignor, repetitions=3)
 
 

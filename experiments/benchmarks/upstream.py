@@ -11,8 +11,6 @@ from reference.assignment import Assignment
 from reference.group import Group
 
 HEAP_MIB = 6144
-_WARM_UP_SECONDS = 5.0
-_WARM_UP_CALLS = 30
 
 
 class UpstreamUnavailableError(RuntimeError):
@@ -24,8 +22,7 @@ def java_seconds(
 ) -> float | None:
     """Best time of the real class on a group, its inputs prepared beforehand and untimed.
 
-    The JVM is warmed on the same group first: up to 30 calls or 5 seconds, whichever is
-    less, and always two.
+    The JVM is warmed on the same group first: by up to 30 calls, none begun after 5 seconds.
 
     Parameters
     ----------
@@ -49,15 +46,8 @@ def java_seconds(
     UpstreamUnavailableError
         If there is no checkout, JDK or Maven to drive the classes with.
     """
-    upstream = _upstream()
-    (cold,) = upstream.upstream_seconds(group, assignor, limit=limit)
-    if cold is None:
-        return None
-    warm_up = min(_WARM_UP_CALLS, max(1, int(_WARM_UP_SECONDS / cold)))
-    times = upstream.upstream_seconds(
-        group, assignor, repetitions=warm_up + repetitions, limit=limit
-    )
-    return None if None in times else min(times[warm_up:])
+    times = _upstream().upstream_seconds(group, assignor, repetitions=repetitions, limit=limit)
+    return None if None in times else min(times)
 
 
 def java_assign(group: Group, assignor: str, *, limit: float = 120.0) -> Assignment | None:

@@ -52,6 +52,8 @@ import org.apache.kafka.coordinator.group.modern.TopicIds;
 public final class Driver {
     private static final ObjectMapper JSON = new ObjectMapper();
 
+    private static final int WARM_UP_CALLS = 30;
+
     private final JsonNode group;
     private final String assignor;
     private final Map<Uuid, String> topicNames = new HashMap<>();
@@ -91,12 +93,18 @@ public final class Driver {
         return text.toString();
     }
 
-    /** Nanoseconds of each of several calls, without their preparation; -1 past the limit, which ends it. */
-    public static long[] time(String document, String assignor, int repetitions, long limitMillis)
+    /**
+     * Nanoseconds of several calls, without their preparation; -1 past the limit, which ends it.
+     * Before them come untimed ones to warm the JVM: at most 30, none begun after the warm-up's time.
+     */
+    public static long[] time(
+            String document, String assignor, int repetitions, long warmUpMillis, long limitMillis)
             throws Exception {
         Driver driver = new Driver(JSON.readTree(document), assignor);
         long[] nanos = new long[repetitions];
-        for (int i = 0; i < repetitions; i++) {
+        int warmUps = WARM_UP_CALLS;
+        long warmUpEnd = System.nanoTime() + warmUpMillis * 1_000_000;
+        for (int i = 0; i < repetitions; ) {
             Call call = driver.prepare();
             FutureTask<Long> task = new FutureTask<>(() -> {
                 long start = System.nanoTime();
@@ -105,6 +113,8 @@ public final class Driver {
             });
             try {
                 nanos[i] = runWithin(task, limitMillis);
+                boolean warm = warmUps-- <= 0 || System.nanoTime() > warmUpEnd;
+                i += warm ? 1 : 0;
             } catch (TimeoutException late) {
                 nanos[i] = -1;
                 return java.util.Arrays.copyOf(nanos, i + 1);

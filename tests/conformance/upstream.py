@@ -75,12 +75,15 @@ def upstream_assign(group: Group, name: str, *, limit: float = 30.0) -> Upstream
 
 
 def upstream_seconds(
-    group: Group, name: str, *, repetitions: int = 1, limit: float = 120.0, heap_mib: int = 4096
+    group: Group,
+    name: str,
+    *,
+    repetitions: int = 1,
+    warm_up: float = 5.0,
+    limit: float = 120.0,
+    heap_mib: int = 4096,
 ) -> tuple[float | None, ...]:
     """Time several calls of the real class, each on inputs prepared anew and untimed.
-
-    The JVM compiles a method that it has run often: call this once on smaller groups, or
-    with more repetitions, and drop the first times, for those of a warmed JVM.
 
     Parameters
     ----------
@@ -89,7 +92,10 @@ def upstream_seconds(
     name
         One of `NAMES`.
     repetitions
-        Number of calls.
+        Number of calls that are timed.
+    warm_up
+        Seconds of untimed calls before them, 30 at most, so that the JVM has compiled
+        what it runs often.
     limit
         Seconds until a call is stopped; it and those after it are then not timed.
     heap_mib
@@ -100,7 +106,9 @@ def upstream_seconds(
     tuple
         Seconds of each call, and None for a call that reached the limit, the last one.
     """
-    nanos = driver(heap_mib).time(_text(group), name, repetitions, round(limit * 1000))
+    nanos = driver(heap_mib).time(
+        _text(group), name, repetitions, round(warm_up * 1000), round(limit * 1000)
+    )
     return tuple(None if nano < 0 else nano / 1e9 for nano in nanos)
 
 
