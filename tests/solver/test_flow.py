@@ -1,4 +1,4 @@
-import random
+from itertools import islice
 
 import pytest
 from hypothesis import given
@@ -11,6 +11,8 @@ from solver.flow.levels import level_sets
 from solver.flow.network import build_network
 from solver.problem import build_problem
 from tests import brute_force
+from tests.exhaustive import every_small_world, shortfall
+from tests.random_groups import random_group
 from tests.strategies import groups
 
 
@@ -33,35 +35,17 @@ def test_what_real_groups_have_is_no_obstacle(group):
     assert optimum_of(group) == brute_force.optimum(group)
 
 
-def random_group(seed: int) -> Group:
-    """Up to 4 members, 4 topics and 8 partitions, a quarter of the ownership missing."""
-    draw = random.Random(seed)
-    topics = [draw.randint(1, 3) for _ in range(draw.randint(1, 4))]
-    while sum(topics) > 8:
-        topics.pop()
-    names = [f"t{index}" for index in range(len(topics))]
-    density = draw.random()
-    wanted = [[n for n in names if draw.random() < density] for _ in range(draw.randint(1, 4))]
-    owned: list[list[tuple[str, int]]] = [[] for _ in wanted]
-    for name, count in zip(names, topics, strict=True):
-        who = [index for index, subscription in enumerate(wanted) if name in subscription]
-        for number in range(count):
-            if who and draw.random() > 0.25:
-                owned[draw.choice(who)].append((name, number))
-    return Group(
-        topics=tuple(Topic(name=n, partitions=c) for n, c in zip(names, topics, strict=True)),
-        members=tuple(
-            Member(id=f"c{index}", subscription=tuple(wanted[index]), owned=owned[index])
-            for index in range(len(wanted))
-        ),
-    )
-
-
 @pytest.mark.slow
 def test_ten_thousand_random_groups_agree_with_brute_force():
     for seed in range(10_000):
         group = random_group(seed)
         assert optimum_of(group) == brute_force.optimum(group), seed
+
+
+@pytest.mark.slow
+def test_a_sample_of_the_small_worlds_agrees_with_brute_force_by_both_methods():
+    worlds = islice(every_small_world(), 0, None, 40)
+    assert [said for said in map(shortfall, worlds) if said is not None] == []
 
 
 @given(groups())

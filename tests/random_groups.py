@@ -1,0 +1,29 @@
+"""Seeded small groups for brute force."""
+
+import random
+
+from reference import Group, Member, Topic
+
+
+def random_group(seed: int) -> Group:
+    """Up to 4 members, 4 topics and 8 partitions, a quarter of the ownership missing."""
+    draw = random.Random(seed)
+    topics = [draw.randint(1, 3) for _ in range(draw.randint(1, 4))]
+    while sum(topics) > 8:
+        topics.pop()
+    names = [f"t{index}" for index in range(len(topics))]
+    density = draw.random()
+    wanted = [[n for n in names if draw.random() < density] for _ in range(draw.randint(1, 4))]
+    owned: list[list[tuple[str, int]]] = [[] for _ in wanted]
+    for name, count in zip(names, topics, strict=True):
+        who = [index for index, subscription in enumerate(wanted) if name in subscription]
+        for number in range(count):
+            if who and draw.random() > 0.25:
+                owned[draw.choice(who)].append((name, number))
+    return Group(
+        topics=tuple(Topic(name=n, partitions=c) for n, c in zip(names, topics, strict=True)),
+        members=tuple(
+            Member(id=f"c{index}", subscription=tuple(wanted[index]), owned=owned[index])
+            for index in range(len(wanted))
+        ),
+    )
