@@ -5,13 +5,16 @@ Two gaps that never mix: a *heuristic gap* is greedy minus optimum, both exact; 
 heuristic gap is not known, and is None here.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from experiments.rounds import Ending, Settled, settle
 from reference.assignment import Assignment
 from reference.group import Group
 from reference.metrics import MEASURES, Measure, loads, movement
 from reference.ownership import NOBODY, ownership
+from solver import objective
 from solver.objective import Imbalance, Movement, Tolerance
 from solver.solution import Solution
 from solver.solve import solve
@@ -120,6 +123,7 @@ def compare(
     *,
     optimum: Solution | None = None,
     settled: Settled | None = None,
+    fewest: Callable[[int], int | None] | None = None,
     limits: Limits = LIMITS,
 ) -> Comparison:
     """Compare an assignor with the optimum on one group.
@@ -135,6 +139,9 @@ def compare(
         The group's `best`, where it is known already.
     settled
         What `settle` made of it, where that is known already.
+    fewest
+        `fewest_moves_within` of the group as a function of the imbalance, for callers
+        who remember it from one assignor to the next.
     limits
         What each search may use up.
 
@@ -153,6 +160,7 @@ def compare(
     optimum = optimum or best(group, limits=limits)
     settled = settled or settle(group, assignor)
     measure = Measure(optimum.levels[0][0])
+    fewest = fewest or partial(fewest_moves_within, group, optimum=optimum, limits=limits)
     base = Comparison(
         case=group.id or "",
         assignor=assignor,
@@ -167,7 +175,7 @@ def compare(
         figures["movement_optimum"] = optimum.movement.value
     if settled.ending is Ending.OK and settled.assignment is not None:
         figures |= _greedy(group, settled.assignment, figures, measure)
-        figures |= _moves(group, figures, measure, optimum, limits)
+        figures |= _moves(figures, measure, fewest)
     return replace(base, **figures)  # type: ignore[arg-type]
 
 
@@ -214,9 +222,8 @@ def stay(group: Group) -> Assignment:
 
 def fewest_moves_within(
     group: Group,
-    *,
-    measure: Measure,
     imbalance: int,
+    *,
     optimum: Solution,
     limits: Limits = LIMITS,
 ) -> int | None:
@@ -226,12 +233,10 @@ def fewest_moves_within(
     ----------
     group
         The rebalance.
-    measure
-        Measure of imbalance.
     imbalance
-        The most imbalance allowed, in the measure's unit.
+        The most imbalance allowed, by the measure that ``optimum`` minimises.
     optimum
-        The group's optimum by that measure, both levels proven.
+        The group's `best`, both levels proven.
     limits
         What the search may use up.
 
@@ -242,14 +247,17 @@ def fewest_moves_within(
     """
     if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
         return optimum.movement.value
+    measure = Measure(optimum.levels[0][0])
     if _measured(group, stay(group))[measure] <= imbalance:
         return 0
     if group.partition_count > limits.within_partitions:
         return None
+    # The optimum as a hint spares the search its first level, which is most of its time.
     slack = Tolerance(absolute=imbalance - optimum.imbalance.value)
     found = solve(
         _without_capacities(group),
-        levels=(Imbalance(measure, slack), Movement()),  # type: ignore[arg-type]
+        levels=(Imbalance(objective.Measure(measure), slack), Movement()),
+        hint=optimum.assignment,
         time_limit=limits.time,
         deterministic_limit=limits.deterministic,
         workers=1,
@@ -274,19 +282,13 @@ def _greedy(
 
 
 def _moves(
-    group: Group,
-    figures: dict[str, int | bool | None],
-    measure: Measure,
-    optimum: Solution,
-    limits: Limits,
+    figures: dict[str, int | bool | None], measure: Measure, fewest: Callable[[int], int | None]
 ) -> dict[str, int | bool | None]:
     least, moved = figures.get("movement_optimum"), figures["movement_greedy"]
     level = figures[f"{measure}_greedy"]
     if least is None or moved is None or level is None:
         return {}
-    within = fewest_moves_within(
-        group, measure=measure, imbalance=level, optimum=optimum, limits=limits
-    )
+    within = fewest(level)
     return {
         "movement_gap": moved - least if figures["least_imbalance"] else None,
         "movement_within": within,

@@ -2,10 +2,11 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache, partial
 
-from experiments.compare import LIMITS, Comparison, Limits, best, compare
+from experiments.compare import LIMITS, Comparison, Limits, best, compare, fewest_moves_within
 from experiments.families import Case
 from experiments.rounds import Ending, Settled, settle
 from experiments.rows import AssignmentRow, GroupRow, OptimumRow, Record
@@ -60,13 +61,17 @@ def study(case: Case, *, limits: Limits = LIMITS) -> Record:
     except Exception as error:  # noqa: BLE001 - whatever fails on one group is a row
         return Record(group=replace(_bare_row(case), error=_words(error)))
     optimum, optimum_row = _optimum(case, group, limits)
+    fewest = None
+    if optimum is not None:
+        # Assignors that reach the same imbalance share the search.
+        fewest = cache(partial(fewest_moves_within, group, optimum=optimum, limits=limits))
     assignments: list[AssignmentRow] = []
     comparisons: list[Comparison] = []
     for assignor in case.assignors:
         settled, seconds = _settled(group, assignor)
         assignments.append(_assignment_row(case, group, assignor, settled, seconds))
         comparisons.append(
-            _comparison(case, group, assignor, optimum=optimum, settled=settled, limits=limits)
+            _comparison(case, group, assignor, optimum=optimum, settled=settled, fewest=fewest)
         )
     return Record(
         group=row,
@@ -116,7 +121,7 @@ def _comparison(
     *,
     optimum: Solution | None,
     settled: Settled,
-    limits: Limits,
+    fewest: Callable[[int], int | None] | None,
 ) -> Comparison:
     unknown = Comparison(
         case=case.name,
@@ -128,7 +133,7 @@ def _comparison(
     if optimum is None:
         return unknown
     try:
-        found = compare(group, assignor, optimum=optimum, settled=settled, limits=limits)
+        found = compare(group, assignor, optimum=optimum, settled=settled, fewest=fewest)
     except Exception as error:  # noqa: BLE001 - see above
         return replace(unknown, ending=str(Ending.ERROR), detail=_words(error))
     return replace(found, case=case.name)

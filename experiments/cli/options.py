@@ -51,7 +51,6 @@ DeterministicLimit = Annotated[
     typer.Option(
         "--deterministic-limit",
         min=0.001,
-        help="CP-SAT's own time, the same on every machine: for numbers to publish.",
-        show_default="none",
+        help="CP-SAT's own time for one search, the same on every machine.",
     ),
 ]

@@ -54,7 +54,7 @@ def study(
         int | None, typer.Option("--tasks", min=1, help="Spark tasks.", show_default="by size")
     ] = None,
     time_limit: TimeLimit = 60.0,
-    deterministic_limit: DeterministicLimit = None,
+    deterministic_limit: DeterministicLimit = 2.0,
 ) -> None:
     """Study seeded families of groups, and groups of your own, in parallel.
 
