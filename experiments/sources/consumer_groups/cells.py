@@ -14,7 +14,7 @@ _MAY_HOLD_GAPS = "COORDINATOR (ID)"
 _GAP = re.compile(r" {2,}")
 _COORDINATOR_GAP = re.compile(r" +(?=\(-?[0-9]+\)( |$))")
 _GLUED = re.compile(
-    r"(?P<id>.{14,}-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?P<host>/.*)"
+    r"(?P<id>.+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?P<host>/.*)"
 )
 _GLUED_WIDTH = 50  # releases 0.10.2 to 1.0 leave no blank after an id of this length
 

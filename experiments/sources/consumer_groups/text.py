@@ -9,7 +9,11 @@ from experiments.sources.consumer_groups.cells import Cells, split_row
 from experiments.sources.consumer_groups.endings import is_certain
 from experiments.sources.consumer_groups.layout import Header, Kind, read_header
 from experiments.sources.consumer_groups.rows import MemberRow, OffsetRow, Row, fits, typed
-from experiments.sources.consumer_groups.stray import is_stray, resembles_a_row
+from experiments.sources.consumer_groups.stray import (
+    is_stray,
+    resembles_a_row,
+    runs_into_a_row,
+)
 from experiments.sources.errors import located
 
 _NOTICES = (
@@ -122,12 +126,14 @@ def _read_row(table: _Open, content: str, name: str, line: int) -> None:
         return
     kind = table.header.kind
     cells = split_row(content, table.header, partial(fits, kind))
-    if cells is not None:
+    if cells is not None and not runs_into_a_row(cells[table.header.names[-1]]):
         table.rows.append(typed(kind, cells, line=line))
         table.first_words.add(content.split(maxsplit=1)[0])
         table.last = cells
-    elif resembles_a_row(content, table.header, table.first_words) or not (
-        table.closed or is_stray(content)
+    elif (
+        cells is not None
+        or resembles_a_row(content, table.header, table.first_words)
+        or not (table.closed or is_stray(content))
     ):
         raise located(name, line, f"not a whole row of the {kind} table above it", content)
 

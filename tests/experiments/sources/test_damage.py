@@ -61,6 +61,14 @@ def test_a_stray_log_line_between_rows_is_passed_over(index):
 
 
 @pytest.mark.parametrize("index", [i for i, text in enumerate(TEXTS) if places(text)])
+def test_a_log_line_written_on_behind_a_row_is_an_error(index):
+    lines = TEXTS[index].split("\n")
+    for line in (places(TEXTS[index])[0], places(TEXTS[index])[-1]):
+        glued = [*lines[: line - 1], lines[line - 1].rstrip() + corpus.STRAY, *lines[line:]]
+        assert complaint(parse_text, "\n".join(glued), name="x").startswith(f"x:{line}: ")
+
+
+@pytest.mark.parametrize("index", [i for i, text in enumerate(TEXTS) if places(text)])
 def test_a_row_cut_in_mid_line_is_an_error_that_shows_it(index):
     text = TEXTS[index]
     rows = places(text)
