@@ -37,17 +37,13 @@ class CurrentAssignmentOrder:
     ----------
     members
         Ids of the consumers, by rank.
-    current
-        Consumers in the order in which they were first put.
     subscribed
-        Consumers in the order of the subscriptions.
+        Consumers in the order of the subscriptions, in which they were first put.
     """
 
-    def __init__(
-        self, members: Sequence[str], current: Iterable[int], subscribed: Collection[int]
-    ) -> None:
+    def __init__(self, members: Sequence[str], subscribed: Collection[int]) -> None:
         self._members = members
-        self._current = consumer_map(members, current)
+        self._current = consumer_map(members, subscribed)
         # Upstream goes over the consumers as this map of its has them.
         self._potential = list(consumer_map(members, subscribed, capacity=len(subscribed)))
 

@@ -104,8 +104,9 @@ class GeneralAssignmentBuilder:
         current = self.current_assignment
         fixed = {c: tps for c, tps in current.items() if not self._can_consumer_participate(c)}
         # The map's order tells only where a partition is held twice.
-        order = self._order() if phantoms else None
-        if order is not None:
+        order = None
+        if phantoms:
+            order = CurrentAssignmentOrder(self.members, self.consumer_topics)
             order.remove(fixed)
         self.current_assignment = {c: current[c] for c in order or current if c not in fixed}
         pre_balance = {c: list(tps) for c, tps in self.current_assignment.items()}
@@ -122,9 +123,6 @@ class GeneralAssignmentBuilder:
             if order is not None:
                 order.put_back(fixed)
             self.current_assignment = {c: result[c] for c in order or result}
-
-    def _order(self) -> CurrentAssignmentOrder:
-        return CurrentAssignmentOrder(self.members, self.current_assignment, self.consumer_topics)
 
     def _reassign(
         self,

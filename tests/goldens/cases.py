@@ -10,6 +10,7 @@ from reference.assignors import attempt
 from reference.codec import parse_group
 
 OWN = Path(__file__).with_name("pinned.jsonl.gz")
+FOUND = Path(__file__).with_name("found.jsonl")
 _GROUP_KEYS = ("id", "topics", "members")
 
 

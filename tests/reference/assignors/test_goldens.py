@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reference.assignors import ASSIGNORS
-from tests.goldens.cases import OWN, ported, read, recorded
+from tests.goldens.cases import FOUND, OWN, ported, read, recorded
 
 CLIENT = ("range", "roundrobin", "sticky", "cooperative-sticky")
 BROKER = ("uniform", "server-range")
@@ -23,6 +23,12 @@ def test_a_port_answers_as_the_pinned_release_does(assignor: str) -> None:
     cases = [case for case in read(OWN) if case["assignor"] == assignor]
     assert len(cases) > 80
     assert _mismatches(cases, assignor) == []
+
+
+def test_what_a_soak_once_found_stays_mended() -> None:
+    cases = list(read(FOUND))
+    assert cases
+    assert [case["id"] for case in cases if ported(case, case["assignor"]) != recorded(case)] == []
 
 
 def test_the_committed_goldens_hold_exceptions_and_loops_without_end() -> None:
