@@ -13,9 +13,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from experiments.cli import BAD_INPUT, complain
+from experiments.cli import BAD_INPUT, complain, remark
 from reference.codec import read_groups
 from reference.group import Group, InvalidGroupError
+from reference.ownership import ownership
 
 STDIN = Path("-")
 NOT_REACHED = 1
@@ -116,6 +117,7 @@ def _answers(
             if isinstance(group, InvalidGroupError):
                 yield _failure(group_id, group)
                 continue
+            _report_claims(group)
             try:
                 answer = work(group)
             except InvalidGroupError as error:
@@ -124,6 +126,19 @@ def _answers(
             yield answer.record, 0 if answer.reached else NOT_REACHED
     if not found:
         raise InvalidGroupError(f"{name_of(file)}: no group document in it")
+
+
+def _report_claims(group: Group) -> None:
+    """Say on stderr which claims do not hold: nothing reads them, as in Kafka."""
+    owned = ownership(group)
+    dropped = (*owned.stale, *owned.contested)
+    if dropped:
+        first = dropped[0]
+        others = f", and {len(dropped) - 1} more" if len(dropped) > 1 else ""
+        remark(
+            f"group {group.id!r}: dropped the claim of {first.member!r} to "
+            f"{first.topic}-{first.partition}, {first.reason}{others}"
+        )
 
 
 def _failure(group_id: str | None, error: InvalidGroupError) -> tuple[Mapping[str, object], int]:

@@ -56,6 +56,16 @@ def test_a_bad_document_gives_a_line_and_a_message_and_the_rest_still_run(capsys
     assert code == 2
 
 
+def test_claims_that_do_not_hold_are_reported_and_cost_nothing(capsys, file):
+    member = '{"id": "a", "topics": ["t"], "owned": [["t", 5], ["gone", 0], ["t", 0]]}'
+    text = '{"id": "g", "topics": {"t": 1}, "members": [%s]}\n' % member
+    code, out, err = run(capsys, file(text))
+    assert (code, json.loads(out)["id"]) == (0, "g")
+    assert err == (
+        "kassay: group 'g': dropped the claim of 'a' to gone-0, no such topic, and 1 more\n"
+    )
+
+
 def test_a_group_that_the_command_cannot_take_is_bad_input_too(capsys, file):
     code, out, _ = run(capsys, file(GOOD % 13 + GOOD % 1))
     assert [json.loads(line).get("error") for line in out.splitlines()] == [
@@ -98,7 +108,10 @@ def test_a_file_without_documents_is_an_error(file):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["assign", "--assignor", "range", "nowhere.json"], "nowhere.json: no such file or directory"),
+        (
+            ["assign", "--assignor", "range", "nowhere.json"],
+            "nowhere.json: no such file or directory",
+        ),
         (["assign", "--assignor", "range", "."], ".: is a directory"),
     ],
 )
