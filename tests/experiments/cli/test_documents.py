@@ -58,8 +58,9 @@ def test_a_bad_document_gives_a_line_and_a_message_and_the_rest_still_run(capsys
 
 def test_claims_that_do_not_hold_are_reported_and_cost_nothing(capsys, file):
     member = '{"id": "a", "topics": ["t"], "owned": [["t", 5], ["gone", 0], ["t", 0]]}'
-    text = '{"id": "g", "topics": {"t": 1}, "members": [%s]}\n' % member
-    code, out, err = run(capsys, file(text))
+    code, out, err = run(
+        capsys, file('{"id": "g", "topics": {"t": 1}, "members": [' + member + "]}\n")
+    )
     assert (code, json.loads(out)["id"]) == (0, "g")
     assert err == (
         "kassay: group 'g': dropped the claim of 'a' to gone-0, no such topic, and 1 more\n"
