@@ -123,7 +123,7 @@ def _print_summary(directory: Path) -> None:
         "moves",
         "unnecessary",
         "never ends",
-        "throws",
+        "no valid answer",
     ):
         table.add_column(title, justify="right")
     for name, figures in by_assignor(rows).items():

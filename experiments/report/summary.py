@@ -75,7 +75,8 @@ class Figures:
     worst_makespan
         Most partitions that its fullest member had above the least possible.
     nonterminating, failed
-        Groups on which it never ended, and on which the real class throws.
+        Groups on which it never ended, and on which the real class throws or gives a member
+        what it does not subscribe to.
     """
 
     groups: int
