@@ -1,0 +1,239 @@
+"""The frontier: what imbalance every number of moves buys, each point with its bounds."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from reference.assignment import Assignment
+from reference.group import Group
+from solver.objective import Constraint, Imbalance, MaxMoves, Measure, Movement, default_levels
+from solver.problem import Problem, build_problem
+from solver.solution import Bounded, Solution
+from solver.solve import solve
+
+# A search takes at most this share of the time left, so that some is left for other points.
+_LARGEST_SHARE = 0.5
+_MOST_SHARES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One trade-off between moves and imbalance.
+
+    Parameters
+    ----------
+    movement
+        Partitions that move; the bound is for assignments at most as imbalanced.
+    imbalance
+        By the frontier's measure; the bound is for assignments with at most as many moves.
+    assignment
+        An assignment that has these values.
+    """
+
+    movement: Bounded
+    imbalance: Bounded
+    assignment: Assignment = field(repr=False)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether no assignment has fewer moves without more imbalance, or the other way."""
+        return self.movement.is_proven and self.imbalance.is_proven
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """The points found that no other one dominates.
+
+    Parameters
+    ----------
+    measure
+        The measure of imbalance.
+    points
+        By ascending moves, hence by descending imbalance.
+    complete
+        Whether this is proven to be every non-dominated point.
+    conflict
+        Constraints that cannot hold together, in words; there are no points then.
+    """
+
+    measure: Measure
+    points: tuple[Point, ...]
+    complete: bool
+    conflict: tuple[str, ...] = ()
+
+
+def frontier(
+    group: Group,
+    *,
+    measure: Measure | str | None = None,
+    constraints: Iterable[Constraint] = (),
+    most_points: int | None = None,
+    time_limit: float = 60.0,
+    deterministic_limit: float | None = None,
+    workers: int = 1,
+    seed: int = 0,
+) -> Frontier:
+    """Find every non-dominated pair of moves and imbalance.
+
+    Parameters
+    ----------
+    group
+        The rebalance.
+    measure
+        Of the imbalance; by default as in `default_levels`.
+    constraints
+        What must hold besides.
+    most_points
+        Stop at so many points, spread over the numbers of moves; at least 2.
+    time_limit
+        Wall-clock seconds for all points together. Spending them costs proof or points:
+        see `Frontier.complete`.
+    deterministic_limit, workers, seed
+        As in `solve`, for each search.
+
+    Raises
+    ------
+    ValueError
+        If a limit is out of range.
+    InvalidGroupError
+        If a constraint speaks of what the group does not have.
+
+    Examples
+    --------
+    >>> from reference.group import Member, Topic
+    >>> members = (
+    ...     Member(id="a", subscription=("t",), owned=[("t", p) for p in range(4)]),
+    ...     Member(id="b", subscription=("t",)),
+    ... )
+    >>> group = Group(topics=(Topic(name="t", partitions=4),), members=members)
+    >>> [(point.movement.value, point.imbalance.value) for point in frontier(group).points]
+    [(0, 16), (1, 10), (2, 8)]
+    """
+    if most_points is not None and most_points < 2:
+        raise ValueError(f"most_points must be at least 2, got {most_points!r}")
+    first, second = default_levels(group, measure=measure)
+    if not isinstance(first, Imbalance) or not isinstance(second, Movement):
+        raise TypeError("the default levels are imbalance, then movement")
+    descent = _Descent(
+        group=group,
+        levels=(first, second),
+        constraints=tuple(constraints),
+        step=_least_step(build_problem(group), first.measure),
+        deadline=time.monotonic() + time_limit,
+        limits=(deterministic_limit, workers, seed),
+    )
+    return descent.run(most_points)
+
+
+def _least_step(problem: Problem, measure: Measure) -> int:
+    """Return by how much two different imbalances of a group differ at least."""
+    if measure is not Measure.SUM_OF_SQUARES or not problem.size:
+        return 1
+    weight = int(problem.weight[0])
+    # A sum of squares is odd exactly if the sum is, and that is fixed.
+    return 2 * max(1, weight) ** 2 if bool((problem.weight == weight).all()) else 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Descent:
+    """The epsilon-constraint method: the optimum, then again with fewer moves allowed."""
+
+    group: Group
+    levels: tuple[Imbalance, Movement]
+    constraints: tuple[Constraint, ...]
+    step: int
+    deadline: float
+    limits: tuple[float | None, int, int]
+
+    def run(self, most_points: int | None) -> Frontier:
+        """Find the two ends, then what lies between."""
+        measure = self.levels[0].measure
+        top = self._solve(self.levels, _LARGEST_SHARE)
+        if top.assignment is None:
+            return Frontier(measure, (), complete=bool(top.conflict), conflict=top.conflict)
+        low = self._solve(self.levels[::-1], _LARGEST_SHARE, hint=top.assignment)
+        if low.assignment is None:
+            return Frontier(measure, (_point(top),), complete=False)
+        bottom = _point(low)
+        found, complete = self._between(_point(top), bottom, most_points)
+        points = _undominated([*found, bottom])
+        proven = complete and all(point.is_proven for point in points)
+        return Frontier(measure, points, complete=proven)
+
+    def _between(
+        self, top: Point, bottom: Point, most_points: int | None
+    ) -> tuple[list[Point], bool]:
+        """Go down from the top; say besides whether no number of moves was skipped."""
+        points, point, complete = [top], top, True
+        last = bottom.movement.value
+        while not self._is_next(point, bottom):
+            room = point.movement.value - last
+            steps = room if most_points is None else max(1, most_points - len(points))
+            if time.monotonic() >= self.deadline or steps == 1 < room:
+                return points, False
+            cap = point.movement.value - max(1, room // steps)
+            complete = complete and cap == point.movement.value - 1
+            share = 1 / min(max(2, room), _MOST_SHARES)
+            rules = MaxMoves(cap)
+            found = self._solve(self.levels, share, hint=bottom.assignment, rules=(rules,))
+            if found.assignment is None:
+                return points, False
+            point = self._sharpened(_point(found), point)
+            points.append(point)
+        return points, complete
+
+    def _is_next(self, point: Point, bottom: Point) -> bool:
+        """Say whether nothing can lie between a point and the one with the fewest moves."""
+        if bottom.movement.value + 1 >= point.movement.value:
+            return True
+        nearest = point.imbalance.value + (self.step if point.movement.is_proven else 0)
+        return nearest + self.step > bottom.imbalance.value
+
+    def _sharpened(self, point: Point, above: Point) -> Point:
+        """Raise a point's bound by what is known of the point with more moves.
+
+        Fewer moves than the fewest at some imbalance cost at least one step more of it.
+        """
+        known = above.imbalance.bound
+        if above.movement.is_proven:
+            known = max(known, above.imbalance.value + self.step)
+        bound = max(point.imbalance.bound, known)
+        return replace(point, imbalance=Bounded(point.imbalance.value, bound))
+
+    def _solve(
+        self,
+        levels: Sequence[Imbalance | Movement],
+        share: float,
+        *,
+        hint: Assignment | None = None,
+        rules: Sequence[Constraint] = (),
+    ) -> Solution:
+        deterministic_limit, workers, seed = self.limits
+        return solve(
+            self.group,
+            levels=levels,
+            constraints=(*self.constraints, *rules),
+            hint=hint,
+            time_limit=max(0.0, self.deadline - time.monotonic()) * share,
+            deterministic_limit=deterministic_limit,
+            workers=workers,
+            seed=seed,
+        )
+
+
+def _point(solution: Solution) -> Point:
+    if solution.assignment is None:
+        raise LookupError("there is no assignment, so there is no point")
+    table = dict(solution.levels)
+    movement = table.pop(Movement.name)
+    (imbalance,) = table.values()
+    return Point(movement, imbalance, solution.assignment)
+
+
+def _undominated(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Sort by moves and drop what has no less imbalance than a point with as few."""
+    kept: list[Point] = []
+    for point in sorted(points, key=lambda point: (point.movement.value, point.imbalance.value)):
+        if not kept or point.imbalance.value < kept[-1].imbalance.value:
+            kept.append(point)
+    return tuple(kept)

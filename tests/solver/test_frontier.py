@@ -1,0 +1,116 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference import Group, Member, Topic
+from reference.assignment import violations
+from reference.metrics import imbalance, movement
+from solver.frontier import frontier
+from solver.objective import Measure, Pinned
+from tests import brute_force
+from tests.strategies import groups
+
+
+def crowded(partitions: int, *, capacity: int | None = None, weights=None) -> Group:
+    return Group(
+        topics=(Topic(name="t", partitions=partitions, weights=weights),),
+        members=(
+            Member(
+                id="a",
+                subscription=("t",),
+                owned=[("t", p) for p in range(partitions)],
+                generation=1,
+                capacity=capacity,
+            ),
+            Member(id="b", subscription=("t",), capacity=capacity),
+            Member(id="c", subscription=("t",), capacity=capacity),
+        ),
+    )
+
+
+def values(found) -> list[tuple[int, int]]:
+    return [(point.movement.value, point.imbalance.value) for point in found.points]
+
+
+@given(group=groups())
+@settings(deadline=None, max_examples=40)
+def test_every_point_of_equal_weights_is_that_of_brute_force(group: Group):
+    found = frontier(group)
+    assert values(found) == brute_force.frontier(group)
+    assert found.complete
+
+
+@given(
+    group=groups(weighted=True), measure=st.sampled_from(["sum_of_squares", "makespan", "spread"])
+)
+@settings(deadline=None, max_examples=40)
+def test_every_point_of_weights_is_that_of_brute_force(group: Group, measure: str):
+    found = frontier(group, measure=measure)
+    assert values(found) == brute_force.frontier(group, measure)
+    assert found.complete
+
+
+@given(group=groups(messy=True))
+@settings(deadline=None, max_examples=20)
+def test_assignments_are_valid_and_have_the_values_of_their_points(group: Group):
+    for point in frontier(group).points:
+        assert list(violations(group, point.assignment)) == []
+        assert movement(group, point.assignment) == point.movement.value
+        assert imbalance(group, point.assignment) == point.imbalance.value
+
+
+@given(group=groups(weighted=True))
+@settings(deadline=None, max_examples=20)
+def test_no_time_costs_proof_or_points_and_bounds_stay_valid(group: Group):
+    found = frontier(group, measure="makespan", time_limit=0.0)
+    truth = brute_force.frontier(group, "makespan")
+    assert found.points
+    if found.complete:
+        assert values(found) == truth
+    for point in found.points:
+        reachable = [least for moves, least in truth if moves <= point.movement.value]
+        assert point.imbalance.bound <= min(reachable) <= point.imbalance.value
+
+
+def test_few_points_are_spread_over_the_moves_and_said_to_be_incomplete():
+    found = frontier(crowded(12), most_points=3)
+    assert [moves for moves, _ in values(found)] == [0, 4, 8]
+    assert not found.complete
+    assert set(values(found)) <= set(brute_force.frontier(crowded(12)))
+
+
+def test_more_points_than_there_are_change_nothing():
+    group = crowded(6)
+    assert frontier(group, most_points=99) == frontier(group)
+
+
+def test_capacities_below_any_partition_give_the_conflict_and_no_points():
+    found = frontier(crowded(3, capacity=0))
+    assert found.points == ()
+    assert found.complete
+    assert found.conflict
+
+
+def test_a_capacity_cuts_off_the_points_with_fewest_moves():
+    assert [moves for moves, _ in values(frontier(crowded(6, capacity=3)))] == [3, 4]
+
+
+def test_a_pinned_partition_that_must_move_is_in_every_point():
+    found = frontier(crowded(3), constraints=[Pinned("t", 0, "b")])
+    assert values(found) == [(1, 5), (2, 3)]
+
+
+def test_nothing_to_place_is_one_point_at_the_origin():
+    found = frontier(Group(topics=(), members=()))
+    assert (values(found), found.complete) == ([(0, 0)], True)
+
+
+def test_huge_weights_keep_exact_points():
+    group = crowded(3, weights=(2**62, 2**62, 2**62))
+    found = frontier(group, measure=Measure.SUM_OF_SQUARES)
+    assert set(values(found)) <= set(brute_force.frontier(group))
+
+
+def test_fewer_than_two_points_are_refused():
+    with pytest.raises(ValueError, match="most_points must be at least 2, got 1"):
+        frontier(crowded(3), most_points=1)
