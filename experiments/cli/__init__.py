@@ -26,6 +26,7 @@ _COMMANDS = {
     "solve": _Entry("experiments.cli.solve", "solve"),
     "compare": _Entry("experiments.cli.compare", "compare"),
     "explain": _Entry("experiments.cli.explain", "explain"),
+    "frontier": _Entry("experiments.cli.frontier", "frontier"),
     "verify": _Entry("experiments.cli.verify", "verify"),
     "simulate": _Entry("experiments.cli.simulate", "simulate"),
     "study": _Entry("experiments.cli.study", "study"),

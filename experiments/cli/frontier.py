@@ -1,0 +1,155 @@
+"""``kassay frontier``: what imbalance every number of moves buys."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from experiments.cli.documents import (
+    STDIN,
+    Answer,
+    Format,
+    GroupFile,
+    OutputFormat,
+    answer_groups,
+)
+from experiments.plots import FORMATS, draw_frontier
+from reference.codec import assignment_document
+from reference.group import Group
+from reference.metrics import loads
+from solver.frontier import Frontier
+from solver.frontier import frontier as group_frontier
+from solver.objective import Measure
+
+
+def _drawable(file: Path | None) -> Path | None:
+    if file is not None and file.suffix not in FORMATS:
+        raise typer.BadParameter(f"the name must end in {' or '.join(FORMATS)}, got {file.name!r}")
+    return file
+
+
+def frontier(
+    file: GroupFile = STDIN,
+    *,
+    imbalance: Annotated[
+        Measure | None,
+        typer.Option(
+            help="What moves buy.", show_default="sum_of_squares, or makespan where weights differ"
+        ),
+    ] = None,
+    points: Annotated[
+        int | None,
+        typer.Option(
+            min=2, help="At most so many points, spread over the moves.", show_default="all"
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            callback=_drawable,
+            metavar="FILE.svg|FILE.png",
+            help="Draw the staircase; from the second group on the file is numbered.",
+            show_default=False,
+        ),
+    ] = None,
+    assignments: Annotated[
+        bool, typer.Option("--assignments", help="Give every point's assignment too.")
+    ] = False,
+    time_limit: Annotated[
+        float, typer.Option(min=0, help="Seconds a group; spending them costs proof or points.")
+    ] = 60.0,
+    deterministic_limit: Annotated[
+        float | None,
+        typer.Option(min=0, help="CP-SAT's own time for each search, the same on every machine."),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Threads of CP-SAT.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    output: OutputFormat = Format.JSONL,
+) -> None:
+    """Find every trade-off between imbalance and moves that no other one beats.
+
+    Exits with 1 where the constraints of a group admit no assignment at all.
+
+    Example: `kassay frontier groups.jsonl --plot frontier.svg --format table`
+    """
+    drawn = 0
+
+    def work(group: Group) -> Answer:
+        nonlocal drawn
+        found = group_frontier(
+            group,
+            measure=imbalance,
+            most_points=points,
+            time_limit=time_limit,
+            deterministic_limit=deterministic_limit,
+            workers=workers,
+            seed=seed,
+        )
+        if plot is not None:
+            drawn += 1
+            _draw(found, _numbered(plot, drawn), group.id)
+        return Answer(_record(group, found, assignments), reached=bool(found.points))
+
+    answer_groups(file, work, output=output, table=_table)
+
+
+def _numbered(file: Path, number: int) -> Path:
+    return file if number == 1 else file.with_stem(f"{file.stem}-{number}")
+
+
+def _draw(found: Frontier, file: Path, title: str | None) -> None:
+    values = [(point.movement.value, point.imbalance.value) for point in found.points]
+    draw_frontier(values, file, measure=str(found.measure), title=title)
+
+
+def _record(group: Group, found: Frontier, assignments: bool) -> dict[str, object]:
+    record: dict[str, object] = {
+        "id": group.id,
+        "measure": str(found.measure),
+        "complete": found.complete,
+    }
+    lines = []
+    for point in found.points:
+        line: dict[str, object] = {
+            "moves": point.movement.value,
+            "imbalance": point.imbalance.value,
+            "bound": {"moves": point.movement.bound, "imbalance": point.imbalance.bound},
+            "proven": point.is_proven,
+            "loads": loads(group, point.assignment),
+        }
+        if assignments:
+            line["assignment"] = assignment_document(point.assignment)
+        lines.append(line)
+    record["points"] = lines
+    if found.conflict:
+        record["conflict"] = list(found.conflict)
+    return record
+
+
+def _table(records: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table("group", "measure")
+    for title in ("moves", "bound", "imbalance", "bound", "least load", "greatest load"):
+        table.add_column(title, justify="right")
+    table.add_column("proven")
+    for record in records:
+        if not record.get("points"):
+            said = record.get("error") or "; ".join(record.get("conflict", ()))
+            table.add_row(record["id"], said or "nothing found in time")
+            continue
+        for point in record["points"]:
+            of_members = point["loads"].values()
+            figures = (
+                point["moves"],
+                point["bound"]["moves"],
+                point["imbalance"],
+                point["bound"]["imbalance"],
+                min(of_members, default=0),
+                max(of_members, default=0),
+            )
+            proven = "yes" if point["proven"] else "no"
+            table.add_row(record["id"], record["measure"], *map(str, figures), proven)
+        if not record["complete"]:
+            table.add_row(record["id"], "there may be further points")
+    return table
