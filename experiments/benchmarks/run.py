@@ -3,13 +3,15 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 
-from experiments.benchmarks import ports
+from experiments.benchmarks import ports, scale
 from experiments.benchmarks.timing import Timing, print_json, print_table, with_ratios
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Timing]]] = {
     "sticky-mixed": ports.mixed_sticky,
     "a-million": ports.a_million,
+    "optimum": partial(scale.optimum, ports.OURS, f"sticky, {ports.JAVA}"),
 }
 """What `make bench` runs, by name."""
 
