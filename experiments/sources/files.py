@@ -152,8 +152,10 @@ def _import_group(seen: SeenGroup, joining: Joining, *, skip_empty: bool) -> Imp
         return Imported(seen.id, skipped="the group has no active members")
     try:
         return Imported(seen.id, group=to_group(seen, joining))
-    except InvalidGroupError as error:
+    except SourceError as error:
         return Imported(seen.id, error=str(error))
+    except InvalidGroupError as error:
+        return Imported(seen.id, error=f"group {seen.id!r}: {error}")
 
 
 def _texts(path: Path, stdin: TextIO | None, group: str | None) -> Iterator[_Text]:

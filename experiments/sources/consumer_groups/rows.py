@@ -12,6 +12,8 @@ Assignment = tuple[tuple[str, tuple[int, ...]], ...]
 _MISSING = frozenset({"-", "unknown"})
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _COUNT = re.compile(r"[0-9]{1,10}")
+_EPOCH = re.compile(r"-1|-|[0-9]{1,10}")
+_EPOCHS = ("CURRENT-EPOCH", "TARGET-EPOCH", "GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH")
 _NUMBER_LIST = r"([0-9]{1,10}(?:,[0-9]{1,10})*)"
 _TOPIC_NAME = r"[a-zA-Z0-9._-]{1,249}"
 _TOPIC = re.compile(_TOPIC_NAME)
@@ -115,8 +117,8 @@ Row = OffsetRow | MemberRow | StateRow | OffsetCheckerRow | ResetRow | ListingRo
 
 _NUMBERS = {
     Kind.OFFSETS: ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH"),
-    Kind.MEMBERS: ("CURRENT-EPOCH", "TARGET-EPOCH"),
-    Kind.STATE: ("GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"),
+    Kind.MEMBERS: (),
+    Kind.STATE: (),
     Kind.OFFSET_CHECKER: ("Offset", "logSize", "Lag"),
     Kind.RESET: ("NEW-OFFSET",),
     Kind.LISTING: (),
@@ -140,6 +142,7 @@ def fits(kind: Kind, cells: Cells) -> bool:
     return (
         all(value in _MISSING or _INTEGER.fullmatch(value) for value in numbers)
         and all(_COUNT.fullmatch(value) for value in counts)
+        and all(_EPOCH.fullmatch(cells.get(name, "-")) for name in _EPOCHS)
         and _names_a_partition(cells)
         and _names_a_consumer(cells)
         and all(
