@@ -27,6 +27,7 @@ _COMMANDS = {
     "compare": _Entry("experiments.cli.compare", "compare"),
     "explain": _Entry("experiments.cli.explain", "explain"),
     "frontier": _Entry("experiments.cli.frontier", "frontier"),
+    "members": _Entry("experiments.cli.members", "members"),
     "verify": _Entry("experiments.cli.verify", "verify"),
     "simulate": _Entry("experiments.cli.simulate", "simulate"),
     "study": _Entry("experiments.cli.study", "study"),
