@@ -1,4 +1,4 @@
-"""The frontier: what imbalance every number of moves buys, each point with its bounds."""
+"""The frontier: what imbalance every number of moves buys, with bounds."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,17 @@ from dataclasses import dataclass, field, replace
 
 from reference.assignment import Assignment
 from reference.group import Group
-from solver.objective import Constraint, Imbalance, MaxMoves, Measure, Movement, default_levels
+from solver.flow.tradeoff import Hull, hull_of
+from solver.objective import (
+    Constraint,
+    Imbalance,
+    MaxMoves,
+    Measure,
+    Movement,
+    check_constraints,
+    default_levels,
+    group_constraints,
+)
 from solver.problem import Problem, build_problem
 from solver.solution import Bounded, Solution
 from solver.solve import solve
@@ -14,6 +24,7 @@ from solver.solve import solve
 # A search takes at most this share of the time left, so that some is left for other points.
 _LARGEST_SHARE = 0.5
 _MOST_SHARES = 10
+_LARGEST_WEIGHT = 2**20  # so that squares of loads stay far from 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +125,17 @@ def frontier(
     first, second = default_levels(group, measure=measure)
     if not isinstance(first, Imbalance) or not isinstance(second, Movement):
         raise TypeError("the default levels are imbalance, then movement")
+    deadline = time.monotonic() + time_limit
+    problem, rules = build_problem(group), tuple(constraints)
+    check_constraints(group, rules)
     descent = _Descent(
         group=group,
         levels=(first, second),
-        constraints=tuple(constraints),
-        step=_least_step(build_problem(group), first.measure),
-        deadline=time.monotonic() + time_limit,
+        problem=problem,
+        constraints=rules,
+        step=_least_step(problem, first.measure),
+        hull=_hull(problem, first.measure, (*group_constraints(group), *rules), time_limit),
+        deadline=deadline,
         limits=(deterministic_limit, workers, seed),
     )
     return descent.run(most_points)
@@ -134,31 +150,50 @@ def _least_step(problem: Problem, measure: Measure) -> int:
     return 2 * max(1, weight) ** 2 if bool((problem.weight == weight).all()) else 2
 
 
+def _hull(
+    problem: Problem, measure: Measure, rules: Sequence[Constraint], time_limit: float
+) -> Hull | None:
+    """Find the hull by flows where they apply."""
+    if rules or not time_limit > 0 or measure is not Measure.SUM_OF_SQUARES or not problem.size:
+        return None
+    weight = problem.weight
+    alike = 0 < weight[0] < _LARGEST_WEIGHT and bool((weight == weight[0]).all())
+    return hull_of(problem) if alike else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Descent:
     """The epsilon-constraint method: the optimum, then again with fewer moves allowed."""
 
     group: Group
+    problem: Problem
     levels: tuple[Imbalance, Movement]
     constraints: tuple[Constraint, ...]
     step: int
+    hull: Hull | None
     deadline: float
     limits: tuple[float | None, int, int]
 
     def run(self, most_points: int | None) -> Frontier:
         """Find the two ends, then what lies between."""
         measure = self.levels[0].measure
+        if self.hull is not None:
+            (least, _), (most, _) = self.hull.corners[0], self.hull.corners[-1]
+            return self._joined(self._exact(most), self._exact(least), most_points)
         top = self._solve(self.levels, _LARGEST_SHARE)
         if top.assignment is None:
             return Frontier(measure, (), complete=bool(top.conflict), conflict=top.conflict)
         low = self._solve(self.levels[::-1], _LARGEST_SHARE, hint=top.assignment)
         if low.assignment is None:
             return Frontier(measure, (_point(top),), complete=False)
-        bottom = _point(low)
-        found, complete = self._between(_point(top), bottom, most_points)
+        return self._joined(_point(top), _point(low), most_points)
+
+    def _joined(self, top: Point, bottom: Point, most_points: int | None) -> Frontier:
+        """Fill in what lies between the two ends."""
+        found, complete = self._between(top, bottom, most_points)
         points = _undominated([*found, bottom])
         proven = complete and all(point.is_proven for point in points)
-        return Frontier(measure, points, complete=proven)
+        return Frontier(self.levels[0].measure, points, complete=proven)
 
     def _between(
         self, top: Point, bottom: Point, most_points: int | None
@@ -173,14 +208,40 @@ class _Descent:
                 return points, False
             cap = point.movement.value - max(1, room // steps)
             complete = complete and cap == point.movement.value - 1
-            share = 1 / min(max(2, room), _MOST_SHARES)
-            rules = MaxMoves(cap)
-            found = self._solve(self.levels, share, hint=bottom.assignment, rules=(rules,))
-            if found.assignment is None:
+            below = self._within(cap, bottom, 1 / min(max(2, room), _MOST_SHARES))
+            if below is None:
                 return points, False
-            point = self._sharpened(_point(found), point)
+            point = self._sharpened(below, point)
             points.append(point)
         return points, complete
+
+    def _within(self, cap: int, bottom: Point, share: float) -> Point | None:
+        """Return the point with at most so many moves; None if there was no time for it."""
+        hint, floor = bottom.assignment, 0
+        if self.hull is not None:
+            known = self._exact(max(moves for moves in self.hull.counts if moves <= cap))
+            unit = int(self.problem.weight[0]) ** 2
+            floor = self.hull.floor(cap)
+            # Every sum of squared counts is as odd as their sum.
+            floor = (floor + (floor - self.problem.size) % 2) * unit
+            if floor >= known.imbalance.value:
+                return known
+            hint = known.assignment
+        found = self._solve(self.levels, share, hint=hint, rules=(MaxMoves(cap),))
+        if found.assignment is None:
+            return None
+        point = _point(found)
+        bound = max(point.imbalance.bound, floor)
+        return replace(point, imbalance=Bounded(point.imbalance.value, bound))
+
+    def _exact(self, moves: int) -> Point:
+        """Return a point on the hull."""
+        if self.hull is None:
+            raise LookupError("there is no hull")
+        placement = self.hull.placement(moves)
+        squares = sum(load**2 for load in self.problem.loads(placement))
+        assignment = self.problem.to_assignment(placement)
+        return Point(Bounded(moves, moves), Bounded(squares, squares), assignment)
 
     def _is_next(self, point: Point, bottom: Point) -> bool:
         """Say whether nothing can lie between a point and the one with the fewest moves."""

@@ -1,3 +1,5 @@
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -6,7 +8,7 @@ from reference import Group, Member, Topic
 from reference.assignment import violations
 from reference.metrics import imbalance, movement
 from solver.frontier import frontier
-from solver.objective import Measure, Pinned
+from solver.objective import MaxMoves, Measure, Pinned
 from tests import brute_force
 from tests.strategies import groups
 
@@ -70,6 +72,30 @@ def test_no_time_costs_proof_or_points_and_bounds_stay_valid(group: Group):
     for point in found.points:
         reachable = [least for moves, least in truth if moves <= point.movement.value]
         assert point.imbalance.bound <= min(reachable) <= point.imbalance.value
+
+
+def test_points_of_a_group_beyond_brute_force_are_those_of_cp_sat():
+    rng = random.Random(5)
+    for _ in range(4):
+        names = [f"t{n}" for n in range(6)]
+        topics = tuple(Topic(name=name, partitions=4, weights=(3,) * 4) for name in names)
+        wanted = [sorted(rng.sample(names, 3)) for _ in range(4)] + [names]
+        owned: list[list[tuple[str, int]]] = [[] for _ in wanted]
+        for name in names:
+            takers = [n for n, subscription in enumerate(wanted) if name in subscription]
+            for number in range(4):
+                owned[rng.choice(takers)].append((name, number))
+        members = tuple(
+            Member(id=f"c{n}", subscription=tuple(wanted[n]), owned=owned[n], generation=1)
+            for n in range(len(wanted))
+        )
+        group = Group(topics=topics, members=members)
+        # A rule that always holds leaves the flows out.
+        slow = frontier(group, measure="sum_of_squares", constraints=[MaxMoves(24)])
+        fast = frontier(group, measure="sum_of_squares")
+        assert values(fast) == values(slow)
+        assert fast.complete
+        assert slow.complete
 
 
 def test_few_points_are_spread_over_the_moves_and_said_to_be_incomplete():
