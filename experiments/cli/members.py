@@ -190,6 +190,8 @@ def _table(records: Sequence[Mapping[str, Any]]) -> Table:
 
 def _verdict(record: Mapping[str, Any], size: Mapping[str, Any]) -> str:
     said = {True: "yes", False: "no", None: "not known"}[size["enough"]]
+    if "unserved" in size:
+        said += f", nobody consumes {', '.join(size['unserved'])}"
     if size["members"] == record["needed"]:
         said += ", the fewest" if record["proven"] else ", the fewest found"
     return said + (", today" if size["members"] == record["today"] else "")

@@ -93,6 +93,12 @@ def test_an_unknown_member_to_be_like_is_one_clear_line(run):
     assert err.strip() == "kassay: no member 'z' in group 'g'"
 
 
+def test_the_table_names_topics_that_too_few_members_would_leave(run):
+    members = [{"id": "b", "topics": ["t"]}, {"id": "a", "topics": ["u"]}]
+    _, out, _ = run("--makespan", "6", "--format", "table", group={**GROUP, "members": members})
+    assert "no, nobody consumes u" in out
+
+
 def test_the_table_marks_the_fewest_and_today(run):
     _, out, _ = run("--makespan", "3", "--resilience", "--format", "table")
     assert "yes, the fewest" in out
