@@ -58,9 +58,9 @@ def parse_script(text: str, name: str) -> Script:
     ... )
     >>> script.events[0].at, str(script.events[0].act)
     (30000, 'leave')
-    >>> parse_script("topics: {orders: many}", "bad.yaml")
+    >>> parse_script("topics: {orders: 2}", "bad.yaml")
     Traceback (most recent call last):
-    reference.group.InvalidGroupError: bad.yaml:1: topics.orders: expected an integer, got "many"
+    reference.group.InvalidGroupError: bad.yaml:1: the script: 'members' is missing
     """
     root = read_places(text, name)
     keys = ("name", "policies", "topics", "members", "events", "until", "seed", "settings")
