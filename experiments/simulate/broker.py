@@ -39,6 +39,8 @@ class Broker:
         The topics' metadata now.
     config
         The broker's settings.
+    new_id
+        Makes the id of a new member of a classic group.
     watch
         Told of every change of state of a classic group.
     """
@@ -50,6 +52,7 @@ class Broker:
         topics: Callable[[], Iterable[Topic]],
         *,
         config: Config,
+        new_id: Callable[[str], str],
         watch: Watch | None = None,
     ) -> None:
         self.log = Log()
@@ -58,7 +61,7 @@ class Broker:
         self._topics = topics
         self._config = config
         self._watch = watch
-        self._count = 0
+        self._new_id = new_id
         self.classic: ClassicCoordinator | None = None
         self.consumer: ConsumerCoordinator | None = None
         self.is_up = False
@@ -167,8 +170,3 @@ class Broker:
         if self.consumer is not None:
             return self.consumer.commit(member_id, generation, offsets)
         return Code.NOT_COORDINATOR
-
-    def _new_id(self, prefix: str) -> str:
-        # Counted on through fail-overs: a real broker's random ids do not come twice either.
-        self._count += 1
-        return f"{prefix}-{self._count:08d}"

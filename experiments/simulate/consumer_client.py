@@ -24,7 +24,6 @@ class ModernConsumer(Consumer):
     """Reconciles what it has with what it is told, and says so at once."""
 
     epoch: int
-    lives: int = 0
 
     @property
     def commit_generation(self) -> int:
@@ -32,8 +31,7 @@ class ModernConsumer(Consumer):
         return self.epoch
 
     def _reset(self) -> None:
-        self.lives += 1
-        self.member_id = f"{self.name}-{self.lives:08d}"
+        self.member_id = self.world.new_id(self.name)
         self.epoch = JOIN
         self._pending: frozenset[TopicPartition] | None = None
         self._left = False

@@ -5,6 +5,7 @@ All times are in milliseconds, all rates in messages a second.
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from uuid import UUID
 
 from reference.coordinator.config import Config
 
@@ -25,11 +26,12 @@ class Act(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic, and how many messages a second each of its partitions gets."""
+    """A topic, its id if that matters, and the messages a second of each partition."""
 
     name: str
     partitions: int
     rate: int = 0
+    id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

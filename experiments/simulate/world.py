@@ -14,6 +14,7 @@ from experiments.simulate.policies import Policy, Protocol
 from experiments.simulate.script import Act, Event, MemberPlan, Script
 from experiments.simulate.traffic import Traffic
 from reference.assignment import Assignment
+from reference.coordinator.classic import counted_ids
 from reference.coordinator.clock import Clock
 from reference.coordinator.messages import Joined, JoinResponse, SyncReply, SyncRequest
 from reference.coordinator.payload import Memory
@@ -37,9 +38,18 @@ class World:
         Who assigns, and by which protocol.
     keep
         Whether to keep who consumed what and when, to draw it.
+    ids
+        Makes the id of a new member from its client id; None to count them.
     """
 
-    def __init__(self, script: Script, policy: Policy, *, keep: bool = False) -> None:
+    def __init__(
+        self,
+        script: Script,
+        policy: Policy,
+        *,
+        keep: bool = False,
+        ids: Callable[[str], str] | None = None,
+    ) -> None:
         self.script = script
         self.policy = policy
         self.settings = script.settings
@@ -50,6 +60,8 @@ class World:
         self.history = History(script=script.name, policy=policy.name, until=script.until)
         self._random = random.Random(script.seed)  # noqa: S311 - a simulation's
         self._memories: dict[str, Memory] = {}
+        self._ids = ids or counted_ids()
+        self._clients: dict[str, str] = {}
         self._plans = {plan.name: plan for plan in script.topics}
         served = replace(policy, assign=self._assign_on_broker)
         self.broker = Broker(
@@ -57,6 +69,7 @@ class World:
             served,
             lambda: tuple(self.topics.values()),
             config=script.broker,
+            new_id=self.new_id,
             watch=self._watch,
         )
         self.traffic = Traffic(self.broker.committed)
@@ -94,6 +107,12 @@ class World:
     def tell(self, who: str, what: str) -> None:
         """Note something for the timeline."""
         self.history.notes.append(Note(self.clock.now, who, what))
+
+    def new_id(self, client: str) -> str:
+        """Make a member id; none comes twice, not after a fail-over either."""
+        member_id = self._ids(client)
+        self._clients[member_id] = client
+        return member_id
 
     def latency(self) -> int:
         """Time from a request to its answer."""
@@ -153,7 +172,7 @@ class World:
         before = self.topics[name].partitions if name in self.topics else 0
         if partitions < before or (partitions == before and name in self.topics):
             return
-        self.topics[name] = Topic(name=name, partitions=partitions)
+        self.topics[name] = Topic(name=name, partitions=partitions, id=plan.id)
         self.ledger.add_topic(name, partitions, rate=plan.rate, now=now)
         self.traffic.add_topic(replace(plan, partitions=partitions), now)
 
@@ -270,7 +289,7 @@ class World:
         return assignment
 
     def _names(self, group: Group) -> dict[str, str]:
-        return {member.id: member.id.rpartition("-")[0] for member in group.members}
+        return {member.id: self._clients[member.id] for member in group.members}
 
     def _watch(self, now: int, state: GroupState) -> None:
         self.history.notes.append(Note(now, "group", str(state)))

@@ -42,7 +42,7 @@ class Driver:
         )
 
     @property
-    def group(self):  # noqa: ANN201
+    def group(self):
         return self.coordinator.group
 
     def run(self, milliseconds: int) -> None:
@@ -72,7 +72,7 @@ class Driver:
             if answers and answers[-1].code is Code.NONE:
                 self.ids[client] = answers[-1].member_id
 
-    def sync(self, client: str, generation: int | None = None, **fields: object):  # noqa: ANN201
+    def sync(self, client: str, generation: int | None = None, **fields: object):
         answers = self.synced.setdefault(client, [])
         before = len(answers)
         number = self.group.generation if generation is None else generation

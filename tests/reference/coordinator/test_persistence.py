@@ -146,7 +146,7 @@ def test_the_assignment_is_written_before_anybody_is_told() -> None:
 
 
 class _Spy(list):
-    def __init__(self, action) -> None:  # noqa: ANN001
+    def __init__(self, action) -> None:
         super().__init__()
         self._action = action
 
