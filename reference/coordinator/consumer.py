@@ -81,7 +81,7 @@ class ConsumerCoordinator:
     >>> coordinator = ConsumerCoordinator("g", Clock(), to_first, [Topic(name="t", partitions=1)])
     >>> answer = coordinator.heartbeat(Heartbeat("a", 0, ("t",), frozenset(), 1_000))
     >>> str(answer.code), answer.epoch, len(answer.assigned)
-    ('NONE', 1, 1)
+    ('NONE', 2, 1)
     """
 
     def __init__(

@@ -43,7 +43,7 @@ class ConsumerGroup:
     def __init__(self, group_id: str, topics: Iterable[Topic], log: Log) -> None:
         self.id = group_id
         self.topics = {topic.name: topic for topic in topics}
-        self.epoch = 0
+        self.epoch = 1  # so that no member is ever in epoch 0, which says join
         self.metadata_hash = 0
         self.target_epoch = 0
         self.target_made: int | None = None
@@ -123,11 +123,15 @@ class ConsumerGroup:
         self._log.append(("current", member.id), record)
 
     def put_target(self, target: dict[str, Partitions], moment: int) -> None:
-        """Set the target assignment of the current epoch."""
+        """Set the target assignment of the current epoch.
+
+        Of a member that shall have what it had, the old list stays: its order, on which
+        the assignor's next answer may hang, is that of the record written then.
+        """
         for member_id, partitions in target.items():
             if member_id not in self.target or frozenset(partitions) != self.target_of(member_id):
+                self.target[member_id] = partitions
                 self._write_target(member_id, partitions)
-        self.target = target
         self.target_epoch, self.target_made = self.epoch, moment
         self._log.append(("target",), records.target_epoch(self.id, self.epoch, moment))
 
