@@ -176,12 +176,10 @@ class ClassicConsumer(Consumer):
     def _complete(self, assigned: Partitions) -> None:
         """Take up an assignment; under the cooperative protocol give up the rest and rejoin."""
         self.phase = Phase.MEMBER
-        if self.owned == assigned:
-            revoked = NOTHING
-        elif not len(self.owned):
-            revoked = NOTHING
+        revoked = NOTHING
+        if not len(self.owned):
             self._take(assigned)
-        else:
+        elif self.owned != assigned:
             shall, has = frozenset(assigned), frozenset(self.owned)
             revoked = Partitions.of(tp for tp in self.owned if tp not in shall)
             if len(revoked):

@@ -1,6 +1,6 @@
 """Who consumes which partition from when to when, and what it costs when nobody does."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,9 +27,12 @@ class Stretch:
 
 
 class _Topic:
-    """One topic's partitions as columns; ``since`` is when owner last changed."""
+    """One topic's partitions as columns; ``since`` is when owner last changed.
 
-    __slots__ = ("last", "name", "owner", "rate", "since", "stopped", "unread")
+    ``is_new`` says that some partition may never have had a consumer.
+    """
+
+    __slots__ = ("is_new", "last", "name", "owner", "rate", "since", "stopped", "unread")
 
     def __init__(self, name: str, partitions: int, rate: int) -> None:
         self.name = name
@@ -39,6 +42,7 @@ class _Topic:
         self.since: NDArray[np.int64] = np.full(partitions, NEVER, dtype=np.int64)
         self.stopped = 0
         self.unread = 0
+        self.is_new = True
 
     def grow(self, partitions: int, now: int) -> None:
         """Add partitions, which wait for a consumer from now on."""
@@ -92,7 +96,7 @@ class Ledger:
         """
         who = self._number(member)
         for topic, numbers in self._columns(partitions):
-            if topic.owner[numbers].max() != NOBODY:
+            if np.count_nonzero(topic.owner[numbers] != NOBODY):
                 owners = {self._names[n] for n in topic.owner[numbers].tolist() if n != NOBODY}
                 raise OverlapError(
                     f"{member!r} takes what {sorted(owners)} consume at {now} ms: {partitions!r}"
@@ -161,8 +165,9 @@ class Ledger:
 
     def _count_stop(self, topic: _Topic, numbers: Column, now: int) -> None:
         since = topic.since[numbers]
-        if len(since) and since.min() == NEVER:
+        if topic.is_new:
             since = since[since != NEVER]
+            topic.is_new = bool((topic.since == NEVER).any())
         topic.stopped += now * len(since) - int(since.sum())
         if topic.rate:
             until = topic.rate * now // 1000
@@ -172,13 +177,12 @@ class Ledger:
         if self.stretches is not None and now > start:
             self.stretches.append(Stretch(partition, member, start, now))
 
-    def _columns(self, partitions: Partitions) -> Iterator[tuple[_Topic, Column]]:
-        for code, name in enumerate(partitions.topics):
-            numbers = partitions.numbers
-            if len(partitions.topics) > 1:
-                numbers = numbers[partitions.codes == code]
-            if len(numbers):
-                yield self._topics[name], numbers
+    def _columns(self, partitions: Partitions) -> list[tuple[_Topic, Column]]:
+        names, numbers = partitions.topics, partitions.numbers
+        if len(names) == 1:
+            return [(self._topics[names[0]], numbers)]
+        parts = ((name, numbers[partitions.codes == code]) for code, name in enumerate(names))
+        return [(self._topics[name], part) for name, part in parts if len(part)]
 
     def _number(self, member: str) -> int:
         number = self._members.get(member)

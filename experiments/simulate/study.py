@@ -55,6 +55,25 @@ def table(rows: Iterable[Cost]) -> Iterator[str]:
         )
 
 
+def protocols(rows: Iterable[Cost]) -> Iterator[str]:
+    """Write what each protocol does with each scenario as a Markdown table, side by side.
+
+    Rebalances, moves, and partition-seconds without a consumer, under Kafka's own sticky
+    assignor for the protocol.
+    """
+    names = ("sticky", "cooperative-sticky", "uniform")
+    yield "| scenario | eager: sticky | cooperative: cooperative-sticky | KIP-848: uniform |"
+    yield "|---|--:|--:|--:|"
+    by_script: dict[str, dict[str, Cost]] = {}
+    for row in rows:
+        by_script.setdefault(row.script, {})[row.policy] = row
+    for script, found in by_script.items():
+        cells = (
+            f"{c.rebalances} / {c.moves} / {c.stopped:.1f}" for c in map(found.get, names) if c
+        )
+        yield f"| {script} | {' | '.join(cells)} |"
+
+
 def pictures(directory: Path) -> None:
     """Draw `PICTURES` into a directory."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -64,9 +83,10 @@ def pictures(directory: Path) -> None:
 
 
 def main(directory: str) -> None:
-    """Print the table and draw the pictures."""
-    for line in table(costs()):
-        print(line, flush=True)  # noqa: T201
+    """Print the tables and draw the pictures."""
+    rows = list(costs())
+    for line in (*protocols(rows), "", *table(rows)):
+        print(line)  # noqa: T201
     pictures(Path(directory))
 
 

@@ -116,7 +116,8 @@ class World:
 
     def latency(self) -> int:
         """Time from a request to its answer."""
-        return self.settings.latency + self.chance(self.settings.jitter)
+        settings = self.settings
+        return settings.latency + (self.chance(settings.jitter) if settings.jitter else 0)
 
     def chance(self, most: int) -> int:
         """Draw a time from 0 to ``most``, of which each is as likely."""

@@ -172,9 +172,9 @@ class ClassicGroup:
 
     def update(self, member: ClassicMember, request: JoinRequest, reply: JoinReply | None) -> None:
         """Take over what a member says on joining again."""
-        if request.offers is not member.offers:
-            self._supporters.subtract(offer.name for offer in member.offers)
-            member.offers = request.offers
+        before, member.offers = member.offers, request.offers
+        if [offer.name for offer in before] != [offer.name for offer in request.offers]:
+            self._supporters.subtract(offer.name for offer in before)
             self._supporters.update(offer.name for offer in member.offers)
         member.rebalance_timeout = request.rebalance_timeout
         member.session_timeout = request.session_timeout
@@ -182,7 +182,10 @@ class ClassicGroup:
 
     def await_join(self, member: ClassicMember, reply: JoinReply | None) -> None:
         """Note who waits for an answer to its JoinGroup."""
-        self.awaiting_join += (reply is not None) - (member.join_reply is not None)
+        if reply is not None:
+            self.awaiting_join += 1
+        if member.join_reply is not None:
+            self.awaiting_join -= 1
         member.join_reply = reply
 
     def answer_join(self, member: ClassicMember, response: JoinResponse) -> None:
@@ -231,9 +234,10 @@ class ClassicGroup:
         """Whether somebody who offers this can be in the group."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(offers)
-        return self.protocol_type == protocol_type and any(
-            self._supporters[offer.name] == len(self.members) for offer in offers
-        )
+        if self.protocol_type != protocol_type:
+            return False
+        everybody, supporters = len(self.members), self._supporters
+        return any(supporters[offer.name] == everybody for offer in offers)
 
     def select_protocol(self) -> str:
         """Count the votes: each member's first protocol among those that all support.
