@@ -5,7 +5,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reference import Assignment, Group, Member, Topic, imbalance, movement, violations
+from reference import (
+    Assignment,
+    Group,
+    InvalidGroupError,
+    Member,
+    Topic,
+    imbalance,
+    movement,
+    violations,
+)
 from solver import certify, improving_chain, objections, solve
 from solver.certificate import certificate_document, parse_certificate
 from solver.chains import apply_chain
@@ -179,3 +188,17 @@ def test_certificates_travel_as_json_and_as_pickles(group):
     certificate = solve(group).certificate
     assert parse_certificate(certificate_document(certificate)) == certificate
     assert pickle.loads(pickle.dumps(certificate)) == certificate
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"colour": "red"}, "colour"),
+        ({"members": {"a": [3, 1, 0], "b": [3, 0]}}, r"members\['a'\]: expected a pair"),
+        ({"topics": {"t": [3]}}, r"topics\['t'\]: expected a pair"),
+    ],
+)
+def test_a_certificate_of_another_form_is_refused_where_it_differs(change, said):
+    document = certificate_document(certify(GROUP, BEST)) | change
+    with pytest.raises(InvalidGroupError, match=said):
+        parse_certificate(document)
