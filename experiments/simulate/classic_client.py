@@ -91,14 +91,7 @@ class ClassicConsumer(Consumer):
             session_timeout=settings.session,
             rebalance_timeout=settings.max_poll,
         )
-        self._ticket += 1
-        life = self._ticket
-
-        def reply(response: JoinResponse) -> None:
-            if life == self._ticket:
-                self._later(lambda: self._on_join(response))
-
-        self.world.broker.join(request, reply)
+        self.world.broker.join(request, self._ask(self._on_join))
 
     def _subscription(self) -> Subscription:
         topics = tuple(sorted(self.plan.topics))
@@ -148,14 +141,7 @@ class ClassicConsumer(Consumer):
     def _send_sync(self, assignments: dict[str, Partitions] | None) -> None:
         self._must_hear = False
         request = SyncRequest(self.member_id, self.generation, assignments, self.instance_id)
-        self._ticket += 1
-        life = self._ticket
-
-        def reply(response: SyncResponse) -> None:
-            if life == self._ticket:
-                self._later(lambda: self._on_sync(response))
-
-        self.world.sync(request, reply)
+        self.world.broker.sync(request, self._ask(self._on_sync))
 
     def _on_sync(self, response: SyncResponse) -> None:
         code = response.code
@@ -188,7 +174,7 @@ class ClassicConsumer(Consumer):
             self._take(Partitions.of(tp for tp in assigned if tp not in has))
         self._resume()
         self.memory = Memory(assigned, self.generation)
-        self.world.remember(self.member_id, self.memory)
+        self.world.rebalances.remember(self.member_id, self.memory)
         if len(revoked) or self._wants_to_join:
             self._rejoin()
 
@@ -239,17 +225,16 @@ class ClassicConsumer(Consumer):
             self._go_on()
             return
         code = self.world.broker.heartbeat(self.member_id, self.generation, self.instance_id)
+        self._ask(self._hear)(code)
 
-        def hear() -> None:
-            if code is Code.NONE:
-                self._must_hear = False
-                self._resume()
-            elif code in _RETRIED:
-                self._later(self._check_in, self.world.settings.backoff)
-            else:
-                self._on_heartbeat(code, self.generation)
-
-        self._later(hear)
+    def _hear(self, code: Code) -> None:
+        if code is Code.NONE:
+            self._must_hear = False
+            self._resume()
+        elif code in _RETRIED:
+            self._later(self._check_in, self.world.settings.backoff)
+        else:
+            self._on_heartbeat(code, self.generation)
 
     def _go_on(self) -> None:
         if self._wants_to_join and self.phase in (Phase.MEMBER, Phase.OUT):

@@ -3,13 +3,17 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from experiments.simulate.script import MemberPlan
 from reference.partitions import NOTHING, Partitions
 
 if TYPE_CHECKING:
     from experiments.simulate.world import World
+
+
+_T = TypeVar("_T")
 
 
 class Consumer(ABC):
@@ -158,20 +162,33 @@ class Consumer(ABC):
 
     # ---- Requests ---------------------------------------------------------------------
 
-    def _later(self, deliver: Callable[[], None], delay: int | None = None) -> None:
-        """Do something after the network's latency, unless something newer was asked."""
+    def _ask(self, handle: Callable[[_T], None]) -> Callable[[_T], None]:
+        """Return where the answer to a request goes.
+
+        It is handled after the network's latency, unless something newer was asked.
+        """
         self._ticket += 1
         ticket = self._ticket
 
-        def arrive() -> None:
-            if ticket != self._ticket:
-                return
-            if self.is_stalled:
-                self._inbox.append(arrive)
-            else:
-                deliver()
+        def reply(response: _T) -> None:
+            if ticket == self._ticket:
+                arrive = partial(self._arrive, ticket, partial(handle, response))
+                self.world.clock.after(self.world.latency(), arrive)
 
-        self.world.clock.after(self.world.latency() if delay is None else delay, arrive)
+        return reply
+
+    def _later(self, deliver: Callable[[], None], delay: int) -> None:
+        """Do something after a delay, unless something newer was asked."""
+        self._ticket += 1
+        self.world.clock.after(delay, partial(self._arrive, self._ticket, deliver))
+
+    def _arrive(self, ticket: int, deliver: Callable[[], None]) -> None:
+        if ticket != self._ticket:
+            return
+        if self.is_stalled:
+            self._inbox.append(partial(self._arrive, ticket, deliver))
+        else:
+            deliver()
 
     @property
     @abstractmethod

@@ -11,17 +11,17 @@ from experiments.simulate.consumer_client import ModernConsumer
 from experiments.simulate.history import History, Note, Step
 from experiments.simulate.ledger import Ledger
 from experiments.simulate.policies import Policy, Protocol
+from experiments.simulate.rebalances import Rebalances
 from experiments.simulate.script import Act, Event, MemberPlan, Script
 from experiments.simulate.traffic import Traffic
 from reference.assignment import Assignment
 from reference.coordinator.classic import counted_ids
 from reference.coordinator.clock import Clock
-from reference.coordinator.messages import Joined, JoinResponse, SyncReply, SyncRequest
-from reference.coordinator.payload import Memory
+from reference.coordinator.messages import JoinResponse
 from reference.coordinator.states import GroupState
-from reference.group import NO_GENERATION, Group, Member, Topic
+from reference.group import Group, Topic
 from reference.outcome import Livelock, UpstreamFailure
-from reference.partitions import NOTHING, Partitions
+from reference.partitions import Partitions
 
 _STUCK = 1 << 40
 """Longer than any run, in ms: how long an assignor takes that never returns."""
@@ -40,6 +40,8 @@ class World:
         Whether to keep who consumed what and when, to draw it.
     ids
         Makes the id of a new member from its client id; None to count them.
+    sink
+        Takes the rebalances instead of the history, for runs too long to keep them.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class World:
         *,
         keep: bool = False,
         ids: Callable[[str], str] | None = None,
+        sink: Callable[[Step], None] | None = None,
     ) -> None:
         self.script = script
         self.policy = policy
@@ -59,9 +62,10 @@ class World:
         self.topics: dict[str, Topic] = {}
         self.history = History(script=script.name, policy=policy.name, until=script.until)
         self._random = random.Random(script.seed)  # noqa: S311 - a simulation's
-        self._memories: dict[str, Memory] = {}
         self._ids = ids or counted_ids()
-        self._clients: dict[str, str] = {}
+        self.rebalances = Rebalances(
+            policy, self.clock, self.topics, script.name, sink or self.history.steps.append
+        )
         self._plans = {plan.name: plan for plan in script.topics}
         served = replace(policy, assign=self._assign_on_broker)
         self.broker = Broker(
@@ -111,7 +115,7 @@ class World:
     def new_id(self, client: str) -> str:
         """Make a member id; none comes twice, not after a fail-over either."""
         member_id = self._ids(client)
-        self._clients[member_id] = client
+        self.rebalances.clients[member_id] = client
         return member_id
 
     def latency(self) -> int:
@@ -193,107 +197,38 @@ class World:
         self, leader: ClassicConsumer, response: JoinResponse
     ) -> dict[str, Partitions] | None:
         """Have the leader assign; None if its assignor never returns or throws."""
-        group = self._rebalance(response.members)
-        assignment = self._attempt(group, response.generation)
-        if assignment is not None:
-            return {member: assignment[member] for member in assignment}
-        self._do_without(leader)
-        return None
-
-    def _do_without(self, leader: Consumer) -> None:
-        if self.history.notes[-1].what.startswith("never"):
+        group = self.rebalances.of_members(response.members)
+        answer = self._assign(group, response.generation)
+        if isinstance(answer, Assignment):
+            return dict(answer)
+        if isinstance(answer, Livelock):
             leader.hold_up(_STUCK, frozen=False)
         else:
             leader.leave()
+        return None
 
-    def _attempt(self, group: Group, generation: int) -> Assignment | None:
-        names = self._names(group)
-        self.ledger.present(names.values())
-        try:
-            assignment = self.policy.assign(group)
-        except (Livelock, UpstreamFailure) as failure:
-            verb = "never returns" if isinstance(failure, Livelock) else "throws"
-            self._record(group, None, generation, names)
-            self.tell(self.policy.name, f"{verb} in generation {generation}: {failure}")
-            return None
-        self._record(group, assignment, generation, names)
-        return assignment
-
-    def _record(
-        self, group: Group, assignment: Assignment | None, generation: int, names: dict[str, str]
-    ) -> None:
-        wanted = {topic for member in group.members for topic in member.subscription}
-        partitions = sum(t.partitions for t in group.topics if t.name in wanted)
-        given = 0 if assignment is None else sum(map(len, assignment.values()))
-        self.history.steps.append(
-            Step(
-                at=self.clock.now,
-                generation=generation,
-                group=replace(group, id=f"{self.script.name}/{generation}"),
-                assignment=assignment,
-                names=names,
-                complete=given == partitions,
-            )
-        )
-        self.history.members.append((self.clock.now, tuple(names.values())))
-
-    def sync(self, request: SyncRequest, reply: SyncReply) -> None:
-        """Pass a SyncGroup on; the leader's settles the last rebalance."""
-        steps, classic = self.history.steps, self.broker.classic
-        self.broker.sync(request, reply)
-        if (
-            request.assignments is not None
-            and classic is not None
-            and classic.group.state is GroupState.STABLE
-            and steps
-            and steps[-1].generation == classic.group.generation
-        ):
-            steps[-1].settled_at = self.clock.now
-
-    def remember(self, member_id: str, memory: Memory) -> None:
-        """Keep what a member was given last: its prior ownership in the next rebalance."""
-        self._memories[member_id] = memory
-
-    def _rebalance(self, joined: tuple[Joined, ...]) -> Group:
-        """Describe a rebalance as its leader sees it.
-
-        Of assignors that send no ownership it is taken from what the members were given.
-        """
-        members = tuple(self._member(one) for one in joined)
-        return Group(topics=tuple(self.topics.values()), members=members)
-
-    def _member(self, joined: Joined) -> Member:
-        said = joined.metadata
-        if self.policy.protocol is Protocol.COOPERATIVE:
-            owned, generation = said.owned, said.generation
-        else:
-            memory = said.memory or self._memories.get(joined.member_id)
-            if memory is None or memory.partitions is None:
-                owned, generation = NOTHING, NO_GENERATION
-            else:
-                owned, generation = memory.partitions, memory.generation
-        return Member(
-            id=joined.member_id,
-            subscription=said.topics,
-            owned=owned,
-            generation=generation,
-            instance_id=joined.instance_id,
-            rack=said.rack,
-        )
+    def _assign(self, group: Group, generation: int) -> Assignment | Livelock | UpstreamFailure:
+        names = tuple(self.rebalances.clients[member.id] for member in group.members)
+        self.ledger.present(names)
+        self.history.members.append((self.clock.now, names))
+        answer = self.rebalances.assign(group, generation)
+        if not isinstance(answer, Assignment):
+            verb = "never returns" if isinstance(answer, Livelock) else "throws"
+            self.tell(self.policy.name, f"{verb} in generation {generation}: {answer}")
+        return answer
 
     def _assign_on_broker(self, group: Group) -> Assignment:
         generation = self.broker.generation
-        assignment = self._attempt(group, generation)
-        if assignment is None:
-            return Assignment({member.id: member.owned for member in group.members})
-        self.history.steps[-1].settled_at = self.clock.now
-        return assignment
-
-    def _names(self, group: Group) -> dict[str, str]:
-        return {member.id: self._clients[member.id] for member in group.members}
+        answer = self._assign(group, generation)
+        if isinstance(answer, Assignment):
+            self.rebalances.settle(generation)
+            return answer
+        return Assignment({member.id: member.owned for member in group.members})
 
     def _watch(self, now: int, state: GroupState) -> None:
         self.history.notes.append(Note(now, "group", str(state)))
+        if state is GroupState.STABLE:
+            self.rebalances.settle(self.broker.generation)
 
 
 def simulate(script: Script, policy: Policy, *, keep: bool = False) -> History:

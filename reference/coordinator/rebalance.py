@@ -3,6 +3,8 @@
 Upstream: org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordinator 4.x.
 """
 
+from functools import partial
+
 from reference.coordinator.clock import Clock
 from reference.coordinator.config import Config
 from reference.coordinator.group import ClassicGroup, ClassicMember
@@ -161,14 +163,12 @@ class Rebalancing:
 
     def keep_alive(self, member: ClassicMember, timeout: int | None = None) -> None:
         """Start a member's session timeout anew."""
-        member_id = member.id
-        self.watch(member_id, member.session_timeout if timeout is None else timeout)
+        self.watch(member.id, member.session_timeout if timeout is None else timeout)
 
     def watch(self, member_id: str, timeout: int) -> None:
         """Expire a member, or an id given out, unless it is heard of in time."""
-        self.clock.set_timer(
-            ("session", member_id), timeout, lambda: self._expire_session(member_id)
-        )
+        expire = partial(self._expire_session, member_id)
+        self.clock.set_timer(("session", member_id), timeout, expire)
 
     def forget_session(self, member_id: str) -> None:
         """Stop watching a member."""
