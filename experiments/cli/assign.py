@@ -1,9 +1,8 @@
 """``kassay assign``: what one of Kafka's assignors does."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.table import Table
 
 from experiments.cli.documents import (
@@ -14,25 +13,17 @@ from experiments.cli.documents import (
     OutputFormat,
     answer_groups,
 )
-from reference.assignors import ASSIGNORS, attempt
+from experiments.cli.options import AssignorName
+from reference.assignors import attempt
 from reference.codec import assignment_document
 from reference.group import Group
 from reference.outcome import Outcome
 
 
-def _known(name: str) -> str:
-    if name not in ASSIGNORS:
-        raise typer.BadParameter(f"no assignor {name!r}; there are {', '.join(ASSIGNORS)}")
-    return name
-
-
 def assign(
     file: GroupFile = STDIN,
     *,
-    assignor: Annotated[
-        str,
-        typer.Option(callback=_known, metavar="NAME", help=f"One of {', '.join(ASSIGNORS)}."),
-    ],
+    assignor: AssignorName,
     output: OutputFormat = Format.JSONL,
 ) -> None:
     """Assign as one of Kafka's assignors does, to the last tie-break.

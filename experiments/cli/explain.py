@@ -15,29 +15,19 @@ from experiments.cli.documents import (
     OutputFormat,
     answer_groups,
 )
+from experiments.cli.options import AssignorName
 from reference.assignment import Assignment, violations
-from reference.assignors import ASSIGNORS, attempt
+from reference.assignors import attempt
 from reference.codec import load_assignment
 from reference.group import Group, InvalidGroupError
 from solver.explain import Explanation
 from solver.explain import explain as explain_group
 
 
-def _known(name: str) -> str:
-    if name not in ASSIGNORS:
-        raise typer.BadParameter(f"no assignor {name!r}; there are {', '.join(ASSIGNORS)}")
-    return name
-
-
 def explain(
     file: GroupFile = STDIN,
     *,
-    assignor: Annotated[
-        str,
-        typer.Option(
-            callback=_known, metavar="NAME", help=f"Whose assignment: {', '.join(ASSIGNORS)}."
-        ),
-    ] = "sticky",
+    assignor: AssignorName = "sticky",
     assignment: Annotated[
         Path | None,
         typer.Option(help="A given assignment instead.", show_default=False),

@@ -25,6 +25,19 @@ def _known(names: list[str] | None, all_names: list[str], kind: str) -> list[str
     return list(dict.fromkeys(names))
 
 
+def _known_assignor(name: str) -> str:
+    return _known([name], list(ASSIGNORS), "assignor")[0]
+
+
+AssignorName = Annotated[
+    str,
+    typer.Option(
+        "--assignor",
+        callback=_known_assignor,
+        metavar="NAME",
+        help=f"One of {', '.join(ASSIGNORS)}.",
+    ),
+]
 AssignorNames = Annotated[
     list[str] | None,
     typer.Option(
