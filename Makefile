@@ -13,7 +13,7 @@ SOAK ?= 5000
 
 .PHONY: help
 help: ## Show the targets
-	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 14
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 26
 
 # ---- Environment ------------------------------------------------------------
 
@@ -56,7 +56,11 @@ test: setup ## Everything that needs neither Maven nor a broker
 
 .PHONY: conformance
 conformance: setup ## The ports against the real Kafka classes and a real broker (needs a JDK 17+ and Maven)
-	SOAK=$(SOAK) $(BIN)/python -m pytest tests/conformance -m kafka
+	SOAK=$(SOAK) $(BIN)/python -m pytest tests/conformance -m "kafka and not coordinator"
+
+.PHONY: conformance-coordinator
+conformance-coordinator: setup ## The simulated coordinator against a real broker (needs a JDK 17+ and Maven)
+	$(BIN)/python -m pytest tests/conformance -m coordinator
 
 .PHONY: check
 check: setup lint types architecture test ## Lint, types, architecture and tests

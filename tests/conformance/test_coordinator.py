@@ -24,7 +24,7 @@ from tests.conformance.broker import Cluster, running_cluster
 from tests.conformance.consumers import Profile
 from tests.conformance.livegroup import LiveGroup
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.coordinator, pytest.mark.slow]
 
 TOPICS = {"orders": 7, "payments": 4, "clicks": 11}
 SESSION = 5_000
