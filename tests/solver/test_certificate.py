@@ -16,7 +16,7 @@ from reference import (
     violations,
 )
 from solver import certify, improving_chain, objections, solve
-from solver.certificate import certificate_document, parse_certificate
+from solver.certificate import Certificate, certificate_document, parse_certificate
 from solver.chains import apply_chain
 from tests import brute_force
 from tests.strategies import groups, valid_assignments
@@ -202,3 +202,14 @@ def test_a_certificate_of_another_form_is_refused_where_it_differs(change, said)
     document = certificate_document(certify(GROUP, BEST)) | change
     with pytest.raises(InvalidGroupError, match=said):
         parse_certificate(document)
+
+
+def test_a_price_below_what_a_members_last_partition_costs_hides_no_imbalance():
+    members = tuple(Member(id=name, subscription=("t",)) for name in "ab")
+    group = Group(topics=(Topic(name="t", partitions=2),), members=members)
+    lopsided = Assignment({"a": [("t", 0), ("t", 1)]})
+    prices = {"a": (1, 0), "b": (1, 0)}
+    forged = Certificate(imbalance=4, movement=0, members=prices, topics={"t": (1, 1)})
+    assert list(objections(group, lopsided, forged)) == [
+        "member 'a': price (1, 0) is below (3, 0), its last partition"
+    ]
