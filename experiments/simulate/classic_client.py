@@ -94,7 +94,7 @@ class ClassicConsumer(Consumer):
         self.world.broker.join(request, self._ask(self._on_join))
 
     def _subscription(self) -> Subscription:
-        topics = tuple(sorted(self.plan.topics))
+        topics = self.topics
         name, memory = self.world.policy.name, self.memory
         if self.world.policy.protocol is Protocol.COOPERATIVE:
             data = None if memory is None else Memory(None, memory.generation)

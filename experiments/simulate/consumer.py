@@ -34,6 +34,7 @@ class Consumer(ABC):
     def __init__(self, world: "World", plan: MemberPlan) -> None:
         self.world = world
         self.plan = plan
+        self.topics = tuple(sorted(plan.topics))
         self.name = plan.id
         self.instance_id = plan.id if plan.static else None
         self.member_id = ""
@@ -110,6 +111,7 @@ class Consumer(ABC):
     def subscribe(self, topics: tuple[str, ...]) -> None:
         """Change the subscription."""
         self.plan = replace(self.plan, topics=topics)
+        self.topics = tuple(sorted(topics))
         if self.is_up:
             self._subscription_changed()
 

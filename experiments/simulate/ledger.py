@@ -3,10 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from reference.partitions import Column, Partitions, TopicPartition
+from reference.partitions import Partitions, TopicPartition
 
 NOBODY = -1
 NEVER = -1
@@ -27,29 +24,37 @@ class Stretch:
 
 
 class _Topic:
-    """One topic's partitions as columns; ``since`` is when owner last changed.
+    """One topic's partitions, by their numbers; ``since`` is when owner last changed.
 
-    ``is_new`` says that some partition may never have had a consumer.
+    Lists, as members have a handful of partitions each: arrays would take longer to address
+    than to go through.
     """
 
-    __slots__ = ("is_new", "last", "name", "owner", "rate", "since", "stopped", "unread")
+    __slots__ = ("last", "name", "owner", "rate", "since", "stopped", "unread")
 
-    def __init__(self, name: str, partitions: int, rate: int) -> None:
+    def __init__(self, name: str, rate: int) -> None:
         self.name = name
         self.rate = rate
-        self.owner: Column = np.full(partitions, NOBODY, dtype=np.int32)
-        self.last: Column = np.full(partitions, NOBODY, dtype=np.int32)
-        self.since: NDArray[np.int64] = np.full(partitions, NEVER, dtype=np.int64)
+        self.owner: list[int] = []
+        self.last: list[int] = []
+        self.since: list[int] = []
         self.stopped = 0
         self.unread = 0
-        self.is_new = True
 
-    def grow(self, partitions: int, now: int) -> None:
-        """Add partitions, which wait for a consumer from now on."""
-        fresh = _Topic(self.name, partitions - len(self.owner), self.rate)
-        fresh.since[:] = now
-        for name in ("owner", "last", "since"):
-            setattr(self, name, np.concatenate((getattr(self, name), getattr(fresh, name))))
+    def grow(self, partitions: int, since: int) -> None:
+        """Add partitions that nobody consumes."""
+        more = partitions - len(self.owner)
+        self.owner += [NOBODY] * more
+        self.last += [NOBODY] * more
+        self.since += [since] * more
+
+    def count_stop(self, number: int, now: int) -> None:
+        """Count the time that a partition has had no consumer."""
+        since = self.since[number]
+        if since != NEVER:
+            self.stopped += now - since
+            if self.rate:
+                self.unread += self.rate * now // 1000 - self.rate * since // 1000
 
 
 class Ledger:
@@ -80,11 +85,12 @@ class Ledger:
         self._gone: set[int] = set()
 
     def add_topic(self, name: str, partitions: int, *, rate: int, now: int) -> None:
-        """Add a topic, or partitions to one."""
+        """Add a topic, or partitions to one, which wait for a consumer from now on."""
         if name in self._topics:
             self._topics[name].grow(partitions, now)
         else:
-            self._topics[name] = _Topic(name, partitions, rate)
+            self._topics[name] = _Topic(name, rate)
+            self._topics[name].grow(partitions, NEVER)
 
     def take(self, member: str, partitions: Partitions, now: int) -> None:
         """Let a member begin to consume.
@@ -96,31 +102,31 @@ class Ledger:
         """
         who = self._number(member)
         for topic, numbers in self._columns(partitions):
-            if np.count_nonzero(topic.owner[numbers] != NOBODY):
-                owners = {self._names[n] for n in topic.owner[numbers].tolist() if n != NOBODY}
-                raise OverlapError(
-                    f"{member!r} takes what {sorted(owners)} consume at {now} ms: {partitions!r}"
-                )
-            self._count_stop(topic, numbers, now)
-            before = topic.last[numbers]
-            elsewhere = before != who
-            if np.count_nonzero(elsewhere):
-                moved = before[elsewhere].tolist()
-                self.moves += sum(n != NOBODY and n not in self._gone for n in moved)
-            topic.owner[numbers] = who
-            topic.since[numbers] = now
+            owner, last, since = topic.owner, topic.last, topic.since
+            for number in numbers:
+                if owner[number] != NOBODY:
+                    raise OverlapError(
+                        f"{member!r} takes {topic.name}-{number} at {now} ms, "
+                        f"which {self._names[owner[number]]!r} consumes"
+                    )
+                topic.count_stop(number, now)
+                before = last[number]
+                if before not in (who, NOBODY) and before not in self._gone:
+                    self.moves += 1
+                owner[number] = who
+                since[number] = now
 
     def release(self, member: str, partitions: Partitions, now: int) -> None:
         """Let a member stop consuming."""
         who = self._number(member)
         for topic, numbers in self._columns(partitions):
-            if self.stretches is not None:
-                for number in numbers.tolist():
-                    where = TopicPartition(topic.name, number)
-                    self._keep(where, member, int(topic.since[number]), now)
-            topic.owner[numbers] = NOBODY
-            topic.last[numbers] = who
-            topic.since[numbers] = now
+            owner, last, since = topic.owner, topic.last, topic.since
+            for number in numbers:
+                if self.stretches is not None:
+                    self._keep(TopicPartition(topic.name, number), member, since[number], now)
+                owner[number] = NOBODY
+                last[number] = who
+                since[number] = now
 
     def present(self, members: Iterable[str]) -> None:
         """Say who is in the group: what the others had is placed anew and not moved."""
@@ -129,7 +135,7 @@ class Ledger:
 
     def owner_of(self, partition: TopicPartition) -> str | None:
         """Return who consumes a partition now."""
-        number = int(self._topics[partition.topic].owner[partition.partition])
+        number = self._topics[partition.topic].owner[partition.partition]
         return None if number == NOBODY else self._names[number]
 
     def unowned(self, topics: Iterable[str]) -> list[TopicPartition]:
@@ -137,21 +143,21 @@ class Ledger:
         return [
             TopicPartition(name, number)
             for name in topics
-            for number in np.flatnonzero(self._topics[name].owner == NOBODY).tolist()
+            for number, owner in enumerate(self._topics[name].owner)
+            if owner == NOBODY
         ]
 
     def close(self, now: int) -> None:
         """Count what is still going on up to a moment, such as the end of the run."""
         for name, topic in self._topics.items():
-            idle = np.flatnonzero(topic.owner == NOBODY).astype(np.int32)
-            self._count_stop(topic, idle, now)
-            idle = idle[topic.since[idle] != NEVER]
-            topic.since[idle] = now
-            busy = np.flatnonzero(topic.owner != NOBODY).tolist()
-            for number in busy if self.stretches is not None else ():
-                member = self._names[topic.owner[number]]
-                self._keep(TopicPartition(name, number), member, int(topic.since[number]), now)
-                topic.since[number] = now
+            for number, owner in enumerate(topic.owner):
+                if owner != NOBODY:
+                    where, start = TopicPartition(name, number), topic.since[number]
+                    self._keep(where, self._names[owner], start, now)
+                    topic.since[number] = now
+                elif topic.since[number] != NEVER:
+                    topic.count_stop(number, now)
+                    topic.since[number] = now
 
     @property
     def stopped_ms(self) -> int:
@@ -163,26 +169,18 @@ class Ledger:
         """Messages that came to partitions while they had no consumer."""
         return sum(topic.unread for topic in self._topics.values())
 
-    def _count_stop(self, topic: _Topic, numbers: Column, now: int) -> None:
-        since = topic.since[numbers]
-        if topic.is_new:
-            since = since[since != NEVER]
-            topic.is_new = bool((topic.since == NEVER).any())
-        topic.stopped += now * len(since) - int(since.sum())
-        if topic.rate:
-            until = topic.rate * now // 1000
-            topic.unread += until * len(since) - int((topic.rate * since // 1000).sum())
-
     def _keep(self, partition: TopicPartition, member: str, start: int, now: int) -> None:
         if self.stretches is not None and now > start:
             self.stretches.append(Stretch(partition, member, start, now))
 
-    def _columns(self, partitions: Partitions) -> list[tuple[_Topic, Column]]:
+    def _columns(self, partitions: Partitions) -> list[tuple[_Topic, list[int]]]:
         names, numbers = partitions.topics, partitions.numbers
         if len(names) == 1:
-            return [(self._topics[names[0]], numbers)]
-        parts = ((name, numbers[partitions.codes == code]) for code, name in enumerate(names))
-        return [(self._topics[name], part) for name, part in parts if len(part)]
+            return [(self._topics[names[0]], numbers.tolist())]
+        return [
+            (self._topics[name], numbers[partitions.codes == code].tolist())
+            for code, name in enumerate(names)
+        ]
 
     def _number(self, member: str) -> int:
         number = self._members.get(member)
