@@ -213,3 +213,34 @@ def test_a_price_below_what_a_members_last_partition_costs_hides_no_imbalance():
     assert list(objections(group, lopsided, forged)) == [
         "member 'a': price (1, 0) is below (3, 0), its last partition"
     ]
+
+
+@pytest.mark.parametrize(
+    ("member", "topic", "said"),
+    [
+        ((5, 0), (5, 1), []),
+        ((7, 0), (7, 1), []),
+        ((4, 9), (4, 10), ["member 'a': price (4, 9) is below (5, 0), its last partition"]),
+        ((5, -1), (5, 0), ["member 'a': price (5, -1) is below (5, 0), its last partition"]),
+        ((7, 1), (7, 2), ["member 'a': price (7, 1) is above (7, 0), one more partition"]),
+        (
+            (5, 0),
+            (5, 0),
+            [
+                "topic 't' at member 'a': price (5, 0) is below (5, 1), the last partition there",
+            ],
+        ),
+        (
+            (5, 0),
+            (5, 2),
+            ["topic 't' at member 'a': price (5, 2) is above (5, 1), one more partition there"],
+        ),
+    ],
+)
+def test_prices_are_held_to_their_limits_exactly(member, topic, said):
+    group = Group(
+        topics=(Topic(name="t", partitions=3),), members=(Member(id="a", subscription=("t",)),)
+    )
+    everything = Assignment({"a": [("t", number) for number in range(3)]})
+    prices = Certificate(imbalance=9, movement=0, members={"a": member}, topics={"t": topic})
+    assert list(objections(group, everything, prices)) == said
