@@ -161,7 +161,26 @@ class DoomedConsumer:
             [sys.executable, "-m", "tests.conformance.consumers", *arguments],
             cwd=Path(__file__).parents[2],
             stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
+
+    @property
+    def seen(self) -> Seen:
+        """What it knew after its latest poll; nothing, once its process has ended."""
+        questions, answers = self._process.stdin, self._process.stdout
+        if questions is None or answers is None or self._process.poll() is not None:
+            return Seen()
+        questions.write("\n")
+        questions.flush()
+        generation, assigned = json.loads(answers.readline())
+        return Seen(frozenset((topic, number) for topic, number in assigned), generation)
+
+    def check(self) -> None:
+        """Raise if its process ended before it was killed."""
+        status = self._process.poll()
+        if status is not None:
+            raise RuntimeError(f"consumer {self.profile.client!r} ended with status {status}")
 
     def kill(self) -> None:
         """Kill the process and with it the consumer, its heartbeats and its connections."""
@@ -170,12 +189,19 @@ class DoomedConsumer:
 
 
 def _main(bootstrap: str, group: str, profile: str) -> None:
-    """Be a consumer until killed, or until whoever started this is gone."""
+    """Be a consumer until killed, or until whoever started this is gone.
+
+    Each line of standard input asks what the consumer has seen.
+    """
     fields = json.loads(profile)
     consumer = RunningConsumer(
         bootstrap, group, Profile(**fields | {"topics": tuple(fields["topics"])})
     )
-    sys.stdin.read()
+    for _ in sys.stdin:
+        consumer.check()
+        seen = consumer.seen
+        sys.stdout.write(json.dumps([seen.generation, sorted(seen.assigned)]) + "\n")
+        sys.stdout.flush()
     consumer.abandon()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from tests.conformance.admin import Administrator, GroupView
-from tests.conformance.consumers import DoomedConsumer, Profile, RunningConsumer
+from tests.conformance.consumers import DoomedConsumer, Profile, RunningConsumer, Seen
 
 _SETTLE_SECONDS = 60.0
 
@@ -36,6 +36,7 @@ class LiveGroup:
         self._bootstrap = bootstrap
         self._admin = admin
         self._partitions = partitions
+        self._seen: dict[str, Seen] = {}
 
     @property
     def running(self) -> dict[str, RunningConsumer]:
@@ -45,6 +46,12 @@ class LiveGroup:
             for client, consumer in self.consumers.items()
             if isinstance(consumer, RunningConsumer)
         }
+
+    @property
+    def generation(self) -> int:
+        """Generation that the group was in when it was last found settled."""
+        [generation] = {seen.generation for seen in self._seen.values()}
+        return generation
 
     def join(self, *profiles: Profile) -> None:
         """Start consumers together."""
@@ -108,10 +115,12 @@ class LiveGroup:
         )
 
     def _is_settled(self, view: GroupView) -> bool:
-        seen = {}
-        for client, consumer in self.running.items():
-            consumer.check()
-            seen[client] = consumer.seen
+        """Whether ``view`` is all there is to say of the group.
+
+        Cluster and consumers cannot be asked at one instant. What the consumers say must
+        be the same before and after the cluster was asked, and of one generation.
+        """
+        before, self._seen = self._seen, self._ask()
         wanted = {
             (topic, partition)
             for topics in self.subscriptions.values()
@@ -120,11 +129,18 @@ class LiveGroup:
         }
         return (
             view.is_settled
-            and set(view.members) == set(self.consumers)
-            and wanted == {pair for member in view.members.values() for pair in member.assigned}
-            and all(one.assigned == view.members[client].assigned for client, one in seen.items())
-            and len({one.generation for one in seen.values()}) == 1
+            and before == self._seen
+            and len({seen.generation for seen in before.values()}) == 1
+            and {client: member.assigned for client, member in view.members.items()}
+            == {client: seen.assigned for client, seen in before.items()}
+            and wanted == {pair for seen in before.values() for pair in seen.assigned}
         )
+
+    def _ask(self) -> dict[str, Seen]:
+        """What every consumer knows of its membership."""
+        for consumer in self.consumers.values():
+            consumer.check()
+        return {client: consumer.seen for client, consumer in self.consumers.items()}
 
     def _forget(self, client: str) -> None:
         del self.consumers[client], self.subscriptions[client]

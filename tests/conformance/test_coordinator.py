@@ -126,14 +126,12 @@ def _play_really(
         for step in steps:
             _happen(live, step, profiles, assignor)
             view = live.await_settled()
-            generations = {consumer.seen.generation for consumer in live.running.values()}
-            [generation] = generations
             for client, member in sorted(view.members.items()):
                 if member.id not in course.ids[client]:
                     course.ids[client].append(member.id)
             course.seen.append(
                 (
-                    generation if view.epoch is None else view.epoch,
+                    live.generation if view.epoch is None else view.epoch,
                     view.state,
                     {c: tuple(sorted(m.assigned)) for c, m in sorted(view.members.items())},
                 )

@@ -117,7 +117,7 @@ class Rehearsal:
     def _check(self, event: str) -> None:
         """Compare cluster and port, and remember what the next step starts from."""
         view = self.live.await_settled()
-        [generation] = {consumer.seen.generation for consumer in self.live.running.values()}
+        generation = self.live.generation
         group = self._group(view)
         foretold = self._foretell(group, generation)
         names = {member.id: client for client, member in view.members.items()}
