@@ -2,20 +2,22 @@
 
 from solver.certificate import Certificate, certify, objections
 from solver.chains import Transfer, improving_chain
-from solver.objective import (
+from solver.constraints import (
     Capacity,
     Colocated,
-    Cost,
-    CrossRack,
     Forbidden,
-    Imbalance,
     MaxMoves,
     MaxPartitions,
+    Pinned,
+    Separated,
+)
+from solver.objective import (
+    Cost,
+    CrossRack,
+    Imbalance,
     Measure,
     MembersUsed,
     Movement,
-    Pinned,
-    Separated,
     Tolerance,
     TopicSpread,
 )

@@ -8,22 +8,24 @@ from numpy.typing import NDArray
 from reference import metrics
 from reference.ownership import NOBODY
 from reference.partitions import Column, TopicPartition
-from solver.objective import (
+from solver.constraints import (
     Capacity,
     Colocated,
     Constraint,
-    Cost,
-    CrossRack,
     Forbidden,
-    Imbalance,
-    Level,
     MaxMoves,
     MaxPartitions,
+    Pinned,
+    Separated,
+)
+from solver.objective import (
+    Cost,
+    CrossRack,
+    Imbalance,
+    Level,
     Measure,
     MembersUsed,
     Movement,
-    Pinned,
-    Separated,
     TopicSpread,
     leximax_rank,
 )

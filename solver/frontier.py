@@ -6,17 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from reference.assignment import Assignment
 from reference.group import Group
+from solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
 from solver.flow.tradeoff import Hull, hull_of
-from solver.objective import (
-    Constraint,
-    Imbalance,
-    MaxMoves,
-    Measure,
-    Movement,
-    check_constraints,
-    default_levels,
-    group_constraints,
-)
+from solver.objective import Imbalance, Measure, Movement, default_levels
 from solver.problem import Problem, build_problem
 from solver.solution import Bounded, Solution
 from solver.solve import solve

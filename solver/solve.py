@@ -6,21 +6,12 @@ from enum import StrEnum
 
 from reference.assignment import Assignment
 from reference.group import Group
+from solver.constraints import Constraint, check_constraints, group_constraints
 from solver.cpsat.entry import Outcome, solve_problem
 from solver.cpsat.search import Budget
 from solver.evaluate import level_value
 from solver.flow.method import solve_flow
-from solver.objective import (
-    Constraint,
-    Cost,
-    Imbalance,
-    Level,
-    Measure,
-    Movement,
-    check_constraints,
-    default_levels,
-    group_constraints,
-)
+from solver.objective import Cost, Imbalance, Level, Measure, Movement, default_levels
 from solver.problem import Problem, build_problem
 from solver.solution import Bounded, Solution
 

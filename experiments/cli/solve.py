@@ -17,13 +17,10 @@ from experiments.cli.documents import (
 from reference.codec import assignment_document
 from reference.group import Group, InvalidGroupError
 from reference.metrics import loads
+from solver.constraints import Colocated, Constraint, MaxMoves, MaxPartitions
 from solver.objective import (
-    Colocated,
-    Constraint,
     CrossRack,
     Level,
-    MaxMoves,
-    MaxPartitions,
     Measure,
     MembersUsed,
     Tolerance,

@@ -8,20 +8,9 @@ from numpy.typing import NDArray
 
 from reference.ownership import NOBODY
 from reference.partitions import Column
+from solver.constraints import Colocated, Constraint, Forbidden, MaxMoves, Pinned, Separated
 from solver.evaluate import RackTable, bundles, movement_costs, separated_rows, topic_rows
-from solver.objective import (
-    Colocated,
-    Constraint,
-    Cost,
-    CrossRack,
-    Forbidden,
-    Level,
-    MaxMoves,
-    Movement,
-    Pinned,
-    Separated,
-    TopicSpread,
-)
+from solver.objective import Cost, CrossRack, Level, Movement, TopicSpread
 from solver.problem import Placement, Problem
 
 

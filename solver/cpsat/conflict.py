@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from ortools.sat.python import cp_model
 
+from solver.constraints import Constraint
 from solver.cpsat.classes import classify
 from solver.cpsat.constraints import add_constraint
 from solver.cpsat.model import AssignmentModel
 from solver.cpsat.search import Budget, satisfy
-from solver.objective import Constraint
 from solver.problem import Problem
 
 # Seconds to shrink a conflict, beyond the caller's limit: infeasibility is known by then.

@@ -7,9 +7,7 @@ from ortools.sat.python import cp_model
 
 from reference.ownership import NOBODY
 from reference.partitions import TopicPartition
-from solver.cpsat.model import AssignmentModel, Expression, weighted_sum
-from solver.evaluate import bundles, separated_rows, topic_rows
-from solver.objective import (
+from solver.constraints import (
     Capacity,
     Colocated,
     Constraint,
@@ -19,6 +17,8 @@ from solver.objective import (
     Pinned,
     Separated,
 )
+from solver.cpsat.model import AssignmentModel, Expression, weighted_sum
+from solver.evaluate import bundles, separated_rows, topic_rows
 
 Rule = tuple[Expression, int, int]  # an expression, its least and its greatest value
 

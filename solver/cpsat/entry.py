@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reference.assignment import Assignment
+from solver.constraints import Constraint
 from solver.cpsat.classes import classify
 from solver.cpsat.conflict import conflict
 from solver.cpsat.constraints import add_constraint
@@ -12,7 +13,7 @@ from solver.cpsat.model import AssignmentModel
 from solver.cpsat.search import Budget, Found, satisfy
 from solver.evaluate import broken
 from solver.incumbents import first_placements
-from solver.objective import Constraint, Level
+from solver.objective import Level
 from solver.problem import EXACT_IN_64_BITS, Placement, Problem
 
 # Seconds that finding any placement at all may take, whatever the limit: a limit should

@@ -7,6 +7,7 @@ from itertools import accumulate
 import numpy as np
 
 from solver.bounds import level_bound, load_ceiling, makespan_bound
+from solver.constraints import Constraint
 from solver.cpsat.classes import classify
 from solver.cpsat.constraints import add_constraint
 from solver.cpsat.levels import Term, level_terms
@@ -14,7 +15,7 @@ from solver.cpsat.model import AssignmentModel
 from solver.cpsat.search import Budget, minimise
 from solver.evaluate import level_value, level_values, movement_costs
 from solver.incumbents import keep_owned
-from solver.objective import Constraint, Imbalance, Level, Measure, Movement
+from solver.objective import Imbalance, Level, Measure, Movement
 from solver.problem import EXACT_IN_64_BITS, Placement, Problem
 from solver.weighted.balance import Balancer
 from solver.weighted.moving import Mover

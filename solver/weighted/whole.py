@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from reference.ownership import NOBODY
 from solver.bounds import components
+from solver.constraints import Constraint
 from solver.evaluate import level_value, movement_costs
-from solver.objective import Constraint, Imbalance, Level, Measure, Movement
+from solver.objective import Imbalance, Level, Measure, Movement
 from solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
 from solver.weighted.columns import MOST_ITEMS
 from solver.weighted.exact import Piece, solve_piece

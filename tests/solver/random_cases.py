@@ -4,22 +4,24 @@ import random
 from collections.abc import Callable
 
 from reference import Group, Member, Topic
-from solver.objective import (
+from solver.constraints import (
     Capacity,
     Colocated,
     Constraint,
-    Cost,
-    CrossRack,
     Forbidden,
-    Imbalance,
-    Level,
     MaxMoves,
     MaxPartitions,
+    Pinned,
+    Separated,
+)
+from solver.objective import (
+    Cost,
+    CrossRack,
+    Imbalance,
+    Level,
     Measure,
     MembersUsed,
     Movement,
-    Pinned,
-    Separated,
     TopicSpread,
 )
 from tests import brute_force

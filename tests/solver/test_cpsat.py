@@ -6,7 +6,8 @@ import pytest
 
 from reference import Group, Member, Topic, violations
 from solver import Imbalance, Measure, Movement, Tolerance, solve
-from solver.objective import MaxMoves, MaxPartitions, Pinned, leximax_rank
+from solver.constraints import MaxMoves, MaxPartitions, Pinned
+from solver.objective import leximax_rank
 from tests import brute_force
 from tests.solver.random_cases import (
     allows,

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from reference import Group, Member, Topic
 from reference.assignment import violations
 from reference.metrics import imbalance, movement
+from solver.constraints import MaxMoves, Pinned
 from solver.frontier import frontier
-from solver.objective import MaxMoves, Measure, Pinned
+from solver.objective import Measure
 from tests import brute_force
 from tests.strategies import groups
 
