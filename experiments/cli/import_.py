@@ -1,6 +1,7 @@
-"""``kassay import``: what Kafka's tools print, as group documents."""
+"""``kassay import``: what Kafka's tools print, or a cluster says, as group documents."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -8,21 +9,24 @@ import typer
 
 from experiments.cli import BAD_INPUT, complain, remark
 from experiments.cli.documents import to_json
+from experiments.sources.errors import SourceError
 from experiments.sources.files import Imported, import_groups, load_metadata
 from experiments.sources.join import Assume, Joining, Weights, load_subscriptions
 from experiments.sources.tools import Found
 from reference.codec import group_document
 
+_LIVE = "From a running cluster"
+
 
 def import_(
     paths: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
-            metavar="PATH...",
+            metavar="[PATH]...",
             help="Captures of kafka-consumer-groups.sh: files, directories of one moment, or -.",
             show_default=False,
         ),
-    ],
+    ] = None,
     *,
     subscriptions: Annotated[
         str,
@@ -39,46 +43,157 @@ def import_(
         ),
     ] = None,
     weights: Annotated[
-        Weights, typer.Option(help="What a partition weighs: nothing else, or its lag.")
+        Weights,
+        typer.Option(
+            help="What a partition weighs: nothing else, its lag, or the messages appended to it "
+            "within --sample seconds."
+        ),
     ] = Weights.NONE,
     missing_lag: Annotated[
         int | None,
         typer.Option(min=0, help="Lag of partitions that show none; without it they are an error."),
     ] = None,
     group: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="Group of tables that name none; by default their file or directory.",
+            help="Group of tables that name none; by default their file or directory. Of a "
+            "cluster, the groups to read, one an option; by default all.",
             show_default=False,
         ),
     ] = None,
     skip_empty: Annotated[
         bool, typer.Option("--skip-empty", help="Leave out groups without members.")
     ] = False,
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Read groups off this cluster; brokers are separated by commas.",
+            show_default=False,
+            rich_help_panel=_LIVE,
+        ),
+    ] = None,
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            help="Client properties, TLS and SASL ones above all, as Kafka's tools take them.",
+            show_default=False,
+            rich_help_panel=_LIVE,
+        ),
+    ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option(min=0.1, help="Seconds to wait for each answer.", rich_help_panel=_LIVE),
+    ] = 30.0,
+    sample: Annotated[
+        float,
+        typer.Option(
+            min=0.1, help="Seconds between the two samples of a rate.", rich_help_panel=_LIVE
+        ),
+    ] = 10.0,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write to a file instead of standard output."),
     ] = None,
 ) -> None:
-    """Turn captures of real groups into group documents, one JSON line a group.
+    """Turn real groups into group documents, one JSON line a group.
 
-    Offsets, members and state of a group are joined. What the tables do not tell is
-    filled in as the options say, and every document notes it.
+    From captures, offsets, members and state of a group are joined. From a running
+    cluster, the same is asked for; nothing is written to it and no group is joined. What
+    is not told is filled in as the options say, and every document notes it.
 
     Example: `kassay import captures/ --subscriptions equal --weights lag --missing-lag 0`
+
+    Example: `kassay import --bootstrap-server broker:9092 --group orders | kassay compare -`
     """
+    groups = list(group or ())
+    _check_usage(paths, bootstrap_server, command_config, metadata, weights, groups)
+    joining = _joining(subscriptions, metadata, weights, missing_lag)
+    if bootstrap_server is None:
+        found = import_groups(
+            paths or (),
+            joining,
+            stdin=sys.stdin,
+            group=groups[0] if groups else None,
+            skip_empty=skip_empty,
+        )
+    else:
+        found = _live(
+            bootstrap_server,
+            groups,
+            joining,
+            command_config=command_config,
+            timeout=timeout,
+            sample=sample,
+            skip_empty=skip_empty,
+        )
+    _write(found, output)
+
+
+def _check_usage(
+    paths: list[Path] | None,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    metadata: Path | None,
+    weights: Weights,
+    groups: list[str],
+) -> None:
+    if bool(paths) is (bootstrap_server is not None):
+        raise typer.BadParameter("give either captures or --bootstrap-server")
+    if bootstrap_server is not None:
+        if metadata is not None:
+            raise typer.BadParameter("--metadata is for captures: a cluster tells its own")
+        return
+    if command_config is not None:
+        raise typer.BadParameter("--command-config goes with --bootstrap-server")
+    if weights is Weights.RATE:
+        raise typer.BadParameter("--weights rate goes with --bootstrap-server")
+    if len(groups) > 1:
+        raise typer.BadParameter("tables that name no group are of one: give one --group")
+
+
+def _joining(
+    subscriptions: str, metadata: Path | None, weights: Weights, missing_lag: int | None
+) -> Joining:
     known = Found() if metadata is None else load_metadata(metadata)
-    joining = Joining(
-        assume=Assume(subscriptions) if subscriptions in list(Assume) else Assume.ASSIGNED,
-        subscriptions=None
-        if subscriptions in list(Assume)
-        else load_subscriptions(Path(subscriptions)),
+    assumed = subscriptions in list(Assume)
+    return Joining(
+        assume=Assume(subscriptions) if assumed else Assume.ASSIGNED,
+        subscriptions=None if assumed else load_subscriptions(Path(subscriptions)),
         counts=known.counts,
         at_least=known.at_least,
         weights=weights,
         missing_lag=missing_lag,
     )
-    found = import_groups(paths, joining, stdin=sys.stdin, group=group, skip_empty=skip_empty)
+
+
+def _live(
+    bootstrap_server: str,
+    groups: list[str],
+    joining: Joining,
+    *,
+    command_config: Path | None,
+    timeout: float,
+    sample: float,
+    skip_empty: bool,
+) -> Iterator[Imported]:
+    # The client library takes a while to load, and captures do not need it.
+    from experiments.sources.live import import_live  # noqa: PLC0415
+    from experiments.sources.live_client import LiveCluster  # noqa: PLC0415
+    from experiments.sources.live_config import load_settings  # noqa: PLC0415
+
+    settings = {} if command_config is None else load_settings(command_config)
+    try:
+        cluster = LiveCluster(bootstrap_server, settings, timeout=timeout)
+    except SourceError as error:
+        where = "" if command_config is None else f"{command_config}: "
+        raise SourceError(f"{where}{error}") from None
+    if joining.weights is Weights.RATE:
+        remark(f"the two samples of a rate are {sample:g} s apart")
+    return import_live(cluster, groups, joining, sample_seconds=sample, skip_empty=skip_empty)
+
+
+def _write(found: Iterator[Imported], output: Path | None) -> None:
     lines: list[str] = []
     failed = False
     for imported in found:

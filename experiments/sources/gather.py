@@ -61,6 +61,8 @@ class SeenGroup:
         Every partition that any capture shows, with the owner that it names.
     lag
         Lag in messages of each partition for which it is shown.
+    appended
+        Messages that each partition grew by between two samples, for a rate.
     listed
         Whether a members table lists all members, idle ones included.
     named
@@ -87,6 +89,7 @@ class SeenGroup:
     members: dict[str, SeenMember] = field(default_factory=dict)
     partitions: dict[Place, str | None] = field(default_factory=dict)
     lag: dict[Place, int] = field(default_factory=dict)
+    appended: dict[Place, int] = field(default_factory=dict)
     listed: bool = False
     named: bool = False
     shows_owners: bool = False

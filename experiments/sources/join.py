@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from experiments.sources.errors import SourceError
-from experiments.sources.gather import SeenGroup, SeenMember
+from experiments.sources.gather import Place, SeenGroup, SeenMember
 from experiments.sources.metadata import Counts
 from reference.fields import as_array, as_object, as_text
 from reference.group import Group, Member, Topic
@@ -34,6 +34,7 @@ class Weights(StrEnum):
 
     NONE = "none"
     LAG = "lag"
+    RATE = "rate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,8 @@ def _weights(
 ) -> tuple[int, ...] | None:
     if joining.weights is Weights.NONE:
         return None
+    if joining.weights is Weights.RATE:
+        return tuple(_rate(seen, (topic, number), notes) for number in range(count))
     weights: list[int] = []
     for number in range(count):
         lag = seen.lag.get((topic, number))
@@ -241,3 +244,15 @@ def _weights(
             notes.append("negative lags are taken as 0")
         weights.append(max(lag, 0))
     return tuple(weights)
+
+
+def _rate(seen: SeenGroup, place: Place, notes: list[str]) -> int:
+    appended = seen.appended.get(place)
+    if appended is None:
+        raise SourceError(
+            f"group {seen.id!r}: no rate is shown for {place[0]}-{place[1]}: that takes two "
+            "samples of a live cluster, with a leader of the partition in both"
+        )
+    if appended < 0:
+        notes.append("partitions that lost messages between the samples weigh 0")
+    return max(appended, 0)

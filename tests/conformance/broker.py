@@ -16,7 +16,7 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -64,10 +64,13 @@ class Cluster:
         ``host:port`` of every broker, separated by commas.
     directory
         Where the nodes keep configuration, data and ``node-<n>.log``.
+    listeners
+        ``host:port`` of every broker, by further listener.
     """
 
     bootstrap: str
     directory: Path
+    listeners: Mapping[str, str] = field(default_factory=dict)
 
 
 @contextmanager
@@ -76,6 +79,7 @@ def running_cluster(
     racks: Sequence[str | None] = (None,),
     heap_mib: int = 512,
     settings: Mapping[str, str] | None = None,
+    listeners: Mapping[str, str] | None = None,
 ) -> Iterator[Cluster]:
     """Run one broker for each rack and stop them all at the end.
 
@@ -87,6 +91,8 @@ def running_cluster(
         Heap limit of each broker, in MiB.
     settings
         Broker properties to add or to change.
+    listeners
+        Further listeners of each broker, and the security protocol of each.
 
     Raises
     ------
@@ -94,19 +100,22 @@ def running_cluster(
         If the cluster is not ready after `START_SECONDS`.
     """
     ports = _free_ports(len(racks) + 1)
+    further = {name: _free_ports(len(racks)) for name in listeners or {}}
     cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    with tempfile.TemporaryDirectory(prefix="kassay-kafka-") as name, ExitStack() as stack:
-        directory = Path(name)
+    with tempfile.TemporaryDirectory(prefix="kassay-kafka-") as home, ExitStack() as stack:
+        directory = Path(home)
         nodes = []
         for node, rack in enumerate(racks, start=1):
             properties = _properties(node, ports, rack, directory) | dict(settings or {})
+            for name, protocol in (listeners or {}).items():
+                _add_listener(properties, name, protocol, further[name][node - 1])
             config = directory / f"node-{node}.properties"
             config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
             _format(config, cluster_id)
             nodes.append(stack.enter_context(_running_node(config, heap_mib)))
-        bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[1:])
+        bootstrap = _addresses(ports[1:])
         _await_ready(bootstrap, nodes, directory)
-        yield Cluster(bootstrap, directory)
+        yield Cluster(bootstrap, directory, {name: _addresses(further[name]) for name in further})
 
 
 def _free_ports(count: int) -> list[int]:
@@ -116,6 +125,17 @@ def _free_ports(count: int) -> list[int]:
         for taken in sockets:
             taken.bind(("127.0.0.1", 0))
         return [int(taken.getsockname()[1]) for taken in sockets]
+
+
+def _addresses(ports: Sequence[int]) -> str:
+    return ",".join(f"127.0.0.1:{port}" for port in ports)
+
+
+def _add_listener(properties: dict[str, str], name: str, protocol: str, port: int) -> None:
+    address = f",{name}://127.0.0.1:{port}"
+    properties["listeners"] += address
+    properties["advertised.listeners"] += address
+    properties["listener.security.protocol.map"] += f",{name}:{protocol}"
 
 
 def _properties(

@@ -167,3 +167,37 @@ def test_a_group_that_does_not_exist_is_skipped_with_a_remark(run):
     code, lines, err = run("-", stdin=text)
     assert (code, lines) == (0, [])
     assert "skipped 'gone'" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give either captures or --bootstrap-server"),
+        (["--bootstrap-server", "h:1", "captures"], "give either captures or --bootstrap-server"),
+        (["--bootstrap-server", "h:1", "--metadata", "m"], "a cluster tells its own"),
+        (["captures", "--command-config", "c"], "goes with --bootstrap-server"),
+        (["captures", "--weights", "rate"], "goes with --bootstrap-server"),
+        (["captures", "--group", "a", "--group", "b"], "give one --group"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(run, arguments, message):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, [])
+    assert message in " ".join(err.replace("│", " ").split())
+
+
+def test_a_cluster_that_does_not_answer_is_one_clear_error(run):
+    code, out, err = run("--bootstrap-server", "127.0.0.1:1", "--timeout", "0.3")
+    assert (code, out) == (2, [])
+    [line] = err.splitlines()
+    assert line.startswith("kassay: 127.0.0.1:1: cannot list groups: ")
+
+
+def test_settings_that_contradict_each_other_are_one_clear_error(run, tmp_path):
+    config = tmp_path / "client.properties"
+    config.write_text("sasl.mechanism=AWS_MSK_IAM\nsecurity.protocol=SASL_SSL\n")
+    code, out, err = run("--bootstrap-server", "127.0.0.1:1", "--command-config", str(config))
+    assert (code, out) == (2, [])
+    [line] = err.splitlines()
+    assert line.startswith(f"kassay: {config}: 127.0.0.1:1: ")
+    assert "AWS_MSK_IAM" in line

@@ -1,0 +1,320 @@
+"""What a live import tells of a real cluster is what Kafka's own tools print about it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from experiments.cli import main
+from experiments.sources.files import Imported, import_groups
+from experiments.sources.join import Joining, Weights
+from experiments.sources.live import import_live
+from experiments.sources.live_client import LiveCluster
+from reference.group import Group
+from tests.conformance import jars
+from tests.conformance.admin import Administrator, TopicView, administrator
+from tests.conformance.broker import Cluster, running_cluster
+from tests.conformance.captures import GROUP_TOOL, capture_cluster, run_tool
+from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
+from tests.conformance.livegroup import LiveGroup
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 11, "d.audit": 1}
+EMPTY = "left-long-ago"
+PASSWORD = 'pass"word; \\ of = some'
+_JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_RACKS = {"left-c": "left", "right-s": "right"}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A cluster with a group of each kind at work, and what its tools print."""
+
+    cluster: Cluster
+    admin: Administrator
+    groups: Mapping[str, LiveGroup]
+    topics: Mapping[str, TopicView]
+    captures: Path
+    authority: Path
+
+    def ask(self) -> LiveCluster:
+        return LiveCluster(self.cluster.bootstrap, timeout=20)
+
+    def live(self, joining: Joining) -> dict[str, Group]:
+        return _documents(import_live(self.ask(), [], joining))
+
+    def text(self, joining: Joining) -> dict[str, Group]:
+        return _documents(import_groups([self.captures], joining))
+
+    @property
+    def told(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """What every client subscribed to, by group."""
+        return {name: dict(group.subscriptions) for name, group in self.groups.items()}
+
+
+def _documents(found: Iterable[Imported]) -> dict[str, Group]:
+    everything = list(found)
+    assert [one.error for one in everything if one.error] == []
+    return {one.group.id: one.group for one in everything if one.group and one.group.id}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    home = tmp_path_factory.mktemp("site")
+    store, authority = _make_certificate(home)
+    with ExitStack() as stack:
+        cluster = stack.enter_context(
+            running_cluster(
+                racks=("left", "right"),
+                heap_mib=384,
+                listeners={"LOGIN": "SASL_PLAINTEXT", "TLS": "SSL"},
+                settings={
+                    "group.initial.rebalance.delay.ms": "0",
+                    "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
+                    "listener.name.login.plain.sasl.jaas.config": (
+                        f"{_JAAS} user_reader={_quoted(PASSWORD)};".replace("\\", "\\\\")
+                    ),
+                    "listener.name.tls.ssl.keystore.type": "PKCS12",
+                    "listener.name.tls.ssl.keystore.location": str(store),
+                    "listener.name.tls.ssl.keystore.password": "changeit",
+                },
+            )
+        )
+        admin = stack.enter_context(administrator(cluster.bootstrap))
+        admin.create_topics(TOPICS)
+        admin.produce(
+            {(name, n): 5 + 3 * n for name, count in TOPICS.items() for n in range(count)}
+        )
+        groups = {}
+        for assignor in (*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS):
+            groups[assignor] = LiveGroup(assignor, cluster.bootstrap, admin, TOPICS)
+            stack.callback(groups[assignor].close)
+            groups[assignor].join(*_profiles(assignor))
+        groups[EMPTY] = LiveGroup(EMPTY, cluster.bootstrap, admin, TOPICS)
+        groups[EMPTY].join(Profile(client="gone", topics=("b.payments",), assignor="range"))
+        for group in groups.values():
+            group.await_settled()
+            _commit(group)
+        groups[EMPTY].leave("gone")
+        groups[EMPTY].await_state("Empty")
+        capture_cluster(cluster.bootstrap, home / "captures")
+        yield Site(cluster, admin, groups, admin.topics(*TOPICS), home / "captures", authority)
+
+
+def _profiles(assignor: str) -> tuple[Profile, ...]:
+    """Members with differing subscriptions, of which two are in racks and two static."""
+    wanted = {
+        "left-c": ("c.clicks", "a.orders"),
+        "right-s": ("a.orders", "b.payments"),
+        "plain-c": ("a.orders", "d.audit", "c.clicks"),
+        "idle-s": ("d.audit",),
+    }
+    return tuple(
+        Profile(
+            client=client,
+            topics=topics,
+            assignor=assignor,
+            rack=_RACKS.get(client),
+            instance=f"{client}.seat" if client.endswith("-s") else None,
+        )
+        for client, topics in wanted.items()
+    )
+
+
+def _commit(group: LiveGroup) -> None:
+    """Commit a third of what there is, and of ``c.clicks`` every other partition only."""
+    for consumer in group.running.values():
+        consumer.commit(
+            {
+                (topic, n): (5 + 3 * n) // 3
+                for topic, n in sorted(consumer.seen.assigned)
+                if topic != "c.clicks" or n % 2
+            }
+        )
+
+
+def _make_certificate(home: Path) -> tuple[Path, Path]:
+    """Make a key and a certificate for the brokers; the keystore, and what to trust."""
+    (home / "captures").mkdir()
+    store, authority = home / "broker.p12", home / "authority.pem"
+    keytool = Path(jars.java()).resolve().with_name("keytool")
+    common = ["-keystore", str(store), "-storepass", "changeit", "-alias", "broker"]
+    naming = ["-dname", "CN=broker", "-ext", "san=ip:127.0.0.1", "-storetype", "PKCS12"]
+    for command in (
+        ["-genkeypair", "-keyalg", "RSA", "-validity", "30", *naming],
+        ["-exportcert", "-rfc", "-file", str(authority)],
+    ):
+        subprocess.run([keytool, *command, *common], check=True, capture_output=True)
+    return store, authority
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _in_common(group: Group) -> Group:
+    """Leave out what only a cluster tells, or only a text."""
+    topics = (replace(topic, id=None, racks=None) for topic in group.topics)
+    members = (
+        replace(member, generation=1, rack=None, protocol_version=3) for member in group.members
+    )
+    return replace(group, topics=tuple(topics), members=tuple(members), notes=())
+
+
+@pytest.mark.parametrize("weights", [Weights.NONE, Weights.LAG])
+def test_the_cluster_tells_what_its_tools_print(site: Site, weights: Weights) -> None:
+    joining = Joining(subscriptions=site.told, weights=weights, missing_lag=1)
+    live, text = site.live(joining), site.text(joining)
+    assert list(live) == sorted(site.groups)
+    assert {name: _in_common(group) for name, group in live.items()} == {
+        name: _in_common(group) for name, group in text.items()
+    }
+    assert len(live[EMPTY].members) == 0
+    assert sum(len(member.owned) for member in live["sticky"].members) == sum(TOPICS.values())
+    if weights is Weights.LAG:
+        [payments] = [t for t in live["range"].topics if t.name == "b.payments"]
+        assert payments.weights == tuple(5 + 3 * n - (5 + 3 * n) // 3 for n in range(4))
+
+
+@pytest.mark.parametrize("name", CLIENT_ASSIGNORS)
+def test_subscriptions_and_racks_of_classic_groups_are_told(site: Site, name: str) -> None:
+    group = site.live(Joining())[name]
+    clients = {member.id: client for client, member in site.admin.group(name).members.items()}
+    assert {clients[m.id]: set(m.subscription) for m in group.members} == {
+        client: set(topics) for client, topics in site.told[name].items()
+    }
+    assert {clients[m.id]: m.rack for m in group.members} == {
+        client: _RACKS.get(client) for client in site.told[name]
+    }
+    assert not any("subscription" in note for note in group.notes)
+
+
+@pytest.mark.parametrize("name", BROKER_ASSIGNORS)
+def test_the_document_says_what_is_not_told_of_consumer_groups(site: Site, name: str) -> None:
+    group = site.live(Joining())[name]
+    assert any("subscriptions are not shown" in note for note in group.notes)
+    assert any("client.rack is shown of no member" in note for note in group.notes)
+
+
+def test_topics_come_with_their_ids_and_racks(site: Site) -> None:
+    for group in site.live(Joining()).values():
+        for topic in group.topics:
+            assert topic.partitions == TOPICS[topic.name]
+            assert topic.id == site.topics[topic.name].id
+            assert topic.racks == site.topics[topic.name].racks
+
+
+def test_a_rate_is_what_was_appended_between_two_samples(site: Site) -> None:
+    appended = {("b.payments", 1): 40, ("b.payments", 3): 2}
+    [imported] = import_live(
+        site.ask(),
+        [EMPTY],
+        Joining(weights=Weights.RATE),
+        sleep=lambda _: site.admin.produce(appended),
+    )
+    assert imported.group is not None
+    assert [topic.weights for topic in imported.group.topics] == [(0, 40, 0, 2)]
+
+
+def test_a_cluster_is_as_before_after_it_was_read(site: Site) -> None:
+    before = {name: site.admin.group(name) for name in site.groups}
+    site.live(Joining(weights=Weights.LAG, missing_lag=0))
+    assert site.ask().group_ids() == sorted(site.groups)
+    assert {name: site.admin.group(name) for name in site.groups} == before
+
+
+def _config(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "client.properties"
+    path.write_text(text)
+    return path
+
+
+def _login(tmp_path: Path, password: str) -> Path:
+    jaas = f"{_JAAS} \\\n  username=reader password={_quoted(password)};"
+    escaped = jaas.replace("\\", "\\\\").replace("\\\\\n", "\\\n")
+    return _config(
+        tmp_path,
+        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={escaped}\n",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended."""
+
+    code: object
+    out: list[str]
+    err: list[str]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    """Run ``kassay import --bootstrap-server``."""
+
+    def run_import(server: str, *options: str | Path) -> Ended:
+        with pytest.raises(SystemExit) as ended:
+            main(["import", "--bootstrap-server", server, *map(str, options)])
+        printed = capsys.readouterr()
+        return Ended(ended.value.code, printed.out.splitlines(), printed.err.splitlines())
+
+    return run_import
+
+
+def test_a_file_that_lets_the_tools_log_in_lets_the_import_log_in(
+    site: Site, tmp_path: Path, run: Callable[..., Ended]
+) -> None:
+    server, config = site.cluster.listeners["LOGIN"], _login(tmp_path, PASSWORD)
+    asked = ("--bootstrap-server", server, "--command-config", str(config))
+    assert sorted(run_tool(GROUP_TOOL, *asked, "--list").split()) == sorted(site.groups)
+    ended = run(server, "--command-config", config, "--group", "sticky", "--group", "uniform")
+    assert (ended.code, ended.err) == (0, [])
+    assert [json.loads(line)["id"] for line in ended.out] == ["sticky", "uniform"]
+
+
+def test_a_wrong_password_is_one_clear_error(
+    site: Site, tmp_path: Path, run: Callable[..., Ended]
+) -> None:
+    server, config = site.cluster.listeners["LOGIN"], _login(tmp_path, "guessed")
+    ended = run(server, "--command-config", config, "--timeout", "3")
+    assert (ended.code, ended.out) == (2, [])
+    [error] = ended.err
+    assert "Authentication failed" in error
+    assert "guessed" not in error
+
+
+def test_a_cluster_is_read_by_tls(site: Site, tmp_path: Path, run: Callable[..., Ended]) -> None:
+    trust = f"ssl.truststore.type=PEM\nssl.truststore.location={site.authority}\n"
+    config = _config(tmp_path, f"security.protocol=SSL\n{trust}")
+    ended = run(site.cluster.listeners["TLS"], "--command-config", config)
+    assert (ended.code, ended.err) == (0, [])
+    assert [json.loads(line)["id"] for line in ended.out] == sorted(site.groups)
+
+
+def test_a_certificate_that_nothing_vouches_for_is_one_clear_error(
+    site: Site, tmp_path: Path, run: Callable[..., Ended]
+) -> None:
+    config = _config(tmp_path, "security.protocol=SSL")
+    ended = run(site.cluster.listeners["TLS"], "--command-config", config, "--timeout", "3")
+    assert (ended.code, ended.out) == (2, [])
+    [error] = ended.err
+    assert "certificate verify failed" in error
+
+
+def test_a_group_that_is_not_there_is_an_error_and_the_others_are_imported(
+    site: Site, run: Callable[..., Ended]
+) -> None:
+    ended = run(site.cluster.bootstrap, "--group", "range", "--group", "no-such-group")
+    missing, found = map(json.loads, ended.out)
+    assert missing == {
+        "id": "no-such-group",
+        "error": "group 'no-such-group': the cluster has no such consumer group",
+    }
+    assert found["id"] == "range"
+    assert (ended.code, ended.err) == (2, [f"kassay: {missing['error']}"])
