@@ -1,0 +1,1 @@
+"""What ``__consumer_offsets`` remembers: records decoded, generations rebuilt and judged."""
