@@ -1,129 +1,24 @@
 """Groups of a running cluster as group documents: read only, and no group is ever joined."""
 
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from experiments.sources.errors import SourceError
 from experiments.sources.files import Imported
 from experiments.sources.gather import Place, SeenGroup, SeenMember
 from experiments.sources.join import Joining, Weights, to_group
-from experiments.sources.live_subscription import Subscription, read_subscription
+from experiments.sources.live_reading import REBALANCING, Cluster, Reading, read_groups
 from reference.group import Group, InvalidGroupError
 
-DEAD = "Dead"
-REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
-# A group is read by several questions; it must be the same before and after them.
-_ATTEMPTS = 3
-_ATTEMPT_SECONDS = 1.0
-
 
 @dataclass(frozen=True, slots=True)
-class LiveMember:
-    """A member as its group's coordinator describes it.
+class _Offsets:
+    """End offsets, by how much they grew between two samples, and how far apart those are."""
 
-    Parameters
-    ----------
-    id, client_id, instance_id
-        Its names.
-    assigned
-        The partitions that it has.
-    target
-        Those that it shall have, under the consumer protocol.
-    """
-
-    id: str
-    client_id: str
-    instance_id: str | None
-    assigned: frozenset[Place]
-    target: frozenset[Place] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LiveGroup:
-    """A group as its coordinator describes it; members sorted by id."""
-
-    id: str
-    state: str
-    members: tuple[LiveMember, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class LiveTopic:
-    """A topic as the cluster describes it; racks as in `reference.group.Topic`."""
-
-    partitions: int
-    id: uuid.UUID | None = None
-    racks: tuple[tuple[str | None, ...], ...] | None = None
-
-
-class Cluster(Protocol):
-    """What a cluster is asked; an answer that it refuses for one group is an error in its place."""
-
-    def group_ids(self) -> list[str]:
-        """Name all consumer groups."""
-
-    def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | SourceError]:
-        """Describe groups."""
-
-    def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
-        """Give what members of the classic protocol sent when they joined, by member id."""
-
-    def committed(self, groups: Sequence[str]) -> dict[str, dict[Place, int] | SourceError]:
-        """Give the committed offsets of groups."""
-
-    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic]:
-        """Describe topics; those that do not exist are left out."""
-
-    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
-        """Give end offsets; partitions without a leader are left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What was read of one group, and of the topics it has to do with.
-
-    Parameters
-    ----------
-    group
-        Its description.
-    subscriptions
-        Of its members, by member id, where the cluster tells them.
-    committed, ends
-        Offsets by partition.
-    topics
-        Those of its topics that exist.
-    appended
-        By how much end offsets grew between two samples.
-    seconds
-        Time between the samples.
-    steady
-        Whether the group was the same before and after it was read.
-    """
-
-    group: LiveGroup
-    subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
-    committed: Mapping[Place, int] = field(default_factory=dict)
-    topics: Mapping[str, LiveTopic] = field(default_factory=dict)
-    ends: Mapping[Place, int] = field(default_factory=dict)
-    appended: Mapping[Place, int] = field(default_factory=dict)
+    ends: dict[Place, int] = field(default_factory=dict)
+    appended: dict[Place, int] = field(default_factory=dict)
     seconds: float = 0.0
-    steady: bool = True
-
-    @property
-    def places(self) -> set[Place]:
-        """Partitions that a member has or that have a committed offset."""
-        return {place for member in self.group.members for place in member.assigned} | set(
-            self.committed
-        )
-
-    @property
-    def topic_names(self) -> set[str]:
-        """Topics with such partitions, and those subscribed to."""
-        subscribed = {topic for found in self.subscriptions.values() for topic in found.topics}
-        return {topic for topic, _ in self.places} | subscribed
 
 
 def import_live(
@@ -159,88 +54,47 @@ def import_live(
         If the cluster cannot be asked.
     """
     names = sorted(set(groups)) if groups else sorted(cluster.group_ids())
-    readings = _read_groups(cluster, names, sleep)
-    sound = {name: found for name, found in readings.items() if isinstance(found, Reading)}
-    wanted = sorted({topic for reading in sound.values() for topic in reading.topic_names})
+    readings = read_groups(cluster, names, sleep=sleep)
+    sound = [found for found in readings.values() if isinstance(found, Reading)]
+    wanted = sorted({topic for reading in sound for topic in reading.topic_names})
     topics = cluster.topics(wanted) if wanted else {}
-    places = sorted(
-        (name, number) for name, topic in topics.items() for number in range(topic.partitions)
-    )
-    ends: dict[Place, int] = {}
-    appended: dict[Place, int] = {}
-    seconds = 0.0
-    if joining.weights is not Weights.NONE and places:
-        started, ends = clock(), cluster.ends(places)
-        if joining.weights is Weights.RATE:
-            sleep(sample_seconds)
-            seconds, later = clock() - started, cluster.ends(places)
-            appended = {p: later[p] - ends[p] for p in places if p in ends and p in later}
+    places = [(name, n) for name, topic in topics.items() for n in range(topic.partitions)]
+    offsets = _Offsets()
+    if joining.weights is Weights.LAG and places:
+        offsets = _Offsets(cluster.ends(places))
+    elif joining.weights is Weights.RATE and places:
+        offsets = _sample(cluster, places, sample_seconds, sleep=sleep, clock=clock)
     for name, found in readings.items():
         if isinstance(found, SourceError):
             yield Imported(name, error=str(found))
             continue
-        reading = replace(found, topics=topics, ends=ends, appended=appended, seconds=seconds)
+        reading = replace(
+            found,
+            topics=topics,
+            ends=offsets.ends,
+            appended=offsets.appended,
+            seconds=offsets.seconds,
+        )
         yield _imported(reading, joining, skip_empty=skip_empty)
 
 
-def _read_groups(
-    cluster: Cluster, names: Sequence[str], sleep: Callable[[float], None]
-) -> dict[str, Reading | SourceError]:
-    """Read groups again that change meanwhile, for a while."""
-    readings: dict[str, Reading | SourceError] = {}
-    changing = list(names)
-    for attempt in range(_ATTEMPTS):
-        if attempt:
-            sleep(_ATTEMPT_SECONDS)
-        before = cluster.describe(changing) if changing else {}
-        alive = [name for name in changing if _exists(before[name])]
-        sent = cluster.subscriptions(alive) if alive else {}
-        offsets = cluster.committed(alive) if alive else {}
-        after = cluster.describe(alive) if alive else {}
-        for name in changing:
-            readings[name] = _reading(name, before[name], after.get(name), sent, offsets.get(name))
-        changing = [name for name in changing if not _is_steady(readings[name])]
-        if not changing:
-            break
-    return {name: readings[name] for name in names}
-
-
-def _exists(found: LiveGroup | SourceError) -> bool:
-    return isinstance(found, LiveGroup) and found.state != DEAD
-
-
-def _is_steady(found: Reading | SourceError) -> bool:
-    return isinstance(found, SourceError) or found.steady
-
-
-def _reading(
-    name: str,
-    before: LiveGroup | SourceError,
-    after: LiveGroup | SourceError | None,
-    sent: Mapping[str, bytes],
-    committed: dict[Place, int] | SourceError | None,
-) -> Reading | SourceError:
-    for failure in (before, after, committed):
-        if isinstance(failure, SourceError):
-            return failure
-    if not isinstance(before, LiveGroup) or not isinstance(after, LiveGroup):
-        return SourceError(f"group {name!r}: the cluster has no such consumer group")
-    try:
-        subscriptions = {
-            member.id: read_subscription(
-                sent[member.id], where=f"group {name!r}: member {member.id!r}"
-            )
-            for member in after.members
-            if sent.get(member.id)
-        }
-    except SourceError as error:
-        return error
-    return Reading(
-        group=after,
-        subscriptions=subscriptions,
-        committed=committed if isinstance(committed, dict) else {},
-        steady=before == after and after.state not in REBALANCING,
-    )
+def _sample(
+    cluster: Cluster,
+    places: Sequence[Place],
+    seconds: float,
+    *,
+    sleep: Callable[[float], None],
+    clock: Callable[[], float],
+) -> _Offsets:
+    started, first = clock(), cluster.ends(places)
+    sleep(seconds)
+    passed, second = clock() - started, cluster.ends(places)
+    appended = {
+        place: second[place] - first[place]
+        for place in places
+        if place in first and place in second
+    }
+    return _Offsets(first, appended, passed)
 
 
 def _imported(reading: Reading, joining: Joining, *, skip_empty: bool) -> Imported:
@@ -265,6 +119,8 @@ def live_group(reading: Reading, joining: Joining) -> Group:
 
     Examples
     --------
+    >>> from experiments.sources.live_reading import LiveGroup, LiveMember, LiveTopic
+    >>> from experiments.sources.live_subscription import Subscription
     >>> member = LiveMember("c0-1", "c0", None, frozenset({("t", 1)}))
     >>> group = LiveGroup("g", "Stable", (member,))
     >>> told = {"c0-1": Subscription(3, ("t", "u"), rack="a")}
