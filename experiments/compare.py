@@ -15,6 +15,7 @@ from reference.group import Group
 from reference.metrics import MEASURES, Measure, loads, movement
 from reference.ownership import NOBODY, ownership
 from solver import objective
+from solver.flow.within import fewest_moves
 from solver.objective import Imbalance, Movement, Tolerance
 from solver.solution import Solution
 from solver.solve import solve
@@ -252,6 +253,10 @@ def fewest_moves_within(
         return 0
     if group.partition_count > limits.within_partitions:
         return None
+    if measure is Measure.SUM_OF_SQUARES:
+        bounded = fewest_moves(group, imbalance)
+        if bounded is not None and bounded.is_proven:
+            return bounded.value
     # The optimum as a hint spares the search its first level, which is most of its time.
     slack = Tolerance(absolute=imbalance - optimum.imbalance.value)
     found = solve(

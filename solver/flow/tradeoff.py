@@ -23,7 +23,7 @@ from solver.flow.placing import place
 from solver.problem import Placement, Problem
 
 # Beyond this many arcs one flow takes too long to be solved for every corner.
-_MOST_ARCS = 40_000
+MOST_ARCS = 40_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,37 +79,37 @@ def hull_of(problem: Problem) -> Hull | None:
     room = np.bincount(
         network.head, weights=network.supply[network.tail], minlength=network.members
     ).astype(np.int64)
-    if not problem.size or int(room.sum()) + len(network.tail) > _MOST_ARCS:
+    if not problem.size or int(room.sum()) + len(network.tail) > MOST_ARCS:
         return None
     size = problem.size
-    ends = [_priced(network, room, 1, size**2 + 1), _priced(network, room, size + 1, 1)]
-    corners = {_values(network, counts): counts for counts in ends}
+    ends = [priced(network, room, 1, size**2 + 1), priced(network, room, size + 1, 1)]
+    corners = {values_of(network, counts): counts for counts in ends}
     waiting = [(ends[0], ends[1])]
     found: dict[int, Counts] = {moves: counts for (moves, _), counts in corners.items()}
     while waiting:
         left, right = waiting.pop()
-        (k, v), (after, w) = _values(network, left), _values(network, right)
+        (k, v), (after, w) = values_of(network, left), values_of(network, right)
         if after <= k + 1:
             continue
-        middle = _priced(network, room, after - k, v - w)
-        moves, squares = _values(network, middle)
+        middle = priced(network, room, after - k, v - w)
+        moves, squares = values_of(network, middle)
         if (after - k) * squares + (v - w) * moves < (after - k) * v + (v - w) * k:
             corners[moves, squares] = found[moves] = middle
             waiting += [(left, middle), (middle, right)]
             continue
-        for counts in _between(network, left, right):
-            found.setdefault(_values(network, counts)[0], counts)
+        for counts in between(network, left, right):
+            found.setdefault(values_of(network, counts)[0], counts)
     return Hull(network, tuple(sorted(corners)), dict(sorted(found.items())))
 
 
-def _values(network: Network, counts: Counts) -> tuple[int, int]:
+def values_of(network: Network, counts: Counts) -> tuple[int, int]:
     """Return moves and the sum of squared counts."""
     loads = np.bincount(network.head, weights=counts, minlength=network.members).astype(np.int64)
     moves = network.owned - np.minimum(network.owned, counts)
     return int(moves.sum()), int((loads**2).sum())
 
 
-def _priced(network: Network, room: Counts, square: int, move: int) -> Counts:
+def priced(network: Network, room: Counts, square: int, move: int) -> Counts:
     """Return counts of the least ``square * sum of squares + move * moves``."""
     arcs, members = len(network.tail), network.topics + network.head
     owning = np.flatnonzero(network.owned)
@@ -139,7 +139,7 @@ def _priced(network: Network, room: Counts, square: int, move: int) -> Counts:
     return counts
 
 
-def _between(network: Network, left: Counts, right: Counts) -> Iterator[Counts]:
+def between(network: Network, left: Counts, right: Counts) -> Iterator[Counts]:
     """Go from one flow to another chain by chain, along arcs whose counts differ."""
     change = right - left
     rise = np.bincount(network.head, weights=change, minlength=network.members).astype(np.int64)
