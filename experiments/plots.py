@@ -1,5 +1,6 @@
 """Pictures of trade-offs, as files."""
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,7 +8,10 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from experiments.planning.scenarios import Outcome
+
 FORMATS = (".svg", ".png")
+_REPEATABLE = {"svg.hashsalt": "kassay", "svg.fonttype": "none"}
 
 
 def draw_frontier(
@@ -26,6 +30,22 @@ def draw_frontier(
     title
         Above the picture, if any.
     """
+    figure = _staircase(points, measure, title)
+    # No date and fixed ids: the same points give the same file.
+    with mpl.rc_context(_REPEATABLE):
+        metadata = {"Date": None} if file.suffix == ".svg" else None
+        figure.savefig(file, dpi=110, metadata=metadata)
+
+
+def frontier_svg(points: Sequence[tuple[int, int]], *, measure: str) -> str:
+    """Draw a frontier as SVG to put into a page; see `draw_frontier`."""
+    text = io.StringIO()
+    with mpl.rc_context(_REPEATABLE):
+        _staircase(points, measure, None).savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def _staircase(points: Sequence[tuple[int, int]], measure: str, title: str | None) -> Figure:
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()
     moves = [x for x, _ in points]
@@ -39,7 +59,40 @@ def draw_frontier(
     axes.grid(alpha=0.3)
     if title:
         axes.set_title(title, loc="left", fontsize=10)
-    # No date and fixed ids: the same points give the same file.
-    with mpl.rc_context({"svg.hashsalt": "kassay", "svg.fonttype": "none"}):
+    return figure
+
+
+def draw_scenarios(outcomes: Sequence[Outcome], file: Path, *, title: str | None = None) -> None:
+    """Draw greatest load and moves of scenarios side by side, the proven bounds as ticks.
+
+    Parameters
+    ----------
+    outcomes
+        What `experiments.planning.what_if` found, in order.
+    file
+        Where to; its name decides the format, SVG or PNG.
+    title
+        Above the picture, if any.
+    """
+    figure = Figure(figsize=(8, 1.2 + 0.24 * len(outcomes)), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    rows = range(len(outcomes))
+    for axes, label, colour, levels in (
+        (panels[0], "greatest load", "#0b66a8", [one.makespan for one in outcomes]),
+        (panels[1], "owned partitions moved", "#c2521b", [one.movement for one in outcomes]),
+    ):
+        found = [(row, level) for row, level in zip(rows, levels, strict=True) if level is not None]
+        places = [row for row, _ in found]
+        axes.barh(places, [level.value for _, level in found], color=colour, height=0.62)
+        axes.plot([level.bound for _, level in found], places, "|", color="black", markersize=8)
+        axes.set_xlabel(label)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(axis="x", alpha=0.3)
+        axes.set_axisbelow(True)
+    panels[0].set_yticks(list(rows), [one.scenario.name for one in outcomes], fontsize=8)
+    panels[0].set_ylim(len(outcomes) - 0.4, -0.6)
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    with mpl.rc_context(_REPEATABLE):
         metadata = {"Date": None} if file.suffix == ".svg" else None
         figure.savefig(file, dpi=110, metadata=metadata)

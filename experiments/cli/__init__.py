@@ -29,6 +29,8 @@ _COMMANDS = {
     "frontier": _Entry("experiments.cli.frontier", "frontier"),
     "members": _Entry("experiments.cli.members", "members"),
     "verify": _Entry("experiments.cli.verify", "verify"),
+    "what-if": _Entry("experiments.cli.what_if", "what_if"),
+    "plan": _Entry("experiments.cli.plan", "plan"),
     "simulate": _Entry("experiments.cli.simulate", "simulate"),
     "study": _Entry("experiments.cli.study", "study"),
     "report": _Entry("experiments.cli.report", "report"),

@@ -1,0 +1,122 @@
+import csv
+import io
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+
+from experiments import planning
+from experiments.families import REMARKABLE
+from experiments.planning.export import (
+    group_after,
+    loads_csv,
+    moves_csv,
+    plan_document,
+    static_assignment,
+)
+from experiments.planning.page import render_html, render_ticket, short_names
+from experiments.planning.plan import plan
+from reference import Group, Member, Topic
+from reference.assignment import violations
+from reference.codec import parse_group
+from reference.metrics import loads, movement
+from tests.strategies import groups
+
+SCHEMA = json.loads((Path(planning.__file__).parent / "plan.schema.json").read_text())
+
+
+@given(groups(weighted=True))
+@settings(max_examples=25, deadline=None)
+def test_every_plan_is_valid_and_says_what_it_does(group):
+    found = plan(group, growth=[Fraction(1)], points=4)
+    document = json.loads(json.dumps(plan_document(found)))
+    jsonschema.validate(document, SCHEMA)
+    assert not list(violations(group, found.assignment))
+    assert document["then"]["loads"] == loads(group, found.assignment)
+    assert document["moved"] == movement(group, found.assignment)
+    assert document["makespan"]["bound"] <= document["makespan"]["value"]
+    assert document["makespan"]["value"] == max(document["then"]["loads"].values(), default=0)
+
+
+def test_group_e_moves_two_partitions_along_one_chain():
+    found = plan(REMARKABLE["E"].group)
+    assert (found.moved, found.today.makespan, found.then.makespan) == (2, 11, 10)
+    assert len(found.reasons) == 1
+    assert len(found.reasons[0].transfers) == 2
+
+
+def test_an_assignor_that_never_ends_is_a_line_of_the_report():
+    found = plan(REMARKABLE["D"].group)
+    endings = {one.assignor: one.ending for one in found.alternatives}
+    assert endings["sticky"] == "nonterminating"
+    assert endings["range"] == "ok"
+    assert "nonterminating" in render_html(found)
+
+
+def test_members_grow_with_the_traffic():
+    group = Group(
+        topics=(Topic(name="t", partitions=12),),
+        members=tuple(Member(id=name, subscription=("t",)) for name in "ab"),
+    )
+    needs = plan(group, growth=[Fraction(1), Fraction(3, 2), Fraction(2)]).needs
+    assert [(need.makespan, need.sizing.needed.value) for need in needs] == [(6, 2), (4, 3), (3, 4)]
+
+
+def test_a_group_without_members_has_no_plan():
+    with pytest.raises(LookupError):
+        plan(
+            Group(
+                topics=(Topic(name="t", partitions=1),),
+                members=(Member(id="a", subscription=("t",), capacity=0),),
+            )
+        )
+
+
+def test_files_agree_with_the_plan():
+    found = plan(REMARKABLE["D"].group, batch=3)
+    rows = list(csv.DictReader(io.StringIO(moves_csv(found))))
+    assert len(rows) == len(found.moves)
+    assert {row["batch"] for row in rows} == {str(n + 1) for n in range(len(found.batches))}
+    table = list(csv.DictReader(io.StringIO(loads_csv(found))))
+    assert {row["member"]: int(row["load then"]) for row in table} == found.then.loads
+    lists = static_assignment(found)["members"]
+    assert {m: sum(map(len, topics.values())) for m, topics in lists.items()} == (
+        found.assignment.loads()
+    )
+
+
+def test_the_group_after_the_plan_has_nothing_left_to_do():
+    found = plan(REMARKABLE["D"].group)
+    again = plan(parse_group(group_after(found)))
+    assert (again.moves, again.reasons) == ((), ())
+    assert "Nothing to do" in render_ticket(again)
+    assert "Nothing to do" in render_html(again)
+
+
+def test_the_page_needs_no_network_and_escapes_names():
+    group = Group(
+        id="<script>alert(1)</script>",
+        topics=(Topic(name="t&", partitions=3),),
+        members=(Member(id="<b>", subscription=("t&",), owned=[("t&", 0)]),),
+    )
+    page = render_html(plan(group))
+    assert "<script>alert" not in page
+    assert "<b>" not in page.replace("<b>0", "").replace("<b>1", "").replace("<b>3", "")
+    assert "t&-1" not in page
+    for loading in ("<link", "@import", 'src="http', "url(http"):
+        assert loading not in page
+
+
+def test_equal_plans_make_equal_pages():
+    group = REMARKABLE["D"].group
+    assert render_html(plan(group)) == render_html(plan(group))
+
+
+def test_names_are_cut_only_while_they_tell_members_apart():
+    random = ("-00000000-0000-0000-0000-000000000001", "-00000000-0000-0000-0000-000000000002")
+    ids = [f"a{random[0]}", f"b{random[0]}", f"b{random[1]}", "c"]
+    members = [Member(id=id, subscription=()) for id in ids]
+    assert list(short_names(members).values()) == ["a", ids[1], ids[2], "c"]
