@@ -11,7 +11,6 @@ from matplotlib.ticker import MaxNLocator
 from experiments.planning.scenarios import Outcome
 
 FORMATS = (".svg", ".png")
-_REPEATABLE = {"svg.hashsalt": "kassay", "svg.fonttype": "none"}
 
 
 def draw_frontier(
@@ -31,17 +30,13 @@ def draw_frontier(
         Above the picture, if any.
     """
     figure = _staircase(points, measure, title)
-    # No date and fixed ids: the same points give the same file.
-    with mpl.rc_context(_REPEATABLE):
-        metadata = {"Date": None} if file.suffix == ".svg" else None
-        figure.savefig(file, dpi=110, metadata=metadata)
+    _save(figure, file)
 
 
 def frontier_svg(points: Sequence[tuple[int, int]], *, measure: str) -> str:
     """Draw a frontier as SVG to put into a page; see `draw_frontier`."""
     text = io.StringIO()
-    with mpl.rc_context(_REPEATABLE):
-        _staircase(points, measure, None).savefig(text, format="svg", metadata={"Date": None})
+    _save(_staircase(points, measure, None), text)
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 
@@ -93,6 +88,14 @@ def draw_scenarios(outcomes: Sequence[Outcome], file: Path, *, title: str | None
     panels[0].set_ylim(len(outcomes) - 0.4, -0.6)
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=10)
-    with mpl.rc_context(_REPEATABLE):
-        metadata = {"Date": None} if file.suffix == ".svg" else None
-        figure.savefig(file, dpi=110, metadata=metadata)
+    _save(figure, file)
+
+
+def _save(figure: Figure, file: Path | io.StringIO) -> None:
+    """Save without a date and with fixed ids: the same figure gives the same file."""
+    drawn = isinstance(file, Path) and file.suffix != ".svg"
+    with mpl.rc_context({"svg.hashsalt": "kassay", "svg.fonttype": "none"}):
+        if drawn:
+            figure.savefig(file, dpi=110)
+        else:
+            figure.savefig(file, format="svg", metadata={"Date": None})
