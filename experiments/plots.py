@@ -84,7 +84,11 @@ def draw_scenarios(outcomes: Sequence[Outcome], file: Path, *, title: str | None
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(axis="x", alpha=0.3)
         axes.set_axisbelow(True)
-    panels[0].set_yticks(list(rows), [one.scenario.name for one in outcomes], fontsize=8)
+    names = [
+        one.scenario.name + (f" ({len(one.unserved)} topics unread)" if one.unserved else "")
+        for one in outcomes
+    ]
+    panels[0].set_yticks(list(rows), names, fontsize=8)
     panels[0].set_ylim(len(outcomes) - 0.4, -0.6)
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=10)
