@@ -7,8 +7,10 @@ import pytest
 from experiments.sources.errors import SourceError
 from experiments.sources.live_subscription import Subscription, read_subscription
 
-# As Kafka 4 consumers sent them.
+# As consumers of Kafka 4 send them.
 WITH_RACK = bytes.fromhex("0003000000020001610001 62ffffffff00000000ffffffff0004 6c656674")
+# Of the first: after the user data, what is owned, and the generation of that.
+WHOLE_FIELDS = (16, 20, 24)
 WITH_OWNED = bytes.fromhex(
     "0001000000010001 61 00000002 cafe 00000001 000161 00000002 00000000 00000001"
 )
@@ -29,21 +31,20 @@ def test_a_later_version_is_read_as_the_latest_known() -> None:
     assert read_subscription(later, where="m") == Subscription(3, ("a", "b"), "left")
 
 
-@pytest.mark.parametrize("length", range(len(WITH_RACK)))
+@pytest.mark.parametrize("length", sorted(set(range(len(WITH_RACK))) - set(WHOLE_FIELDS)))
 def test_a_cut_subscription_is_an_error(length: int) -> None:
-    with pytest.raises(SourceError, match=r"^member 'm': the subscription is cut at \d+ bytes$"):
+    with pytest.raises(SourceError, match=r"^member 'm': its subscription cannot be read: "):
         read_subscription(WITH_RACK[:length], where="member 'm'")
 
 
+@pytest.mark.parametrize("length", WHOLE_FIELDS)
+def test_a_client_may_end_its_subscription_after_any_field_but_the_topics(length: int) -> None:
+    assert read_subscription(WITH_RACK[:length], where="m") == Subscription(3, ("a", "b"))
+
+
 @pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ("ffff", "not a version of a subscription: -1"),
-        ("0000ffffffff", "holds a list of -1 entries"),
-        ("000000000001ffff", "lacks the name of a topic"),
-        ("0000000000010001ff", "holds no UTF-8"),
-    ],
+    "data", ["ffff", "0000ffffffff", "000000000001ffff", "0000000000010001ffffffffff"]
 )
-def test_impossible_bytes_are_an_error(data: str, message: str) -> None:
-    with pytest.raises(SourceError, match=message):
+def test_impossible_bytes_are_an_error(data: str) -> None:
+    with pytest.raises(SourceError, match=r"^m: its subscription cannot be read: "):
         read_subscription(bytes.fromhex(data), where="m")
