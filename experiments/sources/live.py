@@ -8,7 +8,7 @@ from experiments.sources.errors import SourceError
 from experiments.sources.files import Imported
 from experiments.sources.gather import Place, SeenGroup, SeenMember
 from experiments.sources.join import Joining, Weights, to_group
-from experiments.sources.live_reading import REBALANCING, Cluster, Reading, read_groups
+from experiments.sources.live_reading import REBALANCING, Cluster, LiveTopic, Reading, read_groups
 from reference.group import Group, InvalidGroupError
 
 
@@ -57,7 +57,9 @@ def import_live(
     readings = read_groups(cluster, names, sleep=sleep)
     sound = [found for found in readings.values() if isinstance(found, Reading)]
     wanted = sorted({topic for reading in sound for topic in reading.topic_names})
-    topics = cluster.topics(wanted) if wanted else {}
+    answers = cluster.topics(wanted) if wanted else {}
+    topics = {name: topic for name, topic in answers.items() if isinstance(topic, LiveTopic)}
+    refused = {name: topic for name, topic in answers.items() if isinstance(topic, SourceError)}
     places = [(name, n) for name, topic in topics.items() for n in range(topic.partitions)]
     offsets = _Offsets()
     if joining.weights is Weights.LAG and places:
@@ -67,6 +69,9 @@ def import_live(
     for name, found in readings.items():
         if isinstance(found, SourceError):
             yield Imported(name, error=str(found))
+            continue
+        if hidden := sorted(found.topic_names & refused.keys()):
+            yield Imported(name, error=f"group {name!r}: {refused[hidden[0]]}")
             continue
         reading = replace(
             found,
@@ -119,7 +124,7 @@ def live_group(reading: Reading, joining: Joining) -> Group:
 
     Examples
     --------
-    >>> from experiments.sources.live_reading import LiveGroup, LiveMember, LiveTopic
+    >>> from experiments.sources.live_reading import LiveGroup, LiveMember
     >>> from experiments.sources.live_subscription import Subscription
     >>> member = LiveMember("c0-1", "c0", None, frozenset({("t", 1)}))
     >>> group = LiveGroup("g", "Stable", (member,))

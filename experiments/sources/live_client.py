@@ -126,15 +126,21 @@ class LiveCluster:
             }
             return {name: self._of_group(name, futures[name], _offsets) for name in groups}
 
-    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic]:
+    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | SourceError]:
         """Describe topics; those that do not exist are left out."""
-        found: dict[str, LiveTopic] = {}
+        found: dict[str, LiveTopic | SourceError] = {}
         with self._asking("describe topics"):
             futures = self._admin.describe_topics(
                 TopicCollection(list(names)), request_timeout=self._timeout
             )
             for name in names:
-                described = self._unless(_LEADERLESS, futures[name])
+                try:
+                    described = self._unless(_LEADERLESS, futures[name])
+                except KafkaException as error:
+                    if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                        raise
+                    found[name] = SourceError(f"topic {name!r}: {_words(error)}")
+                    continue
                 if described is not None:
                     found[name] = _topic(described)
         return found

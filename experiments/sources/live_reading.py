@@ -56,7 +56,7 @@ class LiveTopic:
 
 
 class Cluster(Protocol):
-    """What a cluster is asked; an answer that it refuses for one group is an error in its place."""
+    """What a cluster is asked; where it refuses a group or topic, an error stands in its place."""
 
     def group_ids(self) -> list[str]:
         """Name all consumer groups."""
@@ -70,7 +70,7 @@ class Cluster(Protocol):
     def committed(self, groups: Sequence[str]) -> dict[str, dict[Place, int] | SourceError]:
         """Give the committed offsets of groups."""
 
-    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic]:
+    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | SourceError]:
         """Describe topics; those that do not exist are left out."""
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:

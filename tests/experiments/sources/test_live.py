@@ -45,7 +45,9 @@ class Tables:
     """A cluster; a list of ends stands for one answer after the other."""
 
     groups: dict[str, list[LiveGroup | SourceError]]
-    metadata: dict[str, LiveTopic] = field(default_factory=lambda: {"t": RACKED, "u": LiveTopic(1)})
+    metadata: dict[str, LiveTopic | SourceError] = field(
+        default_factory=lambda: {"t": RACKED, "u": LiveTopic(1)}
+    )
     sent: dict[str, bytes] = field(default_factory=dict)
     offsets: dict[str, dict[Place, int] | SourceError] = field(default_factory=dict)
     growth: list[dict[Place, int]] = field(default_factory=list)
@@ -64,7 +66,7 @@ class Tables:
     def committed(self, groups: Sequence[str]) -> dict[str, dict[Place, int] | SourceError]:
         return {name: self.offsets.get(name, {}) for name in groups}
 
-    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic]:
+    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | SourceError]:
         return {name: self.metadata[name] for name in names if name in self.metadata}
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
@@ -276,6 +278,15 @@ def test_what_is_refused_for_one_group_costs_no_other(
     refused, other = read(tables)
     assert (refused.id, refused.error) == ("bad", "group 'bad': not authorized")
     assert (other.id, other.error) == ("g", None)
+
+
+def test_a_topic_that_may_not_be_seen_is_an_error_of_the_groups_that_have_to_do_with_it() -> None:
+    groups = {name: [LiveGroup(name, "Stable", (member(name),))] for name in ("a", "b")}
+    tables = Tables(groups, sent={"a": sent("t", "x"), "b": sent("t")})
+    tables.metadata["x"] = SourceError("topic 'x': not authorized")
+    hidden, other = read(tables)
+    assert hidden.error == "group 'a': topic 'x': not authorized"
+    assert other.group is not None
 
 
 def test_only_the_groups_asked_for_are_read_once_and_in_order() -> None:

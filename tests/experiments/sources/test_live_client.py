@@ -212,12 +212,20 @@ def test_end_offsets_leave_out_partitions_that_nobody_answers_for(ask: Any) -> N
     assert cluster.ends([("t", 0), ("t", 1), ("t", 2)]) == {("t", 0): 7}
 
 
-def test_topics_that_may_not_be_described_are_one_error(ask: Any) -> None:
+def test_a_topic_that_may_not_be_described_is_an_error_in_its_place(ask: Any) -> None:
     answer = done(refused(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    cluster, _ = ask(describe_topics=lambda names: {"t": answer})
+    found = cluster.topics(["t"])["t"]
+    assert isinstance(found, SourceError)
+    assert str(found) == "topic 't': Broker: Topic authorization failed"
+
+
+def test_any_other_failure_is_one_error(ask: Any) -> None:
+    answer = done(refused(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
     cluster, _ = ask(describe_topics=lambda names: {"t": answer})
     with pytest.raises(SourceError) as failed:
         cluster.topics(["t"])
-    assert str(failed.value) == "h:1: cannot describe topics: Broker: Topic authorization failed"
+    assert str(failed.value) == "h:1: cannot describe topics: Broker: Cluster authorization failed"
 
 
 @pytest.mark.parametrize(
