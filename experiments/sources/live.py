@@ -1,7 +1,7 @@
 """Groups of a running cluster as group documents: read only, and no group is ever joined."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from experiments.sources.errors import SourceError
@@ -57,30 +57,47 @@ def import_live(
     readings = read_groups(cluster, names, sleep=sleep)
     sound = [found for found in readings.values() if isinstance(found, Reading)]
     wanted = sorted({topic for reading in sound for topic in reading.topic_names})
-    answers = cluster.topics(wanted) if wanted else {}
-    topics = {name: topic for name, topic in answers.items() if isinstance(topic, LiveTopic)}
-    refused = {name: topic for name, topic in answers.items() if isinstance(topic, SourceError)}
-    places = [(name, n) for name, topic in topics.items() for n in range(topic.partitions)]
+    topics = cluster.topics(wanted) if wanted else {}
+    places = [
+        (name, number)
+        for name, topic in topics.items()
+        if isinstance(topic, LiveTopic)
+        for number in range(topic.partitions)
+    ]
     offsets = _Offsets()
     if joining.weights is Weights.LAG and places:
         offsets = _Offsets(cluster.ends(places))
     elif joining.weights is Weights.RATE and places:
         offsets = _sample(cluster, places, sample_seconds, sleep=sleep, clock=clock)
     for name, found in readings.items():
-        if isinstance(found, SourceError):
-            yield Imported(name, error=str(found))
-            continue
-        if hidden := sorted(found.topic_names & refused.keys()):
-            yield Imported(name, error=f"group {name!r}: {refused[hidden[0]]}")
-            continue
-        reading = replace(
-            found,
-            topics=topics,
-            ends=offsets.ends,
-            appended=offsets.appended,
-            seconds=offsets.seconds,
-        )
-        yield _imported(reading, joining, skip_empty=skip_empty)
+        whole = _complete(found, topics, offsets)
+        if isinstance(whole, SourceError):
+            yield Imported(name, error=str(whole))
+        else:
+            yield _imported(whole, joining, skip_empty=skip_empty)
+
+
+def _complete(
+    found: Reading | SourceError,
+    topics: Mapping[str, LiveTopic | SourceError],
+    offsets: _Offsets,
+) -> Reading | SourceError:
+    """Add what topics and offsets say, unless a topic of the group may not be seen."""
+    if isinstance(found, SourceError):
+        return found
+    seen: dict[str, LiveTopic] = {}
+    for name in sorted(found.topic_names & topics.keys()):
+        topic = topics[name]
+        if isinstance(topic, SourceError):
+            return SourceError(f"group {found.group.id!r}: {topic}")
+        seen[name] = topic
+    return replace(
+        found,
+        topics=seen,
+        ends=offsets.ends,
+        appended=offsets.appended,
+        seconds=offsets.seconds,
+    )
 
 
 def _sample(
