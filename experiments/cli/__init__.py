@@ -33,6 +33,7 @@ _COMMANDS = {
     "plan": _Entry("experiments.cli.plan", "plan"),
     "simulate": _Entry("experiments.cli.simulate", "simulate"),
     "study": _Entry("experiments.cli.study", "study"),
+    "history": _Entry("experiments.cli.history", "history"),
     "report": _Entry("experiments.cli.report", "report"),
     "doctor": _Entry("experiments.cli.doctor", "doctor"),
 }

@@ -182,6 +182,13 @@ CURRENT = Schema(
     flexible=0,
 )
 
+REGULAR_EXPRESSION = Schema(
+    "regular expression",
+    0,
+    (Field("topics", "texts"), Field("revision", "int64"), Field("timestamp", "int64")),
+    flexible=0,
+)
+
 _GROUP_KEY = (Field("group", "text"),)
 _OFFSET_KEY = (*_GROUP_KEY, Field("topic", "text"), Field("partition", "int32"))
 _MEMBER_KEY = (*_GROUP_KEY, Field("member_id", "text"))
@@ -196,5 +203,10 @@ KEYS: dict[int, tuple[tuple[Field, ...], Schema]] = {
     6: (_GROUP_KEY, TARGET_EPOCH),
     7: (_MEMBER_KEY, TARGET),
     8: (_MEMBER_KEY, CURRENT),
+    16: ((*_GROUP_KEY, Field("regex", "text")), REGULAR_EXPRESSION),
 }
 """By the type that a key begins with: its fields, and the format of its value."""
+
+OFFSET_COMMIT_KINDS = frozenset(
+    kind for kind, (_, schema) in KEYS.items() if schema is OFFSET_COMMIT
+)

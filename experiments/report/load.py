@@ -49,13 +49,21 @@ def load_tables(directory: Path) -> Tables:
         raise InvalidGroupError(f"{manifest}: {error}") from None
     if not isinstance(document, dict):
         raise InvalidGroupError(f"{manifest}: expected an object")
-    return Tables(**{name: _read(directory / name) for name in NAMES}, manifest=document)
+    return Tables(**{name: read_table(directory / name) for name in NAMES}, manifest=document)
 
 
-def _read(path: Path) -> pd.DataFrame:
+def read_table(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
+    """Read one table, or some of its columns.
+
+    Raises
+    ------
+    InvalidGroupError
+        If it is not there.
+    """
     if not path.is_dir():
         raise InvalidGroupError(f"{path}: no such table")
-    table = pyarrow.dataset.dataset(path, format="parquet", exclude_invalid_files=True).to_table()
+    dataset = pyarrow.dataset.dataset(path, format="parquet", exclude_invalid_files=True)
+    table = dataset.to_table(columns=columns)
     frame: pd.DataFrame = table.to_pandas(types_mapper=_types().get)
     return frame
 

@@ -5,7 +5,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.history.decode import decode, read_versioned
@@ -93,6 +93,7 @@ _START = Schema("start of a subscription", 3, SUBSCRIPTION.fields[: SUBSCRIPTION
     ("schema", "version"), FORMATS, ids=[f"{schema.name} {version}" for schema, version in FORMATS]
 )
 @given(data=st.data())
+@settings(max_examples=30)
 def test_what_is_written_is_read_and_no_part_of_it(schema, version, data) -> None:
     value = data.draw(values(schema.fields, version))
     written = encode(schema, version, value)

@@ -1,0 +1,135 @@
+"""``kassay history``: what ``__consumer_offsets`` remembers, rebalance by rebalance."""
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.cli import BAD_INPUT, complain, remark
+from experiments.cli.options import DeterministicLimit, TimeLimit
+from experiments.compare import Limits
+from experiments.history.live import topics_of
+from experiments.history.summary import summarise
+from experiments.manifest import manifest
+from experiments.sources.files import load_metadata
+from experiments.sources.live_config import load_settings
+from experiments.spark import history_sources
+from experiments.spark.history import BATCHES, Known, decoded
+from experiments.spark.history_output import write_history
+from experiments.spark.session import spark_session
+
+_LIVE = "A running cluster"
+
+
+def history(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[PATH]...",
+            help="Parquet files or directories of raw records; .txt, .log and .out files "
+            "as what kafka-dump-log.sh --offsets-decoder printed.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the tables.")],
+    metadata: Annotated[
+        Path | None,
+        typer.Option(
+            help="Partition counts of topics, as kafka-topics.sh --describe or kcat -L -J "
+            "print them. Without, they are what records show."
+        ),
+    ] = None,
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Read the topic off this cluster; brokers are separated by commas.",
+            show_default=False,
+            rich_help_panel=_LIVE,
+        ),
+    ] = None,
+    command_config: Annotated[
+        Path | None,
+        typer.Option(help="Client properties, as Kafka's tools take them.", rich_help_panel=_LIVE),
+    ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option(min=0.1, help="Seconds to wait for each answer.", rich_help_panel=_LIVE),
+    ] = 30.0,
+    spark_package: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GROUP:ARTIFACT:VERSION",
+            help="Read with Spark's own Kafka source, from this Maven package.",
+            show_default=False,
+            rich_help_panel=_LIVE,
+        ),
+    ] = None,
+    master: Annotated[str, typer.Option("--master", help="Where Spark runs.")] = "local[*]",
+    tasks: Annotated[int, typer.Option("--tasks", min=1, help="Spark tasks.")] = 8,
+    time_limit: TimeLimit = 60.0,
+    deterministic_limit: DeterministicLimit = 2.0,
+) -> None:
+    """Rebuild every generation from `__consumer_offsets`, and solve every rebalance.
+
+    Writes the Parquet tables generations, rebalances, commits and errors, the groups as
+    they were last to groups.jsonl, and one JSON line a group to standard output. `kassay
+    report` draws it. A cluster is only read from, and no group is joined.
+
+    Example: `kassay history --bootstrap-server broker:9092 -o out/history && kassay report
+    out/history`
+    """
+    begin = time.perf_counter()
+    if bool(paths) == (bootstrap_server is not None):
+        raise typer.BadParameter("give either paths or --bootstrap-server")
+    known = Known(counts={} if metadata is None else dict(load_metadata(metadata).counts))
+    settings = {} if command_config is None else load_settings(command_config)
+    if bootstrap_server is not None:
+        settings["bootstrap.servers"] = bootstrap_server
+        counts, names = topics_of(settings, timeout=timeout)
+        known = Known(counts=counts | dict(known.counts), names=names)
+    limits = Limits(time=time_limit, deterministic=deterministic_limit)
+    described = {
+        "kind": "history",
+        "paths": sorted(path.name for path in paths or ()),
+        "limits": {"time": time_limit, "deterministic": deterministic_limit},
+    }
+    package = {} if spark_package is None else {"spark.jars.packages": spark_package}
+    with spark_session(master=master, settings=BATCHES | package) as spark:
+        if bootstrap_server is None:
+            sources = history_sources.from_files(spark, paths or [])
+        elif spark_package is None:
+            raw = history_sources.from_cluster(spark, settings, timeout=timeout, tasks=tasks)
+            sources = [decoded(raw)]
+        else:
+            raw = history_sources.from_cluster_by_spark(spark, bootstrap_server, {})
+            sources = [decoded(raw)]
+        counted = write_history(
+            spark,
+            sources,
+            out,
+            known=known,
+            tasks=tasks,
+            limits=limits,
+            manifest=lambda rows: manifest(
+                described,
+                rows=rows,
+                run={"master": master, "seconds": round(time.perf_counter() - begin, 1)},
+            ),
+        )
+    for line in summarise(out):
+        print(json.dumps(line, ensure_ascii=False))  # noqa: T201
+    _tell(counted)
+
+
+def _tell(counted: dict[str, int]) -> None:
+    remark(
+        f"{counted['records']} records, {counted['generations']} generations, "
+        f"{counted['rebalances']} rebalances"
+    )
+    if counted["errors"]:
+        complain(f"{counted['errors']} records could not be read, see the table errors")
+        raise typer.Exit(BAD_INPUT)

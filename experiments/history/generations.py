@@ -1,0 +1,309 @@
+"""Generations of a group, rebuilt from its records in their order."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum, StrEnum
+from typing import TypeVar
+
+from experiments.history.decode import Fields
+
+_T = TypeVar("_T")
+
+Numbers = tuple[tuple[str, tuple[int, ...]], ...]
+"""Partition numbers by topic, in the order assigned."""
+
+
+class Kind(IntEnum):
+    """What a record is, by the number that its key begins with."""
+
+    GROUP = 2
+    EPOCH = 3
+    PARTITIONS = 4
+    MEMBER = 5
+    TARGET_EPOCH = 6
+    TARGET = 7
+    CURRENT = 8
+    REGEX = 16
+
+
+class Protocol(StrEnum):
+    """Which of Kafka's group protocols a group follows."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberThen:
+    """A member in one generation.
+
+    Parameters
+    ----------
+    id, instance_id, client_id, host, rack
+        Who it is.
+    subscription
+        Topics it subscribed to; None where its group is none of consumers.
+    assigned
+        What it got; None where that is not recorded.
+    """
+
+    id: str
+    instance_id: str | None = None
+    client_id: str = ""
+    host: str = ""
+    rack: str | None = None
+    subscription: tuple[str, ...] | None = ()
+    assigned: Numbers | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """One generation of a group.
+
+    Parameters
+    ----------
+    group
+        Group id.
+    life
+        How many times the group had been deleted, or had begun to count anew.
+    number
+        Generation, or epoch of the target assignment.
+    protocol
+        Which group protocol it followed.
+    assignor
+        Name of the assignor that the members agreed on, where recorded.
+    timestamp
+        When, in milliseconds since 1970; None where not recorded.
+    partition, offset
+        Where its last record is.
+    members
+        Members sorted by id.
+    counts
+        Partition counts of topics, where recorded.
+    """
+
+    group: str
+    life: int
+    number: int
+    protocol: Protocol
+    assignor: str | None
+    timestamp: int | None
+    partition: int | None
+    offset: int | None
+    members: tuple[MemberThen, ...]
+    counts: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def assigned(self) -> bool:
+        """Whether it is known what every member got."""
+        return all(member.assigned is not None for member in self.members)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A decoded record of one group in its place; ``value`` is None for a tombstone."""
+
+    kind: int
+    key: Fields
+    value: Fields | None
+    partition: int | None = None
+    offset: int | None = None
+    timestamp: int | None = None
+
+
+@dataclass(slots=True)
+class _Consumers:
+    """What the records of a KIP-848 group have said so far."""
+
+    epoch: int | None = None
+    target_epoch: int | None = None
+    members: dict[str, Fields] = field(default_factory=dict)
+    targets: dict[str, Fields] = field(default_factory=dict)
+    regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def generations(
+    group: str, entries: Iterable[Entry], *, names: Mapping[str, str] | None = None
+) -> Iterator[Generation]:
+    """Rebuild the generations of a group.
+
+    Records of one generation are put together: its last one holds. A group that nobody
+    has joined yet is in no generation.
+
+    Parameters
+    ----------
+    group
+        Group id.
+    entries
+        Its records by ascending offset; one that is there twice counts once.
+    names
+        Topic names by id, for KIP-848 groups, whose assignments name topics by id. Ids
+        without a name stand for themselves.
+    """
+    replay = _Replay(group, names or {})
+    place: tuple[int | None, int | None] | None = None
+    for entry in entries:
+        if entry.offset is not None and (entry.partition, entry.offset) == place:
+            continue
+        place = (entry.partition, entry.offset)
+        yield from replay.enter(entry)
+    yield from replay.end()
+
+
+class _Replay:
+    """Goes through the records of a group; holds a generation back until it is over."""
+
+    def __init__(self, group: str, names: Mapping[str, str]) -> None:
+        self._group = group
+        self._names = dict(names)
+        self._life = 0
+        self._held: Generation | None = None
+        self._consumers = _Consumers()
+
+    def enter(self, entry: Entry) -> Iterator[Generation]:
+        if entry.kind == Kind.GROUP:
+            if entry.value is not None:
+                yield from self._hold(self._classic(entry, entry.value))
+            elif self._held is not None and self._held.protocol is Protocol.CLASSIC:
+                yield from self._delete()
+        elif self._is_deletion(entry):
+            yield from self._delete()
+        else:
+            yield from self._consumer(entry)
+
+    def end(self) -> Iterator[Generation]:
+        if self._held is not None:
+            yield self._held
+        self._held = None
+
+    def _is_deletion(self, entry: Entry) -> bool:
+        return (
+            entry.kind == Kind.EPOCH and entry.value is None and self._consumers.epoch is not None
+        )
+
+    def _delete(self) -> Iterator[Generation]:
+        yield from self.end()
+        self._life += 1
+        self._consumers = _Consumers()
+
+    def _hold(self, found: Generation) -> Iterator[Generation]:
+        held = self._held
+        if not found.number and not found.members:
+            return
+        if held is not None and found.number < held.number:
+            self._life += 1
+            found = replace(found, life=self._life)
+        if held is not None and (found.life, found.number) != (held.life, held.number):
+            yield held
+        self._held = found
+
+    def _classic(self, entry: Entry, value: Fields) -> Generation:
+        stamp = value["timestamp"]
+        return Generation(
+            group=self._group,
+            life=self._life,
+            number=value["generation"],
+            protocol=Protocol.CLASSIC,
+            assignor=value["protocol"],
+            timestamp=entry.timestamp if stamp < 0 else stamp,
+            partition=entry.partition,
+            offset=entry.offset,
+            members=_classic_members(value["members"]),
+        )
+
+    def _consumer(self, entry: Entry) -> Iterator[Generation]:
+        now, value = self._consumers, entry.value
+        member = entry.key.get("member_id", "")
+        match entry.kind:
+            case Kind.EPOCH if value is not None:
+                now.epoch = value["epoch"]
+                if not now.members:
+                    yield from self._hold(self._snapshot(entry, value["epoch"]))
+            case Kind.PARTITIONS:
+                self._learn(value)
+            case Kind.MEMBER:
+                _put(now.members, member, value)
+            case Kind.TARGET:
+                _put(now.targets, member, value)
+                # A static member takes over from itself without a new epoch.
+                if value is not None and now.epoch is not None and now.epoch == now.target_epoch:
+                    yield from self._hold(self._snapshot(entry, now.epoch))
+            case Kind.TARGET_EPOCH if value is not None:
+                now.target_epoch = value["epoch"]
+                yield from self._hold(self._snapshot(entry, value["epoch"]))
+            case Kind.REGEX:
+                _put(now.regexes, entry.key["regex"], tuple(value["topics"]) if value else None)
+
+    def _learn(self, value: Fields | None) -> None:
+        for topic in value["topics"] if value else ():
+            self._names[topic["topic_id"]] = topic["topic"]
+            self._consumers.counts[topic["topic"]] = topic["partitions"]
+
+    def _snapshot(self, entry: Entry, epoch: int) -> Generation:
+        now = self._consumers
+        assignors = {one["assignor"] for one in now.members.values() if one["assignor"]}
+        return Generation(
+            group=self._group,
+            life=self._life,
+            number=epoch,
+            protocol=Protocol.CONSUMER,
+            assignor=assignors.pop() if len(assignors) == 1 else None,
+            timestamp=entry.timestamp,
+            partition=entry.partition,
+            offset=entry.offset,
+            members=tuple(self._member(id) for id in sorted(now.members)),
+            counts=tuple(sorted(now.counts.items())),
+        )
+
+    def _member(self, id: str) -> MemberThen:
+        said, target = self._consumers.members[id], self._consumers.targets.get(id)
+        expressed = self._consumers.regexes.get(said["regex"] or "", ())
+        return MemberThen(
+            id=id,
+            instance_id=said["instance_id"],
+            client_id=said["client_id"],
+            host=said["client_host"],
+            rack=said["rack"],
+            subscription=tuple(sorted({*said["topics"], *expressed})),
+            assigned=None
+            if target is None
+            else tuple(
+                (self._names.get(each["topic_id"], each["topic_id"]), tuple(each["partitions"]))
+                for each in target["assigned"]
+            ),
+        )
+
+
+def _classic_members(said: Sequence[Fields]) -> tuple[MemberThen, ...]:
+    """Return members by id; where some got partitions, those without any got none."""
+    members = sorted(map(_classic_member, said), key=lambda member: member.id)
+    if any(member.assigned is not None for member in members):
+        members = [replace(member, assigned=member.assigned or ()) for member in members]
+    return tuple(members)
+
+
+def _classic_member(said: Fields) -> MemberThen:
+    # Of other applications these are bytes, which say nothing here.
+    subscription, assignment = (
+        said[name] if isinstance(said[name], dict) else None
+        for name in ("subscription", "assignment")
+    )
+    return MemberThen(
+        id=said["member_id"],
+        instance_id=said["instance_id"],
+        client_id=said["client_id"],
+        host=said["client_host"],
+        rack=None if subscription is None else subscription["rack"],
+        subscription=None if subscription is None else tuple(subscription["topics"]),
+        assigned=None
+        if assignment is None
+        else tuple((each["topic"], tuple(each["partitions"])) for each in assignment["assigned"]),
+    )
+
+
+def _put(table: dict[str, _T], key: str, value: _T | None) -> None:
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value

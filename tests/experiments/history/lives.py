@@ -1,0 +1,103 @@
+"""Groups that live through seeded joins and leaves, as the records their coordinator writes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from reference.assignment import Assignment
+from reference.assignors import assign
+from reference.coordinator.payload import Subscription
+from reference.coordinator.records import GroupMetadata, MemberMetadata, OffsetCommit
+from reference.group import Group, Member, Topic
+from reference.partitions import NOTHING, TopicPartition
+
+COUNTS = {"audit": 3, "orders": 7}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One generation, as it was made."""
+
+    number: int
+    owned: dict[str, list]
+    assignment: Assignment
+    record: GroupMetadata
+
+
+def live(name: str, assignor: str, *, seed: int, steps: int) -> Iterator[Step]:
+    """Yield generations; cooperative ones take as many as they need after each event."""
+    rng = random.Random(f"{name}/{seed}")
+    subscriptions: dict[str, tuple[str, ...]] = {}
+    owned: dict[str, list] = {}
+    number, fresh, withheld = 0, 0, False
+    while number < steps or withheld:
+        if not withheld:
+            if len(subscriptions) < 2 or (len(subscriptions) < 6 and rng.random() < 0.6):
+                subscriptions[f"m{fresh}"] = (*rng.choice((("orders",), ("audit", "orders"))),)
+                fresh += 1
+            else:
+                del subscriptions[rng.choice(sorted(subscriptions))]
+        number += 1
+        owned = {id: owned.get(id, []) for id in subscriptions}
+        group = Group(
+            topics=tuple(Topic(name=t, partitions=n) for t, n in COUNTS.items()),
+            members=tuple(
+                Member(
+                    id=id,
+                    subscription=topics,
+                    owned=owned[id],
+                    generation=number - 1 if owned[id] else -1,
+                )
+                for id, topics in subscriptions.items()
+            ),
+        )
+        assignment = assign(group, assignor)
+        yield Step(
+            number, dict(owned), assignment, _record(name, assignor, number, group, assignment)
+        )
+        owned = {id: list(assignment[id]) for id in subscriptions}
+        wanted = sum(COUNTS[t] for t in {t for topics in subscriptions.values() for t in topics})
+        withheld = sum(map(len, owned.values())) < wanted
+
+
+def _record(
+    name: str, assignor: str, number: int, group: Group, assignment: Assignment
+) -> GroupMetadata:
+    members = tuple(
+        MemberMetadata(
+            member.id,
+            None,
+            member.id,
+            "/127.0.0.1",
+            1000,
+            1000,
+            Subscription(member.subscription, owned=NOTHING, generation=-1, rack=None, memory=None),
+            assignment[member.id],
+        )
+        for member in group.members
+    )
+    leader = group.members[0].id
+    return GroupMetadata(name, "consumer", number, assignor, leader, 1000 * number, members)
+
+
+def rows(name: str, assignor: str, *, seed: int, steps: int) -> list[dict]:
+    """Return a life as raw records: each generation followed by commits."""
+    found = []
+    for step in live(name, assignor, seed=seed, steps=steps):
+        records = [step.record] + [
+            OffsetCommit(name, TopicPartition("orders", n), offset=step.number * 10, moment=5)
+            for n in range(3)
+        ]
+        for record in records:
+            found.append(
+                {
+                    "key": record.key,
+                    "value": record.value,
+                    "partition": 4,
+                    "offset": len(found),
+                    "timestamp": 1000 * step.number,
+                }
+            )
+    return found
