@@ -1,5 +1,6 @@
 """Asks a running cluster, by confluent-kafka's AdminClient: no consumer, no write."""
 
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,6 +47,8 @@ _REFUSALS = frozenset(
 # The library's own answer comes first; this one stands behind it.
 _GRACE_SECONDS = 5.0
 _DRAIN_SECONDS = 0.2
+_STEP_SECONDS = 0.2
+_PATIENCE_SECONDS = 3.0
 _FEW_GROUPS = 8
 
 _T = TypeVar("_T")
@@ -75,6 +78,7 @@ class LiveCluster:
         self._bootstrap = bootstrap
         self._timeout = timeout
         self._troubles: list[KafkaError] = []
+        self._answered = False
         properties: dict[str, Any] = {"client.id": "kassay"} | dict(settings or {})
         properties["bootstrap.servers"] = bootstrap
         properties["log_level"] = 0  # what goes wrong is said by the errors raised here
@@ -162,7 +166,26 @@ class LiveCluster:
         return found
 
     def _wait(self, future: "Future[Any]") -> Any:
-        return future.result(self._timeout + _GRACE_SECONDS)
+        """Wait for an answer; less long where it is known why none will come."""
+        started = time.monotonic()
+        while True:
+            try:
+                answer = future.result(_STEP_SECONDS)
+            except FutureTimeoutError:
+                self._admin.poll(0)
+                waited = time.monotonic() - started
+                if waited > self._timeout + _GRACE_SECONDS:
+                    raise
+                if waited > _PATIENCE_SECONDS and self._refusals() and not self._answered:
+                    raise
+            else:
+                self._answered = True
+                return answer
+
+    def _refusals(self) -> list[KafkaError]:
+        """Errors of connections that the next attempt will meet again."""
+        codes = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE)  # noqa: SLF001
+        return [error for code in codes for error in self._troubles if error.code() == code]
 
     def _unless(self, codes: frozenset[int], future: "Future[Any]") -> Any:
         try:
@@ -199,19 +222,13 @@ class LiveCluster:
     def _cause(self, error: Exception) -> str:
         """Prefer why connections fail to the time-out that follows."""
         self._admin.poll(_DRAIN_SECONDS)
-        telling = [
-            trouble
-            for code in (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE)  # noqa: SLF001
-            for trouble in self._troubles
-            if trouble.code() == code
-        ]
         others = [
             trouble
             for trouble in self._troubles
             if trouble.code() != KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
         ]
         late = isinstance(error, FutureTimeoutError) or _is_late(error)
-        for trouble in (*telling, *others) if late else ():
+        for trouble in (*self._refusals(), *others) if late else ():
             return str(trouble.str())
         return f"no answer within {self._timeout:g} s" if late else _words(error)
 

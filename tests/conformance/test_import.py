@@ -283,7 +283,7 @@ def test_a_wrong_password_is_one_clear_error(
     site: Site, tmp_path: Path, run: Callable[..., Ended]
 ) -> None:
     server, config = site.cluster.listeners["LOGIN"], _login(tmp_path, "guessed")
-    ended = run(server, "--command-config", config, "--timeout", "3")
+    ended = run(server, "--command-config", config)
     assert (ended.code, ended.out) == (2, [])
     [error] = ended.err
     assert "Authentication failed" in error
@@ -302,7 +302,7 @@ def test_a_certificate_that_nothing_vouches_for_is_one_clear_error(
     site: Site, tmp_path: Path, run: Callable[..., Ended]
 ) -> None:
     config = _config(tmp_path, "security.protocol=SSL")
-    ended = run(site.cluster.listeners["TLS"], "--command-config", config, "--timeout", "3")
+    ended = run(site.cluster.listeners["TLS"], "--command-config", config)
     assert (ended.code, ended.out) == (2, [])
     [error] = ended.err
     assert "certificate verify failed" in error

@@ -259,3 +259,50 @@ def test_groups_are_listed_by_name(ask: Any) -> None:
     names = [SimpleNamespace(group_id=name) for name in ("b", "a")]
     cluster, _ = ask(list_consumer_groups=lambda: done(SimpleNamespace(valid=names, errors=[])))
     assert cluster.group_ids() == ["a", "b"]
+
+
+def test_no_answer_is_waited_for_once_it_is_known_that_none_will_come(
+    ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_client, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(live_client, "_GRACE_SECONDS", 3600.0)
+    cluster, admin = ask(list_consumer_groups=Future)
+    admin.troubles = [KafkaError(KafkaError._AUTHENTICATION, "wrong password")]
+    with pytest.raises(SourceError, match="cannot list groups: wrong password"):
+        cluster.group_ids()
+
+
+def test_a_cluster_that_has_answered_is_waited_for_whatever_one_broker_says(
+    ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_client, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(live_client, "_STEP_SECONDS", 0.01)
+    listed = SimpleNamespace(valid=[], errors=[])
+    slow = FutureThatComes(after=5, result=listed)
+    answers = iter([done(listed), slow])
+    cluster, admin = ask(list_consumer_groups=lambda: next(answers))
+    admin.troubles = [KafkaError(KafkaError._SSL, "one broker's certificate")]
+    assert cluster.group_ids() == cluster.group_ids() == []
+
+
+class FutureThatComes:
+    """A future that is asked some times before it has its result."""
+
+    def __init__(self, *, after: int, result: object) -> None:
+        self._left = after
+        self._result = result
+
+    def result(self, _: float) -> object:
+        self._left -= 1
+        if self._left:
+            raise TimeoutError
+        return self._result
+
+
+def test_a_library_that_keeps_no_time_limit_is_not_waited_for(
+    ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_client, "_GRACE_SECONDS", -2.0)
+    cluster, _ = ask(list_consumer_groups=Future)
+    with pytest.raises(SourceError, match="cannot list groups: no answer within 2 s"):
+        cluster.group_ids()
