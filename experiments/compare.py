@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from experiments.rounds import Ending, Settled, settle
+from reference import notebook
 from reference.assignment import Assignment
 from reference.group import Group
 from reference.metrics import MEASURES, Measure, loads, movement
@@ -116,6 +117,16 @@ class Comparison:
     movement_gap: int | None = None
     movement_within: int | None = None
     unnecessary_moves: int | None = None
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: every measure of greedy and optimum, and the moves."""
+        caption = f"{self.assignor} on {self.case}: {self.ending}"
+        rows = [
+            (name, *(getattr(self, f"{name}_{part}") for part in ("greedy", "optimum", "gap")))
+            for name in (*Measure, "movement")
+        ]
+        shown = ((name, *("–" if v is None else v for v in values)) for name, *values in rows)
+        return notebook.table(caption, ("measure", "greedy", "optimum", "gap"), shown)
 
 
 def compare(

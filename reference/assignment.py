@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from reference import notebook
 from reference.columns import UNKNOWN, Offsets, Rows, select, subscription_mask
 from reference.group import Group
 from reference.ownership import NOBODY
@@ -59,6 +60,10 @@ class Assignment(Mapping[str, Partitions]):
     def __repr__(self) -> str:
         """Show members and partitions."""
         return f"Assignment({self._by_member!r})"
+
+    def _repr_html_(self) -> str:
+        """Show the members in a notebook: how many partitions each has, and which."""
+        return notebook.loads_table("assignment", self.loads(), self)
 
 
 def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:

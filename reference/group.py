@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
+from reference import notebook
 from reference.partitions import NOTHING, Partitions
 
 NO_GENERATION = -1
@@ -267,6 +268,19 @@ class Group:
             if topic.partitions:
                 distinct.update((1,) if topic.weights is None else topic.weights)
         return len(distinct) > 1
+
+    def _repr_html_(self) -> str:
+        """Show the members in a notebook: what each subscribes to and owns."""
+        kind = "weighted " if self.is_weighted else ""
+        caption = (
+            f"group {self.id or 'without a name'}: {len(self.members)} members, "
+            f"{len(self.topics)} topics, {self.partition_count} {kind}partitions"
+        )
+        rows = (
+            (member.id, notebook.names(member.subscription), notebook.names(member.owned))
+            for member in self.members
+        )
+        return notebook.table(caption, ("member", "subscribes to", "owns"), rows)
 
 
 def _check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from reference import notebook
 from reference.assignment import Assignment
 
 if TYPE_CHECKING:
@@ -137,3 +138,17 @@ class Solution:
             if name == "movement":
                 return level
         raise LookupError("movement is not among the levels")
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: what is proven of each level, and the assignment."""
+        caption = f"{self.status} by {self.method} in {self.seconds:.3f} s"
+        if self.conflict:
+            caption += f": {'; '.join(self.conflict)}"
+        rows = (
+            (name, level.value, level.bound, "proven" if level.is_proven else "not proven")
+            for name, level in self.levels
+        )
+        levels = notebook.table(caption, ("level", "value", "bound", ""), rows)
+        if self.assignment is None:
+            return levels
+        return levels + notebook.loads_table("assignment", self.assignment.loads(), self.assignment)
