@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 DEMO := out/demo
+SITE := out/site
 CASES ?= 1200
 SOAK ?= 5000
 
@@ -30,6 +31,10 @@ $(VENV)/.bench: $(VENV)/.ready requirements-bench.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-bench.lock
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.ready requirements-docs.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-docs.lock
+	@touch $@
+
 .PHONY: setup
 setup: $(VENV)/.ready ## Virtual environment with everything pinned, a Java runtime included
 
@@ -37,6 +42,7 @@ setup: $(VENV)/.ready ## Virtual environment with everything pinned, a Java runt
 lock: $(VENV)/.ready ## Pin the dependencies anew, as plain name==version lines
 	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra dev pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra bench -c requirements.lock pyproject.toml | grep -vxFf requirements.lock > requirements-bench.lock
+	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra docs -c requirements.lock pyproject.toml | grep -vxFf requirements.lock > requirements-docs.lock
 
 # ---- Use --------------------------------------------------------------------
 
@@ -47,6 +53,11 @@ demo: setup ## Captured groups and 1,200 seeded ones through Spark to out/demo/r
 	$(BIN)/kassay study --groups $(DEMO)/groups.jsonl --cases $(CASES) --out $(DEMO)
 	$(BIN)/kassay report $(DEMO) --html $(DEMO)/report.html --markdown $(DEMO)/report.md
 	@echo "open $(DEMO)/report.html"
+
+.PHONY: site
+site: $(VENV)/.docs ## The documentation as a site in out/site, with notebooks and API reference
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --conf-dir docs . $(SITE)
+	@echo "open $(SITE)/docs/index.html"
 
 # ---- Checks -----------------------------------------------------------------
 

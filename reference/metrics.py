@@ -75,12 +75,12 @@ def loads(group: Group, assignment: Assignment) -> dict[str, int]:
 def sum_of_squares(loads: Iterable[int]) -> int:
     """Sum of squared loads; by it, fixed totals rank as by the variance of the loads.
 
-    For equal weights its minimum minimises every other measure here too [1]_.
+    For equal weights its minimum minimises every other measure here too.
 
     References
     ----------
-    .. [1] Harvey, Ladner, Lovasz, Tamir. "Semi-matchings for bipartite graphs and
-       load balancing". Journal of Algorithms 59(1), 2006.
+    Harvey, Ladner, Lovasz, Tamir. "Semi-matchings for bipartite graphs and load
+    balancing". Journal of Algorithms 59(1), 2006.
 
     Examples
     --------

@@ -1,0 +1,58 @@
+"""How Sphinx makes the site of README, docs, notebooks and docstrings; see `make site`."""
+
+import importlib.metadata
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from pygments.lexers.special import TextLexer
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+project = "kassay"
+author = "The kassay authors"
+version = release = importlib.metadata.version("kassay")
+html_title = f"kassay {release}"
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+]
+root_doc = "docs/index"
+include_patterns = ["README.md", "CHANGELOG.md", "docs/**", "experiments/notebooks/*.ipynb"]
+exclude_patterns = ["docs/images/*.py"]
+default_role = "code"
+
+html_theme = "furo"
+html_show_sphinx = False
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+html_math_renderer = "mathml"
+# Notebooks are kept with their outputs; the tests run them.
+nb_execution_mode = "off"
+
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+
+
+def _inline_math(translator, node):
+    translator.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def _display_math(translator, node):
+    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app):
+    """Render formulas as MathML, which browsers show by themselves; diagrams stay text."""
+    app.add_html_math_renderer("mathml", (_inline_math, None), (_display_math, None))
+    app.add_lexer("mermaid", TextLexer)
