@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
+from experiments.report import past
 from experiments.report.load import load_tables
 from experiments.report.page import render_html, render_markdown
 
 
 def report(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Directory that `kassay study` wrote.")
+        Path, typer.Argument(metavar="DIR", help="What `kassay study` or `history` wrote.")
     ],
     *,
     page: Annotated[
@@ -23,14 +24,18 @@ def report(
         typer.Option("--markdown", help="The summary.", show_default="DIR/report.md"),
     ] = None,
 ) -> None:
-    """Write the report of a study: a self-contained HTML page and a Markdown summary.
+    """Write the report of a study or a history: one HTML page and a Markdown summary.
 
     Example: `kassay report out/study -o report.html`
     """
-    tables = load_tables(directory)
     page = page or directory / "report.html"
     markdown = markdown or page.with_suffix(".md")
-    for path, text in ((page, render_html(tables)), (markdown, render_markdown(tables))):
+    if past.is_history(directory):
+        texts = past.render(directory)
+    else:
+        tables = load_tables(directory)
+        texts = render_html(tables), render_markdown(tables)
+    for path, text in zip((page, markdown), texts, strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         print(path)  # noqa: T201

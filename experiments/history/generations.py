@@ -80,6 +80,9 @@ class Generation:
         Members sorted by id.
     counts
         Partition counts of topics, where recorded.
+    passed
+        How many epochs right before it are recorded to have been announced, and to have
+        been overtaken before there was an assignment.
     """
 
     group: str
@@ -92,6 +95,7 @@ class Generation:
     offset: int | None
     members: tuple[MemberThen, ...]
     counts: tuple[tuple[str, int], ...] = ()
+    passed: int = 0
 
     @property
     def assigned(self) -> bool:
@@ -121,6 +125,7 @@ class _Consumers:
     targets: dict[str, Fields] = field(default_factory=dict)
     regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    announced: set[int] = field(default_factory=set)
 
 
 def generations(
@@ -218,6 +223,7 @@ class _Replay:
         match entry.kind:
             case Kind.EPOCH if value is not None:
                 now.epoch = value["epoch"]
+                now.announced.add(value["epoch"])
                 if not now.members:
                     yield from self._hold(self._snapshot(entry, value["epoch"]))
             case Kind.PARTITIONS:
@@ -242,6 +248,9 @@ class _Replay:
 
     def _snapshot(self, entry: Entry, epoch: int) -> Generation:
         now = self._consumers
+        held = -1 if self._held is None else self._held.number
+        passed = len(now.announced & set(range(held + 1, epoch)))
+        now.announced = {number for number in now.announced if number >= held}
         assignors = {one["assignor"] for one in now.members.values() if one["assignor"]}
         return Generation(
             group=self._group,
@@ -254,6 +263,7 @@ class _Replay:
             offset=entry.offset,
             members=tuple(self._member(id) for id in sorted(now.members)),
             counts=tuple(sorted(now.counts.items())),
+            passed=passed,
         )
 
     def _member(self, id: str) -> MemberThen:

@@ -132,9 +132,9 @@ def settled(group: Group, assignment: Assignment, *, id: str, generation: int) -
 
 def _note_gap(now: _Past, generation: Generation) -> None:
     before = 0 if now.number is None else now.number
-    missing = generation.number - before - 1
-    if missing > 0:
-        gone = f"{before + 1}" if missing == 1 else f"{before + 1} to {generation.number - 1}"
+    between = generation.number - before - 1
+    if between > generation.passed:
+        gone = f"{before + 1}" if between == 1 else f"{before + 1} to {generation.number - 1}"
         now.reason = f"who had what before is not recorded: generation {gone} is missing"
         now.owned = {}
 

@@ -128,6 +128,35 @@ def distributions(
         )
 
 
+def timeline(table: pd.DataFrame, *, name: str, title: str, unit: str) -> Plot:
+    """Draw columns over the index of a table, the first one in front, as steps.
+
+    Parameters
+    ----------
+    table
+        At most three columns of numbers, over times or counts.
+    name, title
+        Of the plot.
+    unit
+        What the numbers are.
+    """
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(2 * _WIDTH, 2.2), layout="constrained")
+        axes = figure.subplots()
+        for place, (label, colour) in enumerate(
+            zip(table.columns, (MIXED, EQUAL, MUTED), strict=False)
+        ):
+            values = table[label].astype(float)
+            axes.step(
+                table.index, values, where="post", color=colour, linewidth=1.6, zorder=9 - place
+            )
+        axes.set_ylabel(unit)
+        axes.set_ylim(bottom=0)
+        axes.grid(visible=True, axis="y")
+        svg = _svg(figure, title)
+    return Plot(name=name, title=title, svg=svg, csv=table.to_csv(index_label="time"))
+
+
 def bin_labels(bins: Sequence[tuple[int, int | None]]) -> list[str]:
     """Name the bins.
 

@@ -40,12 +40,12 @@ class Grid:
 
 def render_html(tables: Tables) -> str:
     """Render the page. Equal tables give equal bytes."""
-    return _environment(autoescape=True).get_template("report.html.j2").render(**context(tables))
+    return environment(autoescape=True).get_template("report.html.j2").render(**context(tables))
 
 
 def render_markdown(tables: Tables) -> str:
     """Render the summary."""
-    return _environment(autoescape=False).get_template("report.md.j2").render(**context(tables))
+    return environment(autoescape=False).get_template("report.md.j2").render(**context(tables))
 
 
 def context(tables: Tables) -> dict[str, object]:
@@ -150,8 +150,9 @@ def _dot_plots(
     )
 
 
-def _environment(*, autoescape: bool) -> jinja2.Environment:
-    environment = jinja2.Environment(
+def environment(*, autoescape: bool) -> jinja2.Environment:
+    """Return what renders our templates, with their filters, style and script."""
+    made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=autoescape,  # noqa: S701 - off for Markdown only
         undefined=jinja2.StrictUndefined,
@@ -159,14 +160,14 @@ def _environment(*, autoescape: bool) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["csv_link"] = _csv_link
-    environment.filters["number"] = _number
-    environment.filters["tint"] = _tint
-    environment.globals["style"] = Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
-    environment.globals["script"] = Markup((_TEMPLATES / "report.js").read_text(encoding="utf-8"))  # noqa: S704 - our own file
-    environment.globals["equal_colour"] = figures.EQUAL
-    environment.globals["mixed_colour"] = figures.MIXED
-    return environment
+    made.filters["csv_link"] = _csv_link
+    made.filters["number"] = _number
+    made.filters["tint"] = _tint
+    made.globals["style"] = Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
+    made.globals["script"] = Markup((_TEMPLATES / "report.js").read_text(encoding="utf-8"))  # noqa: S704 - our own file
+    made.globals["equal_colour"] = figures.EQUAL
+    made.globals["mixed_colour"] = figures.MIXED
+    return made
 
 
 def _csv_link(csv: str, name: str) -> Markup:

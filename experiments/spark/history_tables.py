@@ -63,6 +63,7 @@ GENERATIONS = pa.schema(
             ),
             nullable=False,
         ),
+        pa.field("passed", pa.int64(), nullable=False),
     ]
 )
 
