@@ -11,7 +11,8 @@ Prices speak of counts: partitions of one topic are alike to them but for how ma
 member's partitions it owned. That an assignment keeps as many owned partitions as its
 counts allow is checked besides.
 
-Only `reference` is used here: no solver, no library of graphs.
+With weights there are no such prices. The certificate then names the origin of each bound;
+`Certificate.trusted` tells which of them a reader cannot check.
 
 References
 ----------
@@ -19,50 +20,94 @@ References
    chapters 9 and 14.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from reference.assignment import Assignment, violations
-from reference.fields import as_array, as_integer, as_object, no_unknown_keys
-from reference.group import Group, InvalidGroupError
-from reference.metrics import movement, sum_of_squares
+from reference.group import Group
+from reference.metrics import movement
+from solver.chains import Transfer, apply_chain, improving_chain
+from solver.claims import Claim, Origin, counted_claims, value_of, wrong_claims
+from solver.constraints import Constraint, group_constraints
+from solver.evaluate import broken
+from solver.objective import Cost, Imbalance, Level, Measure, Movement, default_levels
+from solver.problem import build_problem
 from solver.residual import Arcs, build_arcs, lower_prices, require_valid
+from solver.solution import Solution
 
 Price = tuple[int, int]
-VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
-    """Prices that prove an assignment optimal on imbalance, then movement.
+class PriceTable:
+    """Prices that prove counts optimal on the sum of squares, then movement.
 
     Parameters
     ----------
-    imbalance
-        Sum of squared loads, in partitions squared, that is proven least.
-    movement
-        Partitions moved, proven least among assignments of that imbalance.
     members
         Price of one more partition at each member that consumes anything.
     topics
         Price of one partition of each topic that somebody consumes.
     """
 
-    imbalance: int
-    movement: int
     members: Mapping[str, Price]
     topics: Mapping[str, Price]
 
 
-def certify(group: Group, assignment: Assignment) -> Certificate | None:
-    """Find prices that prove an assignment optimal; None if it is not optimal.
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What is claimed of an assignment, and the evidence.
 
-    Weights are ignored: an assignment is judged by its counts.
+    Parameters
+    ----------
+    claims
+        Value, bound and the origin of the bound for each level, in order.
+    prices
+        Evidence of the bounds whose origin they are.
+    chain
+        Transfers that improve the assignment, if it is known not to be optimal.
+    constraints
+        What had to hold besides the capacities of the group.
+    """
+
+    claims: tuple[Claim, ...]
+    prices: PriceTable | None = None
+    chain: tuple[Transfer, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether it claims to prove every level."""
+        return not self.chain and all(claim.is_proven for claim in self.claims)
+
+    @property
+    def trusted(self) -> tuple[Claim, ...]:
+        """Claims whose bounds nobody can check without a solver."""
+        return tuple(claim for claim in self.claims if not claim.origin.is_checked)
+
+
+def certify(group: Group, answer: Solution | Assignment) -> Certificate:
+    """Gather what is proven of an answer, in a form that is checked without a solver.
+
+    Parameters
+    ----------
+    group
+        The rebalance.
+    answer
+        A solution, or any valid assignment. The latter is judged on the default levels,
+        within the capacities of the group.
+
+    Returns
+    -------
+    Certificate
+        With equal weights an optimal assignment is proven by prices, and another one
+        refuted by a chain that improves it. Otherwise it has the bounds of the solution
+        with their origins, or those that need no search.
 
     Raises
     ------
     ValueError
-        If the assignment is not valid for the group.
+        If there is no assignment, or it is not valid for the group, or breaks a capacity.
 
     Examples
     --------
@@ -73,132 +118,188 @@ def certify(group: Group, assignment: Assignment) -> Certificate | None:
     ... )
     >>> even = Assignment({"a": [("t", 0)], "b": [("t", 1)]})
     >>> certificate = certify(group, even)
-    >>> certificate.members, list(objections(group, even, certificate))
+    >>> certificate.prices.members, list(objections(group, even, certificate))
     ({'a': (3, 0), 'b': (3, 0)}, [])
-    >>> certify(group, Assignment({"a": [("t", 0), ("t", 1)]}))
+    >>> uneven = certify(group, Assignment({"a": [("t", 0), ("t", 1)]}))
+    >>> uneven.is_optimal, [str(transfer) for transfer in uneven.chain]
+    (False, ['a gives t-0 to b'])
     """
+    assignment = answer.assignment if isinstance(answer, Solution) else answer
+    if assignment is None:
+        raise ValueError("there is no assignment to certify")
     require_valid(group, assignment)
+    certificate = answer.certificate if isinstance(answer, Solution) else None
+    if certificate is None:
+        certificate = Certificate(counted_claims(group, assignment, default_levels(group)))
+    breach = next(_breaches(group, assignment, certificate), None)
+    if breach is not None:
+        raise ValueError(f"the assignment {breach}")
+    levels = [claim.level for claim in certificate.claims]
+    if certificate.prices is not None or not prices_prove(group, levels):
+        return certificate
     arcs = build_arcs(group, assignment)
-    return certificate_for(arcs, moved=movement(group, assignment))
+    prices = price_counts(arcs, moved=movement(group, assignment))
+    if prices is not None:
+        return priced(certificate, prices)
+    return replace(certificate, chain=_improvement(group, assignment, certificate))
 
 
-def certificate_for(arcs: Arcs, *, moved: int) -> Certificate | None:
+def priced(certificate: Certificate, prices: PriceTable) -> Certificate:
+    """Let prices bound every level at its value."""
+    claims = tuple(
+        replace(claim, bound=claim.value, origin=Origin.PRICES) for claim in certificate.claims
+    )
+    return replace(certificate, claims=claims, prices=prices)
+
+
+def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
+    """Say whether prices prove these levels: equal weights, loads first, then movement.
+
+    They prove the fewest moves among the least majorised loads. Strictly convex measures
+    are least there and nowhere else; the others may be least elsewhere with fewer moves.
+    """
+    if not weigh_alike(group) or any(level.tolerance for level in levels):
+        return False
+    match levels:
+        case [Imbalance()]:
+            return True
+        case [
+            Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX),
+            Movement(cost=Cost()),
+        ]:
+            return True
+        case _:
+            return False
+
+
+def weigh_alike(group: Group) -> bool:
+    """Say whether all partitions that somebody consumes have one weight above 0."""
+    consumed = {name for name, who in group.subscribers().items() if who}
+    topics = [topic for topic in group.topics if topic.partitions and topic.name in consumed]
+    weights = {weight for topic in topics for weight in set(topic.weights or (1,))}
+    return len(weights) < 2 and 0 not in weights
+
+
+def price_counts(arcs: Arcs, *, moved: int) -> PriceTable | None:
     """Price the counts of an assignment that moves ``moved`` partitions; None if not optimal."""
     result = lower_prices(arcs)
     if result.chain is not None or moved > arcs.least_movement:
         return None
-    return Certificate(
-        imbalance=sum_of_squares(arcs.loads.tolist()),
-        movement=moved,
+    return PriceTable(
         members=dict(zip(arcs.member_ids, result.pairs(result.members), strict=True)),
         topics=dict(zip(arcs.topic_names, result.pairs(result.topics), strict=True)),
     )
 
 
 def objections(group: Group, assignment: Assignment, certificate: Certificate) -> Iterator[str]:
-    """Say what keeps a certificate from proving an assignment optimal; nothing if it does.
+    """Say what is wrong with a certificate; nothing if it proves what it claims.
+
+    Bounds that `Certificate.trusted` names are taken as they are, if only they are not
+    above the value.
 
     Parameters
     ----------
     group
         The rebalance.
     assignment
-        What is claimed to be optimal.
+        What the claims are about.
     certificate
-        The proof, from anybody.
+        Claims and evidence, from anybody.
 
     Yields
     ------
     str
         One broken condition, with names and numbers.
     """
-    broken = [
+    invalid = [
         f"the assignment is not valid: {violation}" for violation in violations(group, assignment)
     ]
-    if broken:
-        yield from broken
+    if invalid:
+        yield from invalid
         return
+    for breach in _breaches(group, assignment, certificate):
+        yield f"the assignment {breach}"
+    yield from wrong_claims(group, assignment, certificate.claims)
+    if certificate.chain:
+        yield from _useless(group, assignment, certificate)
+    if certificate.prices is not None:
+        yield from _mispriced(group, assignment, certificate.prices)
+    if certificate.trusted and certificate.is_optimal:
+        for transfer in _improvement(group, assignment, certificate)[:1]:
+            yield f"the bounds are wrong: a chain improves the assignment, first {transfer}"
+    if any(claim.origin is Origin.PRICES for claim in certificate.claims):
+        if certificate.prices is None:
+            yield "bounds rest on prices, but there are none"
+        elif not prices_prove(group, [claim.level for claim in certificate.claims]):
+            yield "prices prove nothing about these levels of this group"
+
+
+def _breaches(group: Group, assignment: Assignment, certificate: Certificate) -> Iterator[str]:
+    rules = (*group_constraints(group), *certificate.constraints)
+    if not rules:
+        return
+    problem = build_problem(group)
+    placement = problem.to_placement(assignment)
+    if placement is not None:
+        for rule in broken(problem, rules, placement):
+            yield f"breaks a constraint: {rule}"
+
+
+def _improvement(
+    group: Group, assignment: Assignment, certificate: Certificate
+) -> tuple[Transfer, ...]:
+    """Return a chain that helps; none where partitions weigh differently."""
+    if not prices_prove(group, [claim.level for claim in certificate.claims]):
+        return ()
+    chain = improving_chain(group, assignment)
+    return chain if _helps(group, assignment, certificate, chain) else ()
+
+
+def _helps(
+    group: Group, assignment: Assignment, certificate: Certificate, chain: Sequence[Transfer]
+) -> bool:
+    """Say whether transfers improve an assignment on the levels, within the constraints."""
+    better = apply_chain(group, assignment, tuple(chain))
+    levels = [claim.level for claim in certificate.claims]
+    return not any(_breaches(group, better, certificate)) and [
+        value_of(group, better, level) for level in levels
+    ] < [value_of(group, assignment, level) for level in levels]
+
+
+def _useless(group: Group, assignment: Assignment, certificate: Certificate) -> Iterator[str]:
+    try:
+        better = apply_chain(group, assignment, certificate.chain)
+    except ValueError as error:
+        yield f"the chain cannot be carried out: {error}"
+        return
+    for violation in violations(group, better):
+        yield f"the chain leads to no valid assignment: {violation}"
+        return
+    if not _helps(group, assignment, certificate, certificate.chain):
+        yield "the chain improves nothing"
+
+
+def _mispriced(group: Group, assignment: Assignment, prices: PriceTable) -> Iterator[str]:
     arcs = build_arcs(group, assignment)
-    yield from _wrong_values(group, assignment, arcs, certificate)
+    members, topics = prices.members, prices.topics
     missing = [
         *(
             f"member {name!r} has no price"
             for name in arcs.member_ids
-            if name not in certificate.members
+            if name not in prices.members
         ),
-        *(
-            f"topic {name!r} has no price"
-            for name in arcs.topic_names
-            if name not in certificate.topics
-        ),
+        *(f"topic {name!r} has no price" for name in arcs.topic_names if name not in prices.topics),
     ]
     if missing:
         yield from missing
         return
-    member = [certificate.members[name] for name in arcs.member_ids]
-    topic = [certificate.topics[name] for name in arcs.topic_names]
-    yield from _members_mispriced(arcs, member)
-    yield from _arcs_mispriced(arcs, topic, member)
-
-
-def certificate_document(certificate: Certificate) -> dict[str, object]:
-    """Return a certificate as a JSON document."""
-    return {
-        "version": VERSION,
-        "imbalance": certificate.imbalance,
-        "movement": certificate.movement,
-        "members": {name: list(price) for name, price in certificate.members.items()},
-        "topics": {name: list(price) for name, price in certificate.topics.items()},
-    }
-
-
-def parse_certificate(document: object, *, where: str = "certificate") -> Certificate:
-    """Read a certificate from its JSON document.
-
-    Raises
-    ------
-    InvalidGroupError
-        If the document breaks the format.
-
-    Examples
-    --------
-    >>> parse_certificate({"version": 2})
-    Traceback (most recent call last):
-    reference.group.InvalidGroupError: certificate: version must be 1, got 2
-    """
-    table = as_object(document, where)
-    if table.get("version") != VERSION:
-        raise InvalidGroupError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")
-    no_unknown_keys(table, ("version", "imbalance", "movement", "members", "topics"), where)
-    return Certificate(
-        imbalance=as_integer(table.get("imbalance"), f"{where}.imbalance"),
-        movement=as_integer(table.get("movement"), f"{where}.movement"),
-        members=_prices(table.get("members"), f"{where}.members"),
-        topics=_prices(table.get("topics"), f"{where}.topics"),
-    )
-
-
-def _prices(value: object, where: str) -> dict[str, Price]:
-    prices: dict[str, Price] = {}
-    for name, price in as_object(value, where).items():
-        pair = [as_integer(part, f"{where}[{name!r}]") for part in as_array(price, where)]
-        if len(pair) != 2:
-            raise InvalidGroupError(f"{where}[{name!r}]: expected a pair, got {price!r}")
-        prices[name] = (pair[0], pair[1])
-    return prices
-
-
-def _wrong_values(
-    group: Group, assignment: Assignment, arcs: Arcs, certificate: Certificate
-) -> Iterator[str]:
-    squares = sum_of_squares(arcs.loads.tolist())
-    if squares != certificate.imbalance:
-        yield f"the sum of squared loads is {squares}, not {certificate.imbalance}"
     moved = movement(group, assignment)
-    if moved != certificate.movement:
-        yield f"the movement is {moved}, not {certificate.movement}"
     if moved > arcs.least_movement:
         yield f"the movement is {moved}, but with these counts it can be {arcs.least_movement}"
+    member = [members[name] for name in arcs.member_ids]
+    topic = [topics[name] for name in arcs.topic_names]
+    yield from _members_mispriced(arcs, member)
+    yield from _arcs_mispriced(arcs, topic, member)
 
 
 def _members_mispriced(arcs: Arcs, prices: list[Price]) -> Iterator[str]:

@@ -71,12 +71,14 @@ def apply_chain(group: Group, assignment: Assignment, chain: tuple[Transfer, ...
     Raises
     ------
     ValueError
-        If a giver does not have the partition that it is to give.
+        If a giver does not have the partition that it is to give, or a taker is unknown.
     """
     lists = {m.id: list(assignment[m.id]) if m.id in assignment else [] for m in group.members}
     for transfer in chain:
-        if transfer.partition not in lists[transfer.giver]:
+        if transfer.partition not in lists.get(transfer.giver, ()):
             raise ValueError(f"{transfer.giver!r} does not have {transfer.partition}")
+        if transfer.taker not in lists:
+            raise ValueError(f"no member {transfer.taker!r} in the group")
         lists[transfer.giver].remove(transfer.partition)
         lists[transfer.taker].append(transfer.partition)
     return Assignment(lists)

@@ -3,15 +3,18 @@
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from reference.assignment import Assignment
 from reference.group import Group
 from solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
-from solver.flow.tradeoff import Hull, hull_of
 from solver.objective import Imbalance, Measure, Movement, default_levels
 from solver.problem import Problem, build_problem
 from solver.solution import Bounded, Solution
 from solver.solve import solve
+
+if TYPE_CHECKING:
+    from solver.flow.tradeoff import Hull
 
 # A search takes at most this share of the time left, so that some is left for other points.
 _LARGEST_SHARE = 0.5
@@ -144,8 +147,10 @@ def _least_step(problem: Problem, measure: Measure) -> int:
 
 def _hull(
     problem: Problem, measure: Measure, rules: Sequence[Constraint], time_limit: float
-) -> Hull | None:
+) -> "Hull | None":
     """Find the hull by flows where they apply."""
+    from solver.flow.tradeoff import hull_of  # noqa: PLC0415
+
     if rules or not time_limit > 0 or measure is not Measure.SUM_OF_SQUARES or not problem.size:
         return None
     weight = problem.weight
@@ -162,7 +167,7 @@ class _Descent:
     levels: tuple[Imbalance, Movement]
     constraints: tuple[Constraint, ...]
     step: int
-    hull: Hull | None
+    hull: "Hull | None"
     deadline: float
     limits: tuple[float | None, int, int]
 

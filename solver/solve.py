@@ -3,17 +3,20 @@
 import time
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from reference.assignment import Assignment
 from reference.group import Group
+from solver.certificate import Certificate, prices_prove
+from solver.claims import Claim, Origin
 from solver.constraints import Constraint, check_constraints, group_constraints
-from solver.cpsat.entry import Outcome, solve_problem
-from solver.cpsat.search import Budget
 from solver.evaluate import level_value
-from solver.flow.method import solve_flow
-from solver.objective import Cost, Imbalance, Level, Measure, Movement, default_levels
+from solver.objective import Level, default_levels
 from solver.problem import Problem, build_problem
-from solver.solution import Bounded, Solution
+from solver.solution import Solution
+
+if TYPE_CHECKING:
+    from solver.cpsat.entry import Outcome
 
 
 class Method(StrEnum):
@@ -97,19 +100,24 @@ def solve(
     _check_options(time_limit, deterministic_limit, workers)
     start = time.monotonic()
     chosen = default_levels(group) if levels is None else tuple(levels)
-    rules = (*group_constraints(group), *constraints)
+    given = tuple(constraints)
+    rules = (*group_constraints(group), *given)
     if not chosen:
         raise ValueError("there must be at least one level")
     check_constraints(group, rules)
-    problem = build_problem(group)
-    flows = _suits_flow(problem, chosen, rules)
+    flows = not rules and prices_prove(group, chosen)
     if Method(method) is Method.FLOW and not flows:
         raise ValueError(
             "flow takes equal weights, the levels sum_of_squares or leximax and then movement, "
             "without tolerance or constraints"
         )
+    problem = build_problem(group)
     if flows and Method(method) is not Method.CP_SAT:
         return _by_flow(problem, chosen, start=start)
+    # OR-Tools is loaded when something is solved: what only checks never loads it.
+    from solver.cpsat.entry import solve_problem  # noqa: PLC0415
+    from solver.cpsat.search import Budget  # noqa: PLC0415
+
     budget = Budget(
         deadline=start + time_limit,
         deterministic=deterministic_limit,
@@ -118,8 +126,8 @@ def solve(
     )
     built = time.monotonic()
     outcome = solve_problem(problem, levels=chosen, constraints=rules, hint=hint, budget=budget)
-    solved = time.monotonic()
-    return _to_solution(problem, chosen, outcome, start=start, built=built, solved=solved)
+    times = (start, built, time.monotonic())
+    return _to_solution(problem, chosen, given, outcome, times=times)
 
 
 def _check_options(time_limit: float, deterministic_limit: float | None, workers: int) -> None:
@@ -131,85 +139,53 @@ def _check_options(time_limit: float, deterministic_limit: float | None, workers
         raise ValueError(f"workers must be at least 1, got {workers!r}")
 
 
-def _suits_flow(
-    problem: Problem, levels: Sequence[Level], constraints: Sequence[Constraint]
-) -> bool:
-    """Say whether the flow minimises these levels.
-
-    It finds the fewest moves among the least majorised loads. Strictly convex measures
-    are least there and nowhere else; the others may be least elsewhere with fewer moves.
-    """
-    if constraints or not _weigh_alike(problem):
-        return False
-    match levels:
-        case [Imbalance() as first]:
-            return not first.tolerance
-        case [
-            Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX) as first,
-            Movement() as second,
-        ]:
-            return not (first.tolerance or second.tolerance) and isinstance(second.cost, Cost)
-        case _:
-            return False
-
-
-def _weigh_alike(problem: Problem) -> bool:
-    """Say whether all rows have one weight above 0."""
-    weight = problem.weight
-    return not problem.size or bool(weight[0] > 0 and (weight == weight[0]).all())
-
-
 def _by_flow(problem: Problem, levels: Sequence[Level], *, start: float) -> Solution:
+    from solver.flow.method import solve_flow  # noqa: PLC0415
+
     built = time.monotonic()
     flow = solve_flow(problem)
     solved = time.monotonic()
     assignment = problem.to_assignment(flow.placement)
     values = [level_value(problem, level, flow.placement) for level in levels]
+    claims = tuple(
+        Claim(level, value, value, Origin.PRICES)
+        for level, value in zip(levels, values, strict=True)
+    )
     end = time.monotonic()
     return Solution(
         assignment=assignment,
         method=str(Method.FLOW),
-        levels=tuple(
-            (level.name, Bounded(value, value)) for level, value in zip(levels, values, strict=True)
-        ),
+        levels=tuple((claim.level.name, claim.bounded()) for claim in claims),
         seconds=end - start,
         timings={"build": built - start, "search": solved - built, "read back": end - solved},
-        certificate=flow.certificate,
+        certificate=Certificate(claims, prices=flow.prices),
     )
 
 
 def _to_solution(
     problem: Problem,
     levels: Sequence[Level],
-    outcome: Outcome,
+    constraints: tuple[Constraint, ...],
+    outcome: "Outcome",
     *,
-    start: float,
-    built: float,
-    solved: float,
+    times: tuple[float, float, float],
 ) -> Solution:
+    start, built, solved = times
     placement = outcome.placement
     assignment = None if placement is None else problem.to_assignment(placement)
-    results = (
-        ()
-        if placement is None
-        else tuple(
-            (
-                level.name,
-                Bounded(
-                    level_value(problem, level, placement),
-                    reached.bound,
-                    level.tolerance.limit(reached.bound) - reached.bound,
-                ),
-            )
+    claims: tuple[Claim, ...] = ()
+    if placement is not None:
+        claims = tuple(
+            Claim(level, level_value(problem, level, placement), reached.bound, reached.origin)
             for level, reached in zip(levels, outcome.reached, strict=True)
         )
-    )
     end = time.monotonic()
     return Solution(
         assignment=assignment,
         method=str(Method.CP_SAT),
-        levels=results,
+        levels=tuple((claim.level.name, claim.bounded()) for claim in claims),
         seconds=end - start,
         timings={"build": built - start, "search": solved - built, "read back": end - solved},
+        certificate=None if placement is None else Certificate(claims, constraints=constraints),
         conflict=tuple(str(constraint) for constraint in outcome.conflict),
     )

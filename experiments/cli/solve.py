@@ -17,6 +17,8 @@ from experiments.cli.documents import (
 from reference.codec import assignment_document
 from reference.group import Group, InvalidGroupError
 from reference.metrics import loads
+from solver.certificate import certify
+from solver.certificate_document import certificate_document
 from solver.constraints import Colocated, Constraint, MaxMoves, MaxPartitions
 from solver.objective import (
     CrossRack,
@@ -91,6 +93,9 @@ def solve(
     require_optimal: Annotated[
         bool, typer.Option("--require-optimal", help="Exit with 1 unless all is proven.")
     ] = False,
+    certificate: Annotated[
+        bool, typer.Option("--certificate", help="Add the evidence, for `kassay verify`.")
+    ] = False,
     output: OutputFormat = Format.JSONL,
 ) -> None:
     """Find the least imbalance and then the fewest moves, with proof.
@@ -115,7 +120,10 @@ def solve(
             # Also what the chosen method or measure cannot do with this group.
             raise InvalidGroupError(f"group {group.id!r}: {error}") from error
         proven = solution.is_optimal or not require_optimal
-        return Answer(_record(group, solution), solution.assignment is not None and proven)
+        record = _record(group, solution)
+        if certificate and solution.assignment is not None:
+            record["certificate"] = certificate_document(certify(group, solution))
+        return Answer(record, solution.assignment is not None and proven)
 
     answer_groups(file, work, output=output, table=_table)
 

@@ -7,6 +7,7 @@ from itertools import accumulate
 import numpy as np
 
 from solver.bounds import level_bound, load_ceiling, makespan_bound
+from solver.claims import Origin
 from solver.constraints import Constraint
 from solver.cpsat.classes import classify
 from solver.cpsat.constraints import add_constraint
@@ -32,13 +33,17 @@ _MANY_CHOICES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A level that is done: its best value, its bound, and what later levels may use up."""
+    """A level that is done: its best value, its bound, and what later levels may use up.
+
+    ``origin`` tells where the bound comes from.
+    """
 
     level: Level
     best: int
     bound: int
     limit: int
     placement: Placement
+    origin: Origin
 
 
 @dataclass
@@ -111,18 +116,23 @@ class Ladder:
             self.proven.update(enumerate(optimum.values))
 
     def _reach(self, index: int, level: Level, budget: Budget) -> None:
-        bound = level_bound(self.problem, level, self.ceilings())
-        bound = max(bound, self.proven.get(index, 0))
+        bound, origin = level_bound(self.problem, level, self.ceilings()), Origin.COUNTING
+        if self.proven.get(index, 0) > bound:
+            bound, origin = self.proven[index], Origin.ENUMERATION
         if self._value(level) > bound and budget.seconds > 0:
             self._improve(level, budget)
         if isinstance(level, Movement) and self._value(level) > bound:
-            bound = max(bound, self._exchange(level, bound, budget))
+            higher = self._exchange(level, bound, budget)
+            if higher > bound:
+                bound, origin = higher, Origin.EXCHANGE
+        if self._value(level) > bound:
+            higher = self._search(level, bound, budget)
+            if higher > bound:
+                bound, origin = higher, Origin.CP_SAT
         best = self._value(level)
-        if best > bound:
-            bound = max(bound, self._search(level, bound, budget))
-            best = self._value(level)
         limit = level.tolerance.limit(best)
-        self.reached.append(Reached(level, best, min(bound, best), limit, self.incumbent(level)))
+        placement = self.incumbent(level)
+        self.reached.append(Reached(level, best, min(bound, best), limit, placement, origin))
 
     def _improve(self, level: Level, budget: Budget) -> None:
         """Improve the incumbent on a level of imbalance by dealing anew what few members have."""

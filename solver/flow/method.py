@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solver.certificate import Certificate, certificate_for
+from solver.certificate import PriceTable, price_counts
 from solver.errors import SolverError
 from solver.flow.keep import keep_most
 from solver.flow.levels import level_sets
@@ -19,7 +19,7 @@ class Flow:
     """An optimal placement and its proof."""
 
     placement: Placement
-    certificate: Certificate
+    prices: PriceTable
 
 
 def solve_flow(problem: Problem) -> Flow:
@@ -50,10 +50,10 @@ def solve_flow(problem: Problem) -> Flow:
     network = build_network(problem)
     counts = keep_most(network, level_sets(network))
     arcs = _arcs(network, counts)
-    certificate = certificate_for(arcs, moved=arcs.least_movement)
-    if certificate is None:
+    prices = price_counts(arcs, moved=arcs.least_movement)
+    if prices is None:
         raise SolverError("the flow's answer can be improved")
-    return Flow(place(network, counts), certificate)
+    return Flow(place(network, counts), prices)
 
 
 def _arcs(network: Network, counts: Counts) -> Arcs:

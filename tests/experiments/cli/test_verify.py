@@ -1,0 +1,167 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from experiments.cli import main
+
+GROUP = {
+    "id": "g",
+    "topics": {"t": 4, "u": 1},
+    "members": [
+        {"id": "a", "topics": ["t", "u"], "owned": {"t": [0, 1, 2, 3]}},
+        {"id": "b", "topics": ["t"]},
+    ],
+}
+WEIGHTED = GROUP | {"topics": {"t": {"partitions": 4, "weights": [7, 5, 4, 3]}, "u": 1}}
+
+
+@pytest.fixture
+def kassay(capsys):
+    def run(*arguments):
+        code = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as leaving:
+            code = leaving.code or 0
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def verify(kassay, tmp_path):
+    def run(group, answer, *options):
+        (tmp_path / "group.json").write_text(json.dumps(group))
+        (tmp_path / "answer.json").write_text(json.dumps(answer))
+        code, out, err = kassay(
+            "verify", tmp_path / "group.json", "--assignment", tmp_path / "answer.json", *options
+        )
+        return code, json.loads(out) if out else None, err
+
+    return run
+
+
+@pytest.fixture
+def solved(kassay, tmp_path):
+    def run(group, *options):
+        path = tmp_path / "solved.json"
+        path.write_text(json.dumps(group))
+        return json.loads(kassay("solve", path, "--certificate", *options)[1])
+
+    return run
+
+
+def test_what_solve_writes_holds(solved, verify):
+    code, record, _ = verify(GROUP, solved(GROUP), "--require-optimal")
+    assert code == 0
+    assert (record["certificate"], record["optimal"]) == ("holds", True)
+    assert {level["origin"] for level in record["levels"]} == {"prices"}
+
+
+@pytest.mark.parametrize("method", ["auto", "cp-sat"])
+@pytest.mark.parametrize(
+    ("tamper", "said"),
+    [
+        (lambda d: d["assignment"].update(a=[["u", 0]]), "is assigned to nobody"),
+        (
+            lambda d: d.update(
+                assignment={"a": [["t", 2], ["u", 0]], "b": [["t", 0], ["t", 1], ["t", 3]]}
+            ),
+            "movement is 3, not 2",
+        ),
+        (lambda d: d["movement"].update(bound=1), "movement: the bound"),
+        (lambda d: d["movement"].update(value=1), "movement: the document says 1, it is 2"),
+        (lambda d: d["imbalance"].update(bound=14), "imbalance: the bound 14 is above"),
+        (lambda d: d["imbalance"].update(bound="13"), "not an integer"),
+        (lambda d: d.update(movement=2), "movement: expected value and bound, got 2"),
+        (lambda d: d["loads"].update(a=9), "loads: the document says"),
+        (
+            lambda d: d["certificate"]["claims"][0].update(bound=12),
+            "the bound 12 on sum_of_squares",
+        ),
+        (lambda d: d["certificate"]["claims"][1].update(bound=3), "the bound 3 on movement"),
+        (lambda d: d["certificate"]["topics"].update(t=[5, 9]), "topic 't' at member"),
+        (lambda d: d["certificate"]["members"].update(b=[9, 0]), "member 'b': price (9, 0)"),
+        (lambda d: d["certificate"]["members"].pop("b"), "member 'b' has no price"),
+    ],
+)
+def test_every_tampering_is_rejected(solved, verify, method, tamper, said):
+    answer = solved(GROUP, "--method", method)
+    tamper(answer)
+    code, record, _ = verify(GROUP, answer)
+    assert code == 1
+    assert said in json.dumps(record, ensure_ascii=False)
+    assert record.get("optimal") is None
+
+
+def test_a_tampered_bound_of_a_weighted_answer_is_rejected(solved, verify):
+    answer = solved(WEIGHTED)
+    assert verify(WEIGHTED, answer)[0] == 0
+    for change in (1, -1):
+        forged = json.loads(json.dumps(answer))
+        forged["imbalance"]["bound"] += change
+        assert verify(WEIGHTED, forged)[0] == 1
+        forged["certificate"]["claims"][0]["bound"] += change
+        assert verify(WEIGHTED, forged)[0] == 1
+
+
+def test_a_bound_that_only_a_solver_can_check_is_trusted_by_name(solved, verify):
+    answer = solved(WEIGHTED, "--imbalance", "sum_of_squares")
+    claim = answer["certificate"]["claims"][0]
+    claim["origin"] = "cp-sat"
+    code, record, _ = verify(WEIGHTED, answer)
+    assert (code, record["optimal"], record["trusted"]) == (0, None, ["sum_of_squares"])
+    assert verify(WEIGHTED, answer, "--require-optimal")[0] == 1
+
+
+def test_an_assignment_that_is_not_optimal_is_shown_with_its_improvement(verify):
+    code, record, _ = verify(GROUP, {"a": [["t", n] for n in range(4)] + [["u", 0]]})
+    assert (code, record["optimal"]) == (0, False)
+    assert record["improvement"] == ["a gives t-0 to b"]
+    assert verify(GROUP, {"a": [["t", n] for n in range(4)] + [["u", 0]]}, "--require-optimal")[0]
+
+
+def test_no_assignment_is_said_to_be_none(solved, verify):
+    answer = solved(GROUP, "--max-partitions", "1")
+    code, record, _ = verify(GROUP, answer)
+    assert (code, record) == (1, {"id": "g", "valid": None, "reason": "there is no assignment"})
+
+
+def test_more_than_a_member_can_carry_is_said(verify):
+    small = GROUP | {"members": [GROUP["members"][0] | {"capacity": 2}, GROUP["members"][1]]}
+    code, record, _ = verify(small, {"a": [["t", n] for n in range(4)] + [["u", 0]]})
+    assert (code, record["valid"], record["optimal"]) == (1, True, None)
+    assert "'a' carries at most 2" in record["reason"]
+
+
+def test_a_certificate_of_another_form_is_one_clear_error(solved, verify):
+    answer = solved(GROUP)
+    answer["certificate"]["version"] = 1
+    code, _, err = verify(GROUP, answer)
+    assert code == 2
+    assert "certificate: version must be 2, got 1" in err
+
+
+def test_checking_loads_no_solver(solved, tmp_path):
+    (tmp_path / "group.json").write_text(json.dumps(GROUP))
+    (tmp_path / "answer.json").write_text(json.dumps(solved(GROUP)))
+    script = (
+        "import sys\ncode = 0\n"
+        "from experiments.cli import main\n"
+        "try:\n    main(sys.argv[1:])\n"
+        "except SystemExit as leaving:\n    code = leaving.code or 0\n"
+        "found = [name for name in sys.modules if name.split('.')[0] == 'ortools']\n"
+        "sys.exit(99 if found else code)\n"
+    )
+    files = [tmp_path / "group.json", "--assignment", tmp_path / "answer.json"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, "verify", *files],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["optimal"] is True
