@@ -48,10 +48,9 @@ class _Topic:
         self.last += [NOBODY] * more
         self.since += [since] * more
 
-    def count_stop(self, number: int, now: int) -> None:
+    def count_stop(self, since: int, now: int) -> None:
         """Count the time that a partition has had no consumer."""
-        since = self.since[number]
-        if since != NEVER:
+        if since != now:
             self.stopped += now - since
             if self.rate:
                 self.unread += self.rate * now // 1000 - self.rate * since // 1000
@@ -109,7 +108,9 @@ class Ledger:
                         f"{member!r} takes {topic.name}-{number} at {now} ms, "
                         f"which {self._names[owner[number]]!r} consumes"
                     )
-                topic.count_stop(number, now)
+                began = since[number]
+                if began != NEVER:
+                    topic.count_stop(began, now)
                 before = last[number]
                 if before not in (who, NOBODY) and before not in self._gone:
                     self.moves += 1
@@ -156,7 +157,7 @@ class Ledger:
                     self._keep(where, self._names[owner], start, now)
                     topic.since[number] = now
                 elif topic.since[number] != NEVER:
-                    topic.count_stop(number, now)
+                    topic.count_stop(topic.since[number], now)
                     topic.since[number] = now
 
     @property

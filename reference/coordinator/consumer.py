@@ -271,6 +271,13 @@ class ConsumerCoordinator:
 
 def _updated(member: ConsumerMember, beat: Heartbeat) -> ConsumerMember:
     subscription, timeout = beat.subscription, beat.rebalance_timeout
+    silent = subscription is None and timeout is None and beat.client == member.client
+    if (
+        silent
+        and beat.instance_id in (None, member.instance_id)
+        and beat.rack in (None, member.rack)
+    ):
+        return member
     return replace(
         member,
         instance_id=member.instance_id if beat.instance_id is None else beat.instance_id,

@@ -1,13 +1,14 @@
 """A KIP-848 group: its members, its target assignment, and their way into the log and back."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 
 from reference.coordinator import consumer_records as records
 from reference.coordinator.log import Log
 from reference.coordinator.reconciliation import (
+    NONE,
     ConsumerMember,
     MemberState,
     PartitionSet,
@@ -49,6 +50,7 @@ class ConsumerGroup:
         self.target_made: int | None = None
         self.members: dict[str, ConsumerMember] = {}
         self.target: dict[str, Partitions] = {}
+        self._target_sets: dict[str, tuple[Partitions, PartitionSet]] = {}
         self.offsets: dict[TopicPartition, int] = {}
         self.static_members: dict[str, str] = {}
         self._holders: dict[TopicPartition, str] = {}
@@ -71,7 +73,11 @@ class ConsumerGroup:
 
     def target_of(self, member_id: str) -> PartitionSet:
         """Return what a member shall have."""
-        return frozenset(self.target.get(member_id, NOTHING))
+        shall = self.target.get(member_id, NOTHING)
+        known = self._target_sets.get(member_id)
+        if known is None or known[0] is not shall:
+            known = self._target_sets[member_id] = (shall, frozenset(shall))
+        return known[1]
 
     def as_rebalance(self) -> Group:
         """Describe the group as the broker's assignors see it: the last target is what is owned."""
@@ -118,9 +124,15 @@ class ConsumerGroup:
     def put_assignment(self, member: ConsumerMember) -> None:
         """Change what a member has."""
         self._hold(member)
-        assigned, revoking = self._numbers(member.assigned), self._numbers(member.revoking)
-        record = records.current_assignment(self.id, member, assigned, revoking)
-        self._log.append(("current", member.id), record)
+        topics = self.topics
+
+        def record() -> records.ConsumerRecord:
+            assigned, revoking = (
+                _numbers(topics, partitions) for partitions in (member.assigned, member.revoking)
+            )
+            return records.current_assignment(self.id, member, assigned, revoking)
+
+        self._log.append(("current", member.id), records.LateRecord(record))
 
     def put_target(self, target: dict[str, Partitions], moment: int) -> None:
         """Set the target assignment of the current epoch.
@@ -129,8 +141,10 @@ class ConsumerGroup:
         the assignor's next answer may hang, is that of the record written then.
         """
         for member_id, partitions in target.items():
-            if member_id not in self.target or frozenset(partitions) != self.target_of(member_id):
+            wanted = frozenset(partitions)
+            if member_id not in self.target or wanted != self.target_of(member_id):
                 self.target[member_id] = partitions
+                self._target_sets[member_id] = (partitions, wanted)
                 self._write_target(member_id, partitions)
         self.target_epoch, self.target_made = self.epoch, moment
         self._log.append(("target",), records.target_epoch(self.id, self.epoch, moment))
@@ -141,6 +155,7 @@ class ConsumerGroup:
         for partition in member.assigned | member.revoking:
             self._holders.pop(partition, None)
         self.target.pop(member_id, None)
+        self._target_sets.pop(member_id, None)
         if member.instance_id is not None:
             self.static_members.pop(member.instance_id, None)
         for kind, record in zip(
@@ -166,25 +181,25 @@ class ConsumerGroup:
         self._log.append(partition, OffsetCommit(self.id, partition, offset, moment))
 
     def _write_target(self, member_id: str, partitions: Partitions) -> None:
-        record = records.target_assignment(self.id, member_id, self._numbers(partitions))
-        self._log.append(("goal", member_id), record)
+        topics = self.topics
+
+        def record() -> records.ConsumerRecord:
+            return records.target_assignment(self.id, member_id, _numbers(topics, partitions))
+
+        self._log.append(("goal", member_id), records.LateRecord(record))
 
     def _hold(self, member: ConsumerMember) -> None:
         before = self.members.get(member.id)
-        if before is not None:
-            for partition in before.assigned | before.revoking:
-                self._holders.pop(partition, None)
+        had = NONE if before is None else before.assigned | before.revoking
+        has = member.assigned | member.revoking
         self.members[member.id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.id
-        for partition in member.assigned | member.revoking:
-            self._holders[partition] = member.id
-
-    def _numbers(self, partitions: Iterable[TopicPartition]) -> records.TopicNumbers:
-        table: dict[str, list[int]] = {}
-        for topic, number in sorted(partitions):
-            table.setdefault(topic, []).append(number)
-        return tuple((self.topics[topic].uuid, tuple(numbers)) for topic, numbers in table.items())
+        if had != has:
+            for partition in had:
+                self._holders.pop(partition, None)
+            for partition in has:
+                self._holders[partition] = member.id
 
     # ---- Taking over ----------------------------------------------------------------
 
@@ -225,6 +240,15 @@ class ConsumerGroup:
                         revoking=frozenset(partitions(records.read_numbers(reader))),
                     )
                 )
+
+
+def _numbers(
+    topics: Mapping[str, Topic], partitions: Iterable[TopicPartition]
+) -> records.TopicNumbers:
+    table: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        table.setdefault(topic, []).append(number)
+    return tuple((topics[topic].uuid, tuple(numbers)) for topic, numbers in table.items())
 
 
 def _with_metadata(member: ConsumerMember, reader: Reader) -> ConsumerMember:

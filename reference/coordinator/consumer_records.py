@@ -4,7 +4,7 @@ All values are of version 0 with compact fields; keys are not compact. Partition
 topic id.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
@@ -47,6 +47,31 @@ class ConsumerRecord(NamedTuple):
     def value(self) -> bytes | None:
         """Value of the record; None for a tombstone."""
         return None if self.body is None else wire.integer(0, "h") + self.body
+
+
+class LateRecord:
+    """A record that is made when it is read; most are overwritten before.
+
+    Parameters
+    ----------
+    make
+        Makes the record; what it is made of must not change.
+    """
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[], ConsumerRecord]) -> None:
+        self._make = make
+
+    @property
+    def key(self) -> bytes:
+        """Key of the record."""
+        return self._make().key
+
+    @property
+    def value(self) -> bytes | None:
+        """Value of the record; None for a tombstone."""
+        return self._make().value
 
 
 def group_epoch(group: str, epoch: int, metadata_hash: int) -> ConsumerRecord:

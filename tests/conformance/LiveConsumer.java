@@ -22,6 +22,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 public final class LiveConsumer {
     private static final Duration POLL = Duration.ofMillis(100);
     private static final Duration CLOSE = Duration.ofSeconds(5);
+    private static final Duration METADATA = Duration.ofMillis(300);
 
     private final Properties properties = new Properties();
     private final LinkedBlockingQueue<FutureTask<Integer>> requests = new LinkedBlockingQueue<>();
@@ -51,9 +52,20 @@ public final class LiveConsumer {
         return failure == null ? null : failure.toString();
     }
 
-    /** Changes the subscription; the generation in which it did. */
+    /**
+     * Changes the subscription; the generation in which it did.
+     *
+     * It does not poll until the metadata that the change asks for have come: in the midst of
+     * the rebalance they would lack the topics of the others, and a leader would rebalance
+     * once more when it had those again.
+     */
     public int subscribe(String topics, long millis) throws Exception {
-        return request(millis, () -> consumer.subscribe(lines(topics)));
+        return request(
+            millis,
+            () -> {
+                consumer.subscribe(lines(topics));
+                awaitMetadata();
+            });
     }
 
     /** Commits offsets and returns once the broker has them. */
@@ -90,6 +102,14 @@ public final class LiveConsumer {
                 });
         requests.put(task);
         return task.get(millis, TimeUnit.MILLISECONDS);
+    }
+
+    /** Works off what the network has, without a word to the coordinator. */
+    private void awaitMetadata() {
+        long until = System.nanoTime() + METADATA.toNanos();
+        do {
+            consumer.listTopics(CLOSE);
+        } while (System.nanoTime() < until);
     }
 
     private void run(List<String> topics) {

@@ -27,7 +27,7 @@ from tests.conformance.livegroup import LiveGroup
 pytestmark = [pytest.mark.kafka, pytest.mark.coordinator, pytest.mark.slow]
 
 TOPICS = {"orders": 7, "payments": 4, "clicks": 11}
-SESSION = 5_000
+SESSION = 8_000
 STEP = 60_000
 """Virtual time between two steps, in ms: more than any time-out."""
 
@@ -220,4 +220,5 @@ def test_the_simulation_goes_the_way_of_the_real_group(
     steps = SCENARIOS[scenario]
     real = _play_really(cluster, f"{scenario}/{assignor}", assignor, steps)
     simulated = _play_in_simulation(_script(cluster, steps), assignor, real.ids)
-    assert simulated.seen == real.seen
+    for step, was, shall in zip(steps, real.seen, simulated.seen, strict=True):
+        assert was == shall, f"after {step.act} {step.client}: {was} is real, {shall} simulated"
