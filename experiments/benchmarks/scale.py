@@ -1,5 +1,6 @@
 """The proven optimum against Java's own sticky assignor, which proves nothing."""
 
+import resource
 import sys
 import time
 from collections.abc import Iterator
@@ -37,8 +38,14 @@ def _timing(group: Group, contestant: str) -> Timing:
         case=str(group.id),
         contestant=contestant,
         seconds=seconds,
-        note=f"{solution.status}, {solution.movement.value} moves; {parts}",
+        note=f"{solution.status}, {solution.movement.value} moves; {parts}; peak {_peak()} MB",
     )
+
+
+def _peak() -> int:
+    """Return the most memory that this process has had resident, Java's not included, in MB."""
+    kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(kibibytes * 1024 / 1e6)
 
 
 def _solved(group: Group) -> tuple[float, Solution]:

@@ -1,0 +1,175 @@
+"""Groups at the edge of what can be asked: each has a defined answer, by every entry."""
+
+import json
+
+import pytest
+
+from experiments.cli import main
+from reference import Assignment, Group, Member, Topic, violations
+from reference.codec import group_document
+from solver import (
+    Capacity,
+    MaxMoves,
+    certify,
+    explain,
+    frontier,
+    members_needed,
+    objections,
+    resilience,
+    solve,
+)
+
+HUGE = 2**53 + 1
+
+
+def group(weights, *, capacity=None, owned=()):
+    topic = Topic(name="t", partitions=3, weights=weights)
+    return Group(
+        topics=(topic,),
+        members=(
+            Member(id="a", subscription=("t",), capacity=capacity, owned=owned),
+            Member(id="b", subscription=("t",), capacity=capacity),
+        ),
+    )
+
+
+OWNED = tuple(("t", number) for number in range(3))
+NOTHING = Group(topics=(), members=())
+NO_MEMBERS = Group(topics=(Topic(name="t", partitions=3),), members=())
+NO_TOPICS = Group(topics=(), members=(Member(id="a", subscription=("t",)),))
+ZERO = group((0, 0, 0), owned=OWNED)
+SOME_ZERO = group((0, 0, 4), owned=OWNED)
+ONE_HUGE = group((1, 1, HUGE), owned=OWNED)
+EQUAL = group(None, owned=OWNED)
+CAPPED = group((5, 5, 5), capacity=4)
+
+# Name, group, (imbalance, movement) of the optimum.
+ANSWERS = [
+    ("nothing", NOTHING, (0, 0)),
+    ("no members", NO_MEMBERS, (0, 0)),
+    ("no topics", NO_TOPICS, (0, 0)),
+    ("zero weights", ZERO, (0, 0)),
+    ("some zero weights", SOME_ZERO, (4, 0)),
+    ("one huge weight", ONE_HUGE, (HUGE, 1)),
+    ("equal weights", EQUAL, (5, 1)),
+]
+GROUPS = [pytest.param(group, id=name) for name, group, _ in ANSWERS]
+
+
+OPTIMA = [pytest.param(group, best, id=name) for name, group, best in ANSWERS]
+
+
+@pytest.mark.parametrize(("group", "optimum"), OPTIMA)
+def test_the_optimum_is_found_and_certified(group, optimum):
+    solution = solve(group)
+    assert (solution.imbalance.value, solution.movement.value) == optimum
+    assert solution.status == "optimal"
+    assert list(violations(group, solution.assignment)) == []
+    certificate = certify(group, solution)
+    assert certificate.is_optimal
+    assert list(objections(group, solution.assignment, certificate)) == []
+
+
+@pytest.mark.parametrize(("group", "optimum"), OPTIMA)
+def test_no_time_at_all_costs_proof_but_not_the_answer(group, optimum):
+    solution = solve(group, time_limit=0)
+    assert list(violations(group, solution.assignment)) == []
+    assert solution.imbalance.bound <= optimum[0] <= solution.imbalance.value
+    if solution.imbalance.value == optimum[0]:
+        assert solution.movement.bound <= optimum[1] <= solution.movement.value
+    certificate = certify(group, solution)
+    assert certificate.is_optimal == solution.is_optimal
+    assert list(objections(group, solution.assignment, certificate)) == []
+
+
+@pytest.mark.parametrize("time_limit", [60.0, 0.0])
+@pytest.mark.parametrize("group", GROUPS)
+def test_no_move_at_all_leaves_everything_with_its_owner(group, time_limit):
+    solution = solve(group, constraints=(MaxMoves(0),), time_limit=time_limit)
+    assert solution.movement.value == 0
+    assert list(violations(group, solution.assignment)) == []
+
+
+@pytest.mark.parametrize("time_limit", [60.0, 0.0])
+def test_capacities_below_any_partition_are_named_as_the_conflict(time_limit):
+    solution = solve(CAPPED, time_limit=time_limit)
+    assert (solution.status, solution.assignment, solution.certificate) == (
+        "infeasible",
+        None,
+        None,
+    )
+    assert solution.conflict
+    assert "carries at most 4" in solution.conflict[0]
+    assert frontier(CAPPED).conflict
+    assert solve(EQUAL, constraints=(Capacity(0),)).conflict == ("every member carries at most 0",)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_frontier_has_a_point_and_ends_at_no_moves(group):
+    found = frontier(group)
+    assert found.complete
+    assert found.points[0].movement.value == 0
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_rushed_frontier_still_has_a_point(group):
+    assert frontier(group, time_limit=0).points
+
+
+@pytest.mark.parametrize(
+    ("group", "needed"),
+    [
+        pytest.param(NOTHING, 0, id="nothing"),
+        pytest.param(NO_MEMBERS, 0, id="no members"),
+        pytest.param(NO_TOPICS, 0, id="no topics"),
+        pytest.param(ZERO, 1, id="zero weights"),
+        pytest.param(ONE_HUGE, None, id="one huge weight"),
+        pytest.param(EQUAL, 3, id="equal weights"),
+        pytest.param(CAPPED, None, id="capacities"),
+    ],
+)
+def test_members_needed_are_a_number_or_a_reason(group, needed):
+    sizing = members_needed(group, makespan=1)
+    assert (None if sizing.needed is None else sizing.needed.value) == needed
+    assert bool(sizing.reason) == (needed is None)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_loss_of_a_member_and_an_explanation_are_always_defined(group):
+    assert resilience(group).makespan.value >= 0
+    assert isinstance(explain(group, solve(group).assignment), tuple)
+
+
+def test_an_empty_assignment_of_an_empty_group_is_certified():
+    certificate = certify(NOTHING, Assignment({}))
+    assert certificate.is_optimal
+    assert list(objections(NOTHING, Assignment({}), certificate)) == []
+
+
+COMMANDS = [
+    ("solve", "--certificate"),
+    ("solve", "--time-limit", "0", "--max-moves", "0"),
+    ("frontier", "--time-limit", "0"),
+    ("members", "--capacity", "0"),
+    ("members", "--makespan", "0", "--resilience"),
+    ("explain", "--assignor", "roundrobin"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_the_command_line_answers_them_all(command, tmp_path, capsys):
+    groups = [group for _, group, _ in ANSWERS] + [CAPPED]
+    path = tmp_path / "groups.jsonl"
+    path.write_text("".join(json.dumps(group_document(group)) + "\n" for group in groups))
+    code = 0
+    try:
+        main([command[0], str(path), *command[1:]])
+    except SystemExit as leaving:
+        code = leaving.code or 0
+    out, err = capsys.readouterr()
+    records = [json.loads(line) for line in out.splitlines()]
+    assert len(records) == len(groups)
+    assert not any("error" in record for record in records)
+    assert "Traceback" not in err
+    # Only what has no answer at all, a number of members or room for a partition, leaves with 1.
+    assert code == (0 if command[0] == "explain" else 1)
