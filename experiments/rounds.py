@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from experiments.trial import run
 from reference.assignment import Assignment, violations
-from reference.assignors import attempt
 from reference.group import NO_GENERATION, Group
 from reference.partitions import NOTHING
 
@@ -58,7 +58,7 @@ def settle(group: Group, assignor: str) -> Settled:
     group
         The rebalance.
     assignor
-        One of `reference.assignors.ASSIGNORS`.
+        One of `reference.assignors.ASSIGNORS`, or the name of a custom one.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def settle(group: Group, assignor: str) -> Settled:
     """
     now = group
     for round_number in range(1, MAX_ROUNDS + 1):
-        outcome = attempt(now, assignor)
+        outcome = run(now, assignor)
         if outcome.failed is not None:
             return Settled(
                 ending=Ending.FAILED,
@@ -85,7 +85,7 @@ def settle(group: Group, assignor: str) -> Settled:
                 rounds=round_number,
                 detail=str(outcome.failed),
             )
-        if not outcome.terminated or outcome.assignment is None:
+        if outcome.assignment is None:
             return Settled(
                 ending=Ending.NONTERMINATING,
                 assignment=None,

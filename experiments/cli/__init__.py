@@ -34,6 +34,7 @@ _COMMANDS = {
     "simulate": _Entry("experiments.cli.simulate", "simulate"),
     "study": _Entry("experiments.cli.study", "study"),
     "history": _Entry("experiments.cli.history", "history"),
+    "hunt": _Entry("experiments.cli.hunt", "hunt"),
     "report": _Entry("experiments.cli.report", "report"),
     "doctor": _Entry("experiments.cli.doctor", "doctor"),
 }

@@ -1,10 +1,17 @@
-"""``kassay assign``: what one of Kafka's assignors does."""
+"""``kassay assign``: what one of Kafka's assignors does, or one of your own."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 
+from experiments.cli.custom import (
+    AssignorCommand,
+    AssignorFunction,
+    AssignorSeconds,
+    OptionalAssignorName,
+    only_assignor,
+)
 from experiments.cli.documents import (
     STDIN,
     Answer,
@@ -13,49 +20,61 @@ from experiments.cli.documents import (
     OutputFormat,
     answer_groups,
 )
-from experiments.cli.options import AssignorName
-from reference.assignors import attempt
+from experiments.custom import is_custom
+from experiments.trial import Verdict, run
+from reference.assignment import violations
 from reference.codec import assignment_document
 from reference.group import Group
-from reference.outcome import Outcome
+from reference.outcome import Livelock, UpstreamFailure
 
 
 def assign(
     file: GroupFile = STDIN,
     *,
-    assignor: AssignorName,
+    assignor: OptionalAssignorName = None,
+    assignor_cmd: AssignorCommand = None,
+    assignor_python: AssignorFunction = None,
+    assignor_timeout: AssignorSeconds = None,
     output: OutputFormat = Format.JSONL,
 ) -> None:
     """Assign as one of Kafka's assignors does, to the last tie-break.
 
     Where the real class would never return, the line says so and shows the state that
-    repeats; where it throws, the line names the exception's class. Both are results.
+    repeats; where it throws, the line names the exception's class. Both are results. Where an
+    assignor of your own has no valid answer, the line says why.
 
     Example: `kassay assign --assignor sticky groups.jsonl`
     """
+    name = only_assignor(assignor, assignor_cmd, assignor_python, assignor_timeout)
 
     def work(group: Group) -> Answer:
-        return Answer(_record(group, attempt(group, assignor)))
+        return Answer(_record(group, name, run(group, name)))
 
     answer_groups(file, work, output=output, table=_table)
 
 
-def _record(group: Group, outcome: Outcome) -> dict[str, object]:
-    record: dict[str, object] = {"id": group.id, "assignor": outcome.assignor}
-    if outcome.livelock is not None:
-        record["assignment"] = assignment_document(outcome.livelock.state)
-        record["terminated"] = False
-        record["cycle_length"] = outcome.livelock.cycle_length
-        record["circling"] = [list(tp) for tp in outcome.livelock.circling]
-        record["reason"] = str(outcome.livelock)
-    elif outcome.failed is not None:
+def _record(group: Group, assignor: str, verdict: Verdict) -> dict[str, object]:
+    record: dict[str, object] = {"id": group.id, "assignor": assignor}
+    if verdict.livelock is not None:
+        livelock = verdict.livelock
         record["assignment"] = None
-        record["terminated"] = True
-        record["failed"] = outcome.failed.java_class
-        record["reason"] = outcome.failed.detail
-    elif outcome.assignment is not None:
-        record["assignment"] = assignment_document(outcome.assignment)
-        record["terminated"] = True
+        record["terminated"] = False
+        if isinstance(livelock, Livelock):
+            record["assignment"] = assignment_document(livelock.state)
+            record["cycle_length"] = livelock.cycle_length
+            record["circling"] = [list(tp) for tp in livelock.circling]
+        record["reason"] = str(livelock)
+        return record
+    failed: UpstreamFailure | str | None = verdict.failed
+    if is_custom(assignor) and verdict.assignment is not None:
+        failed = next(violations(group, verdict.assignment), None)
+    record |= {"assignment": None, "terminated": True}
+    if isinstance(failed, UpstreamFailure):
+        record |= {"failed": failed.java_class, "reason": failed.detail}
+    elif failed is not None:
+        record["failed"] = failed
+    elif verdict.assignment is not None:
+        record["assignment"] = assignment_document(verdict.assignment)
     return record
 
 
@@ -64,7 +83,8 @@ def _table(records: Sequence[Mapping[str, Any]]) -> Table:
     table.columns[2].justify = "right"
     for record in records:
         if "error" in record or record["assignment"] is None:
-            table.add_row(record["id"], "", "", record.get("error") or record["failed"])
+            why = record.get("error") or record.get("failed") or record["reason"]
+            table.add_row(record["id"], "", "", why)
             continue
         for member, pairs in record["assignment"].items():
             names = " ".join(f"{topic}-{number}" for topic, number in pairs)

@@ -6,6 +6,12 @@ from typing import Any
 
 from rich.table import Table
 
+from experiments.cli.custom import (
+    AssignorCommand,
+    AssignorFunction,
+    AssignorSeconds,
+    custom_assignors,
+)
 from experiments.cli.documents import (
     STDIN,
     Answer,
@@ -25,6 +31,9 @@ def compare(
     file: GroupFile = STDIN,
     *,
     assignor: AssignorNames = None,
+    assignor_cmd: AssignorCommand = None,
+    assignor_python: AssignorFunction = None,
+    assignor_timeout: AssignorSeconds = None,
     output: OutputFormat = Format.JSONL,
     time_limit: TimeLimit = 60.0,
     deterministic_limit: DeterministicLimit = None,
@@ -33,13 +42,15 @@ def compare(
 
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
     """
+    names = [
+        *(assignor or ()),
+        *custom_assignors(assignor_cmd, assignor_python, assignor_timeout),
+    ]
     limits = Limits(time=time_limit, deterministic=deterministic_limit)
 
     def work(group: Group) -> Answer:
         optimum = best(group, limits=limits)
-        comparisons = [
-            compare_one(group, name, optimum=optimum, limits=limits) for name in assignor or ()
-        ]
+        comparisons = [compare_one(group, name, optimum=optimum, limits=limits) for name in names]
         least = optimum.assignment
         vector = [] if least is None else leximax(loads(group, least).values())
         return Answer(

@@ -11,6 +11,12 @@ import typer
 from rich.table import Table
 
 from experiments.cli import BAD_INPUT, complain
+from experiments.cli.custom import (
+    AssignorCommand,
+    AssignorFunction,
+    AssignorSeconds,
+    custom_assignors,
+)
 from experiments.cli.documents import name_of, open_text, table_console
 from experiments.cli.options import AssignorNames, DeterministicLimit, FamilyNames, TimeLimit
 from experiments.compare import Limits
@@ -47,6 +53,9 @@ def study(
     ] = 1000,
     first_seed: Annotated[int, typer.Option("--first-seed", help="Where seeds begin.")] = 0,
     assignor: AssignorNames = None,
+    assignor_cmd: AssignorCommand = None,
+    assignor_python: AssignorFunction = None,
+    assignor_timeout: AssignorSeconds = None,
     master: Annotated[
         str, typer.Option("--master", callback=_known_master, help="Where Spark runs.")
     ] = "local[*]",
@@ -65,7 +74,8 @@ def study(
     """
     begin = time.perf_counter()
     limits = Limits(time=time_limit, deterministic=deterministic_limit)
-    names, families = assignor or [], family or []
+    custom = custom_assignors(assignor_cmd, assignor_python, assignor_timeout)
+    names, families = [*(assignor or []), *custom], family or []
     bad: list[str] = []
     documents = [text for path in groups or () for text in _documents(path, bad)]
     all_cases: list[Case] = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from experiments.hunt.shrink import shrink
 from reference.assignors import attempt
 from reference.codec import group_document
 from reference.group import Group
-from tests.conformance.shrink import shrink
 from tests.conformance.upstream import Lists, Upstream, upstream_assign
 
 ENDLESS_LIMIT = 1.5

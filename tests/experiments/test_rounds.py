@@ -26,7 +26,7 @@ def answers(monkeypatch):
             seen.append(group)
             return remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
-        monkeypatch.setattr("experiments.rounds.attempt", attempt)
+        monkeypatch.setattr("experiments.trial.attempt", attempt)
         return seen
 
     return give

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from reference.group import Group, Member, Topic
+from reference.partitions import Partitions, TopicPartition
 
+_Item = TypeVar("_Item")
 Predicate = Callable[[Group], bool]
 
 _PLAIN = Member(id="", subscription=())
@@ -46,7 +49,7 @@ def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
         raise ValueError("nothing to shrink: the group does not fail")
     budget = attempts
     while True:
-        for smaller in _smaller(group):
+        for smaller in smaller_groups(group):
             budget -= 1
             if budget < 0:
                 return group
@@ -57,11 +60,13 @@ def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
             return group
 
 
-def _smaller(group: Group) -> Iterator[Group]:
-    """Groups one step smaller, those with most gone first."""
+def smaller_groups(group: Group) -> Iterator[Group]:
+    """Yield groups one step smaller, those with most gone first."""
     yield from _without_members(group)
+    yield from _without_members_and_theirs(group)
     yield from _without_topics(group)
     yield from _fewer_partitions(group)
+    yield from _without_one_partition(group)
     for index, member in enumerate(group.members):
         for changed in _smaller_members(member):
             members = (*group.members[:index], changed, *group.members[index + 1 :])
@@ -85,6 +90,57 @@ def _without_members(group: Group) -> Iterator[Group]:
         yield replace(group, members=group.members[:start] + group.members[end:])
 
 
+def _without_members_and_theirs(group: Group) -> Iterator[Group]:
+    """Leave a member out with all that it owns, so that the others keep their share."""
+    for index, member in enumerate(group.members):
+        rest = replace(group, members=group.members[:index] + group.members[index + 1 :])
+        counts = {topic.name: topic.partitions for topic in group.topics}
+        gone = [tp for tp in member.owned if tp.partition < counts.get(tp.topic, 0)]
+        for tp in sorted(set(gone), reverse=True):
+            rest = _without_partition(rest, tp)
+        if gone:
+            yield rest
+
+
+def _without_one_partition(group: Group) -> Iterator[Group]:
+    for topic in group.topics:
+        for number in range(topic.partitions):
+            yield _without_partition(group, TopicPartition(topic.name, number))
+
+
+def _without_partition(group: Group, gone: TopicPartition) -> Group:
+    """Leave one partition out; those after it take the numbers before theirs."""
+
+    def left(column: tuple[_Item, ...] | None) -> tuple[_Item, ...] | None:
+        if column is None:
+            return None
+        return column[: gone.partition] + column[gone.partition + 1 :]
+
+    topics = tuple(
+        replace(
+            topic,
+            partitions=topic.partitions - 1,
+            racks=left(topic.racks),
+            weights=left(topic.weights),
+        )
+        if topic.name == gone.topic
+        else topic
+        for topic in group.topics
+    )
+    members = tuple(
+        replace(
+            member,
+            owned=Partitions.of(
+                (tp.topic, tp.partition - (tp.topic == gone.topic and tp.partition > gone[1]))
+                for tp in member.owned
+                if tp != gone
+            ),
+        )
+        for member in group.members
+    )
+    return replace(group, topics=topics, members=members)
+
+
 def _without_topics(group: Group) -> Iterator[Group]:
     for start, end in _chunks(len(group.topics)):
         gone = {topic.name for topic in group.topics[start:end]}
@@ -92,7 +148,7 @@ def _without_topics(group: Group) -> Iterator[Group]:
             replace(
                 member,
                 subscription=tuple(t for t in member.subscription if t not in gone),
-                owned=[tp for tp in member.owned if tp.topic not in gone],
+                owned=Partitions.of(tp for tp in member.owned if tp.topic not in gone),
             )
             for member in group.members
         )
@@ -115,7 +171,9 @@ def _without_claims_beyond(group: Group, topic: Topic) -> Group:
     members = tuple(
         replace(
             member,
-            owned=[tp for tp in member.owned if tp.topic != topic.name or tp[1] < topic.partitions],
+            owned=Partitions.of(
+                tp for tp in member.owned if tp.topic != topic.name or tp[1] < topic.partitions
+            ),
         )
         for member in group.members
     )
@@ -144,7 +202,7 @@ def _smaller_members(member: Member) -> Iterator[Member]:
         yield replace(member, subscription=member.subscription[:start] + member.subscription[end:])
     owned = member.owned.to_list()
     for start, end in _chunks(len(owned)):
-        yield replace(member, owned=owned[:start] + owned[end:])
+        yield replace(member, owned=Partitions.of(owned[:start] + owned[end:]))
     for name in _DETAILS:
         plain = getattr(_PLAIN, name)
         if getattr(member, name) != plain:
