@@ -35,11 +35,18 @@ class Limits:
     within_partitions
         Groups with more partitions than this are not searched for the fewest moves at
         the imbalance of a greedy assignment that misses the least imbalance.
+    group
+        Wall-clock seconds that everything about one group may take in a study. Past
+        them its process is ended, whatever it is at, and the group is a row that says so.
+    memory
+        Address space in MiB that the process which studies a group may have.
     """
 
     time: float = 60.0
     deterministic: float | None = None
     within_partitions: int = 5_000
+    group: float = 900.0
+    memory: int = 8192
 
 
 LIMITS = Limits()

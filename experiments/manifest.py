@@ -11,7 +11,7 @@ from pathlib import Path
 from experiments.compare import Limits
 from experiments.families import FAMILIES, IMPORTED, Case
 
-_PACKAGES = ("kassay", "ortools", "networkx", "numpy", "pandas", "pyarrow", "pyspark")
+_PACKAGES = ("kassay", "ortools", "networkx", "numpy", "pandas", "pyarrow", "pyspark", "pyyaml")
 
 
 def configuration(
@@ -22,6 +22,7 @@ def configuration(
     first_seed: int,
     assignors: Sequence[str],
     limits: Limits,
+    study: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
     """Describe a study: equal descriptions and versions give equal tables.
 
@@ -33,6 +34,8 @@ def configuration(
         What `cases_of` was given.
     limits
         What each search may use up.
+    study
+        What the study's own file says, if it has one.
     """
     digest = hashlib.sha256()
     imported = 0
@@ -51,6 +54,8 @@ def configuration(
     if imported:
         described["families"] = [*described["families"], {"name": IMPORTED}]  # type: ignore[misc]
         described["imported_sha256"] = digest.hexdigest()
+    if study is not None:
+        described["study"] = dict(study)
     return described
 
 

@@ -1,6 +1,7 @@
 """The rows of a study's tables: flat values, so that a field is a column.
 
-The fourth table, ``comparisons``, has `experiments.compare.Comparison` for a row.
+The table ``comparisons`` has `experiments.compare.Comparison` for a row. Wall-clock times
+are rows of their own, ``timings``: everything else is the same in every run.
 """
 
 from dataclasses import dataclass
@@ -78,8 +79,6 @@ class AssignmentRow:
         What went wrong, in words.
     rounds
         Rebalances until nothing was withheld.
-    seconds
-        Wall-clock seconds of the port, all rounds together.
     sum_of_squares, makespan, spread, deviation, balance_score
         The measures of imbalance.
     kept, moved, placed
@@ -99,7 +98,6 @@ balancedness, off_rack
     terminated: bool
     detail: str | None
     rounds: int
-    seconds: float
     sum_of_squares: int | None = None
     makespan: int | None = None
     spread: int | None = None
@@ -138,8 +136,6 @@ class OptimumRow:
         What was found and what is proven to be the least.
     movement_value, movement_bound
         Likewise for the moves, among assignments of that imbalance.
-    seconds
-        Wall-clock seconds of the solver.
     detail
         What went wrong, in words.
     loads
@@ -156,10 +152,28 @@ class OptimumRow:
     imbalance_bound: int | None = None
     movement_value: int | None = None
     movement_bound: int | None = None
-    seconds: float
     detail: str | None = None
     loads: str | None = None
     assignment: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingRow:
+    """A row of the table ``timings``: the only figures that no two runs share.
+
+    Parameters
+    ----------
+    case
+        The key.
+    contestant
+        An assignor, all its rounds together; or ``optimum``.
+    seconds
+        Wall-clock seconds.
+    """
+
+    case: str
+    contestant: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,3 +184,4 @@ class Record:
     optimum: OptimumRow | None = None
     assignments: tuple[AssignmentRow, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
+    timings: tuple[TimingRow, ...] = ()

@@ -9,7 +9,7 @@ from functools import cache, partial
 from experiments.compare import LIMITS, Comparison, Limits, best, compare, fewest_moves_within
 from experiments.families import Case
 from experiments.rounds import Ending, Settled, settle
-from experiments.rows import AssignmentRow, GroupRow, OptimumRow, Record
+from experiments.rows import AssignmentRow, GroupRow, OptimumRow, Record, TimingRow
 from reference.assignment import Assignment
 from reference.codec import assignment_document, group_document
 from reference.group import Group
@@ -31,7 +31,10 @@ DRAWN_MEMBERS = 12
 SHOWN_LOADS = 64
 
 
-def study(case: Case, *, limits: Limits = LIMITS) -> Record:
+OPTIMUM = "optimum"
+
+
+def study(case: Case, *, limits: Limits = LIMITS, drawn: bool = True) -> Record:
     """Run every assignor of a case and the solver on its group.
 
     Whatever goes wrong with one of them becomes a row that says so: a study of a million
@@ -43,11 +46,13 @@ def study(case: Case, *, limits: Limits = LIMITS) -> Record:
         What to study.
     limits
         What each search may use up.
+    drawn
+        Whether small groups are kept whole, with every assignment of them.
 
     Returns
     -------
     Record
-        The rows. Equal cases give equal rows, but for ``seconds``.
+        The rows. Equal cases give equal rows, but for the timings.
 
     Examples
     --------
@@ -57,10 +62,13 @@ def study(case: Case, *, limits: Limits = LIMITS) -> Record:
     """
     try:
         group = case.build()
-        row = _group_row(case, group)
+        drawn = drawn and _is_drawable(group)
+        row = _group_row(case, group, drawn=drawn)
     except Exception as error:  # noqa: BLE001 - whatever fails on one group is a row
-        return Record(group=replace(_bare_row(case), error=_words(error)))
-    optimum, optimum_row = _optimum(case, group, limits)
+        return lost(case, _words(error))
+    begin = time.perf_counter()
+    optimum, optimum_row = _optimum(case, group, limits, drawn=drawn)
+    timings = [_timing(case, OPTIMUM, begin)]
     fewest = None
     if optimum is not None:
         # Assignors that reach the same imbalance share the search.
@@ -68,8 +76,10 @@ def study(case: Case, *, limits: Limits = LIMITS) -> Record:
     assignments: list[AssignmentRow] = []
     comparisons: list[Comparison] = []
     for assignor in case.assignors:
-        settled, seconds = _settled(group, assignor)
-        assignments.append(_assignment_row(case, group, assignor, settled, seconds))
+        begin = time.perf_counter()
+        settled = _settled(group, assignor)
+        timings.append(_timing(case, assignor, begin))
+        assignments.append(_assignment_row(case, group, assignor, settled, drawn=drawn))
         comparisons.append(
             _comparison(case, group, assignor, optimum=optimum, settled=settled, fewest=fewest)
         )
@@ -78,26 +88,33 @@ def study(case: Case, *, limits: Limits = LIMITS) -> Record:
         optimum=optimum_row,
         assignments=tuple(assignments),
         comparisons=tuple(comparisons),
+        timings=tuple(timings),
     )
 
 
-def _settled(group: Group, assignor: str) -> tuple[Settled, float]:
-    begin = time.perf_counter()
+def lost(case: Case, why: str) -> Record:
+    """Return the record of a case that gave no figures, with the reason."""
+    return Record(group=replace(_bare_row(case), error=why))
+
+
+def _settled(group: Group, assignor: str) -> Settled:
     try:
-        settled = settle(group, assignor)
+        return settle(group, assignor)
     except Exception as error:  # noqa: BLE001 - see above
-        settled = Settled(ending=Ending.ERROR, assignment=None, rounds=0, detail=_words(error))
-    return settled, time.perf_counter() - begin
+        return Settled(ending=Ending.ERROR, assignment=None, rounds=0, detail=_words(error))
 
 
-def _optimum(case: Case, group: Group, limits: Limits) -> tuple[Solution | None, OptimumRow]:
-    begin = time.perf_counter()
+def _timing(case: Case, contestant: str, begin: float) -> TimingRow:
+    return TimingRow(case=case.name, contestant=contestant, seconds=time.perf_counter() - begin)
+
+
+def _optimum(
+    case: Case, group: Group, limits: Limits, *, drawn: bool
+) -> tuple[Solution | None, OptimumRow]:
     try:
         solution = best(group, limits=limits)
     except Exception as error:  # noqa: BLE001 - see above
-        seconds = time.perf_counter() - begin
-        row = OptimumRow(case=case.name, status="error", seconds=seconds, detail=_words(error))
-        return None, row
+        return None, OptimumRow(case=case.name, status="error", detail=_words(error))
     row = OptimumRow(
         case=case.name,
         status=str(solution.status),
@@ -107,9 +124,8 @@ def _optimum(case: Case, group: Group, limits: Limits) -> tuple[Solution | None,
         imbalance_bound=solution.imbalance.bound,
         movement_value=solution.movement.value,
         movement_bound=solution.movement.bound,
-        seconds=time.perf_counter() - begin,
         loads=_shown_loads(group, solution.assignment),
-        assignment=_drawable(group, solution.assignment),
+        assignment=_drawn(solution.assignment) if drawn else None,
     )
     return solution, row
 
@@ -143,7 +159,7 @@ def _bare_row(case: Case) -> GroupRow:
     return GroupRow(case=case.name, family=case.family, seed=case.seed, start=case.start)
 
 
-def _group_row(case: Case, group: Group) -> GroupRow:
+def _group_row(case: Case, group: Group, *, drawn: bool) -> GroupRow:
     owners = ownership(group)
     subscribers = group.subscribers()
     counts = {topic.name: topic.partitions for topic in group.topics}
@@ -164,12 +180,12 @@ def _group_row(case: Case, group: Group) -> GroupRow:
         contested=len(owners.contested),
         mixed=len(consumed) > 1,
         weighted=group.is_weighted,
-        document=_json(group_document(group)) if _is_drawable(group) else None,
+        document=_json(group_document(group)) if drawn else None,
     )
 
 
 def _assignment_row(
-    case: Case, group: Group, assignor: str, settled: Settled, seconds: float
+    case: Case, group: Group, assignor: str, settled: Settled, *, drawn: bool
 ) -> AssignmentRow:
     row = AssignmentRow(
         case=case.name,
@@ -178,7 +194,6 @@ def _assignment_row(
         terminated=settled.ending is not Ending.NONTERMINATING,
         detail=settled.detail,
         rounds=settled.rounds,
-        seconds=seconds,
     )
     assignment = settled.assignment
     if assignment is None:
@@ -200,7 +215,7 @@ def _assignment_row(
         balancedness=balancedness(vector),
         off_rack=off_rack(group, assignment),
         loads=_shown_loads(group, assignment),
-        assignment=_drawable(group, assignment),
+        assignment=_drawn(assignment) if drawn else None,
     )
 
 
@@ -210,10 +225,8 @@ def _shown_loads(group: Group, assignment: Assignment | None) -> str | None:
     return "/".join(map(str, leximax(loads(group, assignment).values())))
 
 
-def _drawable(group: Group, assignment: Assignment | None) -> str | None:
-    if assignment is None or not _is_drawable(group):
-        return None
-    return _json(assignment_document(assignment))
+def _drawn(assignment: Assignment | None) -> str | None:
+    return None if assignment is None else _json(assignment_document(assignment))
 
 
 def _is_drawable(group: Group) -> bool:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.families import FAMILIES
+from experiments.families import FAMILIES, USUAL
 from reference.assignors import ASSIGNORS
 
 
@@ -13,7 +13,7 @@ def _known_assignors(names: list[str] | None) -> list[str]:
 
 
 def _known_families(names: list[str] | None) -> list[str]:
-    return _known(names, list(FAMILIES), "family")
+    return _known(names, list(FAMILIES), "family") if names else list(USUAL)
 
 
 def _known(names: list[str] | None, all_names: list[str], kind: str) -> list[str]:
@@ -52,7 +52,8 @@ FamilyNames = Annotated[
     typer.Option(
         "--family",
         callback=_known_families,
-        help=f"Which families, repeated; all by default: {', '.join(FAMILIES)}.",
+        help=f"Which families, repeated: {', '.join(FAMILIES)}. "
+        f"By default {USUAL[0]} to {USUAL[-1]}.",
         show_default=False,
     ),
 ]

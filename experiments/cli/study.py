@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,29 +12,34 @@ import typer
 from rich.table import Table
 
 from experiments.cli import BAD_INPUT, complain
-from experiments.cli.custom import (
-    AssignorCommand,
-    AssignorFunction,
-    AssignorSeconds,
-    custom_assignors,
-)
 from experiments.cli.documents import name_of, open_text, table_console
 from experiments.cli.options import AssignorNames, DeterministicLimit, FamilyNames, TimeLimit
 from experiments.compare import Limits
+from experiments.config import read_config
 from experiments.families import Case, cases_of, imported_cases
 from experiments.manifest import configuration, manifest
 from experiments.report.load import load_tables
 from experiments.report.summary import Figures, by_assignor, drawn, joined
 from experiments.spark.pipeline import write_tables
 from experiments.spark.session import spark_session
+from experiments.waves import WAVE_CASES
 from reference.codec import group_document, read_groups
 from reference.group import InvalidGroupError
 
-_MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|(spark|k8s)://.+|yarn")
+_MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|(spark|k8s|sc)://.+|yarn")
+_SAID_BY_FILE = (
+    "groups",
+    "family",
+    "cases",
+    "first_seed",
+    "assignor",
+    "time_limit",
+    "deterministic_limit",
+)
 
 
-def _known_master(master: str) -> str:
-    if not _MASTER.fullmatch(master):
+def _known_master(master: str | None) -> str | None:
+    if master is not None and not _MASTER.fullmatch(master):
         raise typer.BadParameter(
             f"{master!r} is no Spark master such as local[4] or spark://host:7077"
         )
@@ -41,6 +47,13 @@ def _known_master(master: str) -> str:
 
 
 def study(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[CONFIG]", help="YAML file that says what to study, instead of options."
+        ),
+    ] = None,
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the tables.")],
     groups: Annotated[
@@ -53,62 +66,148 @@ def study(
     ] = 1000,
     first_seed: Annotated[int, typer.Option("--first-seed", help="Where seeds begin.")] = 0,
     assignor: AssignorNames = None,
-    assignor_cmd: AssignorCommand = None,
-    assignor_python: AssignorFunction = None,
-    assignor_timeout: AssignorSeconds = None,
     master: Annotated[
-        str, typer.Option("--master", callback=_known_master, help="Where Spark runs.")
-    ] = "local[*]",
+        str | None,
+        typer.Option(
+            "--master",
+            callback=_known_master,
+            help="Where Spark runs: local[N], spark://HOST:PORT, yarn, k8s://..., sc://HOST:PORT.",
+            show_default="local[*], or what spark-submit says",
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", metavar="KEY=VALUE", help="A Spark setting, repeated."),
+    ] = None,
     tasks: Annotated[
         int | None, typer.Option("--tasks", min=1, help="Spark tasks.", show_default="by size")
     ] = None,
     time_limit: TimeLimit = 60.0,
     deterministic_limit: DeterministicLimit = 2.0,
 ) -> None:
-    """Study seeded families of groups, and groups of your own, in parallel.
+    """Study families of groups, and groups of your own, in parallel.
 
-    Writes the Parquet tables groups, assignments, optima and comparisons and a
-    manifest.json; `kassay report` makes a page of them.
+    Writes the Parquet tables groups, assignments, optima, comparisons and timings and a
+    manifest.json; `kassay report` makes a page of them. A study that was interrupted goes
+    on where it was when it is started again.
 
-    Example: `kassay study --groups groups.jsonl --cases 1000 --out out/study`
+    Examples: `kassay study experiments/studies/quick.yaml --out out/quick`,
+    `kassay study --groups groups.jsonl --cases 1000 --out out/study`
     """
     begin = time.perf_counter()
-    limits = Limits(time=time_limit, deterministic=deterministic_limit)
-    custom = custom_assignors(assignor_cmd, assignor_python, assignor_timeout)
-    names, families = [*(assignor or []), *custom], family or []
-    bad: list[str] = []
-    documents = [text for path in groups or () for text in _documents(path, bad)]
-    all_cases: list[Case] = [
-        *imported_cases(documents, assignors=names),
-        *cases_of(families, seeds=cases, assignors=names, first_seed=first_seed),
-    ]
-    if not all_cases:
-        raise InvalidGroupError("nothing to study: no group was read, and --cases is 0")
-    out.mkdir(parents=True, exist_ok=True)
-    described = configuration(
-        all_cases,
-        families=families,
-        seeds=cases,
-        first_seed=first_seed,
-        assignors=names,
-        limits=limits,
+    plan = (
+        _of_options(
+            families=family or [],
+            seeds=cases,
+            first_seed=first_seed,
+            assignors=assignor or [],
+            limits=Limits(time=time_limit, deterministic=deterministic_limit),
+            groups=groups or [],
+        )
+        if config is None
+        else _of_file(context, config)
     )
-    with spark_session(master=master) as spark:
+    if not plan.cases:
+        raise InvalidGroupError("nothing to study: no group was read, and there are no cases")
+    with spark_session(master=master, settings=_settings(conf or [])) as spark:
         write_tables(
             spark,
-            all_cases,
+            plan.cases,
             out,
             tasks=tasks,
-            limits=limits,
+            wave=plan.wave,
+            limits=plan.limits,
+            drawn=plan.drawn,
             manifest=lambda rows: manifest(
-                described,
+                plan.described,
                 rows=rows,
-                run={"master": master, "seconds": round(time.perf_counter() - begin, 1)},
+                run={
+                    "master": master or spark.conf.get("spark.master"),
+                    "seconds": round(time.perf_counter() - begin, 1),
+                },
             ),
         )
     _print_summary(out)
-    if bad:
+    if plan.bad:
         raise typer.Exit(BAD_INPUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What to study, wherever that was said."""
+
+    cases: list[Case]
+    described: dict[str, object]
+    limits: Limits
+    bad: list[str]
+    wave: int = WAVE_CASES
+    drawn: int | None = None
+
+
+def _of_options(
+    *,
+    families: list[str],
+    seeds: int,
+    first_seed: int,
+    assignors: list[str],
+    limits: Limits,
+    groups: list[Path],
+) -> _Plan:
+    bad: list[str] = []
+    documents = [text for path in groups for text in _documents(path, bad)]
+    cases = [
+        *imported_cases(documents, assignors=assignors),
+        *cases_of(families, seeds=seeds, assignors=assignors, first_seed=first_seed),
+    ]
+    described = configuration(
+        cases,
+        families=families,
+        seeds=seeds,
+        first_seed=first_seed,
+        assignors=assignors,
+        limits=limits,
+    )
+    return _Plan(cases=cases, described=described, limits=limits, bad=bad)
+
+
+def _of_file(context: typer.Context, path: Path) -> _Plan:
+    for name in _SAID_BY_FILE:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"{option} is for studies without a file: say it in {path}")
+    with open_text(path) as stream:
+        config = read_config(stream.read(), name_of(path), directory=path.parent)
+    bad: list[str] = []
+    documents = [text for file in config.groups for text in _documents(file, bad)]
+    cases = [*imported_cases(documents, assignors=config.assignors), *config.cases()]
+    described = configuration(
+        cases,
+        families=list(config.families),
+        seeds=len(cases),
+        first_seed=config.first_seed,
+        assignors=config.assignors,
+        limits=config.limits,
+        study=config.described(),
+    )
+    return _Plan(
+        cases=cases,
+        described=described,
+        limits=config.limits,
+        bad=bad,
+        wave=config.wave,
+        drawn=config.drawn,
+    )
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise typer.BadParameter(f"--conf takes KEY=VALUE, not {pair!r}")
+        found[key] = value
+    return found
 
 
 def _documents(path: Path, bad: list[str]) -> Iterator[str]:

@@ -81,14 +81,48 @@ def cases_of(
     endless = [name for name in families if FAMILIES[name].size is None]
     shares = dict(zip(endless, _shares(seeds, len(endless)), strict=True))
     for name in families:
-        family = FAMILIES[name]
-        first, size = (first_seed, shares[name]) if family.size is None else (0, family.size)
-        for seed in range(first, first + size):
-            if family.own_history:
-                for assignor in assignors:
-                    yield Case(family=name, seed=seed, assignors=(assignor,), start=assignor)
-            else:
-                yield Case(family=name, seed=seed, assignors=tuple(assignors))
+        yield from family_cases(
+            name, seeds=shares.get(name), assignors=assignors, first_seed=first_seed
+        )
+
+
+def family_cases(
+    name: str, *, seeds: int | None, assignors: Sequence[str], first_seed: int = 0
+) -> Iterator[Case]:
+    """Yield the cases of one family.
+
+    Parameters
+    ----------
+    name
+        The family.
+    seeds
+        How many seeds; None for all groups of a family of a fixed size, which never gives
+        more than it has.
+    assignors
+        The assignors to judge.
+    first_seed
+        Where seeds begin, in a family without end.
+
+    Examples
+    --------
+    >>> [case.name for case in family_cases("named", seeds=2, assignors=["range"])]
+    ['named/0', 'named/1']
+    """
+    family = FAMILIES[name]
+    size = family.size
+    if size is None:
+        if seeds is None:
+            raise ValueError(f"family {name!r} has no end")
+        numbers = range(first_seed, first_seed + seeds)
+    else:
+        numbers = range(size if seeds is None else min(seeds, size))
+    everybody = tuple(assignors)
+    for seed in numbers:
+        if family.own_history:
+            for assignor in everybody:
+                yield Case(family=name, seed=seed, assignors=(assignor,), start=assignor)
+        else:
+            yield Case(family=name, seed=seed, assignors=everybody)
 
 
 def imported_cases(documents: Iterable[str], *, assignors: Sequence[str]) -> Iterator[Case]:

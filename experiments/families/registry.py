@@ -4,8 +4,13 @@ from dataclasses import replace
 from typing import Protocol
 
 from experiments.families.events import Event
+from experiments.families.grid import JMH, JMH_SMALL
 from experiments.families.named import NamedFamily
+from experiments.families.overlap import OVERLAPS
+from experiments.families.scenarios import ScenarioFamily
 from experiments.families.seeded import Range, SeededFamily
+from experiments.families.weighted import RACKS, WEIGHTED
+from experiments.families.worlds import WORLDS
 from reference.group import Group
 
 
@@ -31,6 +36,10 @@ class Family(Protocol):
         """Return the parameters, as a manifest records them."""
         ...
 
+    def expected_seconds(self, seed: int) -> float:
+        """Guess how long all assignors and the optimum take on the group of a seed."""
+        ...
+
     def build(self, seed: int, *, start: str | None = None) -> Group:
         """Build the group of a seed."""
         ...
@@ -54,9 +63,22 @@ def _seeded(prefix: str, *, mixed: bool) -> tuple[SeededFamily, ...]:
     return (*one_event, churn)
 
 
-_ALL: tuple[Family, ...] = (
+_USUAL: tuple[Family, ...] = (
     NamedFamily(),
     *_seeded("equal", mixed=False),
     *_seeded("mixed", mixed=True),
 )
-FAMILIES: dict[str, Family] = {family.name: family for family in _ALL}
+_OTHERS: tuple[Family, ...] = (
+    *OVERLAPS,
+    *WEIGHTED,
+    *RACKS,
+    ScenarioFamily(name="scenarios"),
+    *WORLDS,
+    JMH_SMALL,
+    JMH,
+)
+FAMILIES: dict[str, Family] = {family.name: family for family in (*_USUAL, *_OTHERS)}
+"""All families by name."""
+
+USUAL: tuple[str, ...] = tuple(family.name for family in _USUAL)
+"""Those that a study without a configuration takes."""

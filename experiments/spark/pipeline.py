@@ -1,24 +1,35 @@
-"""The sweep: cases out to the workers, rows back, tables onto disk."""
+"""The sweep: cases out to the workers, rows back, wave after wave onto disk."""
 
+import hashlib
 import json
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+import pickle
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from experiments.compare import LIMITS, Limits
 from experiments.families import Case
-from experiments.spark.progress import watched
-from experiments.spark.tables import CASES, RECORDS, TABLES, case_of, case_row, record_row
+from experiments.guard import Judge, apart, memory_limit, watchdog
+from experiments.rows import Record
+from experiments.spark.parts import Parts, done_before, locked
+from experiments.spark.progress import Watch, watched
+from experiments.spark.ship import WorkerMismatchError, check_identity, identity
+from experiments.spark.tables import PLACE, RECORDS, TABLES, record_row, table_of
 from experiments.study import study
+from experiments.waves import WAVE_CASES, Placed, tasks_of, waves_of
+from reference.group import InvalidGroupError
 
-MANIFEST = "manifest.json"
-CASES_A_TASK = 24
-_STAGING = ".staging"
+_BATCH = 64
+_AT_ONCE = 2  # waves: while the last tasks of one run, the next keeps the others busy
+_MISMATCH = re.compile(rf"{WorkerMismatchError.__name__}: ([^\n]*)")
 
 
 def sweep(
@@ -27,6 +38,8 @@ def sweep(
     *,
     tasks: int | None = None,
     limits: Limits = LIMITS,
+    judge: Judge | None = None,
+    drawn: int | None = None,
 ) -> DataFrame:
     """Study every case; lazy, one row of `RECORDS` a case.
 
@@ -38,27 +51,54 @@ def sweep(
         What to study. They travel as names and seeds, and groups are built on the
         workers; only imported groups travel as documents.
     tasks
-        Over how many Spark tasks to spread them; by default about `CASES_A_TASK` cases
-        each. The rows do not depend on it.
+        Over how many Spark tasks to spread them; by default so many that each lasts
+        about a second. The rows do not depend on it.
     limits
         What each search may use up. Every search runs on one thread.
+    judge
+        What to do with a case: a function that workers can import, or that pickles.
+        By default `study` within the limits.
+    drawn
+        Only groups of seeds below this are kept whole; None for all.
     """
-    tasks = tasks or max(1, -(-len(cases) // CASES_A_TASK))
+    judge = judge or partial(_judge, limits=limits, drawn=drawn)
+    packed = [pickle.dumps(task) for task in tasks_of(cases, tasks=tasks)]
+    expected = identity()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        check_identity(expected)
+        context = TaskContext.get()
+        again = context is not None and context.attemptNumber() > 0
         for batch in batches:
-            here = [record_row(study(case_of(row), limits=limits)) for row in batch.to_pylist()]
-            yield pa.RecordBatch.from_pylist(here, schema=RECORDS)
+            for index in batch.column(0).to_pylist():
+                yield from _studied(pickle.loads(packed[index]), judge, limits, again=again)  # noqa: S301
 
-    plan = spark.createDataFrame(pa.Table.from_pylist([case_row(c) for c in cases], schema=CASES))
-    return plan.repartition(tasks).mapInArrow(run, from_arrow_schema(RECORDS))
+    plan = spark.range(0, len(packed), 1, max(1, len(packed)))
+    return plan.mapInArrow(run, from_arrow_schema(RECORDS))
 
 
-def table_of(records: DataFrame, name: str) -> DataFrame:
-    """Take one table out of the records, one row after another in the order of its key."""
-    rows = records.select(F.explode(name).alias("row")).select("row.*")
-    key = [column for column in ("case", "assignor") if column in rows.columns]
-    return rows.coalesce(1).sortWithinPartitions(*key)
+def _judge(case: Case, *, limits: Limits, drawn: int | None) -> Record:
+    return study(case, limits=limits, drawn=drawn is None or case.seed < drawn)
+
+
+def _studied(
+    task: Sequence[Placed], judge: Judge, limits: Limits, *, again: bool
+) -> Iterator[pa.RecordBatch]:
+    """Study a task; where its process died at it before, each group in one of its own."""
+    rows: list[dict[str, object]] = []
+    with memory_limit(limits.memory), watchdog() as wind:
+        for placed in task:
+            if again:
+                record = apart(judge, placed.case, limits=limits)
+            else:
+                wind(limits.group)
+                record = judge(placed.case)
+            rows.append({PLACE: placed.place, **record_row(record)})
+            if len(rows) == _BATCH:
+                yield pa.RecordBatch.from_pylist(rows, schema=RECORDS)
+                rows = []
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema=RECORDS)
 
 
 def write_tables(
@@ -66,38 +106,104 @@ def write_tables(
     cases: Sequence[Case],
     directory: Path,
     *,
-    manifest: Callable[[dict[str, int]], dict[str, object]],
+    manifest: Callable[[dict[str, int]], Mapping[str, object]],
     tasks: int | None = None,
+    wave: int = WAVE_CASES,
     limits: Limits = LIMITS,
-) -> dict[str, int]:
+    judge: Judge | None = None,
+    drawn: int | None = None,
+) -> Mapping[str, object]:
     """Run a study and write its tables and manifest into a directory.
 
-    What was there of an earlier run is replaced, table by table, once everything has been
-    computed: until then the earlier tables stay. The manifest goes first and comes last,
-    so that a directory with a manifest is complete.
+    The study is cut into waves. Each is kept as soon as it is done, so that a run that was
+    killed goes on where it was; the tables are the same as if it had not been. What was
+    there of another study is replaced once everything has been computed. The manifest goes
+    first and comes last, so that a directory with a manifest is complete.
+
+    Parameters
+    ----------
+    spark, cases, tasks, limits, judge, drawn
+        As in `sweep`.
+    directory
+        Where to. It must be the driver's; the workers need not see it.
+    manifest
+        Makes the manifest of the numbers of rows.
+    wave
+        Cases a wave.
 
     Returns
     -------
-    dict
-        Rows of each table.
+    Mapping
+        The manifest; that of the earlier run, if the directory held this study already.
+
+    Raises
+    ------
+    InvalidGroupError
+        If another run is at work in the directory, or workers run other code.
     """
-    staging = directory / _STAGING
-    shutil.rmtree(staging, ignore_errors=True)
-    directory.mkdir(parents=True, exist_ok=True)
+    with locked(directory):
+        digest = digest_of(cases, wave=wave, limits=limits, drawn=drawn)
+        before = done_before(directory, digest)
+        if before is not None:
+            return before
+        parts = Parts(directory, digest)
+        waves = waves_of(cases, wave=wave)
+        missing = {index: cut for index, cut in enumerate(waves) if not parts.has(index)}
+        left = sum(map(len, missing.values()))
+
+        def run(index: int) -> tuple[int, pa.Table]:
+            cut = missing[index]
+            return index, sweep(
+                spark, cut, tasks=tasks, limits=limits, judge=judge, drawn=drawn
+            ).toArrow()
+
+        with watched(
+            spark, total=len(cases), done=len(cases) - left, wave=_AT_ONCE * wave
+        ) as watch:
+            _run_all(run, missing, parts, watch)
+        document = {**manifest(parts.publish(len(waves), TABLES)), "digest": digest}
+        parts.finish(document)
+        return document
+
+
+def _run_all(
+    run: Callable[[int], tuple[int, pa.Table]],
+    missing: Mapping[int, Sequence[Case]],
+    parts: Parts,
+    watch: Watch,
+) -> None:
+    """Run the missing waves, a few at once, and keep each as it comes."""
+    waiting = list(missing)[::-1]
+    running: set[Future[tuple[int, pa.Table]]] = set()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        while waiting or running:
+            while waiting and len(running) < _AT_ONCE:
+                running.add(pool.submit(run, waiting.pop()))
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                index, records = _result(future)
+                records = records.sort_by(PLACE)
+                if records.num_rows != len(missing[index]):
+                    raise InvalidGroupError(
+                        f"wave {index}: {records.num_rows} records of {len(missing[index])} groups"
+                    )
+                parts.keep(index, {name: table_of(records, name) for name in TABLES})
+                watch.advance(len(missing[index]))
+
+
+def _result(future: Future[tuple[int, pa.Table]]) -> tuple[int, pa.Table]:
     try:
-        with watched(spark, total=len(cases)):
-            lazy = sweep(spark, cases, tasks=tasks, limits=limits)
-            lazy.write.parquet((staging / "records").absolute().as_uri())
-        records = spark.read.parquet((staging / "records").absolute().as_uri())
-        for name in TABLES:
-            table_of(records, name).write.parquet((staging / name).absolute().as_uri())
-        counts = {name: spark.read.parquet(str(staging / name)).count() for name in TABLES}
-        (directory / MANIFEST).unlink(missing_ok=True)
-        for name in TABLES:
-            shutil.rmtree(directory / name, ignore_errors=True)
-            (staging / name).rename(directory / name)
-        text = json.dumps(manifest(counts), indent=2, ensure_ascii=False) + "\n"
-        (directory / MANIFEST).write_text(text, encoding="utf-8")
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    return counts
+        return future.result()
+    except PySparkException as error:
+        found = _MISMATCH.search(str(error))
+        if found is None:
+            raise
+        raise InvalidGroupError(found[1]) from None
+
+
+def digest_of(cases: Sequence[Case], *, wave: int, limits: Limits, drawn: int | None = None) -> str:
+    """Tell studies apart: what is studied, how it is cut, and by which code."""
+    digest = hashlib.sha256(json.dumps([identity(), wave, drawn, repr(limits)]).encode())
+    for case in cases:
+        digest.update(repr(case).encode())
+    return digest.hexdigest()

@@ -11,9 +11,15 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from experiments.spark.java import find_java, make_shim
+from experiments.spark.ship import ship
+from reference.group import InvalidGroupError
 
 LOOPBACK = "127.0.0.1"
 TASK_ATTEMPTS = 4
+LOCAL = "local[*]"
+_CONNECT = "sc://"
+_GATEWAY = "PYSPARK_GATEWAY_PORT"  # spark-submit sets it for the program that it runs
+_ON_LOOPBACK = re.compile(r"spark://(127\.|localhost)")
 _CONF_DIR = Path(__file__).parent / "conf"
 _SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -25,6 +31,7 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32",
+    "spark.driver.maxResultSize": "0",
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": _SMALL_JVM,
 }
@@ -32,14 +39,17 @@ _SETTINGS = {
 
 @contextmanager
 def spark_session(
-    *, master: str = "local[*]", settings: Mapping[str, str] | None = None
+    *, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
     """Start Spark, and stop it again.
 
     Parameters
     ----------
     master
-        Where it runs. ``local[N]`` retries a task that a dying worker took down.
+        Where it runs: ``local[N]``, which retries a task that a dying worker took down; a
+        cluster such as ``spark://host:7077``; ``sc://host:15002``, a Spark Connect server.
+        None takes what ``spark-submit`` says, else all cores of this machine. Workers
+        that are not of this machine are sent the code.
     settings
         Spark settings beyond the usual ones, or instead of them.
 
@@ -47,39 +57,79 @@ def spark_session(
     ------
     SparkSession
         The session. While it lasts, the environment names the Java runtime, the Python
-        of the workers and, for a local master, the loopback address.
+        of the workers and, for a master on this machine, the loopback address.
 
     Raises
     ------
     NoJavaError
         If no Java runtime will do.
+    InvalidGroupError
+        If the master is a Spark Connect server and its client is not installed.
     """
-    local = master.startswith("local")
-    chosen = dict(_SETTINGS)
-    if local:
-        chosen |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    chosen |= settings or {}
+    submitted = _GATEWAY in os.environ
+    master = master or (None if submitted else LOCAL)
     with tempfile.TemporaryDirectory(prefix="kassay-") as scratch:
-        java_home = make_shim(find_java(), Path(scratch) / "java")
-        environment = {
-            "JAVA_HOME": str(java_home),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "SPARK_CONF_DIR": str(_CONF_DIR),
-        }
-        if local:
-            environment["SPARK_LOCAL_IP"] = LOOPBACK
-            chosen["spark.sql.warehouse.dir"] = str(Path(scratch) / "warehouse")
-            chosen["spark.local.dir"] = scratch
-        with _environment(environment):
-            builder = SparkSession.builder.appName("kassay").master(with_retries(master))
-            for key, value in chosen.items():
-                builder = builder.config(key, value)
-            session = builder.getOrCreate()
-            try:
-                yield session
-            finally:
-                session.stop()
+        directory = Path(scratch)
+        if master is not None and master.startswith(_CONNECT):
+            session = _connected(master, settings or {})
+        else:
+            session = _started(master, settings or {}, directory, submitted=submitted)
+        with session as spark:
+            if master is None or not master.startswith("local"):
+                ship(spark, directory)
+            yield spark
+
+
+@contextmanager
+def _started(
+    master: str | None, settings: Mapping[str, str], scratch: Path, *, submitted: bool
+) -> Iterator[SparkSession]:
+    """Start a driver of our own, or take over the one of ``spark-submit``."""
+    local = master is not None and master.startswith("local")
+    here = local or (master is not None and _ON_LOOPBACK.match(master) is not None)
+    environment: dict[str, str] = {}
+    chosen = {} if submitted else dict(_SETTINGS)
+    if not submitted:
+        environment["JAVA_HOME"] = str(make_shim(find_java(), scratch / "java"))
+        environment["SPARK_CONF_DIR"] = str(_CONF_DIR)
+    if here:
+        chosen |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        environment["SPARK_LOCAL_IP"] = LOOPBACK
+    if local:
+        chosen["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
+        chosen["spark.local.dir"] = str(scratch)
+    # Elsewhere the path of this machine's Python means nothing.
+    python = sys.executable if here else os.environ.get("PYSPARK_PYTHON", "python3")
+    environment |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    with _environment(environment):
+        builder = SparkSession.builder.appName("kassay")
+        if master is not None:
+            builder = builder.master(with_retries(master))
+        for key, value in {**chosen, **settings}.items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+@contextmanager
+def _connected(master: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Open a session at a Spark Connect server."""
+    try:
+        builder = SparkSession.builder.appName("kassay").remote(master)
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+    except ImportError as error:
+        raise InvalidGroupError(
+            f"{master}: Spark Connect needs packages that are not installed: {error}"
+        ) from None
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
 def with_retries(master: str) -> str:

@@ -3,13 +3,12 @@
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 
 import pyarrow as pa
 
 from experiments.compare import Comparison
-from experiments.families import Case
-from experiments.rows import AssignmentRow, GroupRow, OptimumRow, Record
+from experiments.rows import AssignmentRow, GroupRow, OptimumRow, Record, TimingRow
 
 _ARROW = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 _INT64 = range(-(2**63), 2**63)
@@ -41,37 +40,16 @@ TABLES: Mapping[str, pa.Schema] = {
     "assignments": schema_of(AssignmentRow),
     "optima": schema_of(OptimumRow),
     "comparisons": schema_of(Comparison),
+    "timings": schema_of(TimingRow),
 }
 
-CASES = pa.schema(
-    [
-        pa.field("family", pa.string(), nullable=False),
-        pa.field("seed", pa.int64(), nullable=False),
-        pa.field("assignors", pa.list_(pa.string()), nullable=False),
-        pa.field("start", pa.string()),
-        pa.field("document", pa.string()),
-    ]
-)
-
-# What a worker sends back: all rows of a case, taken apart into the tables afterwards.
+# What a worker sends back: all rows of a case and its place in the wave. The driver takes
+# the tables out of it.
+PLACE = "place"
 RECORDS = pa.schema(
-    [
-        pa.field("groups", pa.list_(pa.struct(TABLES["groups"]))),
-        pa.field("optima", pa.list_(pa.struct(TABLES["optima"]))),
-        pa.field("assignments", pa.list_(pa.struct(TABLES["assignments"]))),
-        pa.field("comparisons", pa.list_(pa.struct(TABLES["comparisons"]))),
-    ]
+    [pa.field(PLACE, pa.int64(), nullable=False)]
+    + [pa.field(name, pa.list_(pa.struct(schema))) for name, schema in TABLES.items()]
 )
-
-
-def case_row(case: Case) -> dict[str, object]:
-    """Return a case as a row of `CASES`."""
-    return asdict(case) | {"assignors": list(case.assignors)}
-
-
-def case_of(row: Mapping[str, typing.Any]) -> Case:
-    """Return the case of a row of `CASES`."""
-    return Case(**{**row, "assignors": tuple(row["assignors"])})
 
 
 def record_row(record: Record) -> dict[str, list[dict[str, object]]]:
@@ -81,12 +59,23 @@ def record_row(record: Record) -> dict[str, list[dict[str, object]]]:
         "optima": [] if record.optimum is None else [_columns(record.optimum)],
         "assignments": [_columns(row) for row in record.assignments],
         "comparisons": [_columns(row) for row in record.comparisons],
+        "timings": [_columns(row) for row in record.timings],
     }
 
 
-def _columns(row: GroupRow | OptimumRow | AssignmentRow | Comparison) -> dict[str, object]:
+def table_of(records: pa.Table, name: str) -> pa.Table:
+    """Take one table out of records: their rows, record after record."""
+    structs = records.column(name).combine_chunks().flatten()
+    columns = structs.flatten()
+    return pa.Table.from_arrays(columns, schema=TABLES[name])
+
+
+def _columns(
+    row: GroupRow | OptimumRow | AssignmentRow | Comparison | TimingRow,
+) -> dict[str, object]:
     """Return a row's columns; None for integers beyond 64 bits, which no column holds."""
-    return {
-        name: None if type(value) is int and value not in _INT64 else value
-        for name, value in asdict(row).items()
-    }
+    columns: dict[str, object] = {}
+    for name in row.__slots__:
+        value = getattr(row, name)
+        columns[name] = None if type(value) is int and value not in _INT64 else value
+    return columns

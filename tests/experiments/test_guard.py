@@ -1,0 +1,39 @@
+import os
+import resource
+import time
+
+import pytest
+
+from experiments.compare import Limits
+from experiments.families import Case
+from experiments.guard import apart, memory_limit
+from experiments.study import study
+
+CASE = Case(family="named", seed=2, assignors=("range", "sticky"))
+
+
+def test_a_child_finds_what_the_process_itself_finds():
+    alone, here = apart(study, CASE, limits=Limits()), study(CASE)
+    assert (alone.group, alone.optimum) == (here.group, here.optimum)
+    assert (alone.assignments, alone.comparisons) == (here.assignments, here.comparisons)
+
+
+def test_what_a_child_dies_of_is_told():
+    record = apart(lambda _: os._exit(3), CASE, limits=Limits())
+    assert record.group.error == "the process that studied this group ended with exit code 3"
+    assert record.group.case == "named/2"
+    assert record.assignments == ()
+
+
+def test_a_child_that_takes_too_long_is_ended():
+    begin = time.monotonic()
+    record = apart(lambda _: time.sleep(600), CASE, limits=Limits(group=0.2))
+    assert record.group.error == "took more than 0.2 s"
+    assert time.monotonic() - begin < 300
+
+
+def test_memory_beyond_the_limit_is_refused_and_the_limit_ends_with_its_block():
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with memory_limit(4096), pytest.raises(MemoryError):
+        bytearray(5000 << 20)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
