@@ -4,7 +4,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +12,12 @@ import typer
 from rich.table import Table
 
 from experiments.cli import BAD_INPUT, complain
+from experiments.cli.custom import (
+    AssignorCommand,
+    AssignorFunction,
+    AssignorSeconds,
+    custom_assignors,
+)
 from experiments.cli.documents import name_of, open_text, table_console
 from experiments.cli.options import AssignorNames, DeterministicLimit, FamilyNames, TimeLimit
 from experiments.compare import Limits
@@ -66,6 +72,9 @@ def study(
     ] = 1000,
     first_seed: Annotated[int, typer.Option("--first-seed", help="Where seeds begin.")] = 0,
     assignor: AssignorNames = None,
+    assignor_cmd: AssignorCommand = None,
+    assignor_python: AssignorFunction = None,
+    assignor_timeout: AssignorSeconds = None,
     master: Annotated[
         str | None,
         typer.Option(
@@ -95,17 +104,18 @@ def study(
     `kassay study --groups groups.jsonl --cases 1000 --out out/study`
     """
     begin = time.perf_counter()
+    custom = custom_assignors(assignor_cmd, assignor_python, assignor_timeout)
     plan = (
         _of_options(
             families=family or [],
             seeds=cases,
             first_seed=first_seed,
-            assignors=assignor or [],
+            assignors=[*(assignor or []), *custom],
             limits=Limits(time=time_limit, deterministic=deterministic_limit),
             groups=groups or [],
         )
         if config is None
-        else _of_file(context, config)
+        else _of_file(context, config, custom)
     )
     if not plan.cases:
         raise InvalidGroupError("nothing to study: no group was read, and there are no cases")
@@ -170,7 +180,7 @@ def _of_options(
     return _Plan(cases=cases, described=described, limits=limits, bad=bad)
 
 
-def _of_file(context: typer.Context, path: Path) -> _Plan:
+def _of_file(context: typer.Context, path: Path, custom: list[str]) -> _Plan:
     for name in _SAID_BY_FILE:
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":
@@ -178,6 +188,7 @@ def _of_file(context: typer.Context, path: Path) -> _Plan:
             raise typer.BadParameter(f"{option} is for studies without a file: say it in {path}")
     with open_text(path) as stream:
         config = read_config(stream.read(), name_of(path), directory=path.parent)
+    config = replace(config, assignors=(*config.assignors, *custom))
     bad: list[str] = []
     documents = [text for file in config.groups for text in _documents(file, bad)]
     cases = [*imported_cases(documents, assignors=config.assignors), *config.cases()]
