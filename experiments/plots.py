@@ -1,10 +1,11 @@
 """Pictures of trade-offs, as files."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -93,6 +94,62 @@ def draw_scenarios(outcomes: Sequence[Outcome], file: Path, *, title: str | None
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     _save(figure, file)
+
+
+def draw_steps(
+    steps: Sequence[tuple[Sequence[tuple[str, str, str]], Mapping[str, tuple[int, int]]]],
+    file: Path,
+    *,
+    title: str | None = None,
+) -> None:
+    """Draw chains of transfers over the loads before and after them, a row a step.
+
+    Parameters
+    ----------
+    steps
+        Transfers (partition, giver, taker) in order, and (before, after) of the load of
+        every member along the chain, in partitions; one pair a step.
+    file
+        Where to; its name decides the format, SVG or PNG.
+    title
+        Above the picture, if any.
+    """
+    widest = max((len(loads) for _, loads in steps), default=2)
+    size = (max(4.8, 1.3 * widest + 1.2), 2.9 * max(1, len(steps)))
+    figure = Figure(figsize=size, layout="constrained")
+    for row, (transfers, loads) in enumerate(steps, start=1):
+        axes = figure.add_subplot(len(steps), 1, row)
+        axes.set_title(f"step {row}", loc="left", fontsize=9)
+        _draw_step(axes, transfers, loads)
+    words = [title] if title else []
+    if not steps:
+        words.append("nothing improves it")
+    figure.suptitle(": ".join(words), fontsize=10, x=0.02, ha="left")
+    _save(figure, file)
+
+
+def _draw_step(
+    axes: Axes, transfers: Sequence[tuple[str, str, str]], loads: Mapping[str, tuple[int, int]]
+) -> None:
+    place = {member: at for at, member in enumerate(loads)}
+    before = [float(load) for load, _ in loads.values()]
+    after = [float(load) for _, load in loads.values()]
+    axes.bar([at - 0.18 for at in place.values()], before, 0.34, color="#b8c4d0", label="before")
+    axes.bar([at + 0.18 for at in place.values()], after, 0.34, color="#1f77b4", label="after")
+    top = max([*before, *after, 1.0])
+    for level, (partition, giver, taker) in enumerate(transfers, start=1):
+        height = top * (1 + 0.2 * level)
+        arrow = {"arrowstyle": "-|>", "color": "#c44e52", "linewidth": 1.4}
+        start, end = (place[giver], height), (place[taker], height)
+        axes.annotate("", xy=end, xytext=start, arrowprops=arrow)
+        middle = (place[giver] + place[taker]) / 2
+        axes.text(middle, height + 0.02 * top, partition, ha="center", va="bottom", fontsize=8)
+    axes.set_ylim(0, top * (1.25 + 0.2 * len(transfers)))
+    axes.set_xlim(-0.6, len(place) - 0.4)
+    axes.set_xticks(list(place.values()), list(place))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_ylabel("partitions")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
 
 
 def _save(figure: Figure, file: Path | io.StringIO) -> None:

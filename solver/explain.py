@@ -16,8 +16,8 @@ class Explanation:
     ----------
     transfers
         The chain, in order.
-    loads
-        (member, before, after) of every member whose load changes, in partitions.
+    members
+        (member, before, after) of every member along the chain: its load, in partitions.
     moves
         Change in movement: how many more partitions are away from their owners.
     imbalance
@@ -25,9 +25,14 @@ class Explanation:
     """
 
     transfers: tuple[Transfer, ...]
-    loads: tuple[tuple[str, int, int], ...]
+    members: tuple[tuple[str, int, int], ...]
     moves: int
     imbalance: tuple[int, int]
+
+    @property
+    def loads(self) -> tuple[tuple[str, int, int], ...]:
+        """Of the members whose load changes: (member, before, after)."""
+        return tuple(member for member in self.members if member[1] != member[2])
 
     @property
     def is_direct(self) -> bool:
@@ -91,11 +96,7 @@ def _explanation(
     along = dict.fromkeys([chain[0].giver, *(transfer.taker for transfer in chain)])
     return Explanation(
         transfers=chain,
-        loads=tuple(
-            (member, had.get(member, 0), has[member])
-            for member in along
-            if had.get(member, 0) != has[member]
-        ),
+        members=tuple((member, had.get(member, 0), has[member]) for member in along),
         moves=movement(group, after) - movement(group, before),
         imbalance=(sum_of_squares(had.values()), sum_of_squares(has.values())),
     )

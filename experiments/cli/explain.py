@@ -16,6 +16,8 @@ from experiments.cli.documents import (
     answer_groups,
 )
 from experiments.cli.options import AssignorName
+from experiments.cli.pictures import PictureFile, numbered
+from experiments.plots import draw_steps
 from reference.assignment import Assignment, violations
 from reference.assignors import attempt
 from reference.codec import load_assignment
@@ -32,6 +34,7 @@ def explain(
         Path | None,
         typer.Option(help="A given assignment instead.", show_default=False),
     ] = None,
+    plot: PictureFile = None,
     output: OutputFormat = Format.JSONL,
 ) -> None:
     """Say why an assignment is not optimal: the chains of transfers that improve it.
@@ -44,8 +47,16 @@ def explain(
     """
     given = None if assignment is None else load_assignment(assignment)
 
+    drawn = 0
+
     def work(group: Group) -> Answer:
-        return _explained(group, given or _assigned(group, assignor), assignor, given is not None)
+        nonlocal drawn
+        explained = given or _assigned(group, assignor)
+        answer, steps = _explained(group, explained, assignor, given is not None)
+        if plot is not None and steps is not None:
+            drawn += 1
+            _draw(group.id, steps, numbered(plot, drawn))
+        return answer
 
     answer_groups(file, work, output=output, table=_table)
 
@@ -59,21 +70,37 @@ def _assigned(group: Group, assignor: str) -> Assignment | str:
     return outcome.assignment
 
 
-def _explained(group: Group, assignment: Assignment | str, assignor: str, given: bool) -> Answer:
+def _explained(
+    group: Group, assignment: Assignment | str, assignor: str, given: bool
+) -> tuple[Answer, tuple[Explanation, ...] | None]:
     record: dict[str, object] = {"id": group.id}
     if not given:
         record["assignor"] = assignor
     if isinstance(assignment, str):
-        return Answer(record | {"failed": assignment})
+        return Answer(record | {"failed": assignment}), None
     broken = next(violations(group, assignment), None)
     if broken is not None and given:
         raise InvalidGroupError(f"group {group.id!r}: the assignment is not valid: {broken}")
     if broken is not None:
-        return Answer(record | {"optimal": None, "reason": broken})
+        return Answer(record | {"optimal": None, "reason": broken}), None
     steps = explain_group(group, assignment)
     record["optimal"] = not steps
     record["steps"] = [_step(step) for step in steps]
-    return Answer(record)
+    return Answer(record), steps
+
+
+def _draw(title: str | None, steps: Sequence[Explanation], file: Path) -> None:
+    drawn = [
+        (
+            [
+                (str(transfer.partition), transfer.giver, transfer.taker)
+                for transfer in step.transfers
+            ],
+            {member: (before, after) for member, before, after in step.members},
+        )
+        for step in steps
+    ]
+    draw_steps(drawn, file, title=title)
 
 
 def _step(step: Explanation) -> dict[str, object]:

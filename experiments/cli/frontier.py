@@ -15,19 +15,14 @@ from experiments.cli.documents import (
     OutputFormat,
     answer_groups,
 )
-from experiments.plots import FORMATS, draw_frontier
+from experiments.cli.pictures import PictureFile, numbered
+from experiments.plots import draw_frontier
 from reference.codec import assignment_document
 from reference.group import Group
 from reference.metrics import loads
 from solver.frontier import Frontier
 from solver.frontier import frontier as group_frontier
 from solver.objective import Measure
-
-
-def _drawable(file: Path | None) -> Path | None:
-    if file is not None and file.suffix not in FORMATS:
-        raise typer.BadParameter(f"the name must end in {' or '.join(FORMATS)}, got {file.name!r}")
-    return file
 
 
 def frontier(
@@ -45,15 +40,7 @@ def frontier(
             min=2, help="At most so many points, spread over the moves.", show_default="all"
         ),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            callback=_drawable,
-            metavar="FILE.svg|FILE.png",
-            help="Draw the staircase; from the second group on the file is numbered.",
-            show_default=False,
-        ),
-    ] = None,
+    plot: PictureFile = None,
     assignments: Annotated[
         bool, typer.Option("--assignments", help="Give every point's assignment too.")
     ] = False,
@@ -89,14 +76,10 @@ def frontier(
         )
         if plot is not None:
             drawn += 1
-            _draw(found, _numbered(plot, drawn), group.id)
+            _draw(found, numbered(plot, drawn), group.id)
         return Answer(_record(group, found, assignments), reached=bool(found.points))
 
     answer_groups(file, work, output=output, table=_table)
-
-
-def _numbered(file: Path, number: int) -> Path:
-    return file if number == 1 else file.with_stem(f"{file.stem}-{number}")
 
 
 def _draw(found: Frontier, file: Path, title: str | None) -> None:
