@@ -134,9 +134,11 @@ def _note_gap(now: _Past, generation: Generation) -> None:
     before = 0 if now.number is None else now.number
     between = generation.number - before - 1
     if between > generation.passed:
+        now.owned = {}
+        if len(generation.members) < 2:
+            return  # nobody can take anything from anybody, whoever had it
         gone = f"{before + 1}" if between == 1 else f"{before + 1} to {generation.number - 1}"
         now.reason = f"who had what before is not recorded: generation {gone} is missing"
-        now.owned = {}
 
 
 def _count(now: _Past, generation: Generation, given: Mapping[str, int]) -> None:

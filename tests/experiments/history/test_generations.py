@@ -101,6 +101,15 @@ def test_after_a_gap_nobody_is_said_to_have_moved() -> None:
     assert verdict.sum_of_squares_greedy is not None
 
 
+def test_an_only_member_moves_nothing_whatever_is_missing_before_it() -> None:
+    record = next(live("g", "range", seed=1, steps=1)).record._replace(generation=8)
+    [only] = rebalances(generations("g", classic(record)), counts=COUNTS)
+    verdict = judge(only)
+    assert only.unknown is None
+    assert verdict is not None
+    assert verdict.unnecessary_moves == 0
+
+
 def test_records_of_one_generation_are_one_generation_and_a_copy_counts_once() -> None:
     [first, second] = [step.record for step in live("g", "range", seed=5, steps=2)]
     joined = first._replace(members=tuple(m._replace(assignment=[]) for m in first.members))
