@@ -1,0 +1,1 @@
+"""Statistics of a study, from its tables alone."""
