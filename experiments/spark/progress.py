@@ -102,7 +102,7 @@ def watched(spark: SparkSession, *, total: int, done: int = 0, wave: int = 0) ->
                 bar.update(task, completed=_estimate(spark, watch))
                 if bar.disable and time.monotonic() - spoken > _LINE_SECONDS:
                     spoken = time.monotonic()
-                    console.print(watch.line(), highlight=False)
+                    console.print(f"studying: {watch.line()}", highlight=False)
 
         watcher = threading.Thread(target=poll, daemon=True)
         watcher.start()
