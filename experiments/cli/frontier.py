@@ -16,24 +16,19 @@ from experiments.cli.documents import (
     answer_groups,
 )
 from experiments.cli.pictures import PictureFile, numbered
+from experiments.cli.searching import FirstLevel, Seconds, Seed, Workers, WorkLimit
 from experiments.plots import draw_frontier
 from reference.codec import assignment_document
 from reference.group import Group
 from reference.metrics import loads
 from solver.frontier import Frontier
 from solver.frontier import frontier as group_frontier
-from solver.objective import Measure
 
 
 def frontier(
     file: GroupFile = STDIN,
     *,
-    imbalance: Annotated[
-        Measure | None,
-        typer.Option(
-            help="What moves buy.", show_default="sum_of_squares, or makespan where weights differ"
-        ),
-    ] = None,
+    imbalance: FirstLevel = None,
     points: Annotated[
         int | None,
         typer.Option(
@@ -44,15 +39,10 @@ def frontier(
     assignments: Annotated[
         bool, typer.Option("--assignments", help="Give every point's assignment too.")
     ] = False,
-    time_limit: Annotated[
-        float, typer.Option(min=0, help="Seconds a group; spending them costs proof or points.")
-    ] = 60.0,
-    deterministic_limit: Annotated[
-        float | None,
-        typer.Option(min=0, help="CP-SAT's own time for each search, the same on every machine."),
-    ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Threads of CP-SAT.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    time_limit: Seconds = 60.0,
+    deterministic_limit: WorkLimit = None,
+    workers: Workers = 1,
+    seed: Seed = 0,
     output: OutputFormat = Format.JSONL,
 ) -> None:
     """Find every trade-off between imbalance and moves that no other one beats.

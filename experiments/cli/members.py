@@ -14,6 +14,7 @@ from experiments.cli.documents import (
     OutputFormat,
     answer_groups,
 )
+from experiments.cli.searching import Seconds, Seed, Workers, WorkLimit
 from reference.group import Group
 from solver.members import Size, Sizing, members_needed
 from solver.resilience import Resilience
@@ -56,15 +57,10 @@ def members(
         bool,
         typer.Option("--resilience", help="Also the worst makespan after the loss of a member."),
     ] = False,
-    time_limit: Annotated[
-        float, typer.Option(min=0, help="Seconds for each number of members.")
-    ] = 60.0,
-    deterministic_limit: Annotated[
-        float | None,
-        typer.Option(min=0, help="CP-SAT's own time for each search, the same on every machine."),
-    ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Threads of CP-SAT.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    time_limit: Seconds = 60.0,
+    deterministic_limit: WorkLimit = None,
+    workers: Workers = 1,
+    seed: Seed = 0,
     output: OutputFormat = Format.JSONL,
 ) -> None:
     """Find the least number of members that keeps the greatest load within a wish.

@@ -14,6 +14,7 @@ from experiments.cli.documents import (
     OutputFormat,
     answer_groups,
 )
+from experiments.cli.searching import FirstLevel, Seconds, Seed, Workers, WorkLimit
 from reference.codec import assignment_document
 from reference.group import Group, InvalidGroupError
 from reference.metrics import loads
@@ -48,12 +49,7 @@ def _further_levels(names: list[str] | None) -> list[str]:
 def solve(
     file: GroupFile = STDIN,
     *,
-    imbalance: Annotated[
-        Measure | None,
-        typer.Option(
-            help="First level.", show_default="sum_of_squares, or makespan where weights differ"
-        ),
-    ] = None,
+    imbalance: FirstLevel = None,
     tolerance: Annotated[
         float,
         typer.Option(min=0, help="Share of the least imbalance that fewer moves may cost."),
@@ -81,15 +77,10 @@ def solve(
         ),
     ] = None,
     method: Annotated[Method, typer.Option(help="flow: exact, equal weights.")] = Method.AUTO,
-    time_limit: Annotated[
-        float, typer.Option(min=0, help="Seconds a group; spending them costs proof only.")
-    ] = 60.0,
-    deterministic_limit: Annotated[
-        float | None,
-        typer.Option(min=0, help="CP-SAT's own time, the same on every machine."),
-    ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Threads of CP-SAT.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    time_limit: Seconds = 60.0,
+    deterministic_limit: WorkLimit = None,
+    workers: Workers = 1,
+    seed: Seed = 0,
     require_optimal: Annotated[
         bool, typer.Option("--require-optimal", help="Exit with 1 unless all is proven.")
     ] = False,
