@@ -5,13 +5,14 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from experiments.benchmarks import ports, scale
+from experiments.benchmarks import ports, scale, weights
 from experiments.benchmarks.timing import Timing, print_json, print_table, with_ratios
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Timing]]] = {
     "sticky-mixed": ports.mixed_sticky,
     "a-million": ports.a_million,
     "optimum": partial(scale.optimum, ports.OURS, f"sticky, {ports.JAVA}"),
+    "weights": weights.timings,
 }
 """What `make bench` runs, by name."""
 
