@@ -20,7 +20,8 @@ from solver.problem import Problem
 from solver.weighted.columns import Ints
 
 _SCALE = 2**16
-_GRID = 1000  # units of weight in a ceiling
+# Units of weight in a ceiling: more round less, but cost rounds, which matter more.
+_GRID = 400
 _NEVER = 2**55
 _MOST_CELLS = 200_000_000
 _MOST_ROUNDS = 1000
