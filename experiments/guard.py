@@ -77,8 +77,9 @@ def apart(judge: Judge, case: Case, *, limits: Limits) -> Record:
     --------
     >>> from experiments.compare import LIMITS
     >>> case = Case(family="named", seed=0, assignors=())
-    >>> apart(lambda _: os.abort(), case, limits=LIMITS).group.error
-    'the process that studied this group died of SIGABRT'
+    >>> end = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+    >>> apart(end, case, limits=LIMITS).group.error
+    'the process that studied this group died of SIGKILL'
     """
     reading, writing = os.pipe()
     child = os.fork()

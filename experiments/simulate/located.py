@@ -9,6 +9,9 @@ import yaml
 from reference.fields import shown
 from reference.group import InvalidGroupError
 
+MOST = 2**31 - 1
+"""Greatest integer of a script that says nothing narrower, Java's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -56,12 +59,14 @@ class Place:
             self.fail(f"expected true or false, got {self._shown()}")
         return self.value
 
-    def integer(self, least: int = 0) -> int:
-        """Take an integer of at least ``least``."""
+    def integer(self, least: int = 0, most: int = MOST) -> int:
+        """Take an integer from ``least`` to ``most``."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             self.fail(f"expected an integer, got {self._shown()}")
         if self.value < least:
             self.fail(f"must be {least} or more, got {self.value}")
+        if self.value > most:
+            self.fail(f"must be {most} or less, got {self.value}")
         return self.value
 
     def only(self, *known: str) -> dict[str, "Place"]:

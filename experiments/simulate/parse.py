@@ -11,6 +11,7 @@ from experiments.simulate.script import Act, Event, MemberPlan, Script, Settings
 from reference.coordinator.config import Config
 
 _DURATION = re.compile(r"(\d+)(ms|s|m|h)")
+_MOST_PARTITIONS, _MOST_MEMBERS, _MOST_TIMES = 1_000_000, 10_000, 100_000
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _T = TypeVar("_T", Settings, Config)
 
@@ -92,12 +93,14 @@ def parse_script(text: str, name: str) -> Script:
 
 def _topic(name: str, place: Place) -> TopicPlan:
     if not isinstance(place.value, dict):
-        return TopicPlan(name=name, partitions=place.integer())
+        return TopicPlan(name=name, partitions=place.integer(most=_MOST_PARTITIONS))
     items = place.only("partitions", "rate")
     if "partitions" not in items:
         place.fail("'partitions' is missing")
     rate = items["rate"].integer() if "rate" in items else 0
-    return TopicPlan(name=name, partitions=items["partitions"].integer(), rate=rate)
+    return TopicPlan(
+        name=name, partitions=items["partitions"].integer(most=_MOST_PARTITIONS), rate=rate
+    )
 
 
 def _members(place: Place, known: dict[str, TopicPlan]) -> Iterable[MemberPlan]:
@@ -131,7 +134,7 @@ def _expanded(place: Place, known: dict[str, TopicPlan]) -> Iterable[MemberPlan]
         if every:
             items["every"].fail("goes with 'count' only")
         return (plan,)
-    count = items["count"].integer(1)
+    count = items["count"].integer(1, _MOST_MEMBERS)
     width = len(str(count - 1))
     return tuple(
         replace(plan, id=f"{plan.id}{n:0{width}d}", starts=plan.starts + n * every)
@@ -167,7 +170,7 @@ def _events(place: Place, script: Script, known: dict[str, TopicPlan]) -> Iterab
         if ("every" in items) != ("times" in items):
             element.fail("'every' and 'times' go together")
         every = _duration(items["every"]) if "every" in items else 0
-        times = items["times"].integer(1) if "times" in items else 1
+        times = items["times"].integer(1, _MOST_TIMES) if "times" in items else 1
         yield from (replace(event, at=event.at + n * every) for n in range(times))
 
 
@@ -195,7 +198,7 @@ def _event(
         topic = items["topic"].text()
         if topic not in known:
             items["topic"].fail(f"no topic is called {topic!r}, there are {described(known)}")
-        count = items["partitions"].integer(known[topic].partitions)
+        count = items["partitions"].integer(known[topic].partitions, _MOST_PARTITIONS)
         return replace(event, topic=topic, partitions=count)
     return event
 

@@ -37,6 +37,12 @@ BAD = {
     GOOD + "events:\n  - {at: 1s, do: subscribe, member: c0, topics: [x]}\n": "no topic is called",
     GOOD + "events:\n  - {at: 1s, do: join, member: {id: c0, topics: []}}\n": "is there already",
     GOOD + "events:\n  - {at: 1s, do: leave, member: c0, every: 5s}\n": "go together",
+    "topics: {t: 9999999999999999999999}\nmembers: []\n": (
+        "bad.yaml:1: topics.t: must be 1000000 or less, got 9999999999999999999999"
+    ),
+    GOOD
+    + "events:\n  - {at: 1s, do: grow, topic: orders, partitions: 2000000}\n": "1000000 or less",
+    GOOD + "seed: 99999999999\n": "seed: must be 2147483647 or less, got 99999999999",
     GOOD + "settings: {heartbeat: 60s}\n": "heartbeat must be above 0 and below session",
     GOOD + "settings: {commit: 0}\n": "commit must be above 0 ms",
     GOOD
