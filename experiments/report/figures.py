@@ -23,8 +23,8 @@ STEPS = ("#e6ebf0", "#f8d9a0", "#eda24e", "#c75b2b", "#74240f")
 GAP_BINS = ((0, 0), (1, 2), (3, 8), (9, 32), (33, None))
 MOVE_BINS = ((0, 0), (1, 1), (2, 3), (4, 7), (8, None))
 
-_WIDTH = 4.2  # inches: at a narrow screen's width the text is still read
-_STYLE: Any = {
+WIDTH = 4.2  # inches: at a narrow screen's width the text is still read
+STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "kassay",
     "font.family": "sans-serif",
@@ -91,7 +91,7 @@ def dots(rows: Sequence[Row], *, name: str, title: str) -> Plot:
         axes.set_yticks(range(len(rows)), [row.label for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         _percent_axis(axes)
-        svg = _svg(figure, title)
+        svg = svg_of(figure, title)
     table = pd.DataFrame(
         [
             {
@@ -140,8 +140,8 @@ def timeline(table: pd.DataFrame, *, name: str, title: str, unit: str) -> Plot:
     unit
         What the numbers are.
     """
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(2 * _WIDTH, 2.2), layout="constrained")
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(2 * WIDTH, 2.2), layout="constrained")
         axes = figure.subplots()
         for place, (label, colour) in enumerate(
             zip(table.columns, (MIXED, EQUAL, MUTED), strict=False)
@@ -153,7 +153,7 @@ def timeline(table: pd.DataFrame, *, name: str, title: str, unit: str) -> Plot:
         axes.set_ylabel(unit)
         axes.set_ylim(bottom=0)
         axes.grid(visible=True, axis="y")
-        svg = _svg(figure, title)
+        svg = svg_of(figure, title)
     return Plot(name=name, title=title, svg=svg, csv=table.to_csv(index_label="time"))
 
 
@@ -197,7 +197,7 @@ def _stacked(table: pd.DataFrame, title: str) -> str:
         axes.set_yticks(range(len(table)), list(table.index))
         axes.set_ylim(len(table) - 0.5, -0.5)
         _percent_axis(axes)
-        return _svg(figure, title)
+        return svg_of(figure, title)
 
 
 def _percent_axis(axes: Axes) -> None:
@@ -209,13 +209,13 @@ def _percent_axis(axes: Axes) -> None:
 
 @contextmanager
 def _figure(height: float) -> Iterator[tuple[Figure, Axes]]:
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(_WIDTH, height))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, height))
         axes = figure.add_axes((0.33, 0.32 / height, 0.635, 1 - 0.36 / height))
         yield figure, axes
 
 
-def _svg(figure: Figure, title: str) -> str:
+def svg_of(figure: Figure, title: str) -> str:
     """Write a figure as an SVG element that takes the page's font and width."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

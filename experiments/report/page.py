@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from experiments.report import figures, summary, worst
+from experiments.report.findings import findings
 from experiments.report.load import Tables
 from experiments.report.summary import Figures, Share
 
@@ -85,6 +86,7 @@ def context(tables: Tables) -> dict[str, object]:
         ),
         "gap_legend": figures.legend(figures.bin_labels(figures.GAP_BINS), figures.STEPS),
         "move_legend": figures.legend(figures.bin_labels(figures.MOVE_BINS), figures.STEPS),
+        "findings": findings(counted),
         "exhibits": tuple(worst.worst(tables, rows)),
         "remarkable": tuple(worst.named(tables, rows)),
     }

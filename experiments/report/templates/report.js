@@ -1,3 +1,5 @@
+// "−0.12 (−0.3 to 0.1)" is sorted as -0.12.
+const plain = (text) => text.match(/^[+−-]?\d[\d.e-]*(?= \(|$)/)?.[0].replace("−", "-") ?? text;
 // Click a heading to sort its table; click again to turn the order round.
 document.querySelectorAll("table.sortable").forEach((table) => {
   const headings = [...table.tHead.rows[0].cells];
@@ -8,7 +10,7 @@ document.querySelectorAll("table.sortable").forEach((table) => {
       const descending = heading.getAttribute("aria-sort") !== "descending";
       headings.forEach((other) => other.removeAttribute("aria-sort"));
       heading.setAttribute("aria-sort", descending ? "descending" : "ascending");
-      const value = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
+      const value = (row) => row.cells[column].dataset.value ?? plain(row.cells[column].textContent.trim());
       const rows = [...table.tBodies[0].rows];
       rows.sort((one, two) => {
         const [a, b] = [value(one), value(two)];
@@ -19,4 +21,32 @@ document.querySelectorAll("table.sortable").forEach((table) => {
       table.tBodies[0].append(...rows);
     });
   });
+});
+
+// A button over each table copies it, in the order shown, with tabs between cells.
+document.querySelectorAll("table.sortable").forEach((table) => {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy table";
+  button.addEventListener("click", async () => {
+    const text = [...table.rows]
+      .map((row) => [...row.cells].map((cell) => cell.textContent.trim()).join("\t"))
+      .join("\n");
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // Pages from a file, and old browsers, have no clipboard to write to.
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+      button.focus();
+    }
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy table"), 2000);
+  });
+  (table.closest(".scroll") ?? table).before(button);
 });

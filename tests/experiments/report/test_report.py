@@ -67,7 +67,7 @@ def test_equal_tables_give_equal_pages(tables, page):
 
 def test_every_figure_carries_its_data(page):
     links = re.findall(r'download="([^"]+)\.csv" href="data:text/csv;base64,([^"]+)"', page)
-    assert len(links) == page.count("<figure>") + 2
+    assert len(links) == page.count("<figure>") + 5
     assert len({name for name, _ in links}) == len(links)
     for _, data in links:
         assert len(pd.read_csv(io.BytesIO(base64.b64decode(data)))) > 0

@@ -1,0 +1,111 @@
+"""A headless Chromium, driven through chromedriver by the WebDriver protocol."""
+
+import base64
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+
+
+class Browser:
+    """One session; use as a context manager."""
+
+    def __enter__(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.process = subprocess.Popen([DRIVER, f"--port={port}"], stdout=subprocess.DEVNULL)
+        self.base = f"http://127.0.0.1:{port}/session"
+        try:
+            self._await_driver(port)
+            arguments = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage"]
+            options = {
+                "goog:chromeOptions": {"binary": CHROMIUM, "args": arguments},
+                "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+            }
+            found = self._call("POST", "", {"capabilities": {"alwaysMatch": options}})
+        except BaseException:
+            self._stop()
+            raise
+        self.base += f"/{found['sessionId']}"
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self._call("DELETE", "")
+        finally:
+            self._stop()
+
+    def _stop(self):
+        self.process.terminate()
+        self.process.wait(timeout=30)
+
+    def _await_driver(self, port):
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=5).close()
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
+    def _call(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.base + path, data=data, method=method)
+        request.add_header("Content-Type", "application/json")
+        try:
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            with error:
+                raise RuntimeError(error.read().decode()) from None
+
+    def open(self, page: Path) -> None:
+        self._call("POST", "/url", {"url": page.as_uri()})
+
+    def run(self, script: str, *arguments):
+        return self._call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def click(self, selector: str) -> None:
+        self._call("POST", f"/element/{self._find(selector)}/click", {})
+
+    def press(self, selector: str, key: str) -> None:
+        self._call("POST", f"/element/{self._find(selector)}/value", {"text": key})
+
+    def _find(self, selector: str) -> str:
+        found = self._call("POST", "/element", {"using": "css selector", "value": selector})
+        return found[_ELEMENT]
+
+    def width(self, pixels: int) -> None:
+        metrics = {"width": pixels, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        body = {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics}
+        self._call("POST", "/goog/cdp/execute", body)
+
+    def screenshot(self, *, whole: bool = False) -> bytes:
+        body = {"cmd": "Page.captureScreenshot", "params": {"captureBeyondViewport": whole}}
+        return base64.b64decode(self._call("POST", "/goog/cdp/execute", body)["data"])
+
+    def pdf(self) -> bytes:
+        return base64.b64decode(self._call("POST", "/print", {}))
+
+    def log(self, kind: str) -> list[dict]:
+        return self._call("POST", "/se/log", {"type": kind})
+
+    def requests(self) -> list[str]:
+        messages = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
+        return [
+            message["params"]["request"]["url"]
+            for message in messages
+            if message["method"] == "Network.requestWillBeSent"
+        ]
