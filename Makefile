@@ -73,6 +73,10 @@ conformance: setup ## The ports against the real Kafka classes and a real broker
 conformance-coordinator: setup ## The simulated coordinator against a real broker (needs a JDK 17+ and Maven)
 	$(BIN)/python -m pytest tests/conformance -m coordinator
 
+.PHONY: survival
+survival: setup ## Studies whose drivers and workers are killed, and studies on a cluster of two
+	$(BIN)/python -m pytest tests/experiments/spark -m survival
+
 .PHONY: check
 check: setup lint types architecture test ## Lint, types, architecture and tests
 

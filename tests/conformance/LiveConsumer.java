@@ -4,9 +4,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.CloseOptions.GroupMembershipOperation;
@@ -31,6 +33,7 @@ public final class LiveConsumer {
 
     private volatile String seen = "-1";
     private volatile boolean frozen;
+    private final CountDownLatch stopped = new CountDownLatch(1);
     private volatile GroupMembershipOperation ending;
     private volatile Throwable failure;
 
@@ -80,9 +83,12 @@ public final class LiveConsumer {
         request(millis, () -> consumer.commitSync(table));
     }
 
-    /** Stops polling for good; heartbeats go on. */
-    public void freeze() {
+    /** Stops polling for good and returns once the last poll is over; heartbeats go on. */
+    public void freeze(long millis) throws InterruptedException, TimeoutException {
         frozen = true;
+        if (!stopped.await(millis, TimeUnit.MILLISECONDS)) {
+            throw new TimeoutException("still polling after " + millis + " ms");
+        }
     }
 
     /** Closes it, and tells whether it was closed in time. */
@@ -128,6 +134,7 @@ public final class LiveConsumer {
 
     private void turn() throws InterruptedException {
         if (frozen) {
+            stopped.countDown();
             Thread.sleep(POLL.toMillis());
             return;
         }

@@ -129,7 +129,7 @@ class RunningConsumer:
 
     def freeze(self) -> None:
         """Stop polling for good; heartbeats go on, so the group still counts it in."""
-        self._consumer.freeze()
+        self._consumer.freeze(_WAIT_MILLIS)
 
     def leave(self) -> None:
         """Close it, leaving the group in so many words; a static member too."""

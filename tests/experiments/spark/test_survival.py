@@ -1,0 +1,166 @@
+"""Studies whose driver or workers are killed, and studies on a cluster: the same tables."""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from experiments.spark.java import find_java
+from experiments.spark.tables import TABLES
+
+pytestmark = [pytest.mark.spark, pytest.mark.survival, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[3]
+KILLS = int(os.environ.get("KILLS", "2"))
+CONFIG = """
+families: {named: all, mixed-join: 150, equal-leave: 150, overlap-chains: 100}
+assignors: [sticky, cooperative-sticky, uniform]
+wave: 50
+"""
+PATIENCE = 600
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    path = tmp_path_factory.mktemp("config") / "study.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture(scope="module")
+def undisturbed(config, tmp_path_factory):
+    out = tmp_path_factory.mktemp("undisturbed")
+    finish(start(config, out), out)
+    return contents(out)
+
+
+def test_a_killed_driver_goes_on_where_it_was(config, undisturbed, tmp_path):
+    rng = random.Random(7)
+    for _ in range(KILLS):
+        before = waves(tmp_path)
+        driver = start(config, tmp_path)
+        wait_for(driver, tmp_path, lambda before=before: waves(tmp_path) > before)
+        time.sleep(rng.random())
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / ".parts").rglob("wave-*")}
+    finish(start(config, tmp_path), tmp_path)
+    assert kept
+    assert contents(tmp_path) == undisturbed
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_tables_of_one_machine(
+    config, undisturbed, tmp_path
+):
+    with cluster(tmp_path / "spark") as (url, workers):
+        out = tmp_path / "out"
+        driver = start(config, out, "--master", url, "--conf", "spark.executor.memory=512m")
+        wait_for(driver, out, lambda: waves(out) >= 2)
+        workers[0].kill()
+        finish(driver, out)
+    assert contents(out) == undisturbed
+
+
+def start(config, out, *options):
+    command = [sys.executable, "-m", "experiments", "study", config, "--out", out]
+    options = options or ("--master", "local[2]")
+    with log_of(out).open("a") as log:
+        return subprocess.Popen(
+            [*map(str, command), *options],
+            cwd=ROOT,
+            env={**os.environ, "NO_COLOR": "1"},
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        )
+
+
+def log_of(out):
+    return out.with_name(out.name + ".log")
+
+
+def finish(driver, out):
+    assert driver.wait(timeout=PATIENCE) == 0, log_of(out).read_text()
+
+
+def wait_for(driver, out, condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert driver.poll() is None, log_of(out).read_text()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def waves(out):
+    return len(list((out / ".parts").glob("wave-*")))
+
+
+def contents(out):
+    return {
+        path.relative_to(out): path.read_bytes()
+        for name in TABLES
+        if name != "timings"
+        for path in sorted((out / name).iterdir())
+    }
+
+
+@contextmanager
+def cluster(directory):
+    """A master and two workers on the loopback address, from the installed PySpark."""
+    directory.mkdir()
+    home = Path(pyspark.__file__).parent
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(find_java()),
+        "SPARK_HOME": str(home),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_CONF_DIR": str(ROOT / "experiments" / "spark" / "conf"),
+    }
+    port, processes = free_port(), []
+
+    def launch(kind, *options):
+        processes.append(
+            subprocess.Popen(
+                [home / "bin" / "spark-class", f"org.apache.spark.deploy.{kind}", *options],
+                cwd=directory,
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        )
+
+    loopback = ("--host", "127.0.0.1", "--webui-port", "0")
+    url = f"spark://127.0.0.1:{port}"
+    try:
+        launch("master.Master", *loopback, "--port", str(port))
+        for name in ("one", "two"):
+            launch(
+                "worker.Worker",
+                *loopback,
+                "--cores",
+                "1",
+                "--memory",
+                "1g",
+                "--work-dir",
+                str(directory / name),
+                url,
+            )
+        yield url, processes[1:]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
