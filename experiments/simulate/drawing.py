@@ -10,7 +10,9 @@ from experiments.simulate.history import History
 from reference.partitions import TopicPartition
 
 _STOP = "#d62728"
-_COLOURS = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]
+_TAB20 = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]
+_COLOURS = (*_TAB20[:6], *_TAB20[8:])
+"""Of members: all of the palette but its two reds, which look like a stop."""
 
 
 def draw(history: History, file: Path) -> None:
