@@ -19,7 +19,7 @@ Seconds = Annotated[
     typer.Option(
         "--time-limit",
         min=0,
-        help="Seconds a group or number of members; spending them costs proof.",
+        help="Seconds a group, number of members or scenario; spending them costs proof.",
     ),
 ]
 WorkLimit = Annotated[

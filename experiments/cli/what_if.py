@@ -15,6 +15,7 @@ from experiments.cli.documents import (
     OutputFormat,
     answer_groups,
 )
+from experiments.cli.searching import Seconds, Seed, Workers, WorkLimit
 from experiments.planning.scenarios import scenarios
 from experiments.planning.scenarios import what_if as find_best
 from experiments.planning.wishes import Wishes
@@ -74,12 +75,10 @@ def what_if(
         Path | None,
         typer.Option(metavar="FILE.svg|FILE.png", help="Draw loads and moves.", show_default=False),
     ] = None,
-    time_limit: Annotated[float, typer.Option(min=0, help="Seconds for each scenario.")] = 60.0,
-    deterministic_limit: Annotated[
-        float | None, typer.Option(min=0, help="CP-SAT's own time for each scenario.")
-    ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Threads of CP-SAT.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    time_limit: Seconds = 60.0,
+    deterministic_limit: WorkLimit = None,
+    workers: Workers = 1,
+    seed: Seed = 0,
     output: OutputFormat = Format.JSONL,
 ) -> None:
     """Find the least imbalance and the fewest moves after changes to a group.

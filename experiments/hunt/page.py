@@ -3,21 +3,17 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-
-import jinja2
-from markupsafe import Markup
 
 from experiments.hunt.gallery import Gallery, Piece
 from experiments.hunt.shortcoming import Shortcoming
 from experiments.hunt.size import size_of
-from experiments.report import drawing
+from experiments.report.drawing import Panel, draw
+from experiments.report.templating import environment
 from reference.assignment import Assignment
 from reference.codec import group_document
 from reference.group import Group
 from reference.metrics import leximax, loads, movement
 
-_TEMPLATES = Path(drawing.__file__).parent / "templates"
 _TITLES = {
     Shortcoming.IMBALANCE: "misses the least imbalance",
     Shortcoming.MOVES: "moves more than it must",
@@ -26,25 +22,6 @@ _TITLES = {
     Shortcoming.FAILURE: "has no valid answer",
 }
 _ABSENT = "·"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """One assignment drawn.
-
-    Parameters
-    ----------
-    title
-        Whose assignment it is.
-    facts
-        Loads and moves, in words.
-    svg
-        The drawing.
-    """
-
-    title: str
-    facts: str
-    svg: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,25 +64,15 @@ def render_gallery(found: Gallery, *, about: Mapping[str, str], top: int) -> str
     top
         How many pieces to draw, the first ones.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
-    return environment.get_template(
-        "hunt.html.j2"
-    ).render(
-        style=Markup(style),  # noqa: S704 - our own file
-        script=Markup(script),  # noqa: S704 - our own file
-        found=found,
-        title=_TITLES[found.hunt.shortcoming],
-        about=about,
-        hangings=[_hanging(piece, found) for piece in found.pieces[:top]],
+    return (
+        environment(autoescape=True)
+        .get_template("hunt.html.j2")
+        .render(
+            found=found,
+            title=_TITLES[found.hunt.shortcoming],
+            about=about,
+            hangings=[_hanging(piece, found) for piece in found.pieces[:top]],
+        )
     )
 
 
@@ -161,7 +128,7 @@ def _panel(group: Group, title: str, given: Assignment, longest: int) -> Panel:
     return Panel(
         title=title,
         facts=f"loads {vector}, {_plural(movement(group, given), 'move')}",
-        svg=drawing.draw(group, given, title=f"{group.id}, {title}", longest=longest),
+        svg=draw(group, given, title=f"{group.id}, {title}", longest=longest),
     )
 
 

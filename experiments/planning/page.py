@@ -1,6 +1,5 @@
 """The planning report: a self-contained page, and a ticket in Markdown."""
 
-import base64
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,18 +8,17 @@ from fractions import Fraction
 from pathlib import Path
 
 import jinja2
-from markupsafe import Markup
 
 from experiments.planning.export import loads_csv, moves_csv, unowned_names
 from experiments.planning.plan import Plan
 from experiments.plots import frontier_svg
 from experiments.report.drawing import draw
+from experiments.report.templating import environment
 from reference.group import Member
 from solver.solution import Bounded
 
 _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _TEMPLATES = Path(__file__).parent / "templates"
-_SHARED = Path(__file__).parents[1] / "report" / "templates"
 _DRAWN = 150
 """Groups with at most so many partitions are drawn."""
 _LISTED = 500
@@ -131,33 +129,10 @@ def _rows(plan: Plan) -> tuple[Row, ...]:
 
 
 def _environment(*, autoescape: bool) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=autoescape,  # noqa: S701 - off for Markdown only
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["csv_link"] = _csv_link
-    environment.filters["number"] = lambda value: f"{value:,}".replace(",", "\u202f")
-    environment.filters["proven"] = _proven
-    environment.filters["factor"] = _factor
-    environment.globals["style"] = Markup(  # noqa: S704 - our own files
-        (_SHARED / "report.css").read_text(encoding="utf-8")
-        + (_TEMPLATES / "plan.css").read_text(encoding="utf-8")
-    )
-    environment.globals["script"] = Markup(  # noqa: S704 - our own file
-        (_SHARED / "report.js").read_text(encoding="utf-8")
-    )
-    return environment
-
-
-def _csv_link(csv: str, name: str) -> Markup:
-    data = base64.b64encode(csv.encode()).decode()
-    return Markup(
-        '<a class="data" download="{}.csv" href="data:text/csv;base64,{}">CSV</a>'
-    ).format(name, data)
+    made = environment(_TEMPLATES, autoescape=autoescape)
+    made.filters["proven"] = _proven
+    made.filters["factor"] = _factor
+    return made
 
 
 def _proven(value: Bounded | None) -> str:

@@ -20,6 +20,25 @@ _ARROWS_WIDTH, _WIDEST_LANE = 110, 14
 _NAME_WIDTHS = ((30, 6), (25, 5), (21, 4))  # cells so wide have room for names so long
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One assignment drawn.
+
+    Parameters
+    ----------
+    title
+        Whose assignment it is.
+    facts
+        Loads and moves, in words.
+    svg
+        The drawing.
+    """
+
+    title: str
+    facts: str
+    svg: str
+
+
 @dataclass(frozen=True, slots=True)
 class _Cell:
     tp: TopicPartition

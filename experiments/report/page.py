@@ -1,20 +1,16 @@
 """The report: one self-contained HTML page, and a summary in Markdown."""
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import jinja2
 import pandas as pd
-from markupsafe import Markup
 
 from experiments.report import figures, summary, worst
 from experiments.report.findings import findings
 from experiments.report.load import Tables
 from experiments.report.summary import Figures, Share
-
-_TEMPLATES = Path(__file__).parent / "templates"
+from experiments.report.templating import environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +37,12 @@ class Grid:
 
 def render_html(tables: Tables) -> str:
     """Render the page. Equal tables give equal bytes."""
-    return environment(autoescape=True).get_template("report.html.j2").render(**context(tables))
+    return _environment(autoescape=True).get_template("report.html.j2").render(**context(tables))
 
 
 def render_markdown(tables: Tables) -> str:
     """Render the summary."""
-    return environment(autoescape=False).get_template("report.md.j2").render(**context(tables))
+    return _environment(autoescape=False).get_template("report.md.j2").render(**context(tables))
 
 
 def context(tables: Tables) -> dict[str, object]:
@@ -152,37 +148,13 @@ def _dot_plots(
     )
 
 
-def environment(*, autoescape: bool) -> jinja2.Environment:
-    """Return what renders our templates, with their filters, style and script."""
-    made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=autoescape,  # noqa: S701 - off for Markdown only
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    made.filters["csv_link"] = _csv_link
-    made.filters["number"] = _number
+def _environment(*, autoescape: bool) -> jinja2.Environment:
+    """Return what renders the report, with its own filter and colours."""
+    made = environment(autoescape=autoescape)
     made.filters["tint"] = _tint
-    made.globals["style"] = Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
-    made.globals["script"] = Markup((_TEMPLATES / "report.js").read_text(encoding="utf-8"))  # noqa: S704 - our own file
     made.globals["equal_colour"] = figures.EQUAL
     made.globals["mixed_colour"] = figures.MIXED
     return made
-
-
-def _csv_link(csv: str, name: str) -> Markup:
-    """Return a link that downloads the data, which it carries."""
-    data = base64.b64encode(csv.encode()).decode()
-    return Markup(
-        '<a class="data" download="{}.csv" href="data:text/csv;base64,{}">CSV</a>'
-    ).format(name, data)
-
-
-def _number(value: int) -> str:
-    """Group the digits of large numbers with narrow no-break spaces."""
-    return f"{value:,}".replace(",", "\u202f")
 
 
 def _tint(share: Share, good: bool) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 from experiments.report import figures
 from experiments.report.figures import Plot
 from experiments.report.load import MANIFEST, read_table
-from experiments.report.page import environment
+from experiments.report.templating import environment
 
 DRAWN = 12
 _COLUMNS = [

@@ -7,31 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.report.drawing import draw
+from experiments.report.drawing import Panel, draw
 from experiments.report.load import Tables
 from experiments.report.summary import PICKED, drawn
 from reference.codec import parse_assignment, parse_group
 
 BALANCING = ("sticky", "cooperative-sticky", "uniform")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """One assignment drawn.
-
-    Parameters
-    ----------
-    title
-        Whose assignment it is.
-    facts
-        Loads and moves, in words.
-    svg
-        The drawing.
-    """
-
-    title: str
-    facts: str
-    svg: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
