@@ -149,11 +149,9 @@ def _dot_plots(
 
 
 def _environment(*, autoescape: bool) -> jinja2.Environment:
-    """Return what renders the report, with its own filter and colours."""
+    """Return what renders the report, with its own filter."""
     made = environment(autoescape=autoescape)
     made.filters["tint"] = _tint
-    made.globals["equal_colour"] = figures.EQUAL
-    made.globals["mixed_colour"] = figures.MIXED
     return made
 
 

@@ -1,10 +1,12 @@
-"""What renders every page: Jinja, our style and script, and the filters that pages share."""
+"""What renders every page: Jinja, our style, script and colours, and the filters pages share."""
 
 import base64
 from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
+
+from experiments.report import figures
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -30,6 +32,8 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
     made.filters["csv_link"] = _csv_link
     made.filters["number"] = _number
     sheets = [sheet for folder in (_TEMPLATES, *folders) for sheet in sorted(folder.glob("*.css"))]
+    made.globals["equal_colour"] = figures.EQUAL
+    made.globals["mixed_colour"] = figures.MIXED
     made.globals["style"] = _own("".join(sheet.read_text(encoding="utf-8") for sheet in sheets))
     made.globals["script"] = _own((_TEMPLATES / "report.js").read_text(encoding="utf-8"))
     return made
