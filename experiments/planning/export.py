@@ -5,8 +5,10 @@ import io
 import json
 from collections.abc import Iterable
 
+from experiments.planning.alternatives import Alternative
 from experiments.planning.changes import after
-from experiments.planning.plan import Alternative, Need, Plan
+from experiments.planning.plan import Need, Plan
+from experiments.planning.racks import Racks
 from reference.codec import assignment_document, group_document
 from reference.ownership import NOBODY, ownership
 from solver.solution import Bounded
@@ -17,7 +19,7 @@ VERSION = 1
 
 def plan_document(plan: Plan) -> dict[str, object]:
     """Return the plan as ``plan.schema.json`` describes it."""
-    return {
+    document: dict[str, object] = {
         "version": VERSION,
         "id": plan.group.id,
         "status": str(plan.optimum.status),
@@ -76,6 +78,9 @@ def plan_document(plan: Plan) -> dict[str, object]:
             for loss in plan.resilience.losses
         ],
     }
+    if plan.racks is not None:
+        document["racks"] = _racks(plan.racks)
+    return document
 
 
 def to_json(document: object) -> str:
@@ -132,8 +137,27 @@ def unowned_names(plan: Plan) -> list[str]:
     ]
 
 
-def _alternative(one: Alternative) -> dict[str, object]:
+def _racks(racks: Racks) -> dict[str, object]:
     return {
+        "across": {
+            "today": racks.today,
+            "then": racks.then,
+            "least": None if racks.least is None else _bounded(racks.least),
+        },
+        "racks": [
+            {
+                "rack": rack.name,
+                "members": rack.members,
+                "partitions": rack.partitions,
+                "read": {"today": rack.today, "then": rack.then},
+            }
+            for rack in racks.racks
+        ],
+    }
+
+
+def _alternative(one: Alternative) -> dict[str, object]:
+    document: dict[str, object] = {
         "assignor": one.assignor,
         "ending": one.ending,
         "detail": one.detail,
@@ -142,6 +166,9 @@ def _alternative(one: Alternative) -> dict[str, object]:
         "moves": one.moves,
         "needed": one.needed,
     }
+    if one.standing is not None and one.standing.across_racks is not None:
+        document["across_racks"] = one.standing.across_racks
+    return document
 
 
 def _need(one: Need) -> dict[str, object]:

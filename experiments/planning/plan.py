@@ -1,18 +1,17 @@
 """The planning report's content: one group, where it stands, where it could, how to go."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
-from experiments.compare import LIMITS, Limits, fewest_moves_within, stay
+from experiments.compare import LIMITS, Limits, stay
+from experiments.planning.alternatives import Alternative, Standing, alternatives_of, standing_of
 from experiments.planning.moves import Batch, Move, moves_between, schedule
+from experiments.planning.racks import Racks, compare_racks
 from experiments.planning.scenarios import makespan_of
-from experiments.rounds import Ending, settle
 from reference.assignment import Assignment
-from reference.assignors import ASSIGNORS
 from reference.group import Group
-from reference.metrics import MEASURES, loads, participants
-from reference.metrics import movement as count_moves
+from reference.metrics import participants
 from reference.ownership import NOBODY, ownership
 from solver.explain import Explanation, explain
 from solver.frontier import Frontier, frontier
@@ -21,63 +20,9 @@ from solver.resilience import Resilience, resilience
 from solver.solution import Bounded, Solution
 from solver.solve import solve
 
-LEGACY = ("legacy-range", "legacy-roundrobin")
 GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
 EXPLAINABLE = 2_000
 """Chains are looked for in groups with at most so many partitions: each costs a search."""
-
-ASIDE_SECONDS = 5.0
-"""So long may it take to find how many of an assignor's moves were needed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """How a group stands under one assignment.
-
-    Parameters
-    ----------
-    loads
-        Of every member that consumes anything.
-    measures
-        Every imbalance measure by its name.
-    """
-
-    loads: dict[str, int]
-    measures: dict[str, int]
-
-    @property
-    def makespan(self) -> int:
-        """Greatest load."""
-        return max(self.loads.values(), default=0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative:
-    """What one of Kafka's assignors would make of the group from here.
-
-    Parameters
-    ----------
-    assignor
-        Its name.
-    ending, detail
-        How it ended, and what went wrong if anything did.
-    rounds
-        Rebalances until it is settled.
-    standing
-        How the group then stands; None if it did not end well.
-    moves
-        Owned partitions that change hands.
-    needed
-        Fewest moves to any assignment at most as imbalanced; None where not proven.
-    """
-
-    assignor: str
-    ending: str
-    detail: str | None
-    rounds: int
-    standing: Standing | None
-    moves: int | None
-    needed: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +59,8 @@ class Plan:
         Partitions that nobody owns.
     idle
         Members that subscribe to no partition.
+    racks
+        What is read across racks; None for a group without racks.
     optimum
         The least imbalance, then the fewest moves.
     then
@@ -138,6 +85,7 @@ class Plan:
     today: Standing
     unowned: int
     idle: tuple[str, ...]
+    racks: Racks | None
     optimum: Solution = field(repr=False)
     then: Standing
     makespan: Bounded
@@ -206,14 +154,15 @@ def plan(
     if optimum.assignment is None:
         raise LookupError("; ".join(optimum.conflict) or "no assignment was found in time")
     stayed = stay(group)
-    then = _standing(group, optimum.assignment)
+    then = standing_of(group, optimum.assignment)
     makespan = makespan_of(group, optimum)
     active = participants(group)
     return Plan(
         group=group,
-        today=_standing(group, stayed),
+        today=standing_of(group, stayed),
         unowned=_unowned(group),
         idle=tuple(member.id for member in group.members if member.id not in active),
+        racks=compare_racks(group, stayed, optimum, limits=limits, seed=seed),
         optimum=optimum,
         then=then,
         makespan=makespan or Bounded(0, 0),
@@ -221,7 +170,7 @@ def plan(
         batches=schedule(group, optimum.assignment, most=batch),
         frontier=_frontier(group, points, limits, seed),
         reasons=explain(group, stayed) if group.partition_count <= EXPLAINABLE else (),
-        alternatives=tuple(_alternatives(group, optimum, limits)),
+        alternatives=tuple(alternatives_of(group, optimum, limits)),
         needs=tuple(_needs(group, then.makespan, growth, limits, seed)),
         resilience=resilience(
             group,
@@ -231,12 +180,6 @@ def plan(
             seed=seed,
         ),
     )
-
-
-def _standing(group: Group, assignment: Assignment) -> Standing:
-    vector = loads(group, assignment)
-    measured = {name: measure(tuple(vector.values())) for name, measure in MEASURES.items()}
-    return Standing(loads=vector, measures={str(name): value for name, value in measured.items()})
 
 
 def _unowned(group: Group) -> int:
@@ -254,35 +197,6 @@ def _frontier(group: Group, points: int, limits: Limits, seed: int) -> Frontier:
         deterministic_limit=limits.deterministic,
         seed=seed,
     )
-
-
-def _alternatives(group: Group, optimum: Solution, limits: Limits) -> Iterable[Alternative]:
-    for assignor in ASSIGNORS:
-        if assignor in LEGACY:
-            continue
-        settled = settle(group, assignor)
-        standing = moves = needed = None
-        if settled.ending is Ending.OK and settled.assignment is not None:
-            standing = _standing(group, settled.assignment)
-            moves = count_moves(group, settled.assignment)
-            needed = _needed(group, standing, optimum, limits)
-        yield Alternative(
-            assignor=assignor,
-            ending=str(settled.ending),
-            detail=settled.detail,
-            rounds=settled.rounds,
-            standing=standing,
-            moves=moves,
-            needed=needed,
-        )
-
-
-def _needed(group: Group, standing: Standing, optimum: Solution, limits: Limits) -> int | None:
-    if optimum.imbalance.gap or optimum.movement.gap:
-        return None
-    imbalance = standing.measures[optimum.levels[0][0]]
-    brief = replace(limits, time=min(limits.time, ASIDE_SECONDS))
-    return fewest_moves_within(group, imbalance, optimum=optimum, limits=brief)
 
 
 def _needs(
