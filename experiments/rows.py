@@ -33,6 +33,10 @@ class GroupRow:
         Members that subscribe to some topic with partitions.
     partitions
         Partitions that somebody subscribes to.
+    consumed
+        Topics with partitions that somebody subscribes to.
+    subscriptions
+        Subscriptions to these, over all members.
     owned
         Partitions that have an owner before the rebalance.
     stale, contested
@@ -55,6 +59,8 @@ class GroupRow:
     topics: int | None = None
     participants: int | None = None
     partitions: int | None = None
+    consumed: int | None = None
+    subscriptions: int | None = None
     owned: int | None = None
     stale: int | None = None
     contested: int | None = None

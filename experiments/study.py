@@ -164,10 +164,10 @@ def _group_row(case: Case, group: Group, *, drawn: bool) -> GroupRow:
     subscribers = group.subscribers()
     counts = {topic.name: topic.partitions for topic in group.topics}
     participants = participant_indices(group)
-    consumed = {
-        frozenset(t for t in group.members[index].subscription if counts.get(t))
+    wanted = [
+        frozenset(topic for topic in group.members[index].subscription if counts.get(topic))
         for index in participants
-    }
+    ]
     return replace(
         _bare_row(case),
         group_id=group.id,
@@ -175,10 +175,12 @@ def _group_row(case: Case, group: Group, *, drawn: bool) -> GroupRow:
         topics=len(group.topics),
         participants=len(participants),
         partitions=sum(counts[topic] for topic, members in subscribers.items() if members),
+        consumed=len(frozenset().union(*wanted)),
+        subscriptions=sum(map(len, wanted)),
         owned=owners.owned_count,
         stale=len(owners.stale),
         contested=len(owners.contested),
-        mixed=len(consumed) > 1,
+        mixed=len(set(wanted)) > 1,
         weighted=group.is_weighted,
         document=_json(group_document(group)) if drawn else None,
     )

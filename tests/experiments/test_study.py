@@ -60,3 +60,9 @@ def test_only_small_groups_travel_whole(seed):
     small = record.group.document is not None
     assert small == (record.assignments[0].assignment is not None)
     assert small == (record.optimum.assignment is not None)
+
+
+def test_a_row_tells_who_wants_what():
+    record = study(Case(family="named", seed=0, assignors=()))
+    row = record.group
+    assert (row.topics, row.consumed, row.subscriptions, row.participants) == (2, 2, 4, 3)
