@@ -13,8 +13,9 @@ from experiments.rounds import Ending, Settled, settle
 from reference import notebook
 from reference.assignment import Assignment
 from reference.group import Group
-from reference.metrics import MEASURES, Measure, loads, movement
+from reference.metrics import Measure, measures, movement
 from reference.ownership import NOBODY, ownership
+from reference.remembered import once
 from solver import objective
 from solver.flow.within import fewest_moves
 from solver.objective import Imbalance, Movement, Tolerance
@@ -180,7 +181,13 @@ def compare(
     settled = settled or settle(group, assignor)
     measure = Measure(optimum.levels[0][0])
     fewest = fewest or partial(fewest_moves_within, group, optimum=optimum, limits=limits)
-    base = Comparison(
+    figures: dict[str, int | bool | None] = dict(_optima(group, optimum, measure))
+    if optimum.movement.gap == 0 and optimum.imbalance.gap == 0:
+        figures["movement_optimum"] = optimum.movement.value
+    if settled.ending is Ending.OK and settled.assignment is not None:
+        figures |= _greedy(group, settled.assignment, figures, measure)
+        figures |= _moves(figures, measure, fewest)
+    return Comparison(
         case=group.id or "",
         assignor=assignor,
         ending=str(settled.ending),
@@ -188,14 +195,8 @@ def compare(
         rounds=settled.rounds,
         measure=str(measure),
         proven=optimum.imbalance.gap == 0 and optimum.movement.gap == 0,
+        **figures,  # type: ignore[arg-type]
     )
-    figures: dict[str, int | bool | None] = dict(_optima(group, optimum, measure))
-    if optimum.movement.gap == 0 and optimum.imbalance.gap == 0:
-        figures["movement_optimum"] = optimum.movement.value
-    if settled.ending is Ending.OK and settled.assignment is not None:
-        figures |= _greedy(group, settled.assignment, figures, measure)
-        figures |= _moves(figures, measure, fewest)
-    return replace(base, **figures)  # type: ignore[arg-type]
 
 
 def best(group: Group, *, limits: Limits = LIMITS) -> Solution:
@@ -267,7 +268,7 @@ def fewest_moves_within(
     if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
         return optimum.movement.value
     measure = Measure(optimum.levels[0][0])
-    if _measured(group, stay(group))[measure] <= imbalance:
+    if measures(group, once(stay, group))[measure] <= imbalance:
         return 0
     if group.partition_count > limits.within_partitions:
         return None
@@ -294,7 +295,7 @@ def _greedy(
     group: Group, assignment: Assignment, figures: dict[str, int | bool | None], measure: Measure
 ) -> dict[str, int | bool | None]:
     found: dict[str, int | bool | None] = {}
-    for name, value in _measured(group, assignment).items():
+    for name, value in measures(group, assignment).items():
         least = figures.get(f"{name}_optimum")
         found[f"{name}_greedy"] = value
         found[f"{name}_gap"] = None if least is None else value - least
@@ -323,14 +324,9 @@ def _optima(group: Group, optimum: Solution, measure: Measure) -> dict[str, int 
     """Return the least value of every measure, where the optimum proves it."""
     if optimum.assignment is None or optimum.imbalance.gap != 0:
         return {}
-    measured = _measured(group, optimum.assignment)
+    measured = measures(group, optimum.assignment)
     proven = list(Measure) if measure is Measure.SUM_OF_SQUARES else [measure]
     return {f"{name}_optimum": measured[name] for name in proven}
-
-
-def _measured(group: Group, assignment: Assignment) -> dict[Measure, int]:
-    vector = tuple(loads(group, assignment).values())
-    return {name: value(vector) for name, value in MEASURES.items()}
 
 
 def _without_capacities(group: Group) -> Group:

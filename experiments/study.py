@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
+from typing import Any
 
 from experiments.compare import LIMITS, Comparison, Limits, best, compare, fewest_moves_within
 from experiments.families import Case
@@ -13,7 +14,7 @@ from experiments.rows import AssignmentRow, GroupRow, OptimumRow, Record, Timing
 from reference.assignment import Assignment
 from reference.codec import assignment_document, group_document
 from reference.group import Group
-from reference.metrics import MEASURES, leximax, loads, movement_count, participant_indices
+from reference.metrics import leximax, load_vector, measures, movement_count, participant_indices
 from reference.ownership import ownership
 from reference.peers import (
     balancedness,
@@ -24,6 +25,7 @@ from reference.peers import (
     range_spread,
     standard_deviation,
 )
+from reference.remembered import once_for
 from solver.solution import Solution
 
 DRAWN_PARTITIONS = 60
@@ -152,7 +154,7 @@ def _comparison(
         found = compare(group, assignor, optimum=optimum, settled=settled, fewest=fewest)
     except Exception as error:  # noqa: BLE001 - see above
         return replace(unknown, ending=str(Ending.ERROR), detail=_words(error))
-    return replace(found, case=case.name)
+    return found if found.case == case.name else replace(found, case=case.name)
 
 
 def _bare_row(case: Case) -> GroupRow:
@@ -189,42 +191,44 @@ def _group_row(case: Case, group: Group, *, drawn: bool) -> GroupRow:
 def _assignment_row(
     case: Case, group: Group, assignor: str, settled: Settled, *, drawn: bool
 ) -> AssignmentRow:
-    row = AssignmentRow(
+    assignment = settled.assignment
+    figures = {} if assignment is None else once_for(_figures, group, assignment)
+    return AssignmentRow(
         case=case.name,
         assignor=assignor,
         ending=str(settled.ending),
         terminated=settled.ending is not Ending.NONTERMINATING,
         detail=settled.detail,
         rounds=settled.rounds,
-    )
-    assignment = settled.assignment
-    if assignment is None:
-        return row
-    vector = tuple(loads(group, assignment).values())
-    moves = movement_count(group, assignment)
-    measures = {str(name): value(vector) for name, value in MEASURES.items()}
-    return replace(
-        row,
-        **measures,  # type: ignore[arg-type]
-        kept=moves.kept,
-        moved=moves.moved,
-        placed=moves.placed,
-        kafka_balance_score=kafka_balance_score(group, assignment),
-        kafka_is_balanced=kafka_is_balanced(group, assignment),
-        per_topic_spread=per_topic_spread(group, assignment),
-        standard_deviation=standard_deviation(vector),
-        range_spread=range_spread(vector),
-        balancedness=balancedness(vector),
-        off_rack=off_rack(group, assignment),
-        loads=_shown_loads(group, assignment),
         assignment=_drawn(assignment) if drawn else None,
+        **figures,
     )
+
+
+def _figures(group: Group, assignment: Assignment) -> dict[str, Any]:
+    """Measure an assignment in every way; the keys are columns."""
+    vector = load_vector(group, assignment)
+    moves = movement_count(group, assignment)
+    return {
+        **{str(name): value for name, value in measures(group, assignment).items()},
+        "kept": moves.kept,
+        "moved": moves.moved,
+        "placed": moves.placed,
+        "kafka_balance_score": kafka_balance_score(group, assignment),
+        "kafka_is_balanced": kafka_is_balanced(group, assignment),
+        "per_topic_spread": per_topic_spread(group, assignment),
+        "standard_deviation": standard_deviation(vector),
+        "range_spread": range_spread(vector),
+        "balancedness": balancedness(vector),
+        "off_rack": off_rack(group, assignment),
+        "loads": _shown_loads(group, assignment),
+    }
 
 
 def _shown_loads(group: Group, assignment: Assignment | None) -> str | None:
     if assignment is None or len(group.members) > SHOWN_LOADS:
         return None
-    return "/".join(map(str, leximax(loads(group, assignment).values())))
+    return "/".join(map(str, leximax(load_vector(group, assignment))))
 
 
 def _drawn(assignment: Assignment | None) -> str | None:

@@ -1,21 +1,32 @@
 """What an assignor returns, and the judge of its validity."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reference import notebook
-from reference.columns import UNKNOWN, Offsets, Rows, select, subscription_mask
+from reference.columns import (
+    UNKNOWN,
+    Offsets,
+    Rows,
+    consumed_partitions,
+    offsets_of,
+    select,
+    subscription_mask,
+)
 from reference.group import Group
 from reference.ownership import NOBODY
 from reference.partitions import Column, Partitions, TopicPartition
+from reference.remembered import Remembering, once_for
 
 
 class InvalidAssignmentError(RuntimeError):
     """An assignment of our own making that breaks the rules: a bug."""
 
 
-class Assignment(Mapping[str, Partitions]):
+class Assignment(Remembering, Mapping[str, Partitions]):
     """The partitions of each member, in the order the assignor listed them.
 
     Parameters
@@ -53,6 +64,10 @@ class Assignment(Mapping[str, Partitions]):
         """Count the members."""
         return len(self._by_member)
 
+    def __reduce__(self) -> tuple[type["Assignment"], tuple[dict[str, Partitions]]]:
+        """Pickle the lists, without what is remembered of them."""
+        return (Assignment, (self._by_member,))
+
     def __hash__(self) -> int:
         """Hash the content."""
         return hash(frozenset(self._by_member.items()))
@@ -77,16 +92,63 @@ def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:
     dict
         Topic to an array of shape (partitions,), `NOBODY` where unassigned.
     """
-    offsets = Offsets(group)
+    return offsets_of(group).by_topic(group, assignee_column(group, assignment))
+
+
+def assignee_column(group: Group, assignment: Assignment) -> Column:
+    """Return the arrays of `assignees` as one, in the order of the topics."""
+    return once_for(_tally, group, assignment).column
+
+
+def held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
+    """Count the partitions that each member is assigned of each topic.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (topics, members); what `assignees` passes over does not count.
+    """
+    return once_for(_held_counts, group, assignment)
+
+
+def _held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
+    column, width = assignee_column(group, assignment), len(group.members)
+    topic = np.repeat(np.arange(len(group.topics)), offsets_of(group).counts)
+    held = column != NOBODY
+    keys = topic[held] * width + column[held]
+    counts = np.bincount(keys, minlength=len(group.topics) * width)
+    return counts.reshape(len(group.topics), width)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tally:
+    """Who got each partition, and whether there is nothing to complain of."""
+
+    column: Column
+    valid: bool
+
+
+def _tally(group: Group, assignment: Assignment) -> _Tally:
+    offsets = offsets_of(group)
     rows = offsets.rows(
         (index, assignment[member.id])
         for index, member in enumerate(group.members)
         if member.id in assignment
     )
-    rows = select(rows, offsets.exist(rows))
+    exists = offsets.exist(rows)
+    known = bool(exists.all()) and group.member_table().keys() >= assignment.keys()
+    if not known:
+        rows = select(rows, exists)
     column = np.full(offsets.size, NOBODY, dtype=np.int32)
     column[offsets.flat(rows)] = rows.member
-    return offsets.by_topic(group, column)
+    valid = (
+        known
+        # As many rows as partitions that somebody consumes, and each of these has one.
+        and len(rows.member) == np.count_nonzero(consumed_partitions(group))
+        and np.array_equal(column != NOBODY, consumed_partitions(group))
+        and bool(subscription_mask(group)[rows.member, rows.topic].all())
+    )
+    return _Tally(column, valid)
 
 
 def violations(group: Group, assignment: Assignment) -> Iterator[str]:
@@ -117,7 +179,9 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     >>> list(violations(group, Assignment({"a": [("t", 0), ("t", 0)]})))
     ["t-0 is assigned 2 times: ['a', 'a']", 't-1 is assigned to nobody']
     """
-    offsets = Offsets(group)
+    if once_for(_tally, group, assignment).valid:
+        return
+    offsets = offsets_of(group)
     index_of = {member.id: index for index, member in enumerate(group.members)}
     for member_id in assignment:
         if member_id not in index_of:
@@ -130,7 +194,7 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
         name = f"{group.topics[topic].name}-{number}"
         yield f"member {group.members[member].id!r} is assigned {name}, which does not exist"
     present = select(rows, exists)
-    subscribed = subscription_mask(group, offsets)
+    subscribed = subscription_mask(group)
     strangers = select(present, ~subscribed[present.member, present.topic])
     pairs = dict.fromkeys((member, topic) for member, topic, _ in _triples(strangers))
     for member, topic in pairs:
@@ -139,7 +203,7 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
             "which it does not subscribe to"
         )
     times = np.bincount(offsets.flat(present), minlength=offsets.size)
-    wanted = np.repeat(subscribed.any(axis=0), offsets.counts)
+    wanted = consumed_partitions(group)
     for place in np.flatnonzero((times > 1) | ((times == 0) & wanted)).tolist():
         yield _not_exactly_once(group, assignment, offsets, place, int(times[place]))
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from reference.group import Group
 from reference.partitions import Column, Partitions
+from reference.remembered import once
 
 UNKNOWN = -1
 
@@ -29,6 +30,9 @@ class Rows(NamedTuple):
     member: Column
     topic: Column
     number: Column
+
+
+NO_ROWS = Rows(*[np.zeros(0, dtype=np.int32)] * 3)
 
 
 class Offsets:
@@ -59,20 +63,30 @@ class Offsets:
 
     def rows(self, lists: Iterable[tuple[int, Partitions]]) -> Rows:
         """Lay (member index, partitions) pairs out as columns, in their order."""
-        tables: dict[tuple[str, ...], Column] = {}
-        members: list[Column] = []
-        topics: list[Column] = []
+        # Tables of names, one behind the other, and where each list's own begins.
+        table: list[int] = []
+        begins: dict[tuple[str, ...], int] = {}
+        runs: list[tuple[int, int, int]] = []
+        codes: list[Column] = []
         numbers: list[Column] = []
         for member, partitions in lists:
             names = partitions.topics
-            if names not in tables:
-                found = [self.index.get(name, UNKNOWN) for name in names]
-                tables[names] = np.array(found, dtype=np.int32)
-            members.append(np.full(len(partitions), member, dtype=np.int32))
-            topics.append(tables[names][partitions.codes])
-            numbers.append(partitions.numbers)
-        empty = np.zeros(0, dtype=np.int32)
-        return Rows(*(np.concatenate([empty, *parts]) for parts in (members, topics, numbers)))
+            if names not in begins:
+                begins[names] = len(table)
+                table.extend([self.index.get(name, UNKNOWN) for name in names])
+            if size := partitions.numbers.size:
+                runs.append((member, begins[names], size))
+                codes.append(partitions.codes)
+                numbers.append(partitions.numbers)
+        if not runs:
+            return NO_ROWS
+        members, starts, sizes = np.array(runs, dtype=np.int32).T
+        topics = np.array(table, dtype=np.int32)
+        return Rows(
+            members.repeat(sizes),
+            topics[np.concatenate(codes) + starts.repeat(sizes)],
+            np.concatenate(numbers),
+        )
 
     def by_topic(self, group: Group, column: Column) -> dict[str, Column]:
         """Cut the one column into read-only pieces by topic name."""
@@ -84,13 +98,32 @@ class Offsets:
         }
 
 
+def offsets_of(group: Group) -> Offsets:
+    """Return a group's `Offsets`."""
+    return once(Offsets, group)
+
+
 def select(rows: Rows, mask: NDArray[np.bool_]) -> Rows:
     """Keep the rows that a mask names."""
     return Rows(rows.member[mask], rows.topic[mask], rows.number[mask])
 
 
-def subscription_mask(group: Group, offsets: Offsets) -> NDArray[np.bool_]:
+def subscription_mask(group: Group) -> NDArray[np.bool_]:
     """Return a table, members by topics, of who subscribes to what."""
+    return once(_subscription_mask, group)
+
+
+def consumed_partitions(group: Group) -> NDArray[np.bool_]:
+    """Say of every partition whether anybody subscribes to its topic."""
+    return once(_consumed_partitions, group)
+
+
+def _consumed_partitions(group: Group) -> NDArray[np.bool_]:
+    return np.repeat(subscription_mask(group).any(axis=0), offsets_of(group).counts)
+
+
+def _subscription_mask(group: Group) -> NDArray[np.bool_]:
+    offsets = offsets_of(group)
     table = np.zeros((len(group.members), len(group.topics)), dtype=np.bool_)
     for row, member in enumerate(group.members):
         known = [offsets.index[name] for name in member.subscription if name in offsets.index]

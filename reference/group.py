@@ -2,12 +2,14 @@
 
 import hashlib
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import cast
 
 from reference import notebook
 from reference.partitions import NOTHING, Partitions
+from reference.remembered import Remembering, once
 
 NO_GENERATION = -1
 LATEST_PROTOCOL_VERSION = 3
@@ -189,7 +191,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(Remembering):
     """A consumer group at the moment of a rebalance.
 
     Subscriptions to topics without metadata, topics of 0 partitions and claims to
@@ -238,22 +240,17 @@ class Group:
         if len(set(ids)) != len(ids):
             raise InvalidGroupError(f"member id {_first_repeated(ids)!r} is listed twice")
 
-    def topic_table(self) -> dict[str, Topic]:
+    def topic_table(self) -> Mapping[str, Topic]:
         """Return the topics by name."""
-        return {topic.name: topic for topic in self.topics}
+        return once(_topic_table, self)
 
-    def member_table(self) -> dict[str, Member]:
+    def member_table(self) -> Mapping[str, Member]:
         """Return the members by id."""
-        return {member.id: member for member in self.members}
+        return once(_member_table, self)
 
-    def subscribers(self) -> dict[str, tuple[int, ...]]:
+    def subscribers(self) -> Mapping[str, tuple[int, ...]]:
         """For each topic with partitions, the indices of the members that consume it."""
-        table: dict[str, list[int]] = {t.name: [] for t in self.topics if t.partitions > 0}
-        for index, member in enumerate(self.members):
-            for topic in member.subscription:
-                if topic in table:
-                    table[topic].append(index)
-        return {topic: tuple(indices) for topic, indices in table.items()}
+        return once(_subscribers, self)
 
     @property
     def partition_count(self) -> int:
@@ -263,11 +260,7 @@ class Group:
     @property
     def is_weighted(self) -> bool:
         """Whether two partitions of the group differ in weight."""
-        distinct: set[int] = set()
-        for topic in self.topics:
-            if topic.partitions:
-                distinct.update((1,) if topic.weights is None else topic.weights)
-        return len(distinct) > 1
+        return once(_is_weighted, self)
 
     def _repr_html_(self) -> str:
         """Show the members in a notebook: what each subscribes to and owns."""
@@ -281,6 +274,31 @@ class Group:
             for member in self.members
         )
         return notebook.table(caption, ("member", "subscribes to", "owns"), rows)
+
+
+def _topic_table(group: Group) -> Mapping[str, Topic]:
+    return MappingProxyType({topic.name: topic for topic in group.topics})
+
+
+def _member_table(group: Group) -> Mapping[str, Member]:
+    return MappingProxyType({member.id: member for member in group.members})
+
+
+def _subscribers(group: Group) -> Mapping[str, tuple[int, ...]]:
+    table: dict[str, list[int]] = {t.name: [] for t in group.topics if t.partitions > 0}
+    for index, member in enumerate(group.members):
+        for topic in member.subscription:
+            if topic in table:
+                table[topic].append(index)
+    return MappingProxyType({topic: tuple(indices) for topic, indices in table.items()})
+
+
+def _is_weighted(group: Group) -> bool:
+    distinct: set[int] = set()
+    for topic in group.topics:
+        if topic.partitions:
+            distinct.update((1,) if topic.weights is None else topic.weights)
+    return len(distinct) > 1
 
 
 def _check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:

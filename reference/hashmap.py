@@ -145,12 +145,20 @@ class HashMap(Generic[K, V]):
     def items(self) -> Iterator[tuple[K, V]]:
         """Yield keys and values in the order of iteration."""
         for first in self._table:
-            for node in treebin.chain(first):
+            node = first
+            while node is not None:
+                following = node.next
                 yield node.key, node.value
+                node = following
 
     def __iter__(self) -> Iterator[K]:
         """Yield the keys in the order of iteration."""
-        return (key for key, _ in self.items())
+        for first in self._table:
+            node = first
+            while node is not None:
+                following = node.next
+                yield node.key
+                node = following
 
     def __len__(self) -> int:
         """Count the keys."""

@@ -5,17 +5,18 @@ A measure of imbalance is a function of the loads alone; smaller is better, and 
 they are left out of every load vector (see `participants`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reference.assignment import Assignment, assignees
+from reference.assignment import Assignment, assignee_column
 from reference.group import Group, Topic
 from reference.ownership import NOBODY, ownership
-from reference.partitions import Partitions
+from reference.partitions import NOTHING, Partitions
+from reference.remembered import once, once_for
 
 
 class Measure(StrEnum):
@@ -30,16 +31,24 @@ class Measure(StrEnum):
 
 def participants(group: Group) -> tuple[str, ...]:
     """Ids of the members that subscribe to some topic with partitions, in group order."""
-    return tuple(group.members[index].id for index in participant_indices(group))
+    return once(_participants, group)
 
 
 def participant_indices(group: Group) -> tuple[int, ...]:
     """Return the ascending indices of the members that `participants` names."""
+    return once(_participant_indices, group)
+
+
+def _participants(group: Group) -> tuple[str, ...]:
+    return tuple(group.members[index].id for index in participant_indices(group))
+
+
+def _participant_indices(group: Group) -> tuple[int, ...]:
     with_partitions = frozenset(t.name for t in group.topics if t.partitions)
     return tuple(
         index
         for index, member in enumerate(group.members)
-        if any(topic in with_partitions for topic in member.subscription)
+        if not with_partitions.isdisjoint(member.subscription)
     )
 
 
@@ -65,11 +74,20 @@ def loads(group: Group, assignment: Assignment) -> dict[str, int]:
     >>> loads(group, Assignment({"a": [("t", 0), ("t", 1)]}))
     {'a': 7}
     """
+    return dict(zip(participants(group), load_vector(group, assignment), strict=True))
+
+
+def load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
+    """Return `loads` without the names, in group order."""
+    return once_for(_load_vector, group, assignment)
+
+
+def _load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
     topics = group.topic_table()
-    return {
-        member: _weight_of(assignment[member], topics) if member in assignment else 0
-        for member in participants(group)
-    }
+    lists = [assignment.get(member, NOTHING) for member in participants(group)]
+    if all(topic.weights is None for topic in group.topics):
+        return tuple(map(len, lists))
+    return tuple(_weight_of(partitions, topics) for partitions in lists)
 
 
 def sum_of_squares(loads: Iterable[int]) -> int:
@@ -166,7 +184,17 @@ def imbalance(
     >>> imbalance(group, assignment), imbalance(group, assignment, measure=Measure.SPREAD)
     (4, 2)
     """
-    return MEASURES[Measure(measure)](tuple(loads(group, assignment).values()))
+    return measures(group, assignment)[Measure(measure)]
+
+
+def measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
+    """Measure the imbalance of an assignment by every one of `MEASURES`."""
+    return once_for(_measures, group, assignment)
+
+
+def _measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
+    vector = load_vector(group, assignment)
+    return MappingProxyType({name: value(vector) for name, value in MEASURES.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,23 +227,20 @@ class MovementCount:
 
 def movement_count(group: Group, assignment: Assignment) -> MovementCount:
     """Compare an assignment with the ownership before it, partition by partition."""
-    owners = ownership(group).owners
-    now = assignees(group, assignment)
-    counts = [0, 0, 0, 0]
-    weights = [0, 0, 0, 0]
-    for topic in group.topics:
-        before, after = owners[topic.name], now[topic.name]
-        owned, assigned = before != NOBODY, after != NOBODY
-        masks = (
-            owned & (before == after),
-            owned & assigned & (before != after),
-            ~owned & assigned,
-            owned & ~assigned,
-        )
-        for kind, mask in enumerate(masks):
-            counts[kind] += int(np.count_nonzero(mask))
-            weights[kind] += _masked_weight(topic, mask)
-    return MovementCount(*counts, *weights)
+    return once_for(_movement_count, group, assignment)
+
+
+def _movement_count(group: Group, assignment: Assignment) -> MovementCount:
+    before, after = ownership(group).column, assignee_column(group, assignment)
+    owned, assigned, same = before != NOBODY, after != NOBODY, before == after
+    masks = (owned & same, owned & assigned & ~same, ~owned & assigned, owned & ~assigned)
+    counts = [int(np.count_nonzero(mask)) for mask in masks]
+    if all(topic.weights is None for topic in group.topics):
+        return MovementCount(*counts, *counts)
+    weights = [topic.weight(number) for topic in group.topics for number in range(topic.partitions)]
+    return MovementCount(
+        *counts, *(sum(weights[place] for place in np.flatnonzero(mask)) for mask in masks)
+    )
 
 
 def movement(group: Group, assignment: Assignment) -> int:
@@ -237,13 +262,7 @@ def movement(group: Group, assignment: Assignment) -> int:
     return movement_count(group, assignment).moved
 
 
-def _masked_weight(topic: Topic, mask: NDArray[np.bool_]) -> int:
-    if topic.weights is None:
-        return int(np.count_nonzero(mask))
-    return sum(topic.weights[number] for number in np.flatnonzero(mask).tolist())
-
-
-def _weight_of(partitions: Partitions, topics: dict[str, Topic]) -> int:
+def _weight_of(partitions: Partitions, topics: Mapping[str, Topic]) -> int:
     tables = [topics.get(name) for name in partitions.topics]
     if all(topic is None or topic.weights is None for topic in tables):
         return len(partitions)

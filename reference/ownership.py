@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reference.columns import UNKNOWN, Offsets, Rows, select, subscription_mask
+from reference.columns import UNKNOWN, Rows, offsets_of, select, subscription_mask
 from reference.group import NO_GENERATION, Group
 from reference.partitions import Column
+from reference.remembered import once
 
 NOBODY = -1
 
@@ -49,16 +50,19 @@ class Ownership:
     contested
         Claims of one generation by several members to one partition: none of them
         owns it.
+    column
+        The arrays of ``owners`` as one, in the order of the topics.
     """
 
     owners: dict[str, Column]
     stale: tuple[Claim, ...]
     contested: tuple[Claim, ...]
+    column: Column
 
     @property
     def owned_count(self) -> int:
         """Partitions that have an owner."""
-        return sum(int(np.count_nonzero(owner != NOBODY)) for owner in self.owners.values())
+        return int(np.count_nonzero(self.column != NOBODY))
 
 
 def ownership(group: Group) -> Ownership:
@@ -95,7 +99,11 @@ def ownership(group: Group) -> Ownership:
     >>> [(claim.member, claim.partition, claim.reason) for claim in result.stale]
     [('a', 9, 'no such partition'), ('a', 0, 'claimed in a higher generation')]
     """
-    offsets = Offsets(group)
+    return once(_ownership, group)
+
+
+def _ownership(group: Group) -> Ownership:
+    offsets = offsets_of(group)
     claims = offsets.rows((index, member.owned) for index, member in enumerate(group.members))
     generations = np.array([member.generation for member in group.members], dtype=np.int64)
     exists = offsets.exist(claims)
@@ -109,7 +117,7 @@ def ownership(group: Group) -> Ownership:
     claimant[place[~beaten]] = present.member[~beaten]
     disputed = np.zeros(offsets.size, dtype=np.bool_)
     disputed[place[~beaten & (claimant[place] != present.member)]] = True
-    subscribed = subscription_mask(group, offsets)[present.member, present.topic]
+    subscribed = subscription_mask(group)[present.member, present.topic]
     owners = claimant.copy()
     owners[disputed] = NOBODY
     owners[place[~subscribed & ~beaten & ~disputed[place]]] = NOBODY
@@ -126,6 +134,7 @@ def ownership(group: Group) -> Ownership:
         contested=tuple(
             _name(group, contested, "claimed by another member in the same generation")
         ),
+        column=owners,
     )
 
 

@@ -86,17 +86,16 @@ class Partitions(Sequence[TopicPartition]):
         """Build the list from (topic, partition) pairs, in their order."""
         if isinstance(pairs, cls):
             return pairs
-        table: dict[str, int] = {}
-        codes: list[int] = []
+        topics: list[str] = []
         numbers: list[int] = []
         for topic, number in pairs:
-            codes.append(table.setdefault(topic, len(table)))
+            topics.append(topic)
             numbers.append(number)
-        return cls(
-            tuple(table),
-            np.array(codes, dtype=np.int32),
-            np.array(numbers, dtype=np.int32),
-        )
+        table = tuple(dict.fromkeys(topics))
+        place = {topic: index for index, topic in enumerate(table)}
+        columns = np.array([[place[topic] for topic in topics], numbers], dtype=np.int32)
+        columns.flags.writeable = False
+        return cls(table, columns[0], columns[1])
 
     def to_list(self) -> list[TopicPartition]:
         """Return the partitions as a list of `TopicPartition`."""
@@ -153,6 +152,8 @@ class Partitions(Sequence[TopicPartition]):
 
 
 def _read_only(column: Column) -> Column:
+    if column.dtype == np.int32 and not column.flags.writeable:
+        return column
     view = np.asarray(column, dtype=np.int32).view()
     view.flags.writeable = False
     return view

@@ -7,13 +7,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reference.assignment import Assignment, assignees
+from reference.assignment import Assignment, held_counts
+from reference.columns import subscription_mask
 from reference.group import Group
 from reference.metrics import balance_score, movement_count, participant_indices, spread
 from reference.metrics import loads as weighed_loads
-from reference.ownership import NOBODY
+from reference.remembered import once
 
 CRUISE_CONTROL_BAND = 9  # percent
 
@@ -48,14 +48,14 @@ def kafka_balance_score(group: Group, assignment: Assignment) -> int:
     >>> kafka_balance_score(group, assignment)
     1
     """
-    held = _held(group, assignment)
-    shared = [topic for topic, who in group.subscribers().items() if len(who) > 1]
-    has_shared = sum((held[topic] for topic in shared), np.zeros(len(group.members), np.int64)) > 0
-    counts = sum(held.values(), np.zeros(len(group.members), np.int64))
-    reachable = _reachable(group)
+    held = held_counts(group, assignment)
+    shared = subscription_mask(group).sum(axis=0) > 1
+    has_shared = held[shared].any(axis=0).tolist()
+    counts = held.sum(axis=0).tolist()
+    reachable = once(_reachable, group)
     return balance_score(
         [
-            int(counts[index])
+            counts[index]
             for index in participant_indices(group)
             if counts[index] < reachable[index] or has_shared[index]
         ]
@@ -76,17 +76,13 @@ def kafka_is_balanced(group: Group, assignment: Assignment) -> bool:
     >>> kafka_is_balanced(Group(topics=(), members=()), Assignment({}))
     True
     """
-    held = _held(group, assignment)
-    counts = sum(held.values(), np.zeros(len(group.members), np.int64))
-    active = participant_indices(group)
-    if spread([int(counts[index]) for index in active]) <= 1:
+    held = held_counts(group, assignment)
+    counts = held.sum(axis=0)
+    if spread(counts[list(participant_indices(group))].tolist()) <= 1:
         return True
-    fullest = {t: int(counts[own > 0].max()) for t, own in held.items() if (own > 0).any()}
-    return not any(
-        fullest.get(topic, 0) > counts[index] + 1
-        for index in active
-        for topic in group.members[index].subscription
-    )
+    fullest = np.where(held > 0, counts, 0).max(axis=1)
+    gains = fullest > counts[:, np.newaxis] + 1
+    return not bool((gains & subscription_mask(group)).any())
 
 
 def r_score(group: Group, assignment: Assignment, *, capacity: int) -> float:
@@ -166,6 +162,8 @@ def off_rack(group: Group, assignment: Assignment) -> int:
     Kafka Streams' traffic cost is this number times its weight for off-rack traffic.
     """
     topics = group.topic_table()
+    if all(topic.racks is None for topic in group.topics):
+        return 0
     return sum(
         member.rack not in (topics[topic].racks or ())[number]
         for member in group.members
@@ -205,20 +203,14 @@ def per_topic_spread(group: Group, assignment: Assignment) -> int:
     >>> per_topic_spread(Group(topics=(), members=()), Assignment({}))
     0
     """
-    held = _held(group, assignment)
-    return sum(
-        spread(held[topic][list(subscribers)].tolist())
-        for topic, subscribers in group.subscribers().items()
-    )
-
-
-def _held(group: Group, assignment: Assignment) -> dict[str, NDArray[np.int64]]:
-    """For each topic, how many of its partitions each member has; shape (members,)."""
-    size = len(group.members)
-    return {
-        topic: np.bincount(column[column != NOBODY], minlength=size)
-        for topic, column in assignees(group, assignment).items()
-    }
+    held, subscribed = held_counts(group, assignment), subscription_mask(group).T
+    consumed = subscribed.any(axis=1)
+    held, subscribed = held[consumed], subscribed[consumed]
+    if not held.size:
+        return 0
+    most = np.where(subscribed, held, 0).max(axis=1)
+    least = np.where(subscribed, held, np.iinfo(np.int64).max).min(axis=1)
+    return int((most - least).sum())
 
 
 def _reachable(group: Group) -> list[int]:

@@ -91,7 +91,7 @@ def assign_partitions(
         If the real class would never return.
     """
     consumers = subscriptions(group)
-    topics = partitions_per_topic(group, consumers)
+    topics = partitions_per_topic(group)
     table = PartitionTable(topics, consumers)
     members = sorted(consumers, key=utf16_key)
     rank = {member: index for index, member in enumerate(members)}

@@ -14,6 +14,7 @@ from reference.hashmap import HashMap, set_capacity, uuid_map
 from reference.hashorder import string_order
 from reference.java import name_uuid, utf16_key
 from reference.partitions import Partitions
+from reference.remembered import once
 
 PartitionSet = HashMap[int, None]
 """Numbers of one topic's partitions, in the order of Java's hash set."""
@@ -86,6 +87,10 @@ def group_spec(group: Group) -> GroupSpec:
     >>> [spec.topics[topic].name for topic in spec.subscribed["m"]]
     ['t']
     """
+    return once(_group_spec, group)
+
+
+def _group_spec(group: Group) -> GroupSpec:
     ids = {topic.name: topic.uuid for topic in group.topics}
     members = group.member_table()
     order = string_order(members)

@@ -4,7 +4,7 @@ Upstream: org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor 
 ConsumerProtocol, kafka-clients 4.4.0.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from reference.group import (
@@ -17,6 +17,7 @@ from reference.group import (
 from reference.hashorder import string_order
 from reference.java import utf16_key
 from reference.partitions import NOTHING, Partitions
+from reference.remembered import once
 
 VERSION_WITH_OWNED = 1
 VERSION_WITH_GENERATION = 2
@@ -65,7 +66,7 @@ class Subscription:
         return self.claimed if self.sends_owned else NOTHING
 
 
-def subscriptions(group: Group) -> dict[str, Subscription]:
+def subscriptions(group: Group) -> Mapping[str, Subscription]:
     """Return the members' subscriptions in the order of the leader's hash map.
 
     Examples
@@ -74,6 +75,10 @@ def subscriptions(group: Group) -> dict[str, Subscription]:
     >>> subscriptions(group)["c10"].topics
     ('a', 'b')
     """
+    return once(_subscriptions, group)
+
+
+def _subscriptions(group: Group) -> Mapping[str, Subscription]:
     by_id = {member.id: member for member in group.members}
     sorted_topics: dict[tuple[str, ...], tuple[str, ...]] = {}
     for member in group.members:
@@ -100,11 +105,16 @@ def _subscription(member: Member, topics: tuple[str, ...]) -> Subscription:
     )
 
 
-def partitions_per_topic(group: Group, subscriptions: dict[str, Subscription]) -> dict[str, Topic]:
+def partitions_per_topic(group: Group) -> Mapping[str, Topic]:
     """Return the subscribed topics that have partitions, in the order of upstream's map."""
+    return once(_partitions_per_topic, group)
+
+
+def _partitions_per_topic(group: Group) -> Mapping[str, Topic]:
     topics = group.topic_table()
     subscribed: dict[str, None] = {}
-    for distinct in dict.fromkeys(subscription.topics for subscription in subscriptions.values()):
+    members = subscriptions(group).values()
+    for distinct in dict.fromkeys(subscription.topics for subscription in members):
         subscribed.update(dict.fromkeys(distinct))
     known = [
         name for name in string_order(subscribed) if name in topics and topics[name].partitions > 0
@@ -112,7 +122,7 @@ def partitions_per_topic(group: Group, subscriptions: dict[str, Subscription]) -
     return {name: topics[name] for name in string_order(known)}
 
 
-def member_order(subscriptions: dict[str, Subscription], members: Iterable[str]) -> list[str]:
+def member_order(subscriptions: Mapping[str, Subscription], members: Iterable[str]) -> list[str]:
     """Sort members: static ones first by instance id, then dynamic ones by member id.
 
     The sort is stable, as upstream's: members of one instance id keep their order.

@@ -4,7 +4,7 @@ Upstream: org.apache.kafka.clients.consumer.RangeAssignor, kafka-clients 4.4.0.
 Functions keep upstream's names and order, so that the two can be read side by side.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from reference.assignment import Assignment
 from reference.assignors.client import (
@@ -39,7 +39,7 @@ def assign(group: Group) -> Assignment:
     # Without racks, lists follow the order of the topics' hash map.
     states = [
         _TopicAssignmentState(topic, consumers_per_topic[topic.name], members)
-        for topic in partitions_per_topic(group, members).values()
+        for topic in partitions_per_topic(group).values()
     ]
     assignment: _Lists = {member: [] for member in members}
     use_rack_aware = any(state.needs_rack_aware_assignment for state in states)
@@ -53,7 +53,7 @@ def assign(group: Group) -> Assignment:
     return Assignment(assignment)
 
 
-def _consumers_per_topic(subscriptions: dict[str, Subscription]) -> dict[str, list[str]]:
+def _consumers_per_topic(subscriptions: Mapping[str, Subscription]) -> dict[str, list[str]]:
     consumers: dict[str, list[str]] = {}
     for member in member_order(subscriptions, subscriptions):
         for topic in subscriptions[member].topics:
@@ -65,7 +65,7 @@ class _TopicAssignmentState:
     """What one topic has given out and may still give."""
 
     def __init__(
-        self, topic: Topic, consumers: list[str], subscriptions: dict[str, Subscription]
+        self, topic: Topic, consumers: list[str], subscriptions: Mapping[str, Subscription]
     ) -> None:
         self.topic = topic.name
         self.consumers = {member: subscriptions[member].rack for member in consumers}

@@ -4,6 +4,7 @@ Upstream: org.apache.kafka.clients.consumer.RoundRobinAssignor, kafka-clients 4.
 Functions keep upstream's names and order, so that the two can be read side by side.
 """
 
+from collections.abc import Mapping
 from itertools import cycle
 
 from reference.assignment import Assignment
@@ -42,14 +43,14 @@ def assign(group: Group) -> Assignment:
     subscribed = {member: frozenset(s.topics) for member, s in members.items()}
     # One circle for all topics: it goes on from where the last partition left it.
     assigner = cycle(member_order(members, members))
-    for partition in _all_partitions_sorted(partitions_per_topic(group, members), members):
+    for partition in _all_partitions_sorted(partitions_per_topic(group), members):
         member = next(member for member in assigner if partition.topic in subscribed[member])
         assignment[member].append(partition)
     return Assignment(assignment)
 
 
 def _all_partitions_sorted(
-    partitions_per_topic: dict[str, Topic], subscriptions: dict[str, Subscription]
+    partitions_per_topic: Mapping[str, Topic], subscriptions: Mapping[str, Subscription]
 ) -> list[TopicPartition]:
     topics = sorted({t for s in subscriptions.values() for t in s.topics}, key=utf16_key)
     return [

@@ -9,6 +9,7 @@ from reference.assignors.broker import group_spec
 from reference.assignors.uniform_heterogeneous import UniformHeterogeneousAssignmentBuilder
 from reference.assignors.uniform_homogeneous import UniformHomogeneousAssignmentBuilder
 from reference.group import Group
+from reference.remembered import once
 
 
 def assign(group: Group) -> Assignment:
@@ -57,4 +58,9 @@ def _assign(group: Group, *, extra_partition_may_wait: bool) -> Assignment:
     if spec.homogeneous:
         homogeneous = UniformHomogeneousAssignmentBuilder(spec, extra_partition_may_wait)
         return homogeneous.build()
-    return UniformHeterogeneousAssignmentBuilder(spec).build()
+    # This algorithm is the same in both.
+    return once(_assign_heterogeneous, group)
+
+
+def _assign_heterogeneous(group: Group) -> Assignment:
+    return UniformHeterogeneousAssignmentBuilder(group_spec(group)).build()

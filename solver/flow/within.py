@@ -5,9 +5,12 @@ that matter are those of one edge of the lower convex hull, the edge on which th
 allowed lies. No assignment lies below that edge, and the points on it are assignments.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from reference.group import Group
+from reference.remembered import once
 from solver.flow.network import Counts, Network, build_network
 from solver.flow.tradeoff import MOST_ARCS, between, priced, values_of
 from solver.problem import Problem, build_problem
@@ -43,6 +46,34 @@ def fewest_moves(group: Group, sum_of_squares: int) -> Bounded | None:
     >>> found.value, found.bound
     (1, 1)
     """
+    ends = once(_ends_of, group)
+    return None if ends is None else _fewest(ends, sum_of_squares // ends.weight**2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The two ends of the hull, the same for every imbalance that is asked for.
+
+    Parameters
+    ----------
+    network
+        Where they were found.
+    room
+        The most that each member could get.
+    weight
+        What every partition weighs.
+    left, right
+        The fewest moves, and the least imbalance.
+    """
+
+    network: Network
+    room: Counts
+    weight: int
+    left: Counts
+    right: Counts
+
+
+def _ends_of(group: Group) -> _Ends | None:
     problem = build_problem(group)
     if not problem.size or not _weigh_alike(problem):
         return None
@@ -52,7 +83,13 @@ def fewest_moves(group: Group, sum_of_squares: int) -> Bounded | None:
     ).astype(np.int64)
     if int(room.sum()) + len(network.tail) > MOST_ARCS:
         return None
-    return _fewest(network, room, sum_of_squares // int(problem.weight[0]) ** 2)
+    return _Ends(
+        network,
+        room,
+        weight=int(problem.weight[0]),
+        left=priced(network, room, 1, problem.size**2 + 1),
+        right=priced(network, room, problem.size + 1, 1),
+    )
 
 
 def _weigh_alike(problem: Problem) -> bool:
@@ -60,10 +97,8 @@ def _weigh_alike(problem: Problem) -> bool:
     return bool(weight[0] > 0 and (weight == weight[0]).all())
 
 
-def _fewest(network: Network, room: Counts, cap: int) -> Bounded | None:
-    size = int(network.supply.sum())
-    left = priced(network, room, 1, size**2 + 1)
-    right = priced(network, room, size + 1, 1)
+def _fewest(ends: _Ends, cap: int) -> Bounded | None:
+    network, left, right = ends.network, ends.left, ends.right
     (k, v), (after, w) = values_of(network, left), values_of(network, right)
     if v <= cap:
         return Bounded(k, k)
@@ -71,7 +106,7 @@ def _fewest(network: Network, room: Counts, cap: int) -> Bounded | None:
         return None
     # `left` has too much imbalance, `right` has not; both are corners of the hull.
     while after > k + 1:
-        middle = priced(network, room, after - k, v - w)
+        middle = priced(network, ends.room, after - k, v - w)
         moves, squares = values_of(network, middle)
         if (after - k) * squares + (v - w) * moves >= (after - k) * v + (v - w) * k:
             break
