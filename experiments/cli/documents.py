@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
@@ -44,6 +44,10 @@ OutputFormat = Annotated[
 ]
 
 
+Read = tuple[str | None, Group | InvalidGroupError]
+"""The id of a group, and the group or what is wrong with it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a command has to say about one group.
@@ -66,6 +70,7 @@ def answer_groups(
     *,
     output: Format = Format.JSONL,
     table: Callable[[Sequence[Mapping[str, object]]], Table] | None = None,
+    groups: Iterable[Read] | None = None,
 ) -> None:
     """Answer every group of a file in turn, then leave with the batch's exit code.
 
@@ -84,6 +89,8 @@ def answer_groups(
     table
         Renders all records for `Format.TABLE`; a plain table of their scalar values
         where it is None.
+    groups
+        The groups, where they are not simply the documents in the file.
 
     Raises
     ------
@@ -92,7 +99,7 @@ def answer_groups(
     """
     records: list[Mapping[str, object]] = []
     code = 0
-    for record, failure in _answers(file, work):
+    for record, failure in _answers(file, work, groups or _documents(file)):
         code = max(code, failure)
         if output is Format.JSONL:
             print(to_json(record), flush=not sys.stdout.isatty())  # noqa: T201
@@ -107,23 +114,27 @@ def answer_groups(
         raise typer.Exit(code)
 
 
+def _documents(file: Path) -> Iterator[Read]:
+    with open_text(file) as stream:
+        yield from read_groups(stream, name=name_of(file))
+
+
 def _answers(
-    file: Path, work: Callable[[Group], Answer]
+    file: Path, work: Callable[[Group], Answer], groups: Iterable[Read]
 ) -> Iterator[tuple[Mapping[str, object], int]]:
     found = False
-    with open_text(file) as stream:
-        for group_id, group in read_groups(stream, name=name_of(file)):
-            found = True
-            if isinstance(group, InvalidGroupError):
-                yield _failure(group_id, group)
-                continue
-            _report_claims(group)
-            try:
-                answer = work(group)
-            except InvalidGroupError as error:
-                yield _failure(group_id, error)
-                continue
-            yield answer.record, 0 if answer.reached else NOT_REACHED
+    for group_id, group in groups:
+        found = True
+        if isinstance(group, InvalidGroupError):
+            yield _failure(group_id, group)
+            continue
+        _report_claims(group)
+        try:
+            answer = work(group)
+        except InvalidGroupError as error:
+            yield _failure(group_id, error)
+            continue
+        yield answer.record, 0 if answer.reached else NOT_REACHED
     if not found:
         raise InvalidGroupError(f"{name_of(file)}: no group document in it")
 

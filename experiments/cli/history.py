@@ -9,6 +9,7 @@ import typer
 
 from experiments.cli import BAD_INPUT, complain, remark
 from experiments.cli.options import DeterministicLimit, TimeLimit
+from experiments.cli.sourcing import LIVE, BootstrapServer, CommandConfig, Metadata, Timeout
 from experiments.compare import Limits
 from experiments.history.live import topics_of
 from experiments.history.summary import summarise
@@ -19,8 +20,6 @@ from experiments.spark import history_sources
 from experiments.spark.history import BATCHES, Known, decoded
 from experiments.spark.history_output import write_history
 from experiments.spark.session import spark_session
-
-_LIVE = "A running cluster"
 
 
 def history(
@@ -35,37 +34,17 @@ def history(
     ] = None,
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the tables.")],
-    metadata: Annotated[
-        Path | None,
-        typer.Option(
-            help="Partition counts of topics, as kafka-topics.sh --describe or kcat -L -J "
-            "print them. Without, they are what records show."
-        ),
-    ] = None,
-    bootstrap_server: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Read the topic off this cluster; brokers are separated by commas.",
-            show_default=False,
-            rich_help_panel=_LIVE,
-        ),
-    ] = None,
-    command_config: Annotated[
-        Path | None,
-        typer.Option(help="Client properties, as Kafka's tools take them.", rich_help_panel=_LIVE),
-    ] = None,
-    timeout: Annotated[
-        float,
-        typer.Option(min=0.1, help="Seconds to wait for each answer.", rich_help_panel=_LIVE),
-    ] = 30.0,
+    metadata: Metadata = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    timeout: Timeout = 30.0,
     spark_package: Annotated[
         str | None,
         typer.Option(
             metavar="GROUP:ARTIFACT:VERSION",
             help="Read with Spark's own Kafka source, from this Maven package.",
             show_default=False,
-            rich_help_panel=_LIVE,
+            rich_help_panel=LIVE,
         ),
     ] = None,
     master: Annotated[str, typer.Option("--master", help="Where Spark runs.")] = "local[*]",

@@ -9,13 +9,23 @@ import typer
 
 from experiments.cli import BAD_INPUT, complain, remark
 from experiments.cli.documents import to_json
+from experiments.cli.sourcing import (
+    LIVE,
+    BootstrapServer,
+    CommandConfig,
+    Metadata,
+    MissingLag,
+    Sizes,
+    Subscriptions,
+    Timeout,
+    WeightsFrom,
+    joining_of,
+)
 from experiments.sources.errors import SourceError
-from experiments.sources.files import Imported, import_groups, load_metadata
-from experiments.sources.join import Assume, Joining, Weights, load_subscriptions
-from experiments.sources.tools import Found
+from experiments.sources.files import Imported, import_groups
+from experiments.sources.join import Assume, Joining
+from experiments.sources.weighing import Weights
 from reference.codec import group_document
-
-_LIVE = "From a running cluster"
 
 
 def import_(
@@ -28,31 +38,11 @@ def import_(
         ),
     ] = None,
     *,
-    subscriptions: Annotated[
-        str,
-        typer.Option(
-            metavar="assigned|equal|FILE",
-            help="What no table shows: assigned, members have the topics they are assigned; "
-            "equal, all have all; FILE, JSON of group to member, client or instance id to topics.",
-        ),
-    ] = Assume.ASSIGNED.value,
-    metadata: Annotated[
-        Path | None,
-        typer.Option(
-            help="Partition counts: kafka-topics.sh --describe, or kcat -L -J.", show_default=False
-        ),
-    ] = None,
-    weights: Annotated[
-        Weights,
-        typer.Option(
-            help="What a partition weighs: nothing else, its lag, or the messages appended to it "
-            "within --sample seconds."
-        ),
-    ] = Weights.NONE,
-    missing_lag: Annotated[
-        int | None,
-        typer.Option(min=0, help="Lag of partitions that show none; without it they are an error."),
-    ] = None,
+    subscriptions: Subscriptions = Assume.ASSIGNED.value,
+    metadata: Metadata = None,
+    weights: WeightsFrom = Weights.NONE.value,
+    missing_lag: MissingLag = None,
+    sizes: Sizes = None,
     group: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,31 +54,13 @@ def import_(
     skip_empty: Annotated[
         bool, typer.Option("--skip-empty", help="Leave out groups without members.")
     ] = False,
-    bootstrap_server: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Read groups off this cluster; brokers are separated by commas.",
-            show_default=False,
-            rich_help_panel=_LIVE,
-        ),
-    ] = None,
-    command_config: Annotated[
-        Path | None,
-        typer.Option(
-            help="Client properties, TLS and SASL ones above all, as Kafka's tools take them.",
-            show_default=False,
-            rich_help_panel=_LIVE,
-        ),
-    ] = None,
-    timeout: Annotated[
-        float,
-        typer.Option(min=0.1, help="Seconds to wait for each answer.", rich_help_panel=_LIVE),
-    ] = 30.0,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    timeout: Timeout = 30.0,
     sample: Annotated[
         float,
         typer.Option(
-            min=0.1, help="Seconds between the two samples of a rate.", rich_help_panel=_LIVE
+            min=0.1, help="Seconds between the two samples of a rate.", rich_help_panel=LIVE
         ),
     ] = 10.0,
     output: Annotated[
@@ -108,7 +80,13 @@ def import_(
     """
     groups = list(group or ())
     _check_usage(paths, bootstrap_server, command_config, metadata, weights, groups)
-    joining = _joining(subscriptions, metadata, weights, missing_lag)
+    joining = joining_of(
+        subscriptions=subscriptions,
+        metadata=metadata,
+        weights=weights,
+        sizes=sizes,
+        missing_lag=missing_lag,
+    )
     if bootstrap_server is None:
         found = import_groups(
             paths or (),
@@ -135,7 +113,7 @@ def _check_usage(
     bootstrap_server: str | None,
     command_config: Path | None,
     metadata: Path | None,
-    weights: Weights,
+    weights: str,
     groups: list[str],
 ) -> None:
     if bool(paths) is (bootstrap_server is not None):
@@ -146,25 +124,10 @@ def _check_usage(
         return
     if command_config is not None:
         raise typer.BadParameter("--command-config goes with --bootstrap-server")
-    if weights is Weights.RATE:
+    if weights == Weights.RATE:
         raise typer.BadParameter("--weights rate goes with --bootstrap-server")
     if len(groups) > 1:
         raise typer.BadParameter("tables that name no group are of one: give one --group")
-
-
-def _joining(
-    subscriptions: str, metadata: Path | None, weights: Weights, missing_lag: int | None
-) -> Joining:
-    known = Found() if metadata is None else load_metadata(metadata)
-    assumed = subscriptions in list(Assume)
-    return Joining(
-        assume=Assume(subscriptions) if assumed else Assume.ASSIGNED,
-        subscriptions=None if assumed else load_subscriptions(Path(subscriptions)),
-        counts=known.counts,
-        at_least=known.at_least,
-        weights=weights,
-        missing_lag=missing_lag,
-    )
 
 
 def _live(

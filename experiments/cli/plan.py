@@ -1,9 +1,8 @@
 """``kassay plan``: the planning report of groups, and its files."""
 
-import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,18 @@ from typing import Annotated
 import typer
 
 from experiments.cli import BAD_INPUT, complain, remark
-from experiments.cli.documents import NOT_REACHED, STDIN, name_of, open_text, to_json
+from experiments.cli.documents import NOT_REACHED, name_of, to_json
+from experiments.cli.options import DeterministicLimit, TimeLimit
+from experiments.cli.sourcing import (
+    Metadata,
+    MissingLag,
+    Sizes,
+    Source,
+    Subscriptions,
+    WeightsFrom,
+    joining_of,
+    read_source,
+)
 from experiments.compare import Limits
 from experiments.planning.export import (
     group_after,
@@ -24,21 +34,13 @@ from experiments.planning.export import to_json as to_document
 from experiments.planning.page import render_html, render_ticket
 from experiments.planning.plan import GROWTH, Plan
 from experiments.planning.plan import plan as make_plan
-from experiments.sources.files import import_groups
-from experiments.sources.join import Assume, Joining, Weights, load_subscriptions
-from reference.codec import read_groups
+from experiments.sources.join import Assume
+from experiments.sources.weighing import Weights
 from reference.group import Group, InvalidGroupError
 
 
 def plan(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SOURCE",
-            help="Group documents, or captures of kafka-consumer-groups.sh: a file, a directory "
-            "of one moment, or - for documents on standard input.",
-        ),
-    ],
+    source: Source,
     *,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where the files go.")
@@ -47,19 +49,11 @@ def plan(
         list[str] | None,
         typer.Option("--group", help="Only this group; repeated for more.", show_default=False),
     ] = None,
-    subscriptions: Annotated[
-        str,
-        typer.Option(
-            metavar="assigned|equal|FILE", help="Of captures: what no table shows; as in import."
-        ),
-    ] = Assume.ASSIGNED.value,
-    weights: Annotated[
-        Weights, typer.Option(help="Of captures: what a partition weighs.")
-    ] = Weights.NONE,
-    missing_lag: Annotated[
-        int | None,
-        typer.Option(min=0, help="Lag of partitions that show none.", show_default=False),
-    ] = None,
+    subscriptions: Subscriptions = Assume.ASSIGNED.value,
+    metadata: Metadata = None,
+    weights: WeightsFrom = Weights.NONE.value,
+    missing_lag: MissingLag = None,
+    sizes: Sizes = None,
     batch: Annotated[
         int, typer.Option(min=1, help="Partitions that may be without a consumer at a time.")
     ] = 1,
@@ -71,13 +65,8 @@ def plan(
         ),
     ] = None,
     points: Annotated[int, typer.Option(min=2, help="Points of the frontier, at most.")] = 25,
-    time_limit: Annotated[
-        float, typer.Option(min=0.001, help="Seconds that one search may take.")
-    ] = 30.0,
-    deterministic_limit: Annotated[
-        float | None,
-        typer.Option(min=0.001, help="CP-SAT's own time for one search."),
-    ] = None,
+    time_limit: TimeLimit = 30.0,
+    deterministic_limit: DeterministicLimit = None,
     seed: Annotated[int, typer.Option(help="Seed of the searches.")] = 0,
 ) -> None:
     """Write a planning report: where a group stands, the best it can be, how to get there.
@@ -89,24 +78,26 @@ def plan(
     assignment at all.
 
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
+
+    Example: `kassay plan captures/ --weights size --sizes log-dirs.txt -o plans/`
     """
     factors = tuple(map(_factor, growth)) if growth else GROWTH
-    known = None if subscriptions in list(Assume) else load_subscriptions(Path(subscriptions))
-    joining = Joining(
-        assume=Assume(subscriptions) if known is None else Assume.ASSIGNED,
-        subscriptions=known,
+    joining = joining_of(
+        subscriptions=subscriptions,
+        metadata=metadata,
         weights=weights,
+        sizes=sizes,
         missing_lag=missing_lag,
     )
     limits = Limits(time=time_limit, deterministic=deterministic_limit)
     wanted = set(group or ())
     found, code = [], 0
-    for item in _groups(source, joining):
-        if isinstance(item, _Failure):
-            complain(item.error)
-            sys.stdout.write(to_json({"id": item.id, "error": item.error}) + "\n")
+    for id, item in read_source(source, joining):
+        if isinstance(item, InvalidGroupError):
+            complain(str(item))
+            sys.stdout.write(to_json({"id": id, "error": str(item)}) + "\n")
             code = BAD_INPUT
-        elif not wanted or item.id in wanted:
+        elif not wanted or id in wanted:
             found.append(item)
     missing = sorted(wanted - {one.id for one in found})
     if missing:
@@ -128,45 +119,6 @@ def plan(
         sys.stdout.write(to_json(_line(made, directory)) + "\n")
     if code:
         raise typer.Exit(code)
-
-
-class _Failure:
-    """A group that could not be read."""
-
-    def __init__(self, id: str | None, error: str) -> None:
-        self.id, self.error = id, error
-
-
-def _groups(source: Path, joining: Joining) -> Iterator[Group | _Failure]:
-    if source == STDIN or _holds_documents(source):
-        with open_text(source) as stream:
-            for id, found in read_groups(stream, name=name_of(source)):
-                bad = isinstance(found, InvalidGroupError)
-                yield _Failure(id, str(found)) if bad else found  # type: ignore[misc]
-        return
-    for imported in import_groups([source], joining, skip_empty=True):
-        if imported.error is not None:
-            yield _Failure(imported.id, imported.error)
-        elif imported.group is None:
-            remark(f"skipped {imported.id!r}: {imported.skipped}")
-        else:
-            yield imported.group
-
-
-def _holds_documents(source: Path) -> bool:
-    """Whether a file holds group documents; anything else is for the importers."""
-    if source.is_dir():
-        return False
-    text = source.read_text(encoding="utf-8", errors="replace").lstrip()
-    if not text.startswith(("{", "[")):
-        return False
-    try:
-        document, _ = json.JSONDecoder().raw_decode(text)
-    except ValueError:
-        return True  # the codec says what is wrong with it
-    if isinstance(document, list):
-        document = document[0] if document else {}
-    return isinstance(document, dict) and {"topics", "members"} <= set(document)
 
 
 def _factor(text: str) -> Fraction:

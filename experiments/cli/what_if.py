@@ -11,21 +11,32 @@ from experiments.cli.documents import (
     STDIN,
     Answer,
     Format,
-    GroupFile,
     OutputFormat,
     answer_groups,
 )
 from experiments.cli.searching import Seconds, Seed, Workers, WorkLimit
+from experiments.cli.sourcing import (
+    Metadata,
+    MissingLag,
+    Sizes,
+    Source,
+    Subscriptions,
+    WeightsFrom,
+    joining_of,
+    read_source,
+)
 from experiments.planning.scenarios import scenarios
 from experiments.planning.scenarios import what_if as find_best
 from experiments.planning.wishes import Wishes
 from experiments.plots import FORMATS, draw_scenarios
+from experiments.sources.join import Assume
+from experiments.sources.weighing import Weights
 from reference.group import Group
 from solver.solution import Status
 
 
 def what_if(
-    file: GroupFile = STDIN,
+    source: Source = STDIN,
     *,
     members: Annotated[
         str | None,
@@ -59,10 +70,11 @@ def what_if(
             metavar="MEMBER=TOPIC", help="One more subscription; repeated.", show_default=False
         ),
     ] = None,
-    weights: Annotated[
-        Path | None,
-        typer.Option(help="JSON of topic to one integer a partition.", show_default=False),
-    ] = None,
+    weights: WeightsFrom = Weights.NONE.value,
+    missing_lag: MissingLag = None,
+    sizes: Sizes = None,
+    subscriptions: Subscriptions = Assume.ASSIGNED.value,
+    metadata: Metadata = None,
     growth: Annotated[
         str | None,
         typer.Option(metavar="X[,X...]", help="Multiply all weights.", show_default=False),
@@ -91,13 +103,21 @@ def what_if(
     """
     if plot is not None and plot.suffix not in FORMATS:
         raise typer.BadParameter(f"the name must end in {' or '.join(FORMATS)}, got {plot.name!r}")
+    table = None if weights in list(Weights) else Path(weights)
+    joining = joining_of(
+        subscriptions=subscriptions,
+        metadata=metadata,
+        weights=weights if table is None else Weights.NONE.value,
+        sizes=sizes,
+        missing_lag=missing_lag,
+    )
     wishes = Wishes(
         partitions=tuple(partitions or ()),
         subscriptions=tuple(subscribe or ()),
         without=tuple(without or ()),
         members=members,
         like=like,
-        weights=weights,
+        weights=table,
         growth=growth,
         capacity=capacity,
     )
@@ -127,7 +147,8 @@ def what_if(
             {"id": group.id, "scenarios": [one.record() for one in found]}, reached=reached
         )
 
-    answer_groups(file, work, output=output, table=_table)
+    groups = read_source(source, joining)
+    answer_groups(source, work, output=output, table=_table, groups=groups)
 
 
 def _table(records: Sequence[Mapping[str, Any]]) -> Table:

@@ -132,16 +132,16 @@ def grow(group: Group, factor: Fraction | float | str) -> Group:
 
 
 def reweigh(group: Group, weights: Mapping[str, Sequence[int]]) -> Group:
-    """Weigh the partitions of topics by a table: topic to one integer a partition.
+    """Weigh the partitions by a table: topic to one integer a partition.
+
+    The table may have topics of other groups.
 
     Raises
     ------
     InvalidGroupError
-        If a topic is not in the group or its numbers are not as many as its partitions,
-        or a topic of the group is not in the table.
+        If a topic of the group is not in the table, or its numbers there are not as many
+        as its partitions.
     """
-    for topic in weights:
-        _topic(group, topic)
     missing = [topic.name for topic in group.topics if topic.name not in weights]
     if missing:
         raise InvalidGroupError(f"no weights for topic {missing[0]!r}")

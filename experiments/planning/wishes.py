@@ -1,6 +1,5 @@
 """What-if wishes in words, as the command line and notebooks give them."""
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from experiments.planning.changes import (
     reweigh,
     subscribe,
 )
+from experiments.sources.weighing import load_table
 from reference.group import Group, InvalidGroupError
 
 Alternatives = Sequence[tuple[str, Change]]
@@ -77,7 +77,7 @@ class Wishes:
         if self.members is not None:
             found.append(list(_sizes(self.members, self.like)))
         if self.weights is not None:
-            table = _table(self.weights)
+            table = load_table(self.weights)
             found.append([(f"weights {self.weights.name}", partial(_call, reweigh, weights=table))])
         if self.growth is not None:
             found.append(list(_growth(self.growth)))
@@ -141,17 +141,3 @@ def _growth(text: str) -> Iterable[tuple[str, Change]]:
         except (ValueError, ZeroDivisionError):
             raise InvalidGroupError(f"--growth wants a factor like 1.5, got {part!r}") from None
         yield f"growth {part}", partial(grow, factor=factor)
-
-
-def _table(file: Path) -> dict[str, list[int]]:
-    try:
-        table = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidGroupError(f"{file}: {error}") from error
-    if not isinstance(table, dict):
-        raise InvalidGroupError(f"{file}: wants an object of topic to weights")
-    for topic, numbers in table.items():
-        good = isinstance(numbers, list) and all(type(n) is int and n >= 0 for n in numbers)
-        if not good:
-            raise InvalidGroupError(f"{file}: weights of {topic!r} must be integers of 0 or more")
-    return table

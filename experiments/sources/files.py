@@ -1,14 +1,14 @@
 """Files and directories of captures: which are which, and what they say together."""
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
 from experiments.sources.consumer_groups import Parsed, parse_text
 from experiments.sources.errors import SourceError, UnknownToolError
-from experiments.sources.gather import Capture, SeenGroup, gather
+from experiments.sources.gather import Capture, Place, SeenGroup, gather
 from experiments.sources.join import Joining, to_group
 from experiments.sources.metadata import (
     Counts,
@@ -17,6 +17,7 @@ from experiments.sources.metadata import (
     parse_topic_description,
 )
 from experiments.sources.tools import Found, read_tool
+from experiments.sources.tools.log_dirs import is_log_dirs, parse_log_dirs
 from reference.group import Group, InvalidGroupError
 
 SUFFIXES = (".txt", ".log", ".out", ".prom", ".json", ".jsonl")
@@ -98,10 +99,25 @@ def load_metadata(path: Path) -> Found:
     return found
 
 
+def load_sizes(path: Path) -> Mapping[Place, int]:
+    """Read the bytes of every partition off what ``kafka-log-dirs.sh --describe`` printed.
+
+    Raises
+    ------
+    SourceError
+        If the file is of another form, or damaged.
+    """
+    text = _decode(path)
+    if not is_log_dirs(text):
+        raise SourceError(f"{path}: not what kafka-log-dirs.sh --describe prints")
+    return parse_log_dirs(text, name=str(path)).sizes
+
+
 def _import_set(texts: list[_Text], joining: Joining, *, skip_empty: bool) -> Iterator[Imported]:
     """Import what one path holds; a text that cannot be read leaves a note with its groups."""
     counts: Counts = dict(joining.counts or {})
     at_least: Counts = dict(joining.at_least or {})
+    sizes = dict(joining.sizes or {})
     captures: list[Capture] = []
     unread: list[Path] = []
     for text in texts:
@@ -109,6 +125,7 @@ def _import_set(texts: list[_Text], joining: Joining, *, skip_empty: bool) -> It
             found, parsed = _read_text(text)
             counts = merge_counts(counts, found.counts, where=text.name)
             at_least |= {t: max(n, at_least.get(t, 0)) for t, n in found.at_least.items()}
+            sizes |= {tp: max(n, sizes.get(tp, 0)) for tp, n in found.sizes.items()}
         except UnknownToolError as error:
             # Directories hold other JSON too; a file that the caller names must be read.
             if text.named:
@@ -125,11 +142,11 @@ def _import_set(texts: list[_Text], joining: Joining, *, skip_empty: bool) -> It
     except SourceError as error:
         yield Imported(None, error=str(error))
         return
-    if not groups and (counts or at_least) and not unread:
+    if not groups and (counts or at_least or sizes) and not unread:
         names = ", ".join(text.name for text in texts)
-        yield Imported(None, error=f"{names}: partition counts only, no group")
+        yield Imported(None, error=f"{names}: partition counts or sizes only, no group")
     for name in sorted(groups):
-        known = replace(joining, counts=counts, at_least=at_least)
+        known = replace(joining, counts=counts, at_least=at_least, sizes=sizes)
         yield _import_group(groups[name], known, skip_empty=skip_empty)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from experiments.sources.errors import SourceError
 from experiments.sources.gather import Place, SeenGroup, SeenMember
 from experiments.sources.metadata import Counts
+from experiments.sources.weighing import Weights, weigh
 from reference.fields import as_array, as_object, as_text
 from reference.group import Group, Member, Topic
 from reference.jsontext import parse_json
@@ -27,14 +28,6 @@ class Assume(StrEnum):
 
     ASSIGNED = "assigned"
     EQUAL = "equal"
-
-
-class Weights(StrEnum):
-    """What a partition weighs."""
-
-    NONE = "none"
-    LAG = "lag"
-    RATE = "rate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +51,10 @@ class Joining:
         What a partition weighs.
     missing_lag
         Lag of a partition for which none is shown; None to refuse it.
+    sizes
+        Bytes of partitions.
+    table
+        By topic, what its partitions weigh; None to weigh by ``weights``.
     """
 
     assume: Assume = Assume.ASSIGNED
@@ -66,6 +63,8 @@ class Joining:
     at_least: Counts | None = None
     weights: Weights = Weights.NONE
     missing_lag: int | None = None
+    sizes: Mapping[Place, int] | None = None
+    table: Mapping[str, Sequence[int]] | None = None
 
 
 def load_subscriptions(path: Path) -> dict[str, ByMember]:
@@ -97,7 +96,7 @@ def to_group(seen: SeenGroup, joining: Joining) -> Group:
     ------
     SourceError
         If a partition lies beyond the count that the metadata gives, a member has a
-        partition outside its stated subscription, or a lag is missing.
+        partition outside its stated subscription, or a weight is missing.
     """
     notes: list[str] = []
     _require_shown_partitions(seen)
@@ -105,7 +104,7 @@ def to_group(seen: SeenGroup, joining: Joining) -> Group:
     wanted = _subscriptions(seen, members, joining, notes)
     counts = _counts(seen, wanted, joining, notes)
     topics = tuple(
-        Topic(name=name, partitions=count, weights=_weights(seen, name, count, joining, notes))
+        Topic(name=name, partitions=count, weights=weigh(seen, name, count, joining, notes))
         for name, count in sorted(counts.items())
     )
     if members and all(member.epoch is None for member in members):
@@ -220,39 +219,3 @@ def _counts(
                 f"{known[topic]} partitions"
             )
     return {topic: known.get(topic, count) for topic, count in highest.items()}
-
-
-def _weights(
-    seen: SeenGroup, topic: str, count: int, joining: Joining, notes: list[str]
-) -> tuple[int, ...] | None:
-    if joining.weights is Weights.NONE:
-        return None
-    if joining.weights is Weights.RATE:
-        return tuple(_rate(seen, (topic, number), notes) for number in range(count))
-    weights: list[int] = []
-    for number in range(count):
-        lag = seen.lag.get((topic, number))
-        if lag is None:
-            if joining.missing_lag is None:
-                raise SourceError(
-                    f"group {seen.id!r}: no lag is shown for {topic}-{number}; "
-                    "give --missing-lag to say what it weighs"
-                )
-            notes.append(f"lags that are not shown are taken as {joining.missing_lag}")
-            lag = joining.missing_lag
-        elif lag < 0:
-            notes.append("negative lags are taken as 0")
-        weights.append(max(lag, 0))
-    return tuple(weights)
-
-
-def _rate(seen: SeenGroup, place: Place, notes: list[str]) -> int:
-    appended = seen.appended.get(place)
-    if appended is None:
-        raise SourceError(
-            f"group {seen.id!r}: no rate is shown for {place[0]}-{place[1]}: that takes two "
-            "samples of a live cluster, with a leader of the partition in both"
-        )
-    if appended < 0:
-        notes.append("partitions that lost messages between the samples weigh 0")
-    return max(appended, 0)

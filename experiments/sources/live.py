@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from experiments.sources.errors import SourceError
 from experiments.sources.files import Imported
 from experiments.sources.gather import Place, SeenGroup, SeenMember
-from experiments.sources.join import Joining, Weights, to_group
+from experiments.sources.join import Joining, to_group
 from experiments.sources.live_reading import REBALANCING, Cluster, LiveTopic, Reading, read_groups
+from experiments.sources.weighing import Weights
 from reference.group import Group, InvalidGroupError
 
 

@@ -12,8 +12,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from experiments.sources.files import SUFFIXES, Imported, import_groups, load_metadata
-from experiments.sources.join import Assume, Joining, Weights
+from experiments.sources.join import Assume, Joining
 from experiments.sources.tools import Found
+from experiments.sources.weighing import Weights
 from reference.codec import group_document
 from reference.group import InvalidGroupError
 

@@ -40,6 +40,7 @@ from tests.conformance.scenarios import (
 CAPTURES = Path(__file__).parents[2] / "examples" / "captures"
 SEED = 20261121
 GROUP_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+LOG_DIRS_TOOL = "org.apache.kafka.tools.LogDirsCommand"
 TOPIC_TOOL = "org.apache.kafka.tools.TopicCommand"
 VIEWS = {
     "offsets": ("--describe",),

@@ -13,15 +13,16 @@ from pathlib import Path
 import pytest
 
 from experiments.cli import main
-from experiments.sources.files import Imported, import_groups
-from experiments.sources.join import Joining, Weights
+from experiments.sources.files import Imported, import_groups, load_sizes
+from experiments.sources.join import Joining
 from experiments.sources.live import import_live
 from experiments.sources.live_client import LiveCluster
+from experiments.sources.weighing import Weights
 from reference.group import Group
 from tests.conformance import jars
 from tests.conformance.admin import Administrator, TopicView, administrator
 from tests.conformance.broker import Cluster, running_cluster
-from tests.conformance.captures import GROUP_TOOL, VIEWS, capture_cluster, run_tool
+from tests.conformance.captures import GROUP_TOOL, LOG_DIRS_TOOL, VIEWS, capture_cluster, run_tool
 from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
 from tests.conformance.livegroup import LiveGroup
 
@@ -222,6 +223,32 @@ def test_a_rate_is_what_was_appended_between_two_samples(site: Site) -> None:
     )
     assert imported.group is not None
     assert [topic.weights for topic in imported.group.topics] == [(0, 40, 0, 2)]
+
+
+def test_sizes_are_those_of_the_largest_replicas(site: Site, tmp_path: Path) -> None:
+    server = site.cluster.bootstrap
+    printed = run_tool(LOG_DIRS_TOOL, "--describe", "--bootstrap-server", server)
+    file = tmp_path / "sizes.txt"
+    file.write_text(printed)
+    sizes = load_sizes(file)
+    assert {place for place in sizes if place[0] in TOPICS} == {
+        (name, number) for name, count in TOPICS.items() for number in range(count)
+    }
+    on_disk = {
+        (name, number): max(
+            sum(segment.stat().st_size for segment in replica.glob("*.log"))
+            for replica in site.cluster.directory.rglob(f"{name}-{number}")
+        )
+        for name, number in sizes
+        if name in TOPICS
+    }
+    assert {place: sizes[place] for place in on_disk} == on_disk
+    assert min(on_disk.values()) > 0
+    group = site.live(Joining(weights=Weights.SIZE, sizes=sizes))["range"]
+    assert {topic.name: topic.weights for topic in group.topics} == {
+        name: tuple(on_disk[name, number] for number in range(TOPICS[name]))
+        for name in sorted(TOPICS)
+    }
 
 
 def test_a_cluster_is_as_before_after_it_was_read(site: Site) -> None:

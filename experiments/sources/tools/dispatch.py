@@ -6,6 +6,7 @@ from experiments.sources.errors import UnknownToolError
 from experiments.sources.metadata import merge_counts, parse_kcat_metadata
 from experiments.sources.tools.burrow import read_lag
 from experiments.sources.tools.found import Fields, Found
+from experiments.sources.tools.log_dirs import is_log_dirs, parse_log_dirs
 from experiments.sources.tools.metricbeat import read_event
 from experiments.sources.tools.prometheus import is_metrics, parse_metrics
 from experiments.sources.tools.reassignment import is_reassignment, parse_reassignment
@@ -27,11 +28,13 @@ def read_tool(text: str, *, name: str) -> Found | None:
     Examples
     --------
     >>> read_tool('{"brokers": [], "topics": []}', name="metadata.json")
-    Found(offsets=(), members=(), states=(), shows_owners=True, counts={}, at_least={})
+    Found(offsets=(), members=(), states=(), shows_owners=True, counts={}, at_least={}, sizes={})
     >>> read_tool("GROUP  TOPIC", name="x.txt")
     """
     if is_metrics(text):
         return parse_metrics(text, name=name)
+    if is_log_dirs(text):
+        return parse_log_dirs(text, name=name)
     if is_reassignment(text):
         return parse_reassignment(text, name=name)
     if text.lstrip()[:1] not in ("{", "["):

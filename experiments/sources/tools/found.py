@@ -26,6 +26,8 @@ class Found:
         Partition counts by topic.
     at_least
         By topic, a number of partitions that it has and may exceed.
+    sizes
+        Bytes of partitions.
     """
 
     offsets: Sequence[OffsetRow] = ()
@@ -34,6 +36,7 @@ class Found:
     shows_owners: bool = True
     counts: Counts = field(default_factory=dict)
     at_least: Counts = field(default_factory=dict)
+    sizes: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def parsed(self) -> Parsed:
         """Give the rows the form that captures of the command line tools have."""

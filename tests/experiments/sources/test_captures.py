@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 from experiments.cli import app
 from experiments.sources.files import import_groups, load_metadata
-from experiments.sources.join import Assume, Joining, Weights, load_subscriptions
+from experiments.sources.join import Assume, Joining, load_subscriptions
+from experiments.sources.weighing import Weights
 from tests.experiments.sources.corpus import CAPTURES
 
 MANIFEST = json.loads((CAPTURES / "manifest.json").read_text())

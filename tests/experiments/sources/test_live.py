@@ -13,9 +13,10 @@ import pytest
 from experiments.sources.errors import SourceError
 from experiments.sources.files import Imported
 from experiments.sources.gather import Place
-from experiments.sources.join import Assume, Joining, Weights, load_subscriptions
+from experiments.sources.join import Assume, Joining, load_subscriptions
 from experiments.sources.live import import_live
 from experiments.sources.live_reading import LiveGroup, LiveMember, LiveTopic
+from experiments.sources.weighing import Weights
 from reference.codec import group_document
 from reference.group import Group
 

@@ -6,8 +6,9 @@ import pytest
 
 from experiments.sources.errors import SourceError, UnknownToolError
 from experiments.sources.files import import_groups, load_metadata
-from experiments.sources.join import Joining, Weights
+from experiments.sources.join import Joining
 from experiments.sources.tools import read_tool
+from experiments.sources.weighing import Weights
 from tests.conftest import SHARED_FIXTURES
 
 SAMPLES = SHARED_FIXTURES / "json"
