@@ -18,8 +18,8 @@ COMPARED = ("sticky", "cooperative-sticky", "uniform")
 PROFILED = ("sum_of_squares", "makespan", "movement")
 # Okabe and Ito's colours but for the yellow, which white paper swallows; dashes tell them
 # apart without any colour.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00", "#000000")
-_DASHES = ("-", "--", "-.", ":")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00", "#000000")
+DASHES = ("-", "--", "-.", ":")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +164,8 @@ def _draw(
                 y,
                 where="post",
                 label=name,
-                color=_COLOURS[place % len(_COLOURS)],
-                linestyle=_DASHES[place % len(_DASHES)],
+                color=COLOURS[place % len(COLOURS)],
+                linestyle=DASHES[place % len(DASHES)],
                 linewidth=1.6,
             )
         axes.set_xscale(scale)

@@ -1,14 +1,15 @@
 """The report: one self-contained HTML page, and a summary in Markdown."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 import jinja2
 import pandas as pd
 
-from experiments.report import figures, summary, worst
-from experiments.report.findings import findings
+from experiments.report import figures, multiples, summary, worst
+from experiments.report.findings import Table, findings
 from experiments.report.load import Tables
+from experiments.report.parameters import parameters
 from experiments.report.summary import Figures, Share
 from experiments.report.templating import environment
 
@@ -35,14 +36,58 @@ class Grid:
     csv: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A study's report.
+
+    Parameters
+    ----------
+    html, markdown
+        The page and the summary. Equal tables give equal bytes.
+    data
+        The numbers of every figure and table, by name, as CSV.
+    drawings
+        The figures by name, as SVG.
+    """
+
+    html: str
+    markdown: str
+    data: Mapping[str, str]
+    drawings: Mapping[str, str]
+
+
+def render(tables: Tables) -> Report:
+    """Render everything."""
+    facts = context(tables)
+    shown = list(_shown(facts))
+    return Report(
+        html=_environment(autoescape=True).get_template("report.html.j2").render(**facts),
+        markdown=_environment(autoescape=False).get_template("report.md.j2").render(**facts),
+        data={item.name: item.csv for item in shown},
+        drawings={item.name: item.svg for item in shown if isinstance(item, figures.Plot)},
+    )
+
+
 def render_html(tables: Tables) -> str:
     """Render the page. Equal tables give equal bytes."""
-    return _environment(autoescape=True).get_template("report.html.j2").render(**context(tables))
+    return render(tables).html
 
 
 def render_markdown(tables: Tables) -> str:
     """Render the summary."""
-    return _environment(autoescape=False).get_template("report.md.j2").render(**context(tables))
+    return render(tables).markdown
+
+
+def _shown(facts: object) -> Iterator[figures.Plot | Grid | Table]:
+    """Yield every figure and table among what the templates tell."""
+    if isinstance(facts, figures.Plot | Grid | Table):
+        yield facts
+    elif isinstance(facts, Mapping):
+        for value in facts.values():
+            yield from _shown(value)
+    elif isinstance(facts, tuple):
+        for value in facts:
+            yield from _shown(value)
 
 
 def context(tables: Tables) -> dict[str, object]:
@@ -51,12 +96,15 @@ def context(tables: Tables) -> dict[str, object]:
     families = summary.by_family(rows)
     counted = summary.drawn(rows)
     overall = summary.by_assignor(counted)
+    configuration = tables.manifest.get("configuration")
+    described = configuration.get("families", []) if isinstance(configuration, dict) else []
     equal, mixed = (counted[counted["mixed"] == flag] for flag in (False, True))
     return {
         "tables": tables,
         "manifest": tables.manifest,
         "counts": _counts(tables),
         "overall": overall,
+        "assignors_table": _overall(overall),
         "by_subscriptions": {
             name: (
                 summary.figures_of(equal[equal["assignor"] == name]),
@@ -82,7 +130,9 @@ def context(tables: Tables) -> dict[str, object]:
         ),
         "gap_legend": figures.legend(figures.bin_labels(figures.GAP_BINS), figures.STEPS),
         "move_legend": figures.legend(figures.bin_labels(figures.MOVE_BINS), figures.STEPS),
+        "family_plots": tuple(multiples.by_family(families)),
         "findings": findings(counted),
+        "parameters": parameters(counted, described),
         "exhibits": tuple(worst.worst(tables, rows)),
         "remarkable": tuple(worst.named(tables, rows)),
     }
@@ -105,6 +155,21 @@ def _counts(tables: Tables) -> dict[str, int]:
             ).sum()
         ),
     }
+
+
+def _overall(overall: Mapping[str, Figures]) -> Table:
+    """Return the first table's figures, whose cells the templates write themselves."""
+    rows = [
+        {"assignor": name, **asdict(found)}
+        | {
+            f"{field}_{end}": value
+            for field in ("least", "wasteful")
+            for end, value in zip(("low", "high"), getattr(found, field).interval, strict=True)
+        }
+        for name, found in overall.items()
+    ]
+    table = pd.json_normalize(rows, sep="_")
+    return Table(name="assignors", columns=(), rows=(), csv=table.to_csv(index=False))
 
 
 def _grid(families: Mapping[str, Mapping[str, Figures]], field: str, name: str) -> Grid:

@@ -10,6 +10,21 @@ from experiments.report.load import Tables
 
 CONFIDENCE = 0.95
 PICKED = "named"
+_ABOUT = (
+    "case",
+    "family",
+    "seed",
+    "start",
+    "mixed",
+    "owned",
+    "partitions",
+    "members",
+    "participants",
+    "topics",
+    "weighted",
+    "consumed",
+    "subscriptions",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +115,8 @@ def joined(tables: Tables) -> pd.DataFrame:
     Groups picked for what they show are among them: `drawn` leaves those out.
     """
     rows = tables.comparisons[tables.comparisons["ending"] != "error"]
-    about = tables.groups[["case", "family", "mixed", "owned", "partitions", "members", "weighted"]]
+    # Studies made before subscriptions were counted lack the last two.
+    about = tables.groups[[name for name in _ABOUT if name in tables.groups]]
     return rows.merge(about, on="case", how="left", validate="many_to_one")
 
 

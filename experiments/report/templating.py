@@ -31,6 +31,7 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
     )
     made.filters["csv_link"] = _csv_link
     made.filters["number"] = _number
+    made.filters["remade"] = _remade
     sheets = [sheet for folder in (_TEMPLATES, *folders) for sheet in sorted(folder.glob("*.css"))]
     made.globals["equal_colour"] = figures.EQUAL
     made.globals["mixed_colour"] = figures.MIXED
@@ -50,6 +51,11 @@ def _csv_link(csv: str, name: str) -> Markup:
     return Markup(
         '<a class="data" download="{}.csv" href="data:text/csv;base64,{}">CSV</a>'
     ).format(name, data)
+
+
+def _remade(name: str) -> Markup:
+    """Return the command that makes one figure or table again."""
+    return Markup('<code class="remake">kassay report DIR --only {}</code>').format(name)
 
 
 def _number(value: int) -> str:

@@ -1,18 +1,31 @@
-"""The groups that show an assignor at its worst, told and drawn."""
+"""The groups that show an assignor at its worst, told, drawn and explained."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pandas as pd
 
+from experiments.compare import Limits, best
+from experiments.families import FAMILIES, Case
 from experiments.report.drawing import Panel, draw
 from experiments.report.load import Tables
 from experiments.report.summary import PICKED, drawn
-from reference.codec import parse_assignment, parse_group
+from experiments.rounds import settle
+from experiments.study import DRAWN_MEMBERS, DRAWN_PARTITIONS
+from experiments.trial import run
+from reference.assignment import Assignment, violations
+from reference.codec import group_document, parse_assignment, parse_group
+from reference.group import Group, InvalidGroupError
+from reference.metrics import leximax, loads, movement
+from reference.outcome import Livelock
+from reference.ownership import ownership
+from solver.explain import explain
 
 BALANCING = ("sticky", "cooperative-sticky", "uniform")
+_STEPS = 6
+_TRIED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,36 +38,60 @@ class Exhibit:
         What it shows.
     case
         Name of the case.
+    assignor
+        The assignor.
     about
         The group in words.
     panels
         The greedy assignment, where there is one, and the optimum.
+    steps
+        What would have made the assignment optimal: chains of transfers, in words. Empty
+        where weights count.
+    more
+        How many more steps there are.
     document
         The group document, to be copied and tried.
     """
 
     title: str
     case: str
+    assignor: str
     about: str
     panels: tuple[Panel, ...]
+    steps: tuple[str, ...]
+    more: int
     document: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Whole:
+    """A group with all that is to be drawn of it."""
+
+    group: Group
+    greedy: Assignment | None
+    circling: bool
+    optimum: Assignment | None
 
 
 def worst(tables: Tables, rows: pd.DataFrame) -> Iterator[Exhibit]:
     """Yield the worst groups small enough to be drawn.
 
+    Where the tables hold no more of a group than its seed, it is built again.
+
     For each assignor that aims at balance: the one with the greatest imbalance gap,
     the one with the most unnecessary moves, and the smallest that it never ends on. No
     group is shown twice, and none of those picked by hand.
     """
-    drawable = tables.groups.loc[tables.groups["document"].notna(), "case"]
-    rows = drawn(rows[rows["case"].isin(drawable)])
+    rows = drawn(rows[rows["case"].isin(_drawable(tables.groups))])
     shown: list[str] = []
     for assignor in BALANCING:
         mine = rows[rows["assignor"] == assignor].sort_values(["partitions", "case"])
         far = mine[(mine["makespan_gap"] > 0) | (mine["sum_of_squares_gap"] > 0)]
+        # Gaps between weights do not compare with gaps between numbers of partitions.
         far = far.sort_values(
-            ["makespan_gap", "sum_of_squares_gap"], ascending=False, kind="stable"
+            ["weighted", "makespan_gap", "sum_of_squares_gap"],
+            ascending=[True, False, False],
+            kind="stable",
         )
         moved = mine[mine["unnecessary_moves"] > 0]
         moved = moved.sort_values("unnecessary_moves", ascending=False, kind="stable")
@@ -64,9 +101,10 @@ def worst(tables: Tables, rows: pd.DataFrame) -> Iterator[Exhibit]:
             (moved, "most unnecessary moves"),
             (endless, "never ends"),
         ):
-            for row in _records(found[~found["case"].isin(shown)].head(1)):
-                shown.append(row["case"])
-                yield _exhibit(tables, row, f"{assignor}: {shows}")
+            fresh = found[~found["case"].isin(shown)].head(_TRIED)
+            for exhibit in _first(tables, _records(fresh), f"{assignor}: {shows}"):
+                shown.append(exhibit.case)
+                yield exhibit
 
 
 def named(tables: Tables, rows: pd.DataFrame) -> Iterator[Exhibit]:
@@ -78,7 +116,7 @@ def named(tables: Tables, rows: pd.DataFrame) -> Iterator[Exhibit]:
             if row["case"] not in shown and _falls_short(row):
                 shown.add(row["case"])
                 name = _one(tables.groups, case=row["case"])["group_id"]
-                yield _exhibit(tables, row, f"{name.removeprefix('named/')}: {assignor}")
+                yield from _first(tables, [row], f"{name.removeprefix('named/')}: {assignor}")
 
 
 def _falls_short(row: Mapping[str, Any]) -> bool:
@@ -89,36 +127,100 @@ def _falls_short(row: Mapping[str, Any]) -> bool:
     )
 
 
-def _exhibit(tables: Tables, row: Mapping[str, Any], title: str) -> Exhibit:
+def _drawable(groups: pd.DataFrame) -> pd.Series:
+    small = (groups["partitions"] <= DRAWN_PARTITIONS) & (groups["members"] <= DRAWN_MEMBERS)
+    kept = groups["document"].notna() | groups["family"].isin(list(FAMILIES))
+    return groups.loc[small.fillna(value=False).astype(bool) & kept, "case"]
+
+
+def _first(tables: Tables, rows: Iterable[Mapping[str, Any]], title: str) -> Iterator[Exhibit]:
+    """Yield an exhibit of the first of some groups that can be shown."""
+    for row in rows:
+        whole = _whole(tables, row)
+        if whole is not None:
+            yield _exhibit(whole, row, _one(tables.groups, case=row["case"]), title)
+            return
+
+
+def _whole(tables: Tables, row: Mapping[str, Any]) -> _Whole | None:
+    """Return a group with its assignments; None if it is not the one that was studied."""
     case, assignor = row["case"], row["assignor"]
     about = _one(tables.groups, case=case)
-    optimum = _one(tables.optima, case=case)
-    greedy = _one(tables.assignments, case=case, assignor=assignor)
+    group = _group(about)
+    if group is None:
+        return None
+    greedy = _kept(_one(tables.assignments, case=case, assignor=assignor))
+    circling = False
+    if greedy is None and row["ending"] == "ok":
+        greedy = settle(group, assignor).assignment
+        if greedy is None or movement(group, greedy) != row["movement_greedy"]:
+            return None
+    elif greedy is None:
+        livelock = run(group, assignor).livelock
+        if isinstance(livelock, Livelock):
+            greedy, circling = livelock.state, True
+    optimum = _kept(_one(tables.optima, case=case))
+    if optimum is None:
+        optimum = best(group, limits=_limits(tables.manifest)).assignment
+    return _Whole(group=group, greedy=greedy, circling=circling, optimum=optimum)
+
+
+def _group(about: Mapping[str, Any]) -> Group | None:
+    """Return the group of a row, built again if need be; None if it came out another one."""
+    if about["document"] is not None:
+        return parse_group(json.loads(about["document"]))
+    case = Case(family=about["family"], seed=about["seed"], assignors=(), start=about["start"])
+    try:
+        group = case.build()
+    except InvalidGroupError:
+        return None
+    same = (len(group.members), len(group.topics), ownership(group).owned_count)
+    return group if same == (about["members"], about["topics"], about["owned"]) else None
+
+
+def _kept(row: Mapping[str, Any]) -> Assignment | None:
+    return None if row["assignment"] is None else parse_assignment(json.loads(row["assignment"]))
+
+
+def _limits(manifest: Mapping[str, Any]) -> Limits:
+    said = manifest.get("configuration", {}).get("limits", {})
+    known = {field.name for field in fields(Limits)}
+    return Limits(**{name: value for name, value in said.items() if name in known})
+
+
+def _exhibit(
+    whole: _Whole, row: Mapping[str, Any], about: Mapping[str, Any], title: str
+) -> Exhibit:
+    group, assignor = whole.group, row["assignor"]
+    name = f"{assignor}, a state that repeats" if whole.circling else assignor
     answers = [
-        (assignor, greedy["assignment"], greedy["loads"], greedy["moved"]),
-        ("an optimum", optimum["assignment"], optimum["loads"], optimum["movement_value"]),
+        (name, given)
+        for name, given in ((name, whole.greedy), ("an optimum", whole.optimum))
+        if given is not None
     ]
-    group = parse_group(json.loads(about["document"]))
-    answered = [
-        (name, parse_assignment(json.loads(assignment)), f"loads {loads}, {_plural(moves, 'move')}")
-        for name, assignment, loads, moves in answers
-        if assignment is not None
-    ]
-    longest = max(load for _, assignment, _ in answered for load in assignment.loads().values())
-    panels = tuple(
-        Panel(
-            title=name,
-            facts=facts,
-            svg=draw(group, assignment, title=f"{case}, {name}", longest=longest),
-        )
-        for name, assignment, facts in answered
-    )
+    longest = max((load for _, given in answers for load in given.loads().values()), default=0)
+    steps: tuple[str, ...] = ()
+    if whole.greedy is not None and not group.is_weighted:
+        sound = next(violations(group, whole.greedy), None) is None
+        steps = tuple(map(str, explain(group, whole.greedy))) if sound else ()
     return Exhibit(
         title=title,
-        case=case,
+        case=row["case"],
+        assignor=assignor,
         about=_about(row, about),
-        panels=panels,
-        document=about["document"],
+        panels=tuple(_panel(group, row["case"], name, given, longest) for name, given in answers),
+        steps=steps[:_STEPS],
+        more=max(0, len(steps) - _STEPS),
+        document=json.dumps(group_document(group), ensure_ascii=False, separators=(",", ":")),
+    )
+
+
+def _panel(group: Group, case: str, name: str, given: Assignment, longest: int) -> Panel:
+    vector = "/".join(map(str, leximax(loads(group, given).values())))
+    return Panel(
+        title=name,
+        facts=f"loads {vector}, {_plural(movement(group, given), 'move')}",
+        svg=draw(group, given, title=f"{case}, {name}", longest=longest),
     )
 
 

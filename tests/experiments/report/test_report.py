@@ -1,22 +1,28 @@
 import base64
+import html
 import io
 import json
 import re
 import shutil
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
 
-from experiments.families import REMARKABLE
+from experiments.cli import main
+from experiments.families import REMARKABLE, Case
 from experiments.report import figures, summary
 from experiments.report.drawing import draw
-from experiments.report.load import load_tables
+from experiments.report.load import Tables, load_tables
 from experiments.report.page import context, render_html, render_markdown
 from experiments.report.summary import Share
-from experiments.report.worst import worst
+from experiments.report.worst import named, worst
+from experiments.study import study
 from reference import Assignment, InvalidGroupError
 from reference.assignors import assign
+from reference.codec import parse_group
+from solver.explain import explain
 
 VOID = {"meta", "br", "path", "use", "rect", "circle", "i", "link"}
 
@@ -24,6 +30,11 @@ VOID = {"meta", "br", "path", "use", "rect", "circle", "i", "link"}
 @pytest.fixture(scope="session")
 def page(tables) -> str:
     return render_html(tables)
+
+
+@pytest.fixture(scope="session")
+def facts(tables):
+    return context(tables)
 
 
 class Balance(HTMLParser):
@@ -67,35 +78,41 @@ def test_equal_tables_give_equal_pages(tables, page):
 
 def test_every_figure_carries_its_data(page):
     links = re.findall(r'download="([^"]+)\.csv" href="data:text/csv;base64,([^"]+)"', page)
-    assert len(links) == page.count("<figure>") + 5
+    assert len(links) == page.count("<figure>") + page.count('<table class="sortable')
     assert len({name for name, _ in links}) == len(links)
     for _, data in links:
         assert len(pd.read_csv(io.BytesIO(base64.b64decode(data)))) > 0
 
 
-def test_the_numbers_of_the_page_are_those_of_the_tables(tables, page):
+def test_every_figure_names_the_command_that_makes_it_again(page):
+    named = re.findall(r'download="([^"]+)\.csv"', page)
+    commands = re.findall(r"kassay report DIR --only ([^<]+)<", page)
+    assert sorted(commands) == sorted(named)
+
+
+def test_the_numbers_of_the_page_are_those_of_the_tables(tables, facts, page):
     rows = summary.drawn(summary.joined(tables))
     mine = rows[(rows["assignor"] == "range") & (rows["ending"] == "ok")]
     assert len(mine) < (tables.comparisons["assignor"] == "range").sum()
     reached = int(mine["least_imbalance"].sum())
-    found = context(tables)["overall"]["range"]
+    found = facts["overall"]["range"]
     assert (found.least.count, found.least.total) == (reached, len(mine))
     assert found.least.percent in page
     assert found.moves == int(mine["movement_greedy"].sum())
     assert found.unnecessary == int(mine["unnecessary_moves"].sum())
 
 
-def test_the_markdown_tells_the_same_numbers(tables):
+def test_the_markdown_tells_the_same_numbers(tables, facts):
     text = render_markdown(tables)
-    found = context(tables)["overall"]["range"]
+    found = facts["overall"]["range"]
     assert f"| range | {found.groups} | {found.least.percent} |" in text
     assert not re.search(r"\n\n\n|^ +\||\{\{|\{%", text)
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({line.count("|") for line in block.splitlines()}) == 1
 
 
-def test_groups_that_could_not_be_built_are_told_and_counted_in_no_figure(tables, page):
-    assert context(tables)["counts"]["unbuilt"] == 1
+def test_groups_that_could_not_be_built_are_told_and_counted_in_no_figure(facts, page):
+    assert facts["counts"]["unbuilt"] == 1
     assert "Errors of the study itself: 1" in page
 
 
@@ -165,7 +182,8 @@ def test_the_worst_groups_are_the_worst(tables, monkeypatch):
     monkeypatch.setattr("experiments.report.worst.BALANCING", ("range",))
     rows = summary.joined(tables)
     exhibits = list(worst(tables, rows))
-    drawable = set(tables.groups.loc[tables.groups["document"].notna(), "case"])
+    about = tables.groups[tables.groups["error"].isna()]
+    drawable = set(about.loc[(about["partitions"] <= 60) & (about["members"] <= 12), "case"])
     mine = rows[(rows["assignor"] == "range") & rows["case"].isin(drawable)]
     top = {row["case"]: row for _, row in mine.iterrows()}
     assert top[exhibits[0].case]["makespan_gap"] == mine["makespan_gap"].max()
@@ -189,3 +207,104 @@ def test_a_manifest_that_is_no_json_is_refused_by_name(study_directory, tmp_path
     (copy / "manifest.json").write_text(json.dumps({})[:-1])
     with pytest.raises(InvalidGroupError, match=r"manifest\.json"):
         load_tables(copy)
+
+
+@pytest.fixture
+def bare(tables):
+    """The same study, had it kept seeds alone."""
+    return replace(
+        tables,
+        groups=tables.groups.assign(document=None),
+        assignments=tables.assignments.assign(assignment=None),
+        optima=tables.optima.assign(assignment=None),
+    )
+
+
+def test_worst_groups_are_built_again_where_the_tables_hold_seeds_alone(tables, bare, monkeypatch):
+    monkeypatch.setattr("experiments.report.worst.BALANCING", ("range",))
+    whole, again = (list(worst(held, summary.joined(held))) for held in (tables, bare))
+    assert [item.case for item in again] == [item.case for item in whole]
+    assert [item.document for item in again] == [item.document for item in whole]
+    assert [item.steps for item in again] == [item.steps for item in whole]
+    assert [item.panels[0] for item in again] == [item.panels[0] for item in whole]
+
+
+def test_a_group_that_comes_out_another_one_is_not_shown(bare, monkeypatch):
+    monkeypatch.setattr("experiments.report.worst.BALANCING", ("range",))
+    other = replace(bare, groups=bare.groups.assign(owned=bare.groups["owned"] + 1))
+    assert list(worst(other, summary.joined(other))) == []
+
+
+def test_the_worst_groups_are_explained_as_the_command_explains_them(tables, monkeypatch):
+    monkeypatch.setattr("experiments.report.worst.BALANCING", ("range",))
+    exhibit = next(worst(tables, summary.joined(tables)))
+    group = parse_group(json.loads(exhibit.document))
+    told = tuple(str(step) for step in explain(group, assign(group, "range")))
+    assert len(told) > 1
+    assert exhibit.steps + told[len(exhibit.steps) :] == told
+    assert exhibit.more == len(told) - len(exhibit.steps)
+    assert exhibit.steps[0] in html.unescape(render_html(tables))
+
+
+def test_a_group_on_which_it_never_ends_is_drawn_with_the_state_that_repeats(tmp_path):
+    record = study(Case(family="named", seed=3, assignors=("sticky",)))
+    found = {
+        name: pd.DataFrame([asdict(row) for row in rows])
+        for name, rows in {
+            "groups": [record.group],
+            "assignments": record.assignments,
+            "optima": [record.optimum],
+            "comparisons": record.comparisons,
+        }.items()
+    }
+    tables = Tables(**found, manifest={})
+    (exhibit,) = named(tables, summary.joined(tables))
+    assert exhibit.panels[0].title == "sticky, a state that repeats"
+    assert exhibit.steps
+
+
+def test_parameters_of_the_families_reach_the_page(tables, facts, page):
+    told = facts["parameters"]
+    events = {row[1] for row in told["levels"].rows if row[0] == "event"}
+    assert events == {"fresh", "join", "several"}
+    overlaps = [row for row in told["levels"].rows if row[0] == "overlap"]
+    assert len(overlaps) > 1
+    assert "mixed, steps 5, own history, members 3 to 20, topics 2 to 10" in page
+    counts = dict(row[:2] for row in told["families"].rows)
+    assert int(counts["equal-join"]) == (tables.groups["family"] == "equal-join").sum()
+
+
+def test_a_study_without_subscriptions_has_no_overlap_but_the_rest(tables):
+    old = replace(tables, groups=tables.groups.drop(columns=["consumed", "subscriptions"]))
+    parameters = {row[0] for row in context(old)["parameters"]["levels"].rows}
+    assert "overlap" not in parameters
+    assert {"members", "topics", "mixed"} <= parameters
+
+
+def test_each_family_has_a_figure_of_its_own(tables, facts):
+    shown = [plot.title for plot in facts["family_plots"]]
+    assert shown == list(summary.families_of(summary.joined(tables)))
+
+
+def test_the_command_writes_every_csv_beside_the_page(study_directory, tmp_path, capsys):
+    with pytest.raises(SystemExit) as leaving:
+        main(["report", str(study_directory), "-o", str(tmp_path / "mine.html")])
+    assert leaving.value.code == 0
+    page = (tmp_path / "mine.html").read_text()
+    files = {path.stem: path.read_text() for path in (tmp_path / "mine-data").iterdir()}
+    links = re.findall(r'download="([^"]+)\.csv" href="data:text/csv;base64,([^"]+)"', page)
+    assert files == {name: base64.b64decode(data).decode() for name, data in links}
+
+
+def test_one_figure_is_made_again_by_its_name(study_directory, tmp_path, capsys):
+    options = ["-o", str(tmp_path / "mine.html"), "--only"]
+    with pytest.raises(SystemExit) as leaving:
+        main(["report", str(study_directory), *options, "missed-by-members"])
+    assert leaving.value.code == 0
+    written = sorted(path.name for path in (tmp_path / "mine-data").iterdir())
+    assert written == ["missed-by-members.csv", "missed-by-members.svg"]
+    assert not (tmp_path / "mine.html").exists()
+    with pytest.raises(SystemExit) as leaving:
+        main(["report", str(study_directory), *options, "no-such"])
+    assert leaving.value.code == 2
+    assert "no figure 'no-such'; there are assignors, " in capsys.readouterr().err
