@@ -29,6 +29,7 @@ from experiments.planning.export import (
     moves_csv,
     plan_document,
     static_assignment,
+    sticky_seed,
 )
 from experiments.planning.export import to_json as to_document
 from experiments.planning.page import render_html, render_ticket
@@ -72,8 +73,9 @@ def plan(
     """Write a planning report: where a group stands, the best it can be, how to get there.
 
     Into DIR go report.html, plan.json, moves.csv, loads.csv, ticket.md,
-    static-assignment.json (topic to partitions of each member, for `assign()`) and
-    after.jsonl (the group once the plan is carried out). Several groups get a directory
+    static-assignment.json (topic to partitions of each member, for `assign()`),
+    sticky-seed.json (user data for sticky assignors to start from) and after.jsonl (the group
+    once the plan is carried out). Several groups get a directory
     each. One JSON line a group says what was planned. Exits with 1 where a group has no
     assignment at all.
 
@@ -149,6 +151,7 @@ def _write(made: Plan, directory: Path) -> None:
         "loads.csv": loads_csv(made),
         "ticket.md": render_ticket(made),
         "static-assignment.json": to_document(static_assignment(made)),
+        "sticky-seed.json": to_document(sticky_seed(made)),
         "after.jsonl": to_json(group_after(made)) + "\n",
     }
     for name, text in files.items():

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from base64 import b64encode
 from collections.abc import Iterable
 
 from experiments.planning.alternatives import Alternative
@@ -10,6 +11,7 @@ from experiments.planning.changes import after
 from experiments.planning.plan import Need, Plan
 from experiments.planning.racks import Racks
 from reference.codec import assignment_document, group_document
+from reference.coordinator.payload import Memory, encode_memory
 from reference.ownership import NOBODY, ownership
 from solver.solution import Bounded
 
@@ -123,6 +125,25 @@ def group_after(plan: Plan) -> dict[str, object]:
     An assignor that keeps what members own, fed with it, starts from the plan.
     """
     return group_document(after(plan.group, plan.assignment))
+
+
+def sticky_seed(plan: Plan) -> dict[str, object]:
+    """Return what sticky assignors would send had the plan been their last assignment.
+
+    By member, the user data of Kafka's ``StickyAssignor``, version 1, in base64: what its
+    ``subscriptionUserData`` must return when the consumer joins for the first time.
+    """
+    settled = after(plan.group, plan.assignment)
+    return {
+        "group": plan.group.id,
+        "assignor": "sticky",
+        "version": 1,
+        "generation": max((member.generation for member in settled.members), default=-1),
+        "members": {
+            member.id: b64encode(encode_memory(Memory(member.owned, member.generation))).decode()
+            for member in settled.members
+        },
+    }
 
 
 def unowned_names(plan: Plan) -> list[str]:

@@ -61,7 +61,7 @@ class Subscription(NamedTuple):
             (
                 wire.integer(VERSION, "h"),
                 wire.array(map(wire.text, self.topics)),
-                wire.blob(None if self.memory is None else _encode_memory(self.memory)),
+                wire.blob(None if self.memory is None else encode_memory(self.memory)),
                 _encode_partitions(self.owned),
                 wire.integer(self.generation, "i"),
                 wire.text(self.rack),
@@ -79,7 +79,7 @@ class Subscription(NamedTuple):
             owned=_decode_partitions(reader),
             generation=reader.integer("i"),
             rack=reader.optional_text(),
-            memory=None if user_data is None else _decode_memory(user_data),
+            memory=None if user_data is None else decode_memory(user_data),
         )
 
 
@@ -135,13 +135,24 @@ def _decode_partitions(reader: wire.Reader) -> Partitions:
     return Partitions.of(pairs())
 
 
-def _encode_memory(memory: Memory) -> bytes:
+def encode_memory(memory: Memory) -> bytes:
+    """Write user data of version 1, as a sticky assignor sends them when its consumer joins.
+
+    Examples
+    --------
+    >>> data = encode_memory(Memory(Partitions.of([("t", 3)]), 7))
+    >>> data.hex(" ", -4)
+    '00000001 00017400 00000100 00000300 000007'
+    >>> decode_memory(data)
+    Memory(partitions=Partitions([t-3]), generation=7)
+    """
     if memory.partitions is None:
         return wire.integer(memory.generation, "i")
     return _encode_partitions(memory.partitions) + wire.integer(memory.generation, "i")
 
 
-def _decode_memory(data: bytes) -> Memory:
+def decode_memory(data: bytes) -> Memory:
+    """Read what `encode_memory` writes."""
     reader = wire.Reader(data)
     if reader.rest == 4:
         return Memory(None, reader.integer("i"))

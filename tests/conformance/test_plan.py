@@ -3,13 +3,18 @@
 import json
 from collections import Counter
 from contextlib import ExitStack, closing
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from experiments.cli import main
+from experiments.families import REMARKABLE
+from experiments.planning import plan
+from experiments.planning.export import sticky_seed
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster
+from tests.conformance.upstream import upstream_assign
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -43,6 +48,23 @@ def test_consumers_that_take_the_planned_lists_carry_the_promised_loads(tmp_path
         "loads"
     ]
     assert sum(read.values(), Counter()) == Counter(places)
+
+
+@pytest.mark.parametrize("name", "DE")
+def test_the_real_sticky_assignor_keeps_what_the_seed_tells_it(name):
+    group = REMARKABLE[name].group
+    found = plan(group)
+    seed = sticky_seed(found)["members"]
+    # They know nothing but the seed.
+    blank = replace(
+        group, members=tuple(replace(m, owned=(), generation=-1) for m in group.members)
+    )
+    told = upstream_assign(blank, "sticky", user_data=seed)
+    assert told.kind == "assigned"
+    promised = {member: set(found.assignment[member]) for member in seed}
+    assert {member: set(map(tuple, given)) for member, given in told.lists.items()} == promised
+    untold = upstream_assign(blank, "sticky")
+    assert {member: set(map(tuple, given)) for member, given in untold.lists.items()} != promised
 
 
 def _read(bootstrap: str, member: str, topics: dict[str, list[int]]) -> Counter[tuple[str, int]]:

@@ -8,7 +8,9 @@ time, so that nothing is carried from one call to the next.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from reference.codec import group_document
@@ -52,7 +54,9 @@ class Upstream:
         return "assigned" if self.failed is None else "failed"
 
 
-def upstream_assign(group: Group, name: str, *, limit: float = 30.0) -> Upstream:
+def upstream_assign(
+    group: Group, name: str, *, limit: float = 30.0, user_data: Mapping[str, str] | None = None
+) -> Upstream:
     """Run the real class once.
 
     Parameters
@@ -63,8 +67,10 @@ def upstream_assign(group: Group, name: str, *, limit: float = 30.0) -> Upstream
         One of `NAMES`.
     limit
         Seconds until it counts as not terminating and is stopped.
+    user_data
+        By member, user data in base64 to send instead of what follows from the group.
     """
-    text = driver().assign(_text(group), name, round(limit * 1000))
+    text = driver().assign(_text(group, user_data or {}), name, round(limit * 1000))
     answer = json.loads(str(text))
     return Upstream(
         lists=answer.get("assignment"),
@@ -112,5 +118,9 @@ def upstream_seconds(
     return tuple(None if nano < 0 else nano / 1e9 for nano in nanos)
 
 
-def _text(group: Group) -> str:
-    return json.dumps(group_document(group))
+def _text(group: Group, user_data: Mapping[str, str] = MappingProxyType({})) -> str:
+    document: dict[str, Any] = group_document(group)
+    for member in document["members"]:
+        if member["id"] in user_data:
+            member["raw_user_data"] = user_data[member["id"]]
+    return json.dumps(document)

@@ -43,6 +43,7 @@ def test_a_plan_is_a_directory_of_files(run, groups, tmp_path):
         "plan.json",
         "report.html",
         "static-assignment.json",
+        "sticky-seed.json",
         "ticket.md",
     ]
 

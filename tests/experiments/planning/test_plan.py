@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+from base64 import b64decode
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,12 +17,14 @@ from experiments.planning.export import (
     moves_csv,
     plan_document,
     static_assignment,
+    sticky_seed,
 )
 from experiments.planning.page import render_html, render_ticket, short_names
 from experiments.planning.plan import plan
 from reference import Group, Member, Topic
 from reference.assignment import violations
 from reference.codec import parse_group
+from reference.coordinator.payload import decode_memory
 from reference.metrics import loads, movement
 from tests.strategies import groups
 
@@ -94,6 +97,22 @@ def test_the_group_after_the_plan_has_nothing_left_to_do():
     assert (again.moves, again.reasons) == ((), ())
     assert "Nothing to do" in render_ticket(again)
     assert "Nothing to do" in render_html(again)
+
+
+@pytest.mark.parametrize("name", "BDE")
+def test_the_sticky_seed_holds_the_plan_and_a_newer_generation_than_any(name):
+    group = REMARKABLE[name].group
+    found = plan(group)
+    seed = sticky_seed(found)
+    told = {
+        member: decode_memory(b64decode(data, validate=True))
+        for member, data in seed["members"].items()
+    }
+    assert {member: set(memory.partitions) for member, memory in told.items()} == {
+        member: set(partitions) for member, partitions in found.assignment.items()
+    }
+    assert {memory.generation for memory in told.values()} == {seed["generation"]}
+    assert seed["generation"] > max(member.generation for member in group.members)
 
 
 def test_the_page_needs_no_network_and_escapes_names():
