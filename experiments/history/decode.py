@@ -56,26 +56,49 @@ def decode(key: bytes | None, value: bytes | None) -> Record:
     >>> decode(key, None)
     Record(kind=1, key={'group': 'g', 'topic': 't', 'partition': 2}, value=None)
     """
+    kind, found = decode_key(key)
+    return Record(kind, found, decode_value(kind, value))
+
+
+def decode_key(key: bytes | None) -> tuple[int, Fields]:
+    """Decode a key: what it begins with, and its fields, which an unknown kind has none of.
+
+    Raises
+    ------
+    CorruptRecordError
+        See `decode`.
+    """
     if key is None:
         raise CorruptRecordError("key: null")
     reader = Reader(key)
-    kind = _located("key", reader.integer, "h")
+    kind: int = _located("key", reader.integer, "h")
     if kind not in KEYS:
         if kind < 0:
             raise CorruptRecordError(f"key: type {kind} does not exist")
-        return Record(kind, {}, None)
-    fields, schema = KEYS[kind]
-    read_key = _structure(fields, 0, compact=False)
-    found = _located("key", read_key, reader)
+        return kind, {}
+    fields, _ = KEYS[kind]
+    found: Fields = _located("key", _structure(fields, 0, compact=False), reader)
     if reader.rest:
         raise CorruptRecordError(f"key: {reader.rest} bytes too many")
-    if value is None:
-        return Record(kind, found, None)
-    body = _located(schema.name, read_versioned, schema, value)
+    return kind, found
+
+
+def decode_value(kind: int, value: bytes | None) -> Fields | None:
+    """Decode the value of a record; None for a tombstone and for a kind that is not known.
+
+    Raises
+    ------
+    CorruptRecordError
+        See `decode`.
+    """
+    if value is None or kind not in KEYS:
+        return None
+    _, schema = KEYS[kind]
+    body: Fields = _located(schema.name, read_versioned, schema, value)
     if body.get("protocol_type") == _CONSUMER:
         for member in body["members"]:
             _open_member(member)
-    return Record(kind, found, body)
+    return body
 
 
 def read_versioned(schema: Schema, data: bytes) -> Fields:

@@ -11,13 +11,14 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from experiments.compare import LIMITS, Limits
+from experiments.history.generations import Kind
 from experiments.history.rows import judged_row
 from experiments.history.schemas import OFFSET_COMMIT_KINDS
-from experiments.history.stream import decode_rows, generation_rows, rebalance_rows
+from experiments.history.stream import decode_batches, generation_rows, rebalance_rows
 from experiments.spark.history_tables import COMMITS, ERRORS, GENERATIONS, REBALANCES, RECORDS
 
 _BATCH = 512  # rows
-BATCHES = {"spark.sql.execution.arrow.maxRecordsPerBatch": "4096"}
+BATCHES = {"spark.sql.execution.arrow.maxRecordsPerBatch": "8192"}
 """Session setting for records, which are small: more of them travel together."""
 
 _PLACE = ("partition", "offset")
@@ -42,8 +43,8 @@ class Known:
 
 
 def decoded(raw: DataFrame) -> DataFrame:
-    """Decode raw records; one row of `RECORDS` for each but commits, see `decode_rows`."""
-    return mapped(raw, decode_rows, RECORDS)
+    """Decode raw records; one row of `RECORDS` for each but commits, see `decode_batches`."""
+    return _mapped(raw, decode_batches, RECORDS)
 
 
 def generations_of(records: DataFrame, *, known: Known, tasks: int) -> DataFrame:
@@ -56,9 +57,11 @@ def generations_of(records: DataFrame, *, known: Known, tasks: int) -> DataFrame
     lives = records.where(
         F.col("error").isNull()
         & F.col("payload").isNotNull()
-        & ~F.col("kind").isin(*OFFSET_COMMIT_KINDS)
+        & ~F.col("kind").isin(*OFFSET_COMMIT_KINDS, int(Kind.CURRENT))
     ).select("group", "kind", *_PLACE, "timestamp", "payload")
-    spread = lives.repartition(tasks, "group").sortWithinPartitions("group", *_PLACE, "payload")
+    spread = lives.repartition(tasks, "group").sortWithinPartitions(
+        "group", *_PLACE, "timestamp", "payload"
+    )
     names = dict(known.names)
     return mapped(spread, lambda rows: generation_rows(rows, names=names), GENERATIONS)
 
@@ -87,7 +90,7 @@ def commits_of(records: DataFrame) -> DataFrame:
         records.where(F.col("kind").isin(*OFFSET_COMMIT_KINDS) & F.col("error").isNull())
         .groupBy("group", "topic", "topic_partition")
         .agg(
-            F.max_by("payload", F.coalesce(F.col("offset"), F.lit(-1))).alias("payload"),
+            F.max_by("payload", F.coalesce("offset", "timestamp", F.lit(-1))).alias("payload"),
             F.sum("records").alias("records"),
         )
     )
@@ -132,10 +135,18 @@ def mapped(
     frame: DataFrame, work: Callable[[Rows], Iterable[Mapping[str, Any]]], schema: pa.Schema
 ) -> DataFrame:
     """Send the rows of each task through a stream of plain rows."""
+    return _mapped(
+        frame, lambda batches: work(row for batch in batches for row in batch.to_pylist()), schema
+    )
 
+
+def _mapped(
+    frame: DataFrame,
+    work: Callable[[Iterator[pa.RecordBatch]], Iterable[Mapping[str, Any]]],
+    schema: pa.Schema,
+) -> DataFrame:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = (row for batch in batches for row in batch.to_pylist())
-        found = iter(work(rows))
+        found = iter(work(batches))
         while chunk := list(islice(found, _BATCH)):
             yield pa.RecordBatch.from_pylist(chunk, schema=schema)
 

@@ -104,7 +104,8 @@ def write_history(
 
 
 def _sorted(frame: DataFrame, name: str) -> DataFrame:
-    return frame.coalesce(1).sortWithinPartitions(*_ORDER[name])
+    # Coalescing would have one task do all the work before.
+    return frame.repartition(1).sortWithinPartitions(*_ORDER[name])
 
 
 def _put_in_place(staging: Path, directory: Path, documents: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ from typing import TypeVar
 from uuid import UUID
 
 _T = TypeVar("_T")
+_INTEGERS = {width: struct.Struct(f">{width}") for width in "bhiq"}
 
 
 class CorruptRecordError(ValueError):
@@ -89,15 +90,17 @@ class Reader:
 
     def take(self, size: int) -> bytes:
         """Read raw bytes."""
-        if not 0 <= size <= self.rest:
-            raise CorruptRecordError(f"{size} bytes are wanted, {self.rest} are left")
         start = self._position
-        self._position += size
-        return self._data[start : self._position]
+        end = start + size
+        if not start <= end <= len(self._data):
+            raise CorruptRecordError(f"{size} bytes are wanted, {self.rest} are left")
+        self._position = end
+        return self._data[start:end]
 
     def integer(self, width: str) -> int:
         """Read a signed big-endian integer."""
-        value: int = struct.unpack(f">{width}", self.take(struct.calcsize(f">{width}")))[0]
+        form = _INTEGERS[width]
+        value: int = form.unpack(self.take(form.size))[0]
         return value
 
     def unsigned_varint(self) -> int:

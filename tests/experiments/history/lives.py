@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
+
+from experiments.history.stream import decode_batches
+from experiments.spark.history_tables import RAW
 from reference.assignment import Assignment
 from reference.assignors import assign
 from reference.coordinator.payload import Subscription
@@ -101,3 +105,8 @@ def rows(name: str, assignor: str, *, seed: int, steps: int) -> list[dict]:
                 }
             )
     return found
+
+
+def decode_rows(raw: Iterable[dict], *, at_once: int = 7) -> Iterator[dict]:
+    """Decode raw records, a few to a batch."""
+    return decode_batches(pa.Table.from_pylist(list(raw), schema=RAW).to_batches(at_once))

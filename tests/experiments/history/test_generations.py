@@ -16,10 +16,10 @@ from experiments.history.rows import (
     judged_row,
     last_document,
 )
-from experiments.history.stream import decode_rows, generation_rows, rebalance_rows
+from experiments.history.stream import generation_rows, rebalance_rows
 from reference.coordinator import consumer_records, wire
 from reference.coordinator.records import GroupMetadata
-from tests.experiments.history.lives import COUNTS, live, rows
+from tests.experiments.history.lives import COUNTS, decode_rows, live, rows
 
 
 def entries(raw: list[dict]) -> list[Entry]:

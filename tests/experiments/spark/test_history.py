@@ -12,14 +12,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from experiments.history.rows import judged_row
-from experiments.history.stream import decode_rows, generation_rows, rebalance_rows
+from experiments.history.stream import generation_rows, rebalance_rows
 from experiments.report.past import is_history, render
 from experiments.spark.history import Known
 from experiments.spark.history_output import GROUPS, write_history
 from experiments.spark.history_sources import from_files
 from experiments.spark.source import register
 from reference.group import InvalidGroupError
-from tests.experiments.history.lives import COUNTS, rows
+from tests.experiments.history.lives import COUNTS, decode_rows, rows
 
 pytestmark = pytest.mark.spark
 
