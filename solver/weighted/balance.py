@@ -37,6 +37,7 @@ class Balancer:
     rng: np.random.Generator
     loads: Ints = field(init=False)
     may: NDArray[np.bool_] = field(init=False)
+    _weigh_alike: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Add up the loads."""
@@ -44,6 +45,7 @@ class Balancer:
         self.may = np.zeros((len(self.problem.sets), self.problem.width), dtype=np.bool_)
         for index, consumers in enumerate(self.problem.sets):
             self.may[index, consumers] = True
+        self._weigh_alike = len(np.unique(self.problem.weight)) < 2
 
     def lower_makespan(self, target: int, go_on: Callable[[], bool]) -> None:
         """Lower the greatest load until it is at most a target, or nothing helps any more."""
@@ -70,7 +72,8 @@ class Balancer:
         for partner in self.rng.permutation(light)[:6].tolist():
             if partner != heavy and self._split(heavy, partner):
                 return True
-        return self._deal_few(heavy)
+        # Of equal weights no two sets differ but in number: only longer chains are left.
+        return not self._weigh_alike and self._deal_few(heavy)
 
     def _split(self, one: int, other: int) -> bool:
         """Deal two members' partitions anew so that they come as close as can be."""
