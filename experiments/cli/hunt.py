@@ -81,6 +81,17 @@ def hunt(
         int, typer.Option("--cases", min=0, help="Seeds, over all seeded families together.")
     ] = 1000,
     first_seed: Annotated[int, typer.Option("--first-seed", help="Where seeds begin.")] = 0,
+    wander: Annotated[
+        int,
+        typer.Option(
+            "--wander",
+            min=0,
+            help="Groups to try for each one found, on a random way among groups no larger.",
+        ),
+    ] = 0,
+    restarts: Annotated[
+        int, typer.Option("--restarts", min=1, help="How many such ways, the best of which counts.")
+    ] = 2,
     top: Annotated[int, typer.Option("--top", min=1, help="Groups drawn on the page.")] = 24,
     master: Annotated[str, typer.Option("--master", help="Where Spark runs.")] = "local[*]",
     tasks: Annotated[
@@ -102,6 +113,8 @@ def hunt(
         assignor=name,
         shortcoming=shortcoming,
         limits=Limits(time=time_limit, deterministic=deterministic_limit),
+        wander=wander,
+        restarts=restarts,
     )
     places = family or ([] if groups else [SMALL_WORLDS])
     bad: list[str] = []
@@ -125,6 +138,8 @@ def hunt(
         about["small worlds"] = f"up to {members} members and {partitions} partitions, all of them"
     if any(FAMILIES[place].size is None for place in places if place in FAMILIES):
         about["seeds"] = f"{cases}, from {first_seed}"
+    if wander:
+        about["wandered"] = f"{restarts} ways of {wander} groups each"
     _write(found, out, about=about, top=top)
     _print_summary(found)
     if bad:

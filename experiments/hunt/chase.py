@@ -15,8 +15,9 @@ from experiments.hunt.shortcoming import (
     Shortfall,
     shortfall,
 )
-from experiments.hunt.shrink import shrink
+from experiments.hunt.shrink import Predicate, shrink
 from experiments.hunt.size import size_of
+from experiments.hunt.wander import wander
 from experiments.hunt.worlds import SMALL_WORLDS, namings
 from reference.codec import group_document
 from reference.group import Group
@@ -39,12 +40,18 @@ class Hunt:
         What each search for an optimum may use up.
     attempts
         Most groups to try while shrinking one.
+    wander
+        Groups to try, after that, on a random way among groups no larger.
+    restarts
+        How many such ways, each from where shrinking ended; the smallest group counts.
     """
 
     assignor: str
     shortcoming: Shortcoming
     limits: Limits = LIMITS
     attempts: int = MAX_ATTEMPTS
+    wander: int = 0
+    restarts: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,12 +183,28 @@ def shrunk(group: Group, hunt: Hunt, severity: Fraction) -> tuple[Group, Fractio
         reached = _severity(smaller, hunt)
         return reached > 0 if least is None else reached >= least
 
-    smallest = tidied(shrink(group, still, attempts=hunt.attempts), still)
+    smallest = _least(group, still, hunt.attempts)
+    if hunt.wander:
+        ways = [
+            _least(
+                wander(smallest, still, steps=hunt.wander, seed=f"wander/{way}"),
+                still,
+                hunt.attempts,
+            )
+            for way in range(hunt.restarts)
+        ]
+        smallest = min(smallest, *ways, key=size_of)
+    return smallest, _severity(smallest, hunt)
+
+
+def _least(group: Group, still: Predicate, attempts: int) -> Group:
+    """Shrink and tidy until nothing is gained."""
+    smallest = tidied(shrink(group, still, attempts=attempts), still)
     while True:
         # Under its new names more may go than under its own.
-        smaller = tidied(shrink(smallest, still, attempts=hunt.attempts), still)
+        smaller = tidied(shrink(smallest, still, attempts=attempts), still)
         if size_of(smaller) >= size_of(smallest):
-            return smallest, _severity(smallest, hunt)
+            return smallest
         smallest = smaller
 
 

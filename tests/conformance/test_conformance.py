@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -39,6 +40,20 @@ def test_the_port_does_what_the_real_class_does(name: str) -> None:
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 def test_the_real_class_never_returns_on_the_known_livelock(name: str) -> None:
     checked = check(_livelock(), name)
+    assert not checked.real.terminated
+    assert checked.agree
+
+
+@pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
+def test_the_real_class_never_returns_on_the_smallest_livelock_found(name: str) -> None:
+    owned = {
+        "c0": ("t1", [("t1", number) for number in (1, 3, 4, 5, 7, 8)]),
+        "c1": ("t0", [("t0", number) for number in (2, 3, 4)]),
+        "c2": ("t0", [("t0", number) for number in (0, 1)]),
+        "c3": ("t0 t1", []),
+        "c4": ("t1", [("t1", number) for number in (0, 2, 6, 9)]),
+    }
+    checked = check(_owning({"t0": 5, "t1": 10}, owned), name)
     assert not checked.real.terminated
     assert checked.agree
 
@@ -99,7 +114,12 @@ def _livelock() -> Group:
         "c08": ("t0 t5", [("t0", 1), ("t0", 3)]),
         "cNEW": ("t0 t6", []),
     }
-    counts = {"t0": 5, "t13": 3, "t2": 5, "t5": 2, "t6": 6}
+    return _owning({"t0": 5, "t13": 3, "t2": 5, "t5": 2, "t6": 6}, owned)
+
+
+def _owning(
+    counts: Mapping[str, int], owned: Mapping[str, tuple[str, Sequence[tuple[str, int]]]]
+) -> Group:
     return Group(
         topics=tuple(Topic(name=name, partitions=count) for name, count in counts.items()),
         members=tuple(

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from experiments.cli import main
+from experiments.config import read_config
+from experiments.report.load import load_tables
 
 GOOD = '{"id": "mine", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}]}\n'
 BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
@@ -39,6 +41,25 @@ def test_a_study_from_imported_groups_to_the_page(tmp_path):
     assert report.stdout.split() == [str(out / "report.html"), str(out / "report.md")]
     assert "1 of them imported" in (out / "report.md").read_text()
     assert (out / "report.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_quick_study_runs_from_its_file_to_the_page(tmp_path):
+    out = tmp_path / "quick"
+    file = Path(__file__).parents[3] / "experiments/studies/quick.yaml"
+    study = kassay("study", file, "--out", out, "--master", "local[2]")
+    assert study.returncode == 0, study.stderr
+    tables = load_tables(out)
+    assert len(tables.groups) == 313
+    assert set(tables.groups["family"]) == set(read_config(file.read_text(), "quick").families)
+    assert tables.groups["error"].isna().all()
+    assert (tables.optima["status"] == "optimal").all()
+    assert "error" not in set(tables.comparisons["ending"])
+    report = kassay("report", out)
+    assert report.returncode == 0, report.stderr
+    assert "313 consumer groups; 313 optima proven, 0 not." in (out / "report.md").read_text()
+    assert len(list((out / "report-data").glob("*.csv"))) > 50
 
 
 def kassay(*arguments):
