@@ -44,7 +44,7 @@ def _commands(block: str) -> list[tuple[str, str]]:
     for line in block.splitlines():
         if line.startswith("$ "):
             commands.append((line[2:], []))
-        elif commands and commands[-1][0].endswith("\\") and line.startswith("> "):
+        elif commands and not commands[-1][1] and (line + " ").startswith("> "):
             commands[-1] = (commands[-1][0] + "\n" + line[2:], [])
         elif commands:
             commands[-1][1].append(line + "\n")

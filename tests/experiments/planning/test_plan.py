@@ -2,6 +2,7 @@ import csv
 import io
 import json
 from base64 import b64decode
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -127,6 +128,12 @@ def test_the_page_needs_no_network_and_escapes_names():
     assert "t&-1" not in page
     for loading in ("<link", "@import", 'src="http', "url(http"):
         assert loading not in page
+
+
+def test_the_page_tells_what_the_source_left_open():
+    group = replace(REMARKABLE["E"].group, notes=("subscriptions are not shown",))
+    assert "left open: subscriptions are not shown." in render_html(plan(group))
+    assert "left open" not in render_html(plan(REMARKABLE["E"].group))
 
 
 def test_equal_plans_make_equal_pages():
