@@ -15,10 +15,11 @@ from experiments.history.live import topics_of
 from experiments.history.summary import summarise
 from experiments.manifest import manifest
 from experiments.sources.files import load_metadata
-from experiments.sources.live_config import load_settings
+from experiments.sources.live_config import load_options, load_settings
 from experiments.spark import history_sources
 from experiments.spark.history import BATCHES, Known, decoded
 from experiments.spark.history_output import write_history
+from experiments.spark.packages import PACKAGES
 from experiments.spark.session import spark_session
 
 
@@ -76,7 +77,7 @@ def history(
         "paths": sorted(path.name for path in paths or ()),
         "limits": {"time": time_limit, "deterministic": deterministic_limit},
     }
-    package = {} if spark_package is None else {"spark.jars.packages": spark_package}
+    package = {} if spark_package is None else {PACKAGES: spark_package}
     with spark_session(master=master, settings=BATCHES | package) as spark:
         if bootstrap_server is None:
             sources = history_sources.from_files(spark, paths or [])
@@ -84,7 +85,8 @@ def history(
             raw = history_sources.from_cluster(spark, settings, timeout=timeout, tasks=tasks)
             sources = [decoded(raw)]
         else:
-            raw = history_sources.from_cluster_by_spark(spark, bootstrap_server, {})
+            options = {} if command_config is None else load_options(command_config)
+            raw = history_sources.from_cluster_by_spark(spark, bootstrap_server, options)
             sources = [decoded(raw)]
         counted = write_history(
             spark,

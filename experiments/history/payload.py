@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Mapping
 
 from experiments.history.decode import Record
-from experiments.history.generations import Entry
+from experiments.history.past import Entry
 
 
 def to_payload(record: Record) -> str:

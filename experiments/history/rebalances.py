@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from experiments.compare import LIMITS, Comparison, Limits, compare
-from experiments.history.generations import Generation, MemberThen, Numbers
+from experiments.history.past import Generation, MemberThen, Numbers
 from experiments.rounds import Ending, Settled, withheld
 from reference.assignment import Assignment, violations
 from reference.group import NO_GENERATION, Group, InvalidGroupError, Member, Topic

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from experiments.compare import LIMITS, Comparison, Limits
-from experiments.history.generations import Generation, MemberThen, Protocol
+from experiments.history.past import Generation, MemberThen, Protocol
 from experiments.history.rebalances import Rebalance, judge, settled
 from reference.assignment import Assignment
 from reference.codec import assignment_document, group_document, parse_assignment, parse_group

@@ -49,11 +49,26 @@ def load_settings(path: Path) -> dict[str, str]:
     SourceError
         If a property cannot be passed on; says file, line and name, never the value.
     """
+    return to_settings(_read_properties(path), name=str(path))
+
+
+def load_options(path: Path) -> dict[str, str]:
+    """Read a Java properties file as options of Spark's Kafka source, which is Java itself.
+
+    Raises
+    ------
+    SourceError
+        If it is no text, or an escape is cut.
+    """
+    return {f"kafka.{key}": found.value for key, found in _read_properties(path).items()}
+
+
+def _read_properties(path: Path) -> dict[str, Property]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise SourceError(f"{path}: not text in UTF-8") from None
-    return to_settings(parse_properties(text, name=str(path)), name=str(path))
+    return parse_properties(text, name=str(path))
 
 
 def parse_properties(text: str, *, name: str) -> dict[str, Property]:

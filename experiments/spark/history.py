@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from experiments.compare import LIMITS, Limits
-from experiments.history.generations import Kind
+from experiments.history.past import Kind
 from experiments.history.rows import judged_row
 from experiments.history.schemas import OFFSET_COMMIT_KINDS
 from experiments.history.stream import decode_batches, generation_rows, rebalance_rows

@@ -5,12 +5,13 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from experiments.spark.java import find_java, make_shim
+from experiments.spark.packages import PACKAGES, fetching
 from experiments.spark.ship import ship
 from reference.group import InvalidGroupError
 
@@ -64,7 +65,8 @@ def spark_session(
     NoJavaError
         If no Java runtime will do.
     InvalidGroupError
-        If the master is a Spark Connect server and its client is not installed.
+        If the master is a Spark Connect server and its client is not installed, or if
+        packages named by ``spark.jars.packages`` cannot be had.
     """
     submitted = _GATEWAY in os.environ
     master = master or (None if submitted else LOCAL)
@@ -107,7 +109,9 @@ def _started(
             builder = builder.master(with_retries(master))
         for key, value in {**chosen, **settings}.items():
             builder = builder.config(key, value)
-        session = builder.getOrCreate()
+        packages = settings.get(PACKAGES)
+        with nullcontext() if packages is None else fetching(packages):
+            session = builder.getOrCreate()
         try:
             yield session
         finally:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -201,3 +203,14 @@ def test_what_the_tool_prints_tells_the_same_history(played: Played) -> None:
     for key, row in live.items():
         if key[0] != "uniform":  # whose topics have ids here and names there
             assert text[key] == row, key
+
+
+def test_a_package_of_sparks_that_cannot_be_had_is_one_clear_error(
+    played: Played, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "experiments", "history", "--out", str(tmp_path)]
+    command += ["--bootstrap-server", played.cluster.bootstrap, "--spark-package", "no:where"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    [error] = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert error.startswith("kassay: Spark did not start with the package no:where: ")

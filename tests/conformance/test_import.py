@@ -3,169 +3,58 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from experiments.cli import main
-from experiments.sources.files import Imported, import_groups, load_sizes
+from experiments.sources.files import import_groups, load_sizes
 from experiments.sources.join import Joining
 from experiments.sources.live import import_live
-from experiments.sources.live_client import LiveCluster
 from experiments.sources.weighing import Weights
+from reference.codec import parse_group
 from reference.group import Group
-from tests.conformance import jars
-from tests.conformance.admin import Administrator, TopicView, administrator
-from tests.conformance.broker import Cluster, running_cluster
-from tests.conformance.captures import GROUP_TOOL, LOG_DIRS_TOOL, VIEWS, capture_cluster, run_tool
+from reference.partitions import Partitions
+from tests.conformance.admin import Administrator
+from tests.conformance.captures import GROUP_TOOL, LOG_DIRS_TOOL, VIEWS, run_tool
 from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
 from tests.conformance.livegroup import LiveGroup
+from tests.conformance.site import (
+    EMPTY,
+    JAAS,
+    PASSWORD,
+    RACKS,
+    TOPICS,
+    Site,
+    documents,
+    quoted,
+    running_site,
+)
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-
-TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 11, "d.audit": 1}
-EMPTY = "left-long-ago"
-PASSWORD = 'pass"word; \\ of = some'
-_JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-_RACKS = {"left-c": "left", "right-s": "right"}
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A cluster with a group of each kind at work, and what its tools print."""
-
-    cluster: Cluster
-    admin: Administrator
-    groups: Mapping[str, LiveGroup]
-    topics: Mapping[str, TopicView]
-    captures: Path
-    authority: Path
-
-    def ask(self) -> LiveCluster:
-        return LiveCluster(self.cluster.bootstrap, timeout=20)
-
-    def live(self, joining: Joining) -> dict[str, Group]:
-        return _documents(import_live(self.ask(), list(self.groups), joining))
-
-    def text(self, joining: Joining) -> dict[str, Group]:
-        return _documents(import_groups([self.captures], joining))
-
-    @property
-    def told(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        """What every client subscribed to, by group."""
-        return {name: dict(group.subscriptions) for name, group in self.groups.items()}
-
-
-def _documents(found: Iterable[Imported]) -> dict[str, Group]:
-    everything = list(found)
-    assert [one.error for one in everything if one.error] == []
-    return {one.group.id: one.group for one in everything if one.group and one.group.id}
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    home = tmp_path_factory.mktemp("site")
-    store, authority = _make_certificate(home)
-    with ExitStack() as stack:
-        cluster = stack.enter_context(
-            running_cluster(
-                racks=("left", "right"),
-                heap_mib=384,
-                listeners={"LOGIN": "SASL_PLAINTEXT", "TLS": "SSL"},
-                settings={
-                    "group.initial.rebalance.delay.ms": "0",
-                    "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
-                    "listener.name.login.plain.sasl.jaas.config": (
-                        f"{_JAAS} user_reader={_quoted(PASSWORD)};".replace("\\", "\\\\")
-                    ),
-                    "listener.name.tls.ssl.keystore.type": "PKCS12",
-                    "listener.name.tls.ssl.keystore.location": str(store),
-                    "listener.name.tls.ssl.keystore.password": "changeit",
-                },
-            )
-        )
-        admin = stack.enter_context(administrator(cluster.bootstrap))
-        admin.create_topics(TOPICS)
-        admin.produce(
-            {(name, n): 5 + 3 * n for name, count in TOPICS.items() for n in range(count)}
-        )
-        groups = {}
-        for assignor in (*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS):
-            groups[assignor] = LiveGroup(assignor, cluster.bootstrap, admin, TOPICS)
-            stack.callback(groups[assignor].close)
-            groups[assignor].join(*_profiles(assignor))
-        groups[EMPTY] = LiveGroup(EMPTY, cluster.bootstrap, admin, TOPICS)
-        groups[EMPTY].join(Profile(client="gone", topics=("b.payments",), assignor="range"))
-        for group in groups.values():
-            group.await_settled()
-            _commit(group)
-        groups[EMPTY].leave("gone")
-        groups[EMPTY].await_state("Empty")
-        capture_cluster(cluster.bootstrap, home / "captures")
-        yield Site(cluster, admin, groups, admin.topics(*TOPICS), home / "captures", authority)
-
-
-def _profiles(assignor: str) -> tuple[Profile, ...]:
-    """Members with differing subscriptions, of which two are in racks and two static."""
-    wanted = {
-        "left-c": ("c.clicks", "a.orders"),
-        "right-s": ("a.orders", "b.payments"),
-        "plain-c": ("a.orders", "d.audit", "c.clicks"),
-        "idle-s": ("d.audit",),
-    }
-    return tuple(
-        Profile(
-            client=client,
-            topics=topics,
-            assignor=assignor,
-            rack=_RACKS.get(client),
-            instance=f"{client}.seat" if client.endswith("-s") else None,
-        )
-        for client, topics in wanted.items()
-    )
-
-
-def _commit(group: LiveGroup) -> None:
-    """Commit a third of what there is, and of ``c.clicks`` every other partition only."""
-    for consumer in group.running.values():
-        consumer.commit(
-            {
-                (topic, n): (5 + 3 * n) // 3
-                for topic, n in sorted(consumer.seen.assigned)
-                if topic != "c.clicks" or n % 2
-            }
-        )
-
-
-def _make_certificate(home: Path) -> tuple[Path, Path]:
-    """Make a key and a certificate for the brokers; the keystore, and what to trust."""
-    (home / "captures").mkdir()
-    store, authority = home / "broker.p12", home / "authority.pem"
-    keytool = Path(jars.java()).resolve().with_name("keytool")
-    common = ["-keystore", str(store), "-storepass", "changeit", "-alias", "broker"]
-    naming = ["-dname", "CN=broker", "-ext", "san=ip:127.0.0.1", "-storetype", "PKCS12"]
-    for command in (
-        ["-genkeypair", "-keyalg", "RSA", "-validity", "30", *naming],
-        ["-exportcert", "-rfc", "-file", str(authority)],
-    ):
-        subprocess.run([keytool, *command, *common], check=True, capture_output=True)
-    return store, authority
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    with running_site(tmp_path_factory.mktemp("site")) as running:
+        yield running
 
 
 def _in_common(group: Group) -> Group:
-    """Leave out what only a cluster tells, or only a text."""
+    """Leave out what only some sources tell, the order of what members have included."""
     topics = (replace(topic, id=None, racks=None) for topic in group.topics)
     members = (
-        replace(member, generation=1, rack=None, protocol_version=3) for member in group.members
+        replace(
+            member,
+            owned=Partitions.of(sorted(member.owned)),
+            generation=1,
+            rack=None,
+            protocol_version=3,
+        )
+        for member in group.members
     )
     return replace(group, topics=tuple(topics), members=tuple(members), notes=())
 
@@ -185,6 +74,37 @@ def test_the_cluster_tells_what_its_tools_print(site: Site, weights: Weights) ->
         assert payments.weights == tuple(5 + 3 * n - (5 + 3 * n) // 3 for n in range(4))
 
 
+@pytest.fixture(scope="module")
+def remembered(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Group]:
+    """Groups with members, as ``__consumer_offsets`` has them."""
+    out = tmp_path_factory.mktemp("remembered")
+    server = ("--bootstrap-server", site.cluster.bootstrap)
+    with pytest.raises(SystemExit) as ended:
+        main(["history", *server, "--out", str(out), "--master", "local[1]", "--tasks", "1"])
+    assert ended.value.code == 0
+    groups = map(parse_group, map(json.loads, (out / "groups.jsonl").read_text().splitlines()))
+    return {group.id: group for group in groups if group.id in site.groups}
+
+
+@pytest.mark.parametrize("name", [*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS])
+def test_the_history_ends_in_what_the_cluster_tells(
+    site: Site, remembered: Mapping[str, Group], name: str
+) -> None:
+    assert set(remembered) == set(site.groups) - {EMPTY}
+    wanted = {client: tuple(sorted(topics)) for client, topics in site.told[name].items()}
+    of_classic = name in CLIENT_ASSIGNORS  # whose subscriptions are told
+    joining = Joining() if of_classic else Joining(subscriptions={name: wanted})
+    live = site.live(joining)[name]
+    assert _in_common(remembered[name]) == _in_common(live)
+    assert {m.generation for m in remembered[name].members if len(m.owned)} == {
+        site.groups[name].generation
+    }
+    clients = {member.id: client for client, member in site.admin.group(name).members.items()}
+    assert {clients[member.id]: member.rack for member in remembered[name].members} == {
+        client: RACKS.get(client) for client in site.told[name]
+    }
+
+
 @pytest.mark.parametrize("name", CLIENT_ASSIGNORS)
 def test_subscriptions_and_racks_of_classic_groups_are_told(site: Site, name: str) -> None:
     group = site.live(Joining())[name]
@@ -193,7 +113,7 @@ def test_subscriptions_and_racks_of_classic_groups_are_told(site: Site, name: st
         client: set(topics) for client, topics in site.told[name].items()
     }
     assert {clients[m.id]: m.rack for m in group.members} == {
-        client: _RACKS.get(client) for client in site.told[name]
+        client: RACKS.get(client) for client in site.told[name]
     }
     assert not any("subscription" in note for note in group.notes)
 
@@ -265,7 +185,7 @@ def _config(tmp_path: Path, text: str) -> Path:
 
 
 def _login(tmp_path: Path, password: str) -> Path:
-    jaas = f"{_JAAS} \\\n  username=reader password={_quoted(password)};"
+    jaas = f"{JAAS} \\\n  username=reader password={quoted(password)};"
     escaped = jaas.replace("\\", "\\\\").replace("\\\\\n", "\\\n")
     return _config(
         tmp_path,
@@ -374,8 +294,8 @@ def test_a_group_that_hangs_between_two_assignments_is_told_as_its_tools_print_i
             (tmp_path / f"{view}.txt").write_text(run_tool(GROUP_TOOL, *VIEWS[view], *asked))
         (tmp_path / "topics.txt").write_text((site.captures / "topics.txt").read_text())
         joining = Joining(subscriptions={group.name: dict(group.subscriptions)})
-        live = _documents(import_live(site.ask(), [group.name], joining))[group.name]
-        text = _documents(import_groups([tmp_path], joining))[group.name]
+        live = documents(import_live(site.ask(), [group.name], joining))[group.name]
+        text = documents(import_groups([tmp_path], joining))[group.name]
     finally:
         group.close()
     assert _in_common(live) == _in_common(text)

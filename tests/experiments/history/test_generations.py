@@ -8,7 +8,8 @@ import uuid
 import pytest
 
 from experiments.history.decode import decode
-from experiments.history.generations import Entry, Protocol, generations
+from experiments.history.generations import generations
+from experiments.history.past import Entry, Protocol
 from experiments.history.rebalances import judge, rebalances
 from experiments.history.rows import (
     generation_of,

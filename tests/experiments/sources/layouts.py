@@ -155,3 +155,26 @@ def members_verbose_4(whos, *, upgraded):
         cells = [str(who.epoch), new_parts(who.assignment), str(who.epoch), new_parts(who.target)]
         rows.append([*member_cells(who, static=static), *cells, *["true"] * upgraded])
     return adaptive(rows, [0, *[LEAST_PAD] * (len(rows[0]) - 1)], last=upgraded)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A group as a whole."""
+
+    group: str
+    coordinator: str
+    node: int
+    strategy: str
+    state: str
+    members: int
+    epoch: int | None
+
+
+def state(whole, *, verbose):
+    """Render ``--state``, of release 4 if ``verbose``."""
+    epochs = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
+    head = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE"] + epochs * verbose
+    cells = [whole.group, f"{whole.coordinator}  ({whole.node})", whole.strategy, whole.state]
+    cells += [dashed(whole.epoch)] * 2 * verbose
+    rows = [[*head, "#MEMBERS"], [*cells, str(whole.members)]]
+    return adaptive(rows, [15, 25, 20, 20, *[15, 25] * verbose, 0])

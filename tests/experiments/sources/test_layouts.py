@@ -136,3 +136,37 @@ def test_epochs_and_both_assignments_of_release_4_are_read_back(rows, upgraded):
         for r in read(layouts.members_verbose_4(rows, upgraded=upgraded))
     ]
     assert found == [(w.consumer, w.instance, w.epoch, w.assignment, w.target) for w in rows]
+
+
+STATES = ("Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance", "Reconciling")
+WHOLE = st.builds(
+    layouts.Whole,
+    group=NAME | SPACED,
+    coordinator=st.integers(1, 65_535).map(lambda port: f"10.0.0.1:{port}"),
+    node=st.integers(0, 10**6),
+    strategy=st.sampled_from(["", "range", "cooperative-sticky", "uniform"]),
+    state=st.sampled_from(STATES),
+    members=st.integers(0, 10**4),
+    epoch=st.none() | st.integers(0, 10**6),
+)
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+@given(wholes=st.lists(WHOLE, min_size=1, max_size=3, unique_by=lambda whole: whole.group))
+def test_states_are_read_back(wholes, verbose):
+    text = "".join(layouts.state(whole, verbose=verbose) for whole in wholes)
+    assert [
+        (r.group, r.coordinator, r.coordinator_id, r.strategy or "", r.state, r.members, r.epoch)
+        for r in read(text)
+    ] == [
+        (
+            w.group,
+            w.coordinator,
+            w.node,
+            w.strategy,
+            w.state,
+            w.members,
+            w.epoch if verbose else None,
+        )
+        for w in wholes
+    ]

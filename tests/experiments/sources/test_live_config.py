@@ -8,7 +8,12 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from experiments.sources.errors import SourceError
-from experiments.sources.live_config import load_settings, parse_properties, to_settings
+from experiments.sources.live_config import (
+    load_options,
+    load_settings,
+    parse_properties,
+    to_settings,
+)
 from experiments.sources.live_names import AS_THEY_ARE, RENAMED
 
 MODULES = "org.apache.kafka.common.security"
@@ -173,3 +178,12 @@ def test_the_client_knows_every_name_that_is_passed_on(name: str) -> None:
         AdminClient({name: "\x01"})
     except Exception as error:  # noqa: BLE001 - what it raises depends on the name
         assert "No such configuration property" not in str(error)  # noqa: PT017
+
+
+def test_sparks_own_source_is_passed_properties_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("security.protocol=SSL\nssl.truststore.location=trust.jks\n")
+    assert load_options(path) == {
+        "kafka.security.protocol": "SSL",
+        "kafka.ssl.truststore.location": "trust.jks",
+    }

@@ -1,0 +1,155 @@
+"""A real cluster with a group of each kind at work, and what its own tools print about it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.sources.files import Imported, import_groups
+from experiments.sources.join import Joining
+from experiments.sources.live import import_live
+from experiments.sources.live_client import LiveCluster
+from reference.group import Group
+from tests.conformance import jars
+from tests.conformance.admin import Administrator, TopicView, administrator
+from tests.conformance.broker import Cluster, running_cluster
+from tests.conformance.captures import capture_cluster
+from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
+from tests.conformance.livegroup import LiveGroup
+
+TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 11, "d.audit": 1}
+EMPTY = "left-long-ago"
+PASSWORD = 'pass"word; \\ of = some'
+JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+RACKS = {"left-c": "left", "right-s": "right"}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A cluster with a group of each kind at work, and what its tools print."""
+
+    cluster: Cluster
+    admin: Administrator
+    groups: Mapping[str, LiveGroup]
+    topics: Mapping[str, TopicView]
+    captures: Path
+    authority: Path
+
+    def ask(self) -> LiveCluster:
+        return LiveCluster(self.cluster.bootstrap, timeout=20)
+
+    def live(self, joining: Joining) -> dict[str, Group]:
+        return documents(import_live(self.ask(), list(self.groups), joining))
+
+    def text(self, joining: Joining) -> dict[str, Group]:
+        return documents(import_groups([self.captures], joining))
+
+    @property
+    def told(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """What every client subscribed to, by group."""
+        return {name: dict(group.subscriptions) for name, group in self.groups.items()}
+
+
+def documents(found: Iterable[Imported]) -> dict[str, Group]:
+    """Return the groups imported, none of which may be an error, by id."""
+    everything = list(found)
+    assert [one.error for one in everything if one.error] == []
+    return {one.group.id: one.group for one in everything if one.group and one.group.id}
+
+
+@contextmanager
+def running_site(home: Path) -> Iterator[Site]:
+    """Start a cluster and its groups, and capture what its tools print to ``home``."""
+    store, authority = _make_certificate(home)
+    with ExitStack() as stack:
+        cluster = stack.enter_context(
+            running_cluster(
+                racks=("left", "right"),
+                heap_mib=384,
+                listeners={"LOGIN": "SASL_PLAINTEXT", "TLS": "SSL"},
+                settings={
+                    "group.initial.rebalance.delay.ms": "0",
+                    "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
+                    "listener.name.login.plain.sasl.jaas.config": (
+                        f"{JAAS} user_reader={quoted(PASSWORD)};".replace("\\", "\\\\")
+                    ),
+                    "listener.name.tls.ssl.keystore.type": "PKCS12",
+                    "listener.name.tls.ssl.keystore.location": str(store),
+                    "listener.name.tls.ssl.keystore.password": "changeit",
+                },
+            )
+        )
+        admin = stack.enter_context(administrator(cluster.bootstrap))
+        admin.create_topics(TOPICS)
+        admin.produce(
+            {(name, n): 5 + 3 * n for name, count in TOPICS.items() for n in range(count)}
+        )
+        groups = {}
+        for assignor in (*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS):
+            groups[assignor] = LiveGroup(assignor, cluster.bootstrap, admin, TOPICS)
+            stack.callback(groups[assignor].close)
+            groups[assignor].join(*_profiles(assignor))
+        groups[EMPTY] = LiveGroup(EMPTY, cluster.bootstrap, admin, TOPICS)
+        groups[EMPTY].join(Profile(client="gone", topics=("b.payments",), assignor="range"))
+        for group in groups.values():
+            group.await_settled()
+            _commit(group)
+        groups[EMPTY].leave("gone")
+        groups[EMPTY].await_state("Empty")
+        capture_cluster(cluster.bootstrap, home / "captures")
+        yield Site(cluster, admin, groups, admin.topics(*TOPICS), home / "captures", authority)
+
+
+def _profiles(assignor: str) -> tuple[Profile, ...]:
+    """Members with differing subscriptions, of which two are in racks and two static."""
+    wanted = {
+        "left-c": ("c.clicks", "a.orders"),
+        "right-s": ("a.orders", "b.payments"),
+        "plain-c": ("a.orders", "d.audit", "c.clicks"),
+        "idle-s": ("d.audit",),
+    }
+    return tuple(
+        Profile(
+            client=client,
+            topics=topics,
+            assignor=assignor,
+            rack=RACKS.get(client),
+            instance=f"{client}.seat" if client.endswith("-s") else None,
+        )
+        for client, topics in wanted.items()
+    )
+
+
+def _commit(group: LiveGroup) -> None:
+    """Commit a third of what there is, and of ``c.clicks`` every other partition only."""
+    for consumer in group.running.values():
+        consumer.commit(
+            {
+                (topic, n): (5 + 3 * n) // 3
+                for topic, n in sorted(consumer.seen.assigned)
+                if topic != "c.clicks" or n % 2
+            }
+        )
+
+
+def _make_certificate(home: Path) -> tuple[Path, Path]:
+    """Make a key and a certificate for the brokers; the keystore, and what to trust."""
+    (home / "captures").mkdir()
+    store, authority = home / "broker.p12", home / "authority.pem"
+    keytool = Path(jars.java()).resolve().with_name("keytool")
+    common = ["-keystore", str(store), "-storepass", "changeit", "-alias", "broker"]
+    naming = ["-dname", "CN=broker", "-ext", "san=ip:127.0.0.1", "-storetype", "PKCS12"]
+    for command in (
+        ["-genkeypair", "-keyalg", "RSA", "-validity", "30", *naming],
+        ["-exportcert", "-rfc", "-file", str(authority)],
+    ):
+        subprocess.run([keytool, *command, *common], check=True, capture_output=True)
+    return store, authority
+
+
+def quoted(text: str) -> str:
+    """Quote a value of a JAAS configuration."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
