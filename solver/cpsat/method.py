@@ -156,6 +156,7 @@ class Ladder:
         if problem.size < _MANY_ROWS or problem.total >= EXACT_IN_64_BITS or self._weigh_alike():
             return 0
         costs = movement_costs(problem, level)
+        mover = None
         if all(
             isinstance(done.level, Imbalance) and done.level.measure is Measure.MAKESPAN
             for done in self.reached
@@ -164,18 +165,22 @@ class Ladder:
             plan = mover.first_plan(keep_owned(problem))
             if plan is None or mover.cost(plan) > self._value(level):
                 plan = self.incumbent(level)
-            self.pool.append(
-                mover.improve(plan, bound, _ticker(budget.until(budget.seconds / 4), 150))
-            )
+            first = _ticker(budget.until(budget.seconds / 4), 150)
+            self.pool.append(mover.improve(plan, bound, first))
         # CP-SAT adds little to this bound once rows and members are many.
-        share = 0.5 if problem.size * problem.width < _MANY_CHOICES else 0.95
-        return exchange_bound(
+        many = problem.size * problem.width >= _MANY_CHOICES
+        rest = budget.until(budget.seconds * (0.95 if many else 0.5))
+        proven = exchange_bound(
             problem,
             ceilings,
             costs,
             incumbent=self._value(level),
-            go_on=_ticker(budget.until(budget.seconds * share), 250),
+            go_on=_ticker(rest, 250),
         )
+        if mover is not None and many:
+            best = self.incumbent(level)
+            self.pool.append(mover.improve(best, max(bound, proven), _ticker(rest, 150)))
+        return proven
 
     def _weigh_alike(self) -> bool:
         return len(np.unique(self.problem.weight)) < 2
