@@ -1,5 +1,3 @@
-import json
-import pickle
 from dataclasses import replace
 
 import pytest
@@ -9,7 +7,6 @@ from hypothesis import strategies as st
 from reference import (
     Assignment,
     Group,
-    InvalidGroupError,
     Member,
     Topic,
     imbalance,
@@ -17,34 +14,27 @@ from reference import (
     violations,
 )
 from solver import (
-    Capacity,
     Certificate,
     Claim,
-    Colocated,
-    CrossRack,
-    Forbidden,
     Imbalance,
     MaxMoves,
     MaxPartitions,
     Measure,
-    MembersUsed,
     Method,
     Movement,
     Origin,
-    Pinned,
     PriceTable,
-    Separated,
     Tolerance,
-    TopicSpread,
     Transfer,
     certify,
     improving_chain,
     objections,
     solve,
 )
-from solver.certificate_document import certificate_document, parse_certificate
+from solver.certificate_document import certificate_document
 from solver.chains import apply_chain
 from tests import brute_force
+from tests.solver.certified import BEST, GROUP, LOPSIDED, PROOF, complaints
 from tests.strategies import groups, valid_assignments
 
 
@@ -117,23 +107,6 @@ def test_prices_of_anybody_prove_nothing_false(data):
     )
     if not list(objections(group, assignment, forged)):
         assert quality(group, assignment) == brute_force.optimum(group)
-
-
-GROUP = Group(
-    topics=(Topic(name="t", partitions=3),),
-    members=(
-        Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1), ("t", 2)]),
-        Member(id="b", subscription=("t",)),
-    ),
-)
-BEST = Assignment({"a": [("t", 0), ("t", 1)], "b": [("t", 2)]})
-
-
-PROOF = certify(GROUP, BEST)
-
-
-def complaints(certificate, assignment=BEST):
-    return list(objections(GROUP, assignment, certificate))
 
 
 def with_prices(**changes):
@@ -255,55 +228,6 @@ def test_cp_sat_answers_carry_the_origin_of_their_bounds_and_are_priced_where_th
     assert complaints(certificate, solution.assignment) == []
 
 
-WEIGHTED = Group(
-    topics=(Topic(name="t", partitions=5, weights=(8, 7, 6, 5, 4)),),
-    members=tuple(Member(id=name, subscription=("t",)) for name in "ab"),
-)
-
-
-def test_bounds_of_weighted_answers_are_counted_again_or_trusted():
-    solution = solve(WEIGHTED, levels=(Imbalance(Measure.MAKESPAN),))
-    certificate = certify(WEIGHTED, solution)
-    assert certificate == solution.certificate
-    assert list(objections(WEIGHTED, solution.assignment, certificate)) == []
-    (claim,) = certificate.claims
-    assert (claim.value, claim.bound, claim.origin) == (15, 15, Origin.COUNTING)
-    assert certificate.trusted == ()
-    apart = Assignment({"a": [("t", 0)], "b": [("t", n) for n in range(1, 5)]})
-    forged = replace(certificate, claims=(replace(claim, value=22, bound=22),))
-    assert list(objections(WEIGHTED, apart, forged)) == [
-        "the bound 22 on makespan is above 15, which counting gives"
-    ]
-    believed = replace(
-        certificate, claims=(replace(claim, value=22, bound=22, origin=Origin.CP_SAT),)
-    )
-    assert list(objections(WEIGHTED, apart, believed)) == []
-    assert believed.trusted == believed.claims
-
-
-def test_a_bound_that_counts_on_an_earlier_level_is_counted_again_with_it():
-    certificate = certify(GROUP, solve(GROUP, levels=(Imbalance(Measure.MAKESPAN), Movement())))
-    assert [(c.bound, c.origin) for c in certificate.claims] == [
-        (2, Origin.COUNTING),
-        (1, Origin.COUNTING),
-    ]
-    assert complaints(certificate) == []
-
-
-def test_what_no_solver_proved_of_a_weighted_assignment_is_counted():
-    apart = Assignment({"a": [("t", 0)], "b": [("t", n) for n in range(1, 5)]})
-    certificate = certify(WEIGHTED, apart)
-    assert [(c.level.name, c.value, c.bound) for c in certificate.claims] == [
-        ("makespan", 22, 15),
-        ("movement", 0, 0),
-    ]
-    assert not certificate.is_optimal
-    assert certificate.chain == ()
-
-
-LOPSIDED = Assignment({"a": [("t", n) for n in range(3)]})
-
-
 def test_an_answer_that_is_not_optimal_carries_the_chain_that_improves_it():
     rushed = solve(GROUP, method=Method.CP_SAT, time_limit=0)
     slow = replace(rushed, assignment=LOPSIDED, certificate=certify(GROUP, LOPSIDED))
@@ -404,88 +328,6 @@ def test_a_chain_can_be_carried_out_only_by_those_who_have_its_partitions():
     chain = improving_chain(GROUP, Assignment({"a": [("t", n) for n in range(3)]}))
     with pytest.raises(ValueError, match="'a' does not have t-0"):
         apply_chain(GROUP, Assignment({"b": [("t", n) for n in range(3)]}), chain)
-
-
-CLAIM = {"level": "makespan", "value": 3, "bound": 3, "origin": "cp-sat"}
-
-
-def travelled(certificate):
-    return parse_certificate(json.loads(json.dumps(certificate_document(certificate))))
-
-
-@given(groups())
-def test_certificates_travel_as_json_and_as_pickles(group):
-    certificate = solve(group).certificate
-    assert travelled(certificate) == certificate
-    assert pickle.loads(pickle.dumps(certificate)) == certificate
-
-
-def test_all_levels_and_constraints_travel():
-    tolerance = Tolerance(absolute=3, relative=0.01)
-    levels = (
-        *(Imbalance(measure) for measure in Measure),
-        Imbalance(Measure.MAKESPAN, tolerance),
-        Movement(),
-        Movement("weight", tolerance),
-        Movement({("t", 0): 5, ("t", 1): 0}, other=2),
-        CrossRack(tolerance),
-        TopicSpread(),
-        MembersUsed(),
-    )
-    constraints = (
-        Capacity(4),
-        Capacity(5, "a"),
-        MaxPartitions(6, "b"),
-        MaxMoves(0),
-        Pinned("t", 1, "a"),
-        Forbidden("a", "t"),
-        Forbidden("a", "t", 2),
-        Colocated(("t", "u")),
-        Separated((("t", 0), ("u", 1))),
-    )
-    certificate = Certificate(
-        claims=tuple(
-            Claim(level, index + 2, index, origin)
-            for index, (level, origin) in enumerate(zip(levels, list(Origin) * 3, strict=False))
-        ),
-        chain=certify(GROUP, LOPSIDED).chain,
-        constraints=constraints,
-    )
-    assert travelled(certificate) == certificate
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"colour": "red"}, "colour"),
-        ({"version": 1}, "version must be 2, got 1"),
-        ({"members": {"a": [3, 1, 0], "b": [3, 0]}}, r"members\['a'\]: expected a pair"),
-        ({"topics": {"t": [3]}}, r"topics\['t'\]: expected a pair"),
-        ({"topics": None}, r"certificate.topics: expected an object"),
-        ({"claims": None}, r"certificate.claims: expected a list"),
-        ({"claims": [{"level": "speed"}]}, r"claims\[0\].origin: expected a string"),
-        ({"claims": [CLAIM | {"level": "speed"}]}, r"claims\[0\].level: no level 'speed'"),
-        ({"claims": [CLAIM | {"origin": "hope"}]}, r"claims\[0\].origin: no origin 'hope'"),
-        ({"claims": [CLAIM | {"value": 1.0}]}, r"claims\[0\].value: expected an integer"),
-        ({"claims": [CLAIM | {"bound": None}]}, r"claims\[0\].bound: expected an integer"),
-        ({"claims": [CLAIM | {"tolerance": [0]}]}, r"claims\[0\].tolerance: expected a number and"),
-        (
-            {"claims": [CLAIM | {"tolerance": [0, 1, 0]}]},
-            r"claims\[0\].tolerance: expected a number",
-        ),
-        ({"claims": [CLAIM | {"tolerance": [-1, 0, 1]}]}, "tolerances must be 0 or more"),
-        ({"claims": [CLAIM | {"level": "movement", "cost": "gold"}]}, "gold"),
-        ({"claims": [CLAIM | {"level": "movement", "cost": [[1]]}]}, "a partition and its cost"),
-        ({"chain": [{"partition": ["t"], "from": "a", "to": "b"}]}, "a topic and a number"),
-        ({"chain": [{"partition": ["t", 0], "from": "a", "via": "b"}]}, "via"),
-        ({"constraints": [{"constraint": "speed"}]}, "no constraint 'speed'"),
-        ({"constraints": [{"constraint": "max_moves", "member": "a"}]}, "member"),
-    ],
-)
-def test_a_certificate_of_another_form_is_refused_where_it_differs(change, said):
-    document = certificate_document(PROOF) | change
-    with pytest.raises(InvalidGroupError, match=said):
-        parse_certificate(document)
 
 
 def test_a_price_below_what_a_members_last_partition_costs_hides_no_imbalance():

@@ -1,0 +1,19 @@
+"""One small certified rebalance, which tests tamper with."""
+
+from reference import Assignment, Group, Member, Topic
+from solver import certify, objections
+
+GROUP = Group(
+    topics=(Topic(name="t", partitions=3),),
+    members=(
+        Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1), ("t", 2)]),
+        Member(id="b", subscription=("t",)),
+    ),
+)
+BEST = Assignment({"a": [("t", 0), ("t", 1)], "b": [("t", 2)]})
+LOPSIDED = Assignment({"a": [("t", n) for n in range(3)]})
+PROOF = certify(GROUP, BEST)
+
+
+def complaints(certificate, assignment=BEST):
+    return list(objections(GROUP, assignment, certificate))
