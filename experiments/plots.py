@@ -49,7 +49,12 @@ def _staircase(points: Sequence[tuple[int, int]], measure: str, title: str | Non
     if points:
         axes.step(moves, imbalance, where="post", color="#1f77b4", linewidth=1.2)
         axes.plot(moves, imbalance, "o", color="#1f77b4", markersize=4)
+    if len(points) == 1:
+        # Alone, a point gets limits so close that only fractions lie between them.
+        axes.set_xlim(max(moves[0] - 1, 0) - 0.5, moves[0] + 1.5)
+        axes.set_ylim(max(imbalance[0] - 1, 0) - 0.5, imbalance[0] + 1.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
     axes.set_xlabel("partitions moved")
     axes.set_ylabel(measure.replace("_", " "))
     axes.grid(alpha=0.3)

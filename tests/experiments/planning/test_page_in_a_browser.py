@@ -3,6 +3,7 @@ import pytest
 from experiments.families import REMARKABLE
 from experiments.planning import plan
 from experiments.planning.page import render_html
+from tests.experiments.report.accessibility import FAINT, FAULTS
 from tests.experiments.report.browser import CHROMIUM, DRIVER, Browser
 
 pytestmark = [
@@ -14,24 +15,6 @@ pytestmark = [
 ]
 
 LOADS = "[...document.querySelector('table.loads').tBodies[0].rows]"
-FAULTS = """
-const faults = [];
-const say = (what, element) => faults.push(what + ': ' + element.outerHTML.slice(0, 80));
-if (!document.documentElement.lang) faults.push('no language');
-if (!document.title) faults.push('no title');
-for (const button of document.querySelectorAll('button, a'))
-  if (!button.textContent.trim()) say('no name', button);
-for (const cell of document.querySelectorAll('th')) if (!cell.scope) say('no scope', cell);
-for (const region of document.querySelectorAll('[role=region], [role=img]'))
-  if (!region.getAttribute('aria-label')) say('no label', region);
-let level = 0;
-for (const heading of document.querySelectorAll('h1, h2, h3, h4')) {
-  const own = Number(heading.tagName[1]);
-  if (own > level + 1) say('skips a level', heading);
-  level = own;
-}
-return faults;
-"""
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +40,14 @@ def test_the_loads_can_be_sorted(browser):
 
 def test_whoever_cannot_see_it_can_read_it(browser):
     assert browser.run(FAULTS) == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_its_text_stands_out_from_what_is_behind_it(browser, width):
+    browser.width(width)
+    seen = browser.run(FAINT)
+    assert seen["checked"] > 50
+    assert seen["faint"] == []
 
 
 @pytest.mark.parametrize("width", [1280, 390])

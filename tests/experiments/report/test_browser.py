@@ -1,6 +1,7 @@
 import pytest
 
 from experiments.report.page import render_html
+from tests.experiments.report.accessibility import FAINT, FAULTS
 from tests.experiments.report.browser import CHROMIUM, DRIVER, Browser
 
 pytestmark = [
@@ -64,6 +65,26 @@ def test_nothing_reaches_past_the_edge_of_the_screen(browser, width):
     browser.width(width)
     assert browser.run("return document.documentElement.scrollWidth") <= width
     assert browser.screenshot().startswith(b"\x89PNG")
+
+
+def test_whoever_cannot_see_it_can_read_it(browser):
+    assert browser.run(FAULTS) == []
+
+
+def test_its_text_stands_out_from_what_is_behind_it(browser):
+    seen = browser.run(FAINT)
+    assert seen["checked"] > 50
+    assert seen["faint"] == []
+
+
+@pytest.mark.parametrize(
+    ("colour", "background", "ratio"),
+    [("#777", "#fff", "4.48"), ("#00000080", "#fff", "3.98"), ("#000", "#00000099", "3.66")],
+)
+def test_faint_text_would_be_found(browser, colour, background, ratio):
+    style = f"color:{colour};background:{background}"
+    browser.run(f"document.body.innerHTML = '<p style=\"{style}\">words</p>'")
+    assert browser.run(FAINT) == {"checked": 1, "faint": [f"{ratio}: P words"]}
 
 
 def test_it_prints(browser):
