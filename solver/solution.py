@@ -83,7 +83,7 @@ class Solution:
     levels
         Name and result of every level, in lexicographic order.
     seconds
-        Wall-clock time of the whole solve.
+        Wall-clock time of the whole solve, without loading OR-Tools, once a process.
     timings
         Parts of it in seconds, by name.
     certificate

@@ -5,12 +5,13 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from experiments.benchmarks import ports, scale, weights
+from experiments.benchmarks import ports, scale, throughput, weights
 from experiments.benchmarks.timing import Timing, print_json, print_table, with_ratios
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Timing]]] = {
     "sticky-mixed": ports.mixed_sticky,
     "a-million": ports.a_million,
+    "throughput": throughput.throughput,
     "optimum": partial(scale.optimum, ports.OURS, f"sticky, {ports.JAVA}"),
     "weights": weights.timings,
 }
