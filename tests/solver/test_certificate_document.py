@@ -90,6 +90,7 @@ def test_all_levels_and_constraints_travel():
         ({"topics": None}, r"certificate.topics: expected an object"),
         ({"claims": None}, r"certificate.claims: expected a list"),
         ({"claims": [{"level": "speed"}]}, r"claims\[0\].origin: expected a string"),
+        ({"claims": [CLAIM | {"colour": "red"}]}, r"claims\[0\]: .*colour"),
         ({"claims": [CLAIM | {"level": "speed"}]}, r"claims\[0\].level: no level 'speed'"),
         ({"claims": [CLAIM | {"origin": "hope"}]}, r"claims\[0\].origin: no origin 'hope'"),
         ({"claims": [CLAIM | {"value": 1.0}]}, r"claims\[0\].value: expected an integer"),
@@ -111,4 +112,12 @@ def test_all_levels_and_constraints_travel():
 def test_a_certificate_of_another_form_is_refused_where_it_differs(change, said):
     document = certificate_document(PROOF) | change
     with pytest.raises(InvalidGroupError, match=said):
+        parse_certificate(document)
+
+
+@pytest.mark.parametrize("half", ["members", "topics"])
+def test_half_the_prices_are_refused(half):
+    document = certificate_document(PROOF)
+    del document[half]
+    with pytest.raises(InvalidGroupError, match=f"certificate.{half}: expected an object"):
         parse_certificate(document)

@@ -1,0 +1,111 @@
+"""What a checker of certificates says, and what it keeps silent about, at the limits."""
+
+from dataclasses import replace
+
+import pytest
+
+from reference import Assignment, Group, Member, Topic
+from solver import (
+    Certificate,
+    Claim,
+    Imbalance,
+    Measure,
+    Movement,
+    Origin,
+    PriceTable,
+    certify,
+    objections,
+    solve,
+)
+from tests.solver.certified import GROUP, LOPSIDED, PROOF, complaints
+
+
+def test_an_answer_that_is_priced_is_not_priced_again():
+    solution = solve(GROUP)
+    assert certify(GROUP, solution) is solution.certificate
+
+
+def test_prices_beside_a_chain_that_improves_claim_no_optimum():
+    assert not replace(PROOF, chain=certify(GROUP, LOPSIDED).chain).is_optimal
+
+
+@pytest.mark.parametrize(
+    ("other", "proven"),
+    [
+        (Topic(name="unread", partitions=2, weights=(1, 7)), True),
+        (Topic(name="u", partitions=1, weights=(1,)), True),
+        (Topic(name="u", partitions=1, weights=(2,)), False),
+        (Topic(name="u", partitions=1, weights=(0,)), False),
+    ],
+)
+def test_only_weights_that_somebody_consumes_keep_prices_from_proving(other, proven):
+    group = Group(
+        topics=(Topic(name="t", partitions=3), other),
+        members=(Member(id="a", subscription=("t", "u")), Member(id="b", subscription=("t", "u"))),
+    )
+    consumed = [("u", 0)] if other.name == "u" else []
+    even = Assignment({"a": [("t", 0), ("t", 1)], "b": [("t", 2), *consumed]})
+    assert (certify(group, even).prices is not None) == proven
+
+
+def test_a_trusted_bound_below_the_value_is_not_refuted_by_an_improvement():
+    modest = Certificate(
+        (Claim(Imbalance(), 9, 5, Origin.CP_SAT), Claim(Movement(), 0, 0, Origin.CP_SAT))
+    )
+    assert not modest.is_optimal
+    assert complaints(modest, LOPSIDED) == []
+
+
+def test_a_chain_of_several_transfers_is_one_objection():
+    group = Group(
+        topics=(Topic(name="t", partitions=1), Topic(name="u", partitions=2)),
+        members=(
+            Member(id="a", subscription=("u",)),
+            Member(id="b", subscription=("t", "u")),
+            Member(id="c", subscription=("t",)),
+        ),
+    )
+    uneven = Assignment({"a": [("u", 0), ("u", 1)], "b": [("t", 0)]})
+    believed = Certificate(
+        (Claim(Imbalance(), 5, 5, Origin.CP_SAT), Claim(Movement(), 0, 0, Origin.CP_SAT))
+    )
+    assert list(objections(group, uneven, believed)) == [
+        "the bounds are wrong: a chain improves the assignment, first a gives u-0 to b"
+    ]
+
+
+def test_a_low_price_of_a_member_without_partitions_is_seen_at_the_topic():
+    prices = PriceTable(members={"a": (5, 1), "b": (-2, 0)}, topics={"t": (5, 1)})
+    forged = Certificate(
+        (Claim(Imbalance(), 9, 9, Origin.PRICES), Claim(Movement(), 0, 0, Origin.PRICES)), prices
+    )
+    said = "topic 't' at member 'b': price (5, 1) is above (-2, 1), one more partition there"
+    assert said in complaints(forged, LOPSIDED)
+    assert not any(text.startswith("member 'b'") for text in complaints(forged, LOPSIDED))
+
+
+def test_bounds_after_a_movement_are_counted_too():
+    levels = (Movement(), Imbalance(Measure.MAKESPAN), Imbalance(Measure.SPREAD))
+    certificate = certify(GROUP, solve(GROUP, levels=levels))
+    counted = replace(
+        certificate,
+        claims=tuple(
+            replace(claim, bound=0, origin=Origin.COUNTING) for claim in certificate.claims
+        ),
+    )
+    held = solve(GROUP, levels=levels).assignment
+    assert complaints(counted, held) == []
+    forged = replace(counted.claims[1], bound=3)
+    assert complaints(replace(counted, claims=(counted.claims[0], forged)), held) == [
+        "the bound 3 on makespan is above 2, which counting gives"
+    ]
+
+
+def test_a_chain_that_breaks_several_subscriptions_is_one_objection():
+    group = replace(GROUP, members=(*GROUP.members, Member(id="idle", subscription=())))
+    base = certify(group, LOPSIDED)
+    steps = tuple(
+        replace(base.chain[0], partition=partition, taker="idle") for partition in LOPSIDED["a"]
+    )
+    (said,) = objections(group, LOPSIDED, replace(base, chain=steps))
+    assert said.startswith("the chain leads to no valid assignment")
