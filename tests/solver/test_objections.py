@@ -8,11 +8,14 @@ from reference import Assignment, Group, Member, Topic
 from solver import (
     Certificate,
     Claim,
+    CrossRack,
     Imbalance,
     Measure,
+    MembersUsed,
     Movement,
     Origin,
     PriceTable,
+    TopicSpread,
     certify,
     objections,
     solve,
@@ -109,3 +112,28 @@ def test_a_chain_that_breaks_several_subscriptions_is_one_objection():
     )
     (said,) = objections(group, LOPSIDED, replace(base, chain=steps))
     assert said.startswith("the chain leads to no valid assignment")
+
+
+def test_a_topic_may_cost_no_more_than_the_last_partition_of_a_member_that_kept_its_own():
+    group = Group(
+        topics=(Topic(name="t", partitions=3),),
+        members=(
+            Member(id="a", subscription=("t",), owned=[("t", 0)]),
+            Member(id="b", subscription=("t",), owned=[("t", 1), ("t", 2)]),
+            Member(id="c", subscription=("t",)),
+        ),
+    )
+    spread = Assignment({"a": [("t", 0)], "b": [("t", 1)], "c": [("t", 2)]})
+    certificate = certify(group, spread)
+    assert certificate.prices.topics == {"t": (3, 0)}
+    assert list(objections(group, spread, certificate)) == []
+
+
+@pytest.mark.parametrize(
+    ("level", "value"), [(CrossRack(), 0), (TopicSpread(), 5), (MembersUsed(), 2)]
+)
+def test_levels_beyond_imbalance_and_movement_are_measured_again(level, value):
+    assert complaints(Certificate((Claim(level, value, 0, Origin.CP_SAT),))) == []
+    assert complaints(Certificate((Claim(level, value + 1, 0, Origin.CP_SAT),))) == [
+        f"{level.name} is {value}, not {value + 1}"
+    ]
