@@ -105,10 +105,12 @@ def test_bounds_after_a_movement_are_counted_too():
 
 
 def test_a_chain_that_breaks_several_subscriptions_is_one_objection():
-    group = replace(GROUP, members=(*GROUP.members, Member(id="idle", subscription=())))
+    idle = [Member(id=name, subscription=()) for name in ("x", "y")]
+    group = replace(GROUP, members=(*GROUP.members, *idle))
     base = certify(group, LOPSIDED)
     steps = tuple(
-        replace(base.chain[0], partition=partition, taker="idle") for partition in LOPSIDED["a"]
+        replace(base.chain[0], partition=partition, taker=taker)
+        for partition, taker in zip(LOPSIDED["a"], ("x", "y"), strict=False)
     )
     (said,) = objections(group, LOPSIDED, replace(base, chain=steps))
     assert said.startswith("the chain leads to no valid assignment")
