@@ -112,7 +112,8 @@ def main(arguments: list[str] | None = None) -> Any:
 def complain(message: str) -> None:
     """Write one error line to stderr."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print("kassay:", style="bold red", end=" ")
+    # Under NO_COLOR rich leaves out colours but not bold.
+    console.print("kassay:", style="" if console.no_color else "bold red", end=" ")
     console.print(message, markup=False)
 
 
