@@ -11,7 +11,7 @@ from experiments.cli import BAD_INPUT, complain, remark
 from experiments.cli.options import DeterministicLimit, TimeLimit
 from experiments.cli.sourcing import LIVE, BootstrapServer, CommandConfig, Metadata, Timeout
 from experiments.compare import Limits
-from experiments.history.live import topics_of
+from experiments.history.live import OffsetsReader, topics_of
 from experiments.history.summary import summarise
 from experiments.manifest import manifest
 from experiments.sources.files import load_metadata
@@ -86,7 +86,10 @@ def history(
             sources = [decoded(raw)]
         else:
             options = {} if command_config is None else load_options(command_config)
-            raw = history_sources.from_cluster_by_spark(spark, bootstrap_server, options)
+            partitions = OffsetsReader(settings, timeout=timeout).partitions()
+            raw = history_sources.from_cluster_by_spark(
+                spark, bootstrap_server, partitions, options
+            )
             sources = [decoded(raw)]
         counted = write_history(
             spark,

@@ -101,7 +101,8 @@ def running_cluster(
     """
     ports = _free_ports(len(racks) + 1)
     further = {name: _free_ports(len(racks)) for name in listeners or {}}
-    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # As Kafka's own ids, it never begins with a dash, which its tools would take for an option.
+    cluster_id = "k" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
     with tempfile.TemporaryDirectory(prefix="kassay-kafka-") as home, ExitStack() as stack:
         directory = Path(home)
         nodes = []

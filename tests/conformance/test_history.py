@@ -29,6 +29,7 @@ from tests.conformance.livegroup import LiveGroup
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 REBALANCES = int(os.environ.get("REBALANCES", "24"))
+SPARK_KAFKA = os.environ.get("KASSAY_SPARK_KAFKA", "")
 TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 11}
 ASSIGNORS = ("range", "cooperative-sticky", "uniform")
 DUMP_TOOL = "org.apache.kafka.tools.DumpLogSegments"
@@ -203,6 +204,26 @@ def test_what_the_tool_prints_tells_the_same_history(played: Played) -> None:
     for key, row in live.items():
         if key[0] != "uniform":  # whose topics have ids here and names there
             assert text[key] == row, key
+
+
+@pytest.mark.skipif(
+    not SPARK_KAFKA, reason="KASSAY_SPARK_KAFKA names no package of Spark's Kafka source"
+)
+def test_sparks_own_source_tells_the_same_history(played: Played, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "experiments", "history", "--out", str(tmp_path)]
+    command += ["--bootstrap-server", played.cluster.bootstrap, "--spark-package", SPARK_KAFKA]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    for name in ("generations", "rebalances"):
+        by_spark, by_client = (
+            sorted(pyarrow.parquet.read_table(home / name).to_pylist(), key=str)
+            for home in (tmp_path, played.home / "live")
+        )
+        assert [_untimed(row) for row in by_spark] == [_untimed(row) for row in by_client]
+
+
+def _untimed(row: dict) -> dict:
+    return {key: value for key, value in row.items() if "seconds" not in key}
 
 
 def test_a_package_of_sparks_that_cannot_be_had_is_one_clear_error(

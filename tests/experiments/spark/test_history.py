@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +17,7 @@ from experiments.history.stream import generation_rows, rebalance_rows
 from experiments.report.past import is_history, render
 from experiments.spark.history import Known
 from experiments.spark.history_output import GROUPS, write_history
-from experiments.spark.history_sources import from_files
+from experiments.spark.history_sources import from_cluster_by_spark, from_files
 from experiments.spark.source import register
 from reference.group import InvalidGroupError
 from tests.experiments.history.lives import COUNTS, decode_rows, rows
@@ -95,6 +96,22 @@ def test_parquet_without_the_columns_of_records_is_refused(
         from_files(spark, [tmp_path / "x.parquet"])
     with pytest.raises(InvalidGroupError, match=r"y\.parquet: no such file"):
         from_files(spark, [tmp_path / "y.parquet"])
+
+
+def test_no_option_changes_which_records_of_a_cluster_are_read(spark: SparkSession) -> None:
+    columns = "key binary, value binary, partition int, offset long, timestamp timestamp"
+    session = MagicMock()
+    reader = session.read.format.return_value.options
+    reader.return_value.load.return_value = spark.createDataFrame([], columns)
+    options = {"kafka.isolation.level": "read_uncommitted", "kafka.security.protocol": "SSL"}
+    options["kafka.bootstrap.servers"] = "elsewhere:1"
+    from_cluster_by_spark(session, "here:1", [0, 1], options)
+    given = reader.call_args.kwargs
+    assert given["kafka.bootstrap.servers"] == "here:1"
+    assert given["kafka.isolation.level"] == "read_committed"
+    assert given["kafka.security.protocol"] == "SSL"
+    assert json.loads(given["assign"]) == {"__consumer_offsets": [0, 1]}
+    assert (given["startingOffsets"], given["endingOffsets"]) == ("earliest", "latest")
 
 
 def test_captures_are_one_table_and_bad_ones_are_rows_with_errors(
