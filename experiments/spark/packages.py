@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,29 +32,41 @@ def fetching(packages: str) -> Iterator[None]:
     """
     heard: list[str] = []
     over = threading.Event()
+    last = f"{secrets.token_hex(16)}\n"
     before = os.dup(2)
     end, own = os.pipe()
-    listener = threading.Thread(target=_listen, args=(end, before, heard, over), daemon=True)
+    listener = threading.Thread(target=_listen, args=(end, before, heard, last, over), daemon=True)
     listener.start()
     os.dup2(own, 2)
-    os.close(own)
     try:
         yield
     except PySparkRuntimeError as error:
-        os.dup2(before, 2)
-        listener.join(_WAIT)
+        _hear_out(own, last, over)
         raise InvalidGroupError(
             f"Spark did not start with the package {packages}: {_reason(heard) or error}"
         ) from None
     finally:
-        over.set()
         os.dup2(before, 2)
+        _hear_out(own, last, over)
+        os.close(own)
 
 
-def _listen(end: int, before: int, heard: list[str], over: threading.Event) -> None:
+def _hear_out(own: int, last: str, over: threading.Event) -> None:
+    """Wait until all that was written so far has been heard.
+
+    Processes that are still there keep the pipe open, so that its end cannot tell.
+    """
+    if not over.is_set():
+        os.write(own, f"\n{last}".encode())
+        over.wait(_WAIT)
+
+
+def _listen(end: int, before: int, heard: list[str], last: str, over: threading.Event) -> None:
     with os.fdopen(end, encoding="utf-8", errors="replace") as lines:
         for line in lines:
-            if over.is_set():
+            if line == last:
+                over.set()
+            elif over.is_set():
                 os.write(before, line.encode())
             else:
                 heard.append(line.rstrip())

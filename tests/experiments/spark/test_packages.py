@@ -35,6 +35,6 @@ def test_without_a_reason_the_error_itself_is_told() -> None:
 
 def test_error_output_is_ones_own_again_afterwards(capfd: pytest.CaptureFixture[str]) -> None:
     with fetching("a:b:1"):
-        os.write(2, b"jar after jar\n")
+        os.write(2, b"jar after jar\n" * 1000)
     os.write(2, b"an error\n")
     assert capfd.readouterr().err == "an error\n"
