@@ -1,9 +1,11 @@
 """The sweep: cases out to the workers, rows back, wave after wave onto disk."""
 
+import gc
 import hashlib
 import json
 import pickle
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -29,6 +31,7 @@ from reference.group import InvalidGroupError
 
 _BATCH = 64
 _AT_ONCE = 2  # waves: while the last tasks of one run, the next keeps the others busy
+_spared = {"modules": 0}  # of this process
 _MISMATCH = re.compile(rf"{WorkerMismatchError.__name__}: ([^\n]*)")
 
 
@@ -72,9 +75,21 @@ def sweep(
         for batch in batches:
             for index in batch.column(0).to_pylist():
                 yield from _studied(pickle.loads(packed[index]), judge, limits, again=again)  # noqa: S301
+        _spare_collector()
 
     plan = spark.range(0, len(packed), 1, max(1, len(packed)))
     return plan.mapInArrow(run, from_arrow_schema(RECORDS))
+
+
+def _spare_collector() -> None:
+    """Keep what modules hold from the collector, which Spark's workers call after each task.
+
+    Going through all of it would take a quarter of a study's time.
+    """
+    if len(sys.modules) > _spared["modules"]:
+        _spared["modules"] = len(sys.modules)
+        gc.collect()
+        gc.freeze()
 
 
 def _judge(case: Case, *, limits: Limits, drawn: int | None) -> Record:
