@@ -1,3 +1,4 @@
+import gc
 import json
 import shutil
 from functools import partial
@@ -8,6 +9,7 @@ import pytest
 from experiments.compare import Limits
 from experiments.families import Case, cases_of, imported_cases
 from experiments.report.load import load_tables
+from experiments.spark import pipeline
 from experiments.spark.parts import locked
 from experiments.spark.pipeline import sweep, write_tables
 from experiments.spark.ship import identity
@@ -47,6 +49,18 @@ def expected():
 def test_the_sweep_returns_what_study_returns_over_any_number_of_tasks(spark, expected, tasks):
     rows = sweep(spark, CASES, tasks=tasks).toArrow().to_pylist()
     assert by_case(rows) == expected
+
+
+def test_what_modules_hold_is_kept_from_the_collector_once(monkeypatch):
+    monkeypatch.setitem(pipeline._spared, "modules", 0)
+    try:
+        pipeline._spare_collector()
+        frozen = gc.get_freeze_count()
+        assert frozen > 10_000
+        pipeline._spare_collector()
+        assert gc.get_freeze_count() == frozen
+    finally:
+        gc.unfreeze()
 
 
 def test_tables_are_written_whole_and_again_over_another_study(spark, expected, tmp_path):
