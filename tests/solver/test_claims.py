@@ -3,7 +3,18 @@
 from dataclasses import replace
 
 from reference import Assignment, Group, Member, Topic
-from solver import Imbalance, Measure, Movement, Origin, certify, objections, solve
+from solver import (
+    Certificate,
+    Claim,
+    Cost,
+    Imbalance,
+    Measure,
+    Movement,
+    Origin,
+    certify,
+    objections,
+    solve,
+)
 from tests.solver.certified import GROUP, complaints
 
 WEIGHTED = Group(
@@ -50,3 +61,12 @@ def test_what_no_solver_proved_of_a_weighted_assignment_is_counted():
     ]
     assert not certificate.is_optimal
     assert certificate.chain == ()
+
+
+def test_moved_weight_is_measured_again():
+    owner = replace(WEIGHTED.members[0], owned=[("t", 0), ("t", 2)])
+    group = replace(WEIGHTED, members=(owner, WEIGHTED.members[1]))
+    held = Assignment({"a": [("t", 1), ("t", 2)], "b": [("t", 0), ("t", 3), ("t", 4)]})
+    for value, said in ((8, []), (7, ["movement is 8, not 7"])):
+        claimed = Certificate((Claim(Movement(Cost.WEIGHT), value, 0, Origin.CP_SAT),))
+        assert list(objections(group, held, claimed)) == said

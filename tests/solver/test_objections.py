@@ -33,20 +33,22 @@ def test_prices_beside_a_chain_that_improves_claim_no_optimum():
 
 
 @pytest.mark.parametrize(
-    ("other", "proven"),
+    ("weight", "other", "proven"),
     [
-        (Topic(name="unread", partitions=2, weights=(1, 7)), True),
-        (Topic(name="u", partitions=1, weights=(1,)), True),
-        (Topic(name="u", partitions=1, weights=(2,)), False),
-        (Topic(name="u", partitions=1, weights=(0,)), False),
+        (1, Topic(name="unread", partitions=2, weights=(1, 7)), True),
+        (1, Topic(name="u", partitions=1, weights=(1,)), True),
+        (1, Topic(name="u", partitions=1, weights=(2,)), False),
+        (1, Topic(name="u", partitions=1, weights=(0,)), False),
+        (5, Topic(name="u", partitions=1, weights=(5,)), True),
+        (5, Topic(name="u", partitions=0), True),
     ],
 )
-def test_only_weights_that_somebody_consumes_keep_prices_from_proving(other, proven):
+def test_only_weights_that_somebody_consumes_keep_prices_from_proving(weight, other, proven):
     group = Group(
-        topics=(Topic(name="t", partitions=3), other),
+        topics=(Topic(name="t", partitions=3, weights=(weight,) * 3), other),
         members=(Member(id="a", subscription=("t", "u")), Member(id="b", subscription=("t", "u"))),
     )
-    consumed = [("u", 0)] if other.name == "u" else []
+    consumed = [(other.name, n) for n in range(other.partitions) if other.name == "u"]
     even = Assignment({"a": [("t", 0), ("t", 1)], "b": [("t", 2), *consumed]})
     assert (certify(group, even).prices is not None) == proven
 
