@@ -1,12 +1,13 @@
 """How subscriptions overlap: nested, in chains, in blocks, at random, skewed."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 from typing import ClassVar
 
 from experiments.families.events import join, leave
 from experiments.families.seeded import Range, deal
+from experiments.families.unending import UnendingFamily
 from experiments.rounds import rejoin
 from reference.group import Group, Member, Topic
 
@@ -25,7 +26,7 @@ _MEMBERS, _TOPICS, _PARTITIONS = Range(3, 16), Range(2, 12), Range(1, 12)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverlapFamily:
+class OverlapFamily(UnendingFamily):
     """Groups whose subscriptions overlap in one shape; some of them lost or won a member.
 
     Parameters
@@ -44,20 +45,10 @@ class OverlapFamily:
 
     own_history: ClassVar[bool] = False
 
-    name: str
     shape: Shape
     members: Range = _MEMBERS
     topics: Range = _TOPICS
     partitions: Range = _PARTITIONS
-
-    @property
-    def size(self) -> None:
-        """How many groups there are: no end of them."""
-        return
-
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters, as a manifest records them."""
-        return asdict(self)
 
     def expected_seconds(self, seed: int) -> float:  # noqa: ARG002
         """Guess how long all assignors and the optimum take."""

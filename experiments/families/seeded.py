@@ -1,6 +1,6 @@
 """Seeded families: groups drawn at random, before or after something happened to them."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from experiments.families.events import (
     resubscribe,
     resubscribe_all,
 )
+from experiments.families.unending import UnendingFamily
 from experiments.rounds import rejoin, settle
 from reference.assignment import Assignment
 from reference.group import Group, Member, Topic
@@ -36,7 +37,7 @@ MEMBERS, TOPICS, PARTITIONS = Range(3, 20), Range(1, 10), Range(1, 30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeededFamily:
+class SeededFamily(UnendingFamily):
     """Groups drawn at random: one seed, one group.
 
     Parameters
@@ -58,7 +59,6 @@ class SeededFamily:
         How many members, topics, and partitions a topic, at the start of the history.
     """
 
-    name: str
     mixed: bool
     event: Event | None = None
     steps: int = 1
@@ -66,15 +66,6 @@ class SeededFamily:
     members: Range = MEMBERS
     topics: Range = TOPICS
     partitions: Range = PARTITIONS
-
-    @property
-    def size(self) -> None:
-        """How many groups there are: no end of them."""
-        return
-
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters, as a manifest records them."""
-        return asdict(self)
 
     def expected_seconds(self, seed: int) -> float:  # noqa: ARG002
         """Guess how long all assignors and the optimum take."""

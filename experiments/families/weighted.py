@@ -1,12 +1,13 @@
 """Partitions of unequal weight, and members in racks."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 from typing import ClassVar
 
 from experiments.families.seeded import Range, SeededFamily
+from experiments.families.unending import UnendingFamily
 from reference.group import Group, Member, Topic
 
 
@@ -33,7 +34,7 @@ def _law(weights: Weights, rng: Random) -> Callable[[int], int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedFamily:
+class WeightedFamily(UnendingFamily):
     """Groups of another family whose partitions differ in weight.
 
     The assignors do not know weights; the optimum balances them. Groups are small, for the
@@ -51,18 +52,8 @@ class WeightedFamily:
 
     own_history: ClassVar[bool] = False
 
-    name: str
     weights: Weights
     base: SeededFamily
-
-    @property
-    def size(self) -> None:
-        """How many groups there are: no end of them."""
-        return
-
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters, as a manifest records them."""
-        return asdict(self)
 
     def expected_seconds(self, seed: int) -> float:  # noqa: ARG002
         """Guess how long all assignors and the optimum take."""
@@ -83,7 +74,7 @@ class WeightedFamily:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RackFamily:
+class RackFamily(UnendingFamily):
     """Groups of another family whose members and replicas are spread over racks.
 
     Parameters
@@ -100,19 +91,9 @@ class RackFamily:
 
     own_history: ClassVar[bool] = False
 
-    name: str
     base: SeededFamily
     racks: int = 3
     replicas: int = 2
-
-    @property
-    def size(self) -> None:
-        """How many groups there are: no end of them."""
-        return
-
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters, as a manifest records them."""
-        return asdict(self)
 
     def expected_seconds(self, seed: int) -> float:  # noqa: ARG002
         """Guess how long all assignors and the optimum take."""
