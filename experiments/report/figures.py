@@ -175,15 +175,15 @@ def _binned(
     rows: pd.DataFrame, column: str, bins: Sequence[tuple[int, int | None]]
 ) -> pd.DataFrame:
     """Count the groups of each family in each bin; families down, bins across."""
-    counts = {
-        family: [
-            int(values.between(low, sys.maxsize if high is None else high).sum())
-            for low, high in bins
-        ]
-        for family in families_of(rows)
-        for values in [rows.loc[rows["family"] == family, column]]
-    }
-    return pd.DataFrame.from_dict(counts, orient="index", columns=bin_labels(bins))
+    labels = bin_labels(bins)
+    counts = pd.DataFrame(
+        {
+            label: rows[column].between(low, sys.maxsize if high is None else high).astype(int)
+            for label, (low, high) in zip(labels, bins, strict=True)
+        }
+    )
+    parts = counts.groupby(rows["family"], observed=True).sum()
+    return parts.reindex(list(families_of(rows)))
 
 
 def _stacked(table: pd.DataFrame, title: str) -> str:

@@ -1,6 +1,7 @@
 """The tables of a study, read back."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from reference.group import InvalidGroupError
 
 MANIFEST = "manifest.json"
 NAMES = ("groups", "assignments", "optima", "comparisons")
+_KEYS = ("case", "family", "assignor", "ending")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +22,8 @@ class Tables:
     Parameters
     ----------
     groups, assignments, optima, comparisons
-        One frame a table. Integers that may be absent are pandas' ``Int64``.
+        One frame a table. Integers that may be absent are pandas' ``Int64``, and what rows
+        are picked by, as ``case`` and ``assignor``, are categories.
     manifest
         What the study was: configuration, seeds, versions.
     """
@@ -49,11 +52,14 @@ def load_tables(directory: Path) -> Tables:
         raise InvalidGroupError(f"{manifest}: {error}") from None
     if not isinstance(document, dict):
         raise InvalidGroupError(f"{manifest}: expected an object")
-    return Tables(**{name: read_table(directory / name) for name in NAMES}, manifest=document)
+    found = {name: read_table(directory / name, keys=_KEYS) for name in NAMES}
+    return Tables(**found, manifest=document)
 
 
-def read_table(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
-    """Read one table, or some of its columns.
+def read_table(
+    path: Path, columns: list[str] | None = None, *, keys: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Read one table, or some of its columns; ``keys`` become categories if they are there.
 
     Raises
     ------
@@ -64,6 +70,9 @@ def read_table(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
         raise InvalidGroupError(f"{path}: no such table")
     dataset = pyarrow.dataset.dataset(path, format="parquet", exclude_invalid_files=True)
     table = dataset.to_table(columns=columns)
+    for place, name in enumerate(table.column_names):
+        if name in keys:
+            table = table.set_column(place, name, table[name].dictionary_encode())
     frame: pd.DataFrame = table.to_pandas(types_mapper=_types().get)
     return frame
 

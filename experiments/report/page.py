@@ -98,23 +98,17 @@ def context(tables: Tables) -> dict[str, object]:
     overall = summary.by_assignor(counted)
     configuration = tables.manifest.get("configuration")
     described = configuration.get("families", []) if isinstance(configuration, dict) else []
-    equal, mixed = (counted[counted["mixed"] == flag] for flag in (False, True))
+    by_subscriptions = _by_subscriptions(counted, tuple(overall))
     return {
         "tables": tables,
         "manifest": tables.manifest,
         "counts": _counts(tables),
         "overall": overall,
         "assignors_table": _overall(overall),
-        "by_subscriptions": {
-            name: (
-                summary.figures_of(equal[equal["assignor"] == name]),
-                summary.figures_of(mixed[mixed["assignor"] == name]),
-            )
-            for name in overall
-        },
+        "by_subscriptions": by_subscriptions,
         "least_grid": _grid(families, "least", "least-imbalance-by-family"),
         "wasteful_grid": _grid(families, "wasteful", "unnecessary-moves-by-family"),
-        "dot_plots": _dot_plots(equal, mixed, tuple(overall)),
+        "dot_plots": _dot_plots(by_subscriptions),
         "gap_plots": tuple(
             figures.distributions(
                 rows, "sum_of_squares_gap", figures.GAP_BINS, name="imbalance-gap"
@@ -188,25 +182,29 @@ def _grid(families: Mapping[str, Mapping[str, Figures]], field: str, name: str) 
     return Grid(name=name, columns=columns, rows=rows, csv=table.to_csv(index=False))
 
 
-def _dot_plots(
-    equal: pd.DataFrame, mixed: pd.DataFrame, names: Sequence[str]
-) -> tuple[figures.Plot, ...]:
-    pairs = [
-        (
-            name,
+def _by_subscriptions(
+    rows: pd.DataFrame, names: Sequence[str]
+) -> dict[str, tuple[Figures, Figures]]:
+    """Figures of each assignor over groups of equal subscriptions, and over the others."""
+    equal, mixed = (rows[rows["mixed"] == flag] for flag in (False, True))
+    return {
+        name: (
             summary.figures_of(equal[equal["assignor"] == name]),
             summary.figures_of(mixed[mixed["assignor"] == name]),
         )
         for name in names
-    ]
+    }
+
+
+def _dot_plots(found: Mapping[str, tuple[Figures, Figures]]) -> tuple[figures.Plot, ...]:
     return (
         figures.dots(
-            [figures.Row(name, one.least, two.least) for name, one, two in pairs],
+            [figures.Row(name, one.least, two.least) for name, (one, two) in found.items()],
             name="least-imbalance",
             title="Groups in which it reaches the least imbalance",
         ),
         figures.dots(
-            [figures.Row(name, one.wasteful, two.wasteful) for name, one, two in pairs],
+            [figures.Row(name, one.wasteful, two.wasteful) for name, (one, two) in found.items()],
             name="moves-more-than-needed",
             title="Groups in which it moves more than it must",
         ),

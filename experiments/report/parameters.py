@@ -39,7 +39,7 @@ def parameters(
 
 
 def _families(rows: pd.DataFrame, families: Iterable[Mapping[str, object]]) -> Table:
-    counts = rows.groupby("family")["case"].nunique()
+    counts = rows.groupby("family", observed=True)["case"].nunique()
     told = [(str(family["name"]), in_words(family)) for family in families]
     table = pd.DataFrame(
         [(name, int(counts.get(name, 0)), words) for name, words in told],

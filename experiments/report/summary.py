@@ -117,7 +117,20 @@ def joined(tables: Tables) -> pd.DataFrame:
     rows = tables.comparisons[tables.comparisons["ending"] != "error"]
     # Studies made before subscriptions were counted lack the last two.
     about = tables.groups[[name for name in _ABOUT if name in tables.groups]]
-    return rows.merge(about, on="case", how="left", validate="many_to_one")
+    cases = sorted(about["case"])
+    rows = rows.assign(case=_categories(rows["case"], cases)).merge(
+        about.assign(case=_categories(about["case"], cases)),
+        on="case",
+        how="left",
+        validate="many_to_one",
+    )
+    names = ("family", "assignor")
+    return rows.assign(**{name: _categories(rows[name], sorted(set(rows[name]))) for name in names})
+
+
+def _categories(values: pd.Series, names: list[str]) -> pd.Series:
+    """Turn text into categories, which are compared and grouped by number."""
+    return values.astype("category").cat.set_categories(names)
 
 
 def drawn(rows: pd.DataFrame) -> pd.DataFrame:
@@ -150,11 +163,11 @@ def by_assignor(rows: pd.DataFrame) -> dict[str, Figures]:
 
 def by_family(rows: pd.DataFrame) -> dict[str, dict[str, Figures]]:
     """Figures by family, then by assignor."""
+    parts = rows.groupby(["family", "assignor"], observed=True)
+    found = {key: figures_of(part) for key, part in parts}
+    nothing = figures_of(rows.iloc[:0])
     return {
-        family: {
-            name: figures_of(rows[(rows["family"] == family) & (rows["assignor"] == name)])
-            for name in assignors_of(rows)
-        }
+        family: {name: found.get((family, name), nothing) for name in assignors_of(rows)}
         for family in families_of(rows)
     }
 

@@ -1,8 +1,11 @@
 """What each parameter of a family does: level by level, and within every family."""
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy.stats import binomtest, spearmanr
 
@@ -107,19 +110,14 @@ def levels(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
             continue
         known = rows[rows[parameter].notna()]
         place = _places(known[parameter], parameter)
-        for key in sorted(place.unique()):
-            here = known[place == key]
-            for assignor in assignors:
-                mine = here[here["assignor"] == assignor]
-                for outcome in OUTCOMES:
-                    values = mine[outcome].dropna()
-                    if len(values):
-                        label = _label(key, parameter)
-                        share = _share(int(values.sum()), len(values))
-                        found.append(
-                            dict(zip(_LEVELS, (parameter, label, assignor, outcome), strict=False))
-                            | share
-                        )
+        parts = known.groupby([place, "assignor"], observed=True)[list(OUTCOMES)]
+        sums, counts = parts.sum(), parts.count()
+        for key, assignor, outcome in itertools.product(sorted(set(place)), assignors, OUTCOMES):
+            groups = int(counts[outcome].get((key, assignor), 0))
+            if groups:
+                told = (parameter, _label(key, parameter), assignor, outcome)
+                share = _share(int(sums.loc[(key, assignor), outcome]), groups)
+                found.append(dict(zip(_LEVELS, told, strict=False)) | share)
     return pd.DataFrame(found, columns=_LEVELS)
 
 
@@ -153,7 +151,7 @@ def within_families(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataF
     """
     columns = ["family", "parameter", "assignor", "outcome", "groups", "rho", "p_value"]
     found = []
-    for (family, assignor), mine in rows.groupby(["family", "assignor"], sort=True):
+    for (family, assignor), mine in rows.groupby(["family", "assignor"], observed=True):
         for outcome in OUTCOMES if assignor in assignors else ():
             for parameter in MEASURED:
                 if parameter not in rows:
@@ -193,13 +191,20 @@ def _flat(family: Mapping[str, object]) -> dict[str, str]:
     return found
 
 
-def _places(values: pd.Series, parameter: str) -> pd.Series:
+def _places(values: pd.Series, parameter: str) -> npt.NDArray[np.object_]:
     """Return the level of each value, as something that sorts."""
+    codes, distinct = pd.factorize(values)
+    levels = [_place(value, parameter) for value in distinct]
+    return np.array(levels, dtype=object)[codes]
+
+
+def _place(value: object, parameter: str) -> object:
     if parameter in CHOSEN:
-        return values.astype(str)
+        return str(value)
+    number = float(str(value))
     if parameter in _SHARES:
-        return values.map(lambda share: math.ceil(round(4 * share, 9)))
-    return values.map(lambda count: max(0, math.floor(math.log2(count))) if count > 0 else -1)
+        return math.ceil(round(4 * number, 9))
+    return max(0, math.floor(math.log2(number))) if number > 0 else -1
 
 
 def _label(key: object, parameter: str) -> str:

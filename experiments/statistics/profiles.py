@@ -47,12 +47,13 @@ def profile(
     """
     proven = rows[rows["proven"].fillna(value=False).astype(bool)]
     # A group counts if its least value is known, whether or not this assignor answered.
-    optimum = proven.groupby("case")[f"{measure}_optimum"].max().dropna()
+    optimum = proven.groupby("case", observed=True)[f"{measure}_optimum"].transform("max")
+    known, optimum = proven[optimum.notna()], optimum.dropna()
     table = {}
     for name in assignors:
-        mine = proven[(proven["assignor"] == name) & proven["case"].isin(optimum.index)]
+        mine = known[known["assignor"] == name]
         greedy = mine[f"{measure}_greedy"].astype("Float64").to_numpy(float, na_value=np.inf)
-        least = mine["case"].map(optimum).to_numpy(float)
+        least = optimum.loc[mine.index].to_numpy(float)
         ratio = (greedy + 1) / (least + 1)
         table[name] = [float((ratio <= bound).mean()) if len(ratio) else None for bound in ratios]
     return pd.DataFrame(table, index=pd.Index(ratios, name="ratio"))

@@ -23,9 +23,14 @@ def mean_gaps(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
     """
     columns = [f"{name}_gap" for name in MEASURES]
     known = rows.dropna(subset=columns)
-    answers = known.groupby("case")["assignor"].nunique()
+    answers = known.groupby("case", observed=True)["assignor"].nunique()
     shared = known[known["case"].isin(answers.index[answers == len(assignors)])]
-    means = shared.groupby("assignor")[columns].mean().astype(float).reindex(list(assignors))
+    means = (
+        shared.groupby("assignor", observed=True)[columns]
+        .mean()
+        .astype(float)
+        .reindex(list(assignors))
+    )
     return means.rename(columns=dict(zip(columns, map(str, MEASURES), strict=True)))
 
 
