@@ -167,11 +167,12 @@ def _level_document(level: Level) -> dict[str, object]:
     if level.tolerance:
         share = Fraction(level.tolerance.relative)
         document["tolerance"] = [level.tolerance.absolute, share.numerator, share.denominator]
-    if isinstance(level, Movement) and isinstance(level.cost, Cost):
-        document["cost"] = str(level.cost)
-    elif isinstance(level, Movement) and not isinstance(level.cost, str):
-        document["cost"] = [[[tp.topic, tp.partition], cost] for tp, cost in level.cost]
-        document["other"] = level.other
+    match level:
+        case Movement(cost=tuple(costs), other=other):
+            document["cost"] = [[[tp.topic, tp.partition], cost] for tp, cost in costs]
+            document["other"] = other
+        case Movement(cost=cost):
+            document["cost"] = str(cost)
     return document
 
 

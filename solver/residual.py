@@ -54,7 +54,7 @@ def require_valid(group: Group, assignment: Assignment) -> None:
 
 def build_arcs(group: Group, assignment: Assignment) -> Arcs:
     """Count partitions along every subscription."""
-    position = np.full(len(group.members) + 1, NOBODY, dtype=np.int64)
+    position = np.full(len(group.members), NOBODY, dtype=np.int64)
     active = participant_indices(group)
     position[list(active)] = np.arange(len(active))
     subscribers = {topic: who for topic, who in group.subscribers().items() if who}
@@ -127,7 +127,7 @@ class _Search:
         self.entering = (arcs.count >= arcs.owned).astype(np.int64)
         self.leaving = (arcs.count > arcs.owned).astype(np.int64)
         self.members = (2 * arcs.loads + 1) * self.scale
-        self.floor = np.where(arcs.loads > 0, (2 * arcs.loads - 1) * self.scale, -_FAR)
+        self.floor = (2 * arcs.loads - 1) * self.scale
         self.topics = np.full(len(arcs.topic_names), _FAR)
         # The arc by which each node's cost was last lowered; -1 at the sink's side.
         self.via_topic = np.full(len(arcs.topic_names), -1, dtype=np.int64)
@@ -135,7 +135,7 @@ class _Search:
 
     def sweep(self) -> bool:
         """Lower every cost once; say whether any fell."""
-        return bool(len(self.arcs.tail)) and self._lower_topics() and self._lower_members()
+        return self._lower_topics() and self._lower_members()
 
     def _lower_topics(self) -> bool:
         offers = self.members[self.arcs.head] + self.entering
@@ -152,8 +152,6 @@ class _Search:
         via[self.arcs.tail[arcs]] = arcs
 
     def _lower_members(self) -> bool:
-        if not len(self.giving):
-            return False
         offers = self.topics[self.arcs.tail[self.giving]] - self.leaving[self.giving]
         best = np.minimum.reduceat(offers, self.first_given)
         fell = best < self.members[self.givers]
@@ -166,9 +164,8 @@ class _Search:
     def overpriced(self) -> int | None:
         """Return the member that would gain most by placing its last partition elsewhere."""
         excess = self.floor - self.members
-        if not len(excess) or excess.max() <= 0:
-            return None
-        return int(np.argmax(excess))
+        member = int(np.argmax(excess))
+        return member if excess[member] > 0 else None
 
     def chain_from(self, member: int) -> list[tuple[int, int, int]]:
         """Follow the arcs from a member; the chain ends at the sink's side or closes."""

@@ -53,6 +53,31 @@ def test_only_weights_that_somebody_consumes_keep_prices_from_proving(weight, ot
     assert (certify(group, even).prices is not None) == proven
 
 
+def test_a_single_move_that_two_members_of_unlike_loads_could_spare_is_seen():
+    group = Group(
+        topics=(Topic(name="t", partitions=3),),
+        members=(
+            Member(id="a", subscription=("t",), owned=[("t", 0)]),
+            Member(id="b", subscription=("t",), owned=[("t", 1), ("t", 2)]),
+        ),
+    )
+    certificate = certify(group, Assignment({"a": [("t", 0), ("t", 1)], "b": [("t", 2)]}))
+    assert not certificate.is_optimal
+    (transfer,) = certificate.chain
+    assert str(transfer) == "a gives t-1 to b"
+
+
+@pytest.mark.parametrize("names", ["", "a"])
+def test_where_nobody_consumes_anything_that_is_proven(names):
+    group = Group(
+        topics=(Topic(name="t", partitions=3),),
+        members=tuple(Member(id=name, subscription=()) for name in names),
+    )
+    certificate = certify(group, Assignment({name: [] for name in names}))
+    assert certificate.is_optimal
+    assert list(objections(group, Assignment({name: [] for name in names}), certificate)) == []
+
+
 def test_a_trusted_bound_below_the_value_is_not_refuted_by_an_improvement():
     modest = Certificate(
         (Claim(Imbalance(), 9, 5, Origin.CP_SAT), Claim(Movement(), 0, 0, Origin.CP_SAT))
