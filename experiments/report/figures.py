@@ -115,7 +115,8 @@ def distributions(
 ) -> Iterator[Plot]:
     """Draw for each assignor how a gap is distributed in each family, as stacked bars."""
     for assignor in assignors_of(rows):
-        known = rows[(rows["assignor"] == assignor) & rows[column].notna()]
+        wanted = (rows["assignor"] == assignor) & rows[column].notna()
+        known = rows.loc[wanted, ["family", column]]
         table = _binned(known, column, bins)
         if table.empty:
             continue

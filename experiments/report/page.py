@@ -116,7 +116,7 @@ def context(tables: Tables) -> dict[str, object]:
         ),
         "move_plots": tuple(
             figures.distributions(
-                rows[rows["owned"] > 0],
+                rows.loc[rows["owned"] > 0, ["assignor", "family", "unnecessary_moves"]],
                 "unnecessary_moves",
                 figures.MOVE_BINS,
                 name="unnecessary-moves",
@@ -186,14 +186,12 @@ def _by_subscriptions(
     rows: pd.DataFrame, names: Sequence[str]
 ) -> dict[str, tuple[Figures, Figures]]:
     """Figures of each assignor over groups of equal subscriptions, and over the others."""
-    equal, mixed = (rows[rows["mixed"] == flag] for flag in (False, True))
-    return {
-        name: (
-            summary.figures_of(equal[equal["assignor"] == name]),
-            summary.figures_of(mixed[mixed["assignor"] == name]),
-        )
-        for name in names
-    }
+    found: dict[str, tuple[Figures, Figures]] = {}
+    for name in names:
+        mine = rows[rows["assignor"] == name]
+        equal, mixed = (summary.figures_of(mine[mine["mixed"] == flag]) for flag in (False, True))
+        found[name] = equal, mixed
+    return found
 
 
 def _dot_plots(found: Mapping[str, tuple[Figures, Figures]]) -> tuple[figures.Plot, ...]:

@@ -25,6 +25,15 @@ _ABOUT = (
     "consumed",
     "subscriptions",
 )
+_COUNTED = (
+    "ending",
+    "proven",
+    "least_imbalance",
+    "owned",
+    "unnecessary_moves",
+    "makespan_gap",
+    "movement_greedy",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +149,7 @@ def drawn(rows: pd.DataFrame) -> pd.DataFrame:
 
 def figures_of(rows: pd.DataFrame) -> Figures:
     """Add up the comparisons of one assignor over some groups."""
+    rows = rows[list(_COUNTED)]
     proven = rows[rows["proven"].fillna(value=False)]
     least = proven["least_imbalance"].fillna(value=False)
     owned = proven[(proven["owned"] > 0) & proven["unnecessary_moves"].notna()]
@@ -163,7 +173,7 @@ def by_assignor(rows: pd.DataFrame) -> dict[str, Figures]:
 
 def by_family(rows: pd.DataFrame) -> dict[str, dict[str, Figures]]:
     """Figures by family, then by assignor."""
-    parts = rows.groupby(["family", "assignor"], observed=True)
+    parts = rows[["family", "assignor", *_COUNTED]].groupby(["family", "assignor"], observed=True)
     found = {key: figures_of(part) for key, part in parts}
     nothing = figures_of(rows.iloc[:0])
     return {

@@ -79,10 +79,11 @@ def paired(rows: pd.DataFrame, before: str, after: str, *, seed: int = 0) -> Pai
     >>> found.only_after, found.fewer, found.more, found.mean_difference
     (1, 1, 1, -0.5)
     """
-    proven = rows[rows["proven"].fillna(value=False).astype(bool)]
-    columns = ["least_imbalance", "unnecessary_moves", "owned"]
+    columns = ["case", "least_imbalance", "unnecessary_moves", "owned"]
+    proven = rows["proven"].fillna(value=False).astype(bool)
     one, two = (
-        proven[proven["assignor"] == name].set_index("case")[columns] for name in (before, after)
+        rows.loc[proven & (rows["assignor"] == name), columns].set_index("case")
+        for name in (before, after)
     )
     pairs = one.join(two, how="inner", lsuffix="_before", rsuffix="_after")
     least = [

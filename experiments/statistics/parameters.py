@@ -108,7 +108,7 @@ def levels(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
     for parameter in (*MEASURED, *CHOSEN):
         if parameter not in rows:
             continue
-        known = rows[rows[parameter].notna()]
+        known = rows.loc[rows[parameter].notna(), [parameter, "assignor", *OUTCOMES]]
         place = _places(known[parameter], parameter)
         parts = known.groupby([place, "assignor"], observed=True)[list(OUTCOMES)]
         sums, counts = parts.sum(), parts.count()

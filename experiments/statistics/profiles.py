@@ -45,7 +45,8 @@ def profile(
     >>> profile(rows, "makespan", assignors=["range"], ratios=[1, 2])["range"].tolist()
     [0.5, 1.0]
     """
-    proven = rows[rows["proven"].fillna(value=False).astype(bool)]
+    columns = ["case", "assignor", f"{measure}_greedy", f"{measure}_optimum"]
+    proven = rows.loc[rows["proven"].fillna(value=False).astype(bool), columns]
     # A group counts if its least value is known, whether or not this assignor answered.
     optimum = proven.groupby("case", observed=True)[f"{measure}_optimum"].transform("max")
     known, optimum = proven[optimum.notna()], optimum.dropna()

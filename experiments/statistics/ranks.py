@@ -22,7 +22,7 @@ def mean_gaps(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
     [4.0]
     """
     columns = [f"{name}_gap" for name in MEASURES]
-    known = rows.dropna(subset=columns)
+    known = rows[["case", "assignor", *columns]].dropna()
     answers = known.groupby("case", observed=True)["assignor"].nunique()
     shared = known[known["case"].isin(answers.index[answers == len(assignors)])]
     means = (
@@ -72,7 +72,8 @@ def effects(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
     >>> float(effects(rows, assignors=["range"]).loc["range", "members"].round(3))
     0.894
     """
-    proven = rows[rows["proven"].fillna(value=False).astype(bool)]
+    columns = ["assignor", "least_imbalance", *PARAMETERS]
+    proven = rows.loc[rows["proven"].fillna(value=False).astype(bool), columns]
     table = {}
     for name in assignors:
         mine = proven[proven["assignor"] == name]
