@@ -74,7 +74,7 @@ conformance-coordinator: setup ## The simulated coordinator against a real broke
 	$(BIN)/python -m pytest tests/conformance -m coordinator
 
 .PHONY: survival
-survival: setup ## Studies whose drivers and workers are killed, and studies on a cluster of two
+survival: setup ## Studies whose workers, or drivers (KILLS=2 times), are killed; studies on a cluster
 	$(BIN)/python -m pytest tests/experiments/spark -m survival
 
 .PHONY: check

@@ -20,10 +20,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.survival, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[3]
 KILLS = int(os.environ.get("KILLS", "2"))
-CONFIG = """
-families: {named: all, mixed-join: 150, equal-leave: 150, overlap-chains: 100}
+# Four waves a kill: two may end before it comes, and two be under way.
+CONFIG = f"""
+families: {{named: all, mixed-join: 150, equal-leave: 150, overlap-chains: 100}}
 assignors: [sticky, cooperative-sticky, uniform]
-wave: 50
+wave: {400 // (4 * KILLS)}
 """
 PATIENCE = 600
 
