@@ -25,7 +25,7 @@ from experiments.config import read_config
 from experiments.families import Case, cases_of, imported_cases
 from experiments.manifest import configuration, manifest
 from experiments.report.load import load_tables
-from experiments.report.summary import Figures, by_assignor, drawn, joined
+from experiments.report.summary import Figures, totals
 from experiments.spark.pipeline import write_tables
 from experiments.spark.session import spark_session
 from experiments.waves import WAVE_CASES
@@ -232,7 +232,6 @@ def _documents(path: Path, bad: list[str]) -> Iterator[str]:
 
 
 def _print_summary(directory: Path) -> None:
-    rows = drawn(joined(load_tables(directory)))
     table = Table(title="Kafka's assignors against the proven optimum")
     table.add_column("assignor", no_wrap=True)
     for title in (
@@ -246,7 +245,7 @@ def _print_summary(directory: Path) -> None:
         "no valid answer",
     ):
         table.add_column(title, justify="right")
-    for name, figures in by_assignor(rows).items():
+    for name, figures in totals(load_tables(directory)).items():
         table.add_row(name, *_cells(figures))
     table_console().print(table)
 

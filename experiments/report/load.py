@@ -11,19 +11,30 @@ import pyarrow.dataset
 from reference.group import InvalidGroupError
 
 MANIFEST = "manifest.json"
-NAMES = ("groups", "assignments", "optima", "comparisons")
+# A study of a million groups has nine million assignments, and few that are kept whole.
+_COLUMNS = {
+    "groups": None,
+    "assignments": ["case", "assignor", "assignment"],
+    "optima": ["case", "status", "assignment"],
+    "comparisons": None,
+}
+SPARING = ("mode.copy_on_write", True)
+"""Pandas' option not to copy what is only passed on, which pandas 3 has for good."""
 _KEYS = ("case", "family", "assignor", "ending")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """The four tables of a study and its manifest.
+    """What pages tell a study by: four of its tables and its manifest.
 
     Parameters
     ----------
-    groups, assignments, optima, comparisons
-        One frame a table. Integers that may be absent are pandas' ``Int64``, and what rows
+    groups, comparisons
+        Two whole tables. Integers that may be absent are pandas' ``Int64``, and what rows
         are picked by, as ``case`` and ``assignor``, are categories.
+    assignments, optima
+        Whose each assignment is, and the assignment where it was kept; of optima, the
+        status too.
     manifest
         What the study was: configuration, seeds, versions.
     """
@@ -52,7 +63,11 @@ def load_tables(directory: Path) -> Tables:
         raise InvalidGroupError(f"{manifest}: {error}") from None
     if not isinstance(document, dict):
         raise InvalidGroupError(f"{manifest}: expected an object")
-    found = {name: read_table(directory / name, keys=_KEYS) for name in NAMES}
+    found = {
+        name: read_table(directory / name, columns, keys=_KEYS)
+        for name, columns in _COLUMNS.items()
+    }
+    pyarrow.default_memory_pool().release_unused()
     return Tables(**found, manifest=document)
 
 

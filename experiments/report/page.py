@@ -8,7 +8,7 @@ import pandas as pd
 
 from experiments.report import figures, multiples, summary, worst
 from experiments.report.findings import Table, findings
-from experiments.report.load import Tables
+from experiments.report.load import SPARING, Tables
 from experiments.report.parameters import parameters
 from experiments.report.summary import Figures, Share
 from experiments.report.templating import environment
@@ -90,6 +90,7 @@ def _shown(facts: object) -> Iterator[figures.Plot | Grid | Table]:
             yield from _shown(value)
 
 
+@pd.option_context(*SPARING)
 def context(tables: Tables) -> dict[str, object]:
     """Return everything the templates tell, computed from the tables alone."""
     rows = summary.joined(tables)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 from scipy.stats import binomtest
 
-from experiments.report.load import Tables
+from experiments.report.load import SPARING, Tables
 
 CONFIDENCE = 0.95
 PICKED = "named"
@@ -169,6 +169,12 @@ def figures_of(rows: pd.DataFrame) -> Figures:
 def by_assignor(rows: pd.DataFrame) -> dict[str, Figures]:
     """Figures of each assignor over all groups, in the order of the study."""
     return {name: figures_of(rows[rows["assignor"] == name]) for name in assignors_of(rows)}
+
+
+@pd.option_context(*SPARING)
+def totals(tables: Tables) -> dict[str, Figures]:
+    """Figures of each assignor over all groups that were not picked by hand."""
+    return by_assignor(drawn(joined(tables)))
 
 
 def by_family(rows: pd.DataFrame) -> dict[str, dict[str, Figures]]:
