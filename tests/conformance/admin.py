@@ -76,7 +76,16 @@ class Administrator:
         counts: Mapping[str, int],
         replicas: Mapping[str, Mapping[int, tuple[int, ...]]] | None = None,
     ) -> None:
-        """Create topics by partition count, or by replica brokers per partition."""
+        """Create topics by partition count, or by replica brokers per partition.
+
+        Returns when all replicas are stored: the controller answers before the brokers have
+        heard of the topics, and a broker that has not denies that there are any.
+
+        Raises
+        ------
+        TimeoutError
+            If they are not in time.
+        """
         new_topic, topics = JClass("org.apache.kafka.clients.admin.NewTopic"), _list()
         for name, count in counts.items():
             if replicas is None or name not in replicas:
@@ -87,6 +96,7 @@ class Administrator:
                 table.put(JClass("java.lang.Integer")(partition), _list(*map(_integer, brokers)))
             topics.add(new_topic(name, table))
         _result(self._admin.createTopics(topics).all())
+        self._await_replicas({(name, n) for name, count in counts.items() for n in range(count)})
 
     def grow_topic(self, name: str, count: int) -> None:
         """Raise the partition count of a topic."""
@@ -146,6 +156,24 @@ class Administrator:
                 return view
             time.sleep(0.1)
         raise TimeoutError(f"group {name!r} is not as awaited after {seconds} s: {view}")
+
+    def _await_replicas(self, wanted: set[tuple[str, int]]) -> None:
+        deadline = time.monotonic() + _CALL_SECONDS
+        while missing := wanted - self._stored():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not stored after {_CALL_SECONDS} s: {sorted(missing)}")
+            time.sleep(0.1)
+
+    def _stored(self) -> Pairs:
+        """Return the partitions in the log directories of all brokers."""
+        nodes = _result(self._admin.describeCluster().nodes())
+        asked = self._admin.describeLogDirs(_list(*(_integer(node.id()) for node in nodes)))
+        return frozenset(
+            (str(stored.topic()), int(stored.partition()))
+            for directories in _result(asked.allDescriptions()).values()
+            for directory in directories.values()
+            for stored in directory.replicaInfos().keySet()
+        )
 
 
 @contextmanager
