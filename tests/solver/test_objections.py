@@ -22,6 +22,14 @@ from solver import (
 )
 from tests.solver.certified import GROUP, LOPSIDED, PROOF, complaints
 
+UNLIKE = Group(
+    topics=(Topic(name="t", partitions=3),),
+    members=(
+        Member(id="a", subscription=("t",), owned=[("t", 0)]),
+        Member(id="b", subscription=("t",), owned=[("t", 1), ("t", 2)]),
+    ),
+)
+
 
 def test_an_answer_that_is_priced_is_not_priced_again():
     solution = solve(GROUP)
@@ -54,14 +62,7 @@ def test_only_weights_that_somebody_consumes_keep_prices_from_proving(weight, ot
 
 
 def test_a_single_move_that_two_members_of_unlike_loads_could_spare_is_seen():
-    group = Group(
-        topics=(Topic(name="t", partitions=3),),
-        members=(
-            Member(id="a", subscription=("t",), owned=[("t", 0)]),
-            Member(id="b", subscription=("t",), owned=[("t", 1), ("t", 2)]),
-        ),
-    )
-    certificate = certify(group, Assignment({"a": [("t", 0), ("t", 1)], "b": [("t", 2)]}))
+    certificate = certify(UNLIKE, Assignment({"a": [("t", 0), ("t", 1)], "b": [("t", 2)]}))
     assert not certificate.is_optimal
     (transfer,) = certificate.chain
     assert str(transfer) == "a gives t-1 to b"
@@ -144,14 +145,7 @@ def test_a_chain_that_breaks_several_subscriptions_is_one_objection():
 
 
 def test_a_topic_may_cost_no_more_than_the_last_partition_of_a_member_that_kept_its_own():
-    group = Group(
-        topics=(Topic(name="t", partitions=3),),
-        members=(
-            Member(id="a", subscription=("t",), owned=[("t", 0)]),
-            Member(id="b", subscription=("t",), owned=[("t", 1), ("t", 2)]),
-            Member(id="c", subscription=("t",)),
-        ),
-    )
+    group = replace(UNLIKE, members=(*UNLIKE.members, Member(id="c", subscription=("t",))))
     spread = Assignment({"a": [("t", 0)], "b": [("t", 1)], "c": [("t", 2)]})
     certificate = certify(group, spread)
     assert certificate.prices.topics == {"t": (3, 0)}
