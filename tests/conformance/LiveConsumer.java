@@ -1,5 +1,6 @@
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -12,6 +13,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.CloseOptions.GroupMembershipOperation;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
@@ -29,6 +31,7 @@ public final class LiveConsumer {
     private final Properties properties = new Properties();
     private final LinkedBlockingQueue<FutureTask<Integer>> requests = new LinkedBlockingQueue<>();
     private final Thread thread;
+    private final StringBuilder given = new StringBuilder();
     private KafkaConsumer<byte[], byte[]> consumer;
 
     private volatile String seen = "-1";
@@ -40,12 +43,15 @@ public final class LiveConsumer {
     /** Starts the thread, which joins the group. */
     public LiveConsumer(Map<String, String> settings, String topics) {
         properties.putAll(settings);
-        thread = new Thread(() -> run(lines(topics)), settings.get("client.id"));
+        thread = new Thread(() -> run(topics), settings.get("client.id"));
         thread.setDaemon(true);
         thread.start();
     }
 
-    /** The generation and the partitions that it knew of after its latest poll. */
+    /**
+     * What it knew of after its latest poll: a line of its generation and of every generation
+     * that it was given an assignment in, then its partitions.
+     */
     public String seen() {
         return seen;
     }
@@ -66,7 +72,7 @@ public final class LiveConsumer {
         return request(
             millis,
             () -> {
-                consumer.subscribe(lines(topics));
+                subscribe(topics);
                 awaitMetadata();
             });
     }
@@ -118,11 +124,25 @@ public final class LiveConsumer {
         } while (System.nanoTime() < until);
     }
 
-    private void run(List<String> topics) {
+    private void subscribe(String topics) {
+        consumer.subscribe(
+            lines(topics),
+            new ConsumerRebalanceListener() {
+                @Override
+                public void onPartitionsAssigned(Collection<TopicPartition> added) {
+                    given.append(' ').append(consumer.groupMetadata().generationId());
+                }
+
+                @Override
+                public void onPartitionsRevoked(Collection<TopicPartition> revoked) {}
+            });
+    }
+
+    private void run(String topics) {
         ByteArrayDeserializer bytes = new ByteArrayDeserializer();
         try (KafkaConsumer<byte[], byte[]> opened = new KafkaConsumer<>(properties, bytes, bytes)) {
             consumer = opened;
-            consumer.subscribe(topics);
+            subscribe(topics);
             while (ending == null) {
                 turn();
             }
@@ -148,7 +168,7 @@ public final class LiveConsumer {
             consumer.assignment().stream()
                 .map(tp -> "\n" + tp.topic() + ":" + tp.partition())
                 .collect(Collectors.joining());
-        seen = consumer.groupMetadata().generationId() + partitions;
+        seen = consumer.groupMetadata().generationId() + given.toString() + partitions;
     }
 
     private static List<String> lines(String text) {

@@ -93,10 +93,22 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a consumer knew of its membership after a poll."""
+    """What a consumer knew of its membership after a poll.
+
+    Parameters
+    ----------
+    assigned
+        Its partitions.
+    generation
+        The generation that it was in.
+    given
+        The generations that it was given an assignment in. One that is slow to ask for it
+        misses a generation, when others are quick to join for the next.
+    """
 
     assigned: frozenset[tuple[str, int]] = frozenset()
     generation: int = -1
+    given: frozenset[int] = frozenset()
 
 
 class RunningConsumer:
@@ -111,11 +123,13 @@ class RunningConsumer:
     @property
     def seen(self) -> Seen:
         """What it knew after its latest poll."""
-        generation, *partitions = str(self._consumer.seen()).split("\n")
+        generations, *partitions = str(self._consumer.seen()).split("\n")
+        generation, *given = map(int, generations.split(" "))
         pairs = (partition.rsplit(":", 1) for partition in partitions)
         return Seen(
             assigned=frozenset((topic, int(number)) for topic, number in pairs),
-            generation=int(generation),
+            generation=generation,
+            given=frozenset(given),
         )
 
     def subscribe(self, *topics: str) -> int:
@@ -173,8 +187,8 @@ class DoomedConsumer:
             return Seen()
         questions.write("\n")
         questions.flush()
-        generation, assigned = json.loads(answers.readline())
-        return Seen(frozenset((topic, number) for topic, number in assigned), generation)
+        assigned, generation, given = json.loads(answers.readline())
+        return Seen(frozenset(map(tuple, assigned)), generation, frozenset(given))
 
     def check(self) -> None:
         """Raise if its process ended before it was killed."""
@@ -200,7 +214,8 @@ def _main(bootstrap: str, group: str, profile: str) -> None:
     for _ in sys.stdin:
         consumer.check()
         seen = consumer.seen
-        sys.stdout.write(json.dumps([seen.generation, sorted(seen.assigned)]) + "\n")
+        told = [sorted(seen.assigned), seen.generation, sorted(seen.given)]
+        sys.stdout.write(json.dumps(told) + "\n")
         sys.stdout.flush()
     consumer.abandon()
 

@@ -53,6 +53,10 @@ class LiveGroup:
         [generation] = {seen.generation for seen in self._seen.values()}
         return generation
 
+    def given(self, client: str) -> frozenset[int]:
+        """Generations that a member had been given an assignment in by then."""
+        return self._seen[client].given
+
     def join(self, *profiles: Profile) -> None:
         """Start consumers together."""
         for profile in profiles:

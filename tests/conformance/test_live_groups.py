@@ -9,7 +9,7 @@ what the cluster reports.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -119,7 +119,8 @@ class Rehearsal:
         view = self.live.await_settled()
         generation = self.live.generation
         group = self._group(view)
-        foretold = self._foretell(group, generation)
+        given = {member.id: self.live.given(client) for client, member in view.members.items()}
+        foretold = self._foretell(group, generation, given)
         names = {member.id: client for client, member in view.members.items()}
         assert {
             names[id]: frozenset((tp.topic, tp.partition) for tp in tps)
@@ -129,11 +130,14 @@ class Rehearsal:
         )
         self._previous, self._generation = foretold, generation
 
-    def _foretell(self, group: Group, generation: int) -> Assignment:
+    def _foretell(
+        self, group: Group, generation: int, given: Mapping[str, frozenset[int]]
+    ) -> Assignment:
         """What the group comes to by ``generation``, rebalance by rebalance.
 
         Cooperative members give up in one rebalance what others get in the next, and now
-        and then the leader asks for one more when it learns of a topic late.
+        and then the leader asks for one more when it learns of a topic late. A member that
+        was not ``given`` an assignment in a generation claims what it had before.
         """
         assignment = assign(group, self.assignor)
         if self.assignor in BROKER_ASSIGNORS:
@@ -141,6 +145,8 @@ class Rehearsal:
         for reached in range(max(0, self._generation) + 1, generation):
             members = (
                 replace(member, owned=assignment[member.id], generation=reached)
+                if reached in given[member.id]
+                else member
                 for member in group.members
             )
             group = replace(group, members=tuple(members))
