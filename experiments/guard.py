@@ -6,7 +6,6 @@ too much, is found by whoever starts that process again: there every group gets 
 its own, and what a child dies of becomes a row.
 """
 
-import faulthandler
 import os
 import pickle
 import resource
@@ -15,7 +14,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from experiments.compare import Limits
 from experiments.families import Case
@@ -43,17 +41,16 @@ def memory_limit(mebibytes: int) -> Iterator[None]:
 def watchdog() -> Iterator[Callable[[float], None]]:
     """Yield a function that ends this process unless it is called again within the seconds.
 
-    The clock is a thread of C, so it also ends a process that hangs in native code.
+    The clock is the kernel's, whose signal ends a process that hangs in native code as well.
     """
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
 
-        def wind(seconds: float) -> None:
-            faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
+    def wind(seconds: float) -> None:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
-        try:
-            yield wind
-        finally:
-            faulthandler.cancel_dump_traceback_later()
+    try:
+        yield wind
+    finally:
+        wind(0)
 
 
 def apart(judge: Judge, case: Case, *, limits: Limits) -> Record:

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.compare import Limits
 from experiments.families import Case
-from experiments.guard import apart, memory_limit
+from experiments.guard import apart, memory_limit, watchdog
 from experiments.study import study
 
 CASE = Case(family="named", seed=2, assignors=("range", "sticky"))
@@ -30,6 +30,24 @@ def test_a_child_that_takes_too_long_is_ended():
     record = apart(lambda _: time.sleep(600), CASE, limits=Limits(group=0.2))
     assert record.group.error == "took more than 0.2 s"
     assert time.monotonic() - begin < 300
+
+
+def test_a_watchdog_ends_a_process_that_does_not_wind_it_again_and_no_other():
+    def tarry(_):
+        with watchdog() as wind:
+            wind(600)
+            wind(0.1)
+            time.sleep(600)
+
+    def be_done(case):
+        with watchdog() as wind:
+            wind(0.1)
+        time.sleep(0.5)
+        return study(case)
+
+    record = apart(tarry, CASE, limits=Limits())
+    assert record.group.error == "the process that studied this group died of SIGALRM"
+    assert apart(be_done, CASE, limits=Limits()).group.error is None
 
 
 def test_memory_beyond_the_limit_is_refused_and_the_limit_ends_with_its_block():
