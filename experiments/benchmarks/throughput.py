@@ -32,8 +32,8 @@ def throughput(ours: str = "kassay") -> Iterator[Timing]:
         _by_pool(pool, cases[: GROUPS // 4])
         seconds = {"multiprocessing": _best(partial(_by_pool, pool, cases))}
     with spark_session(master=f"local[{PROCESSES}]") as spark:
-        sweep(spark, cases[: GROUPS // 4]).toArrow()
-        seconds[ours] = _best(lambda: sweep(spark, cases).toArrow())
+        sweep(spark, cases[: GROUPS // 4])
+        seconds[ours] = _best(partial(sweep, spark, cases))
     overhead = (seconds[ours] - seconds["multiprocessing"]) * PROCESSES / GROUPS
     for contestant in (ours, "multiprocessing"):
         spent = seconds[contestant]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from experiments.compare import LIMITS, Limits
@@ -24,7 +24,16 @@ from experiments.rows import Record
 from experiments.spark.parts import Parts, done_before, locked
 from experiments.spark.progress import Watch, watched
 from experiments.spark.ship import WorkerMismatchError, check_identity, identity
-from experiments.spark.tables import PLACE, RECORDS, TABLES, record_row, table_of
+from experiments.spark.tables import (
+    PLACE,
+    RECORDS,
+    SEALED,
+    TABLES,
+    opened,
+    record_row,
+    sealed,
+    table_of,
+)
 from experiments.study import study
 from experiments.waves import WAVE_CASES, Placed, tasks_of, waves_of
 from reference.group import InvalidGroupError
@@ -43,8 +52,8 @@ def sweep(
     limits: Limits = LIMITS,
     judge: Judge | None = None,
     drawn: int | None = None,
-) -> DataFrame:
-    """Study every case; lazy, one row of `RECORDS` a case.
+) -> pa.Table:
+    """Study every case: one row of `RECORDS` a case, in no particular order.
 
     Parameters
     ----------
@@ -74,11 +83,12 @@ def sweep(
         again = context is not None and context.attemptNumber() > 0
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                yield from _studied(pickle.loads(packed[index]), judge, limits, again=again)  # noqa: S301
+                task = pickle.loads(packed[index])  # noqa: S301
+                yield from map(sealed, _studied(task, judge, limits, again=again))
         _spare_collector()
 
     plan = spark.range(0, len(packed), 1, max(1, len(packed)))
-    return plan.mapInArrow(run, from_arrow_schema(RECORDS))
+    return opened(plan.mapInArrow(run, from_arrow_schema(SEALED)).toArrow())
 
 
 def _spare_collector() -> None:
@@ -168,9 +178,7 @@ def write_tables(
 
         def run(index: int) -> tuple[int, pa.Table]:
             cut = missing[index]
-            return index, sweep(
-                spark, cut, tasks=tasks, limits=limits, judge=judge, drawn=drawn
-            ).toArrow()
+            return index, sweep(spark, cut, tasks=tasks, limits=limits, judge=judge, drawn=drawn)
 
         with watched(
             spark, total=len(cases), done=len(cases) - left, wave=_AT_ONCE * wave

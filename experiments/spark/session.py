@@ -22,6 +22,7 @@ _CONNECT = "sc://"
 _GATEWAY = "PYSPARK_GATEWAY_PORT"  # spark-submit sets it for the program that it runs
 _ON_LOOPBACK = re.compile(r"spark://(127\.|localhost)")
 _CONF_DIR = Path(__file__).parent / "conf"
+_LONGEST_SOCKET_DIRECTORY = 50  # bytes; Spark adds a name of some 45, and 103 is all it may be
 _SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 _SETTINGS = {
@@ -100,6 +101,10 @@ def _started(
     if local:
         chosen["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
         chosen["spark.local.dir"] = str(scratch)
+        # By TCP each task waits 40 ms for an acknowledgement that is put off.
+        if len(os.fsencode(scratch)) <= _LONGEST_SOCKET_DIRECTORY:
+            chosen["spark.python.unix.domain.socket.enabled"] = "true"
+            chosen["spark.python.unix.domain.socket.dir"] = str(scratch)
     # Elsewhere the path of this machine's Python means nothing.
     python = sys.executable if here else os.environ.get("PYSPARK_PYTHON", "python3")
     environment |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}

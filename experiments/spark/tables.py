@@ -50,6 +50,9 @@ RECORDS = pa.schema(
     [pa.field(PLACE, pa.int64(), nullable=False)]
     + [pa.field(name, pa.list_(pa.struct(schema))) for name, schema in TABLES.items()]
 )
+SEALED = pa.schema([pa.field("records", pa.binary(), nullable=False)])
+"""What Spark sees of records. It would take nested columns apart and put them together again,
+by code that it compiles anew for every task."""
 
 
 def record_row(record: Record) -> dict[str, list[dict[str, object]]]:
@@ -61,6 +64,21 @@ def record_row(record: Record) -> dict[str, list[dict[str, object]]]:
         "comparisons": [_columns(row) for row in record.comparisons],
         "timings": [_columns(row) for row in record.timings],
     }
+
+
+def sealed(records: pa.RecordBatch) -> pa.RecordBatch:
+    """Seal a batch of `RECORDS` into one row of `SEALED`, as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, records.schema) as stream:
+        stream.write_batch(records)
+    return pa.record_batch([[sink.getvalue().to_pybytes()]], schema=SEALED)
+
+
+def opened(rows: pa.Table) -> pa.Table:
+    """Return the `RECORDS` that were sealed into rows of `SEALED`."""
+    streams = (row.as_buffer() for row in rows.column("records"))
+    tables = [pa.ipc.open_stream(stream).read_all() for stream in streams]
+    return pa.concat_tables([RECORDS.empty_table(), *tables])
 
 
 def table_of(records: pa.Table, name: str) -> pa.Table:

@@ -48,7 +48,7 @@ def expected():
 
 @pytest.mark.parametrize("tasks", [1, 5])
 def test_the_sweep_returns_what_study_returns_over_any_number_of_tasks(spark, expected, tasks):
-    rows = sweep(spark, CASES, tasks=tasks).toArrow().to_pylist()
+    rows = sweep(spark, CASES, tasks=tasks).to_pylist()
     assert by_case(rows) == expected
 
 
@@ -121,7 +121,7 @@ def test_groups_that_take_their_process_down_are_rows_and_no_other_is_lost(spark
     bad = {cases[1].name: "abort", cases[3].name: "segfault", cases[6].name: "eat"}
     judge = partial(faults.judge, bad=bad)
     rows = sweep(spark, cases, tasks=2, limits=Limits(memory=8192), judge=judge)
-    found = {row["groups"][0]["case"]: row for row in rows.toArrow().to_pylist()}
+    found = {row["groups"][0]["case"]: row for row in rows.to_pylist()}
     assert len(found) == len(cases)
     errors = {fault: found.pop(name)["groups"][0]["error"] for name, fault in bad.items()}
     died = "the process that studied this group died of"
@@ -135,7 +135,7 @@ def test_groups_that_take_their_process_down_are_rows_and_no_other_is_lost(spark
 def test_a_group_that_hangs_in_native_code_is_ended(spark):
     cases = CASES[2:5]
     judge = partial(faults.judge, bad={cases[1].name: "hang"})
-    rows = sweep(spark, cases, tasks=1, limits=Limits(group=8.0), judge=judge).toArrow()
+    rows = sweep(spark, cases, tasks=1, limits=Limits(group=8.0), judge=judge)
     errors = {row["groups"][0]["case"]: row["groups"][0]["error"] for row in rows.to_pylist()}
     assert errors == {case.name: None for case in cases} | {cases[1].name: "took more than 8 s"}
 
