@@ -1,5 +1,6 @@
 import os
 import resource
+import signal
 import time
 
 import pytest
@@ -32,22 +33,23 @@ def test_a_child_that_takes_too_long_is_ended():
     assert time.monotonic() - begin < 300
 
 
-def test_a_watchdog_ends_a_process_that_does_not_wind_it_again_and_no_other():
+def test_a_watchdog_ends_a_process_that_does_not_wind_it_again():
     def tarry(_):
         with watchdog() as wind:
             wind(600)
             wind(0.1)
             time.sleep(600)
 
-    def be_done(case):
-        with watchdog() as wind:
-            wind(0.1)
-        time.sleep(0.5)
-        return study(case)
-
     record = apart(tarry, CASE, limits=Limits())
     assert record.group.error == "the process that studied this group died of SIGALRM"
-    assert apart(be_done, CASE, limits=Limits()).group.error is None
+
+
+def test_a_watchdog_sleeps_once_its_block_is_over():
+    with watchdog() as wind:
+        wind(600)
+        left, _ = signal.getitimer(signal.ITIMER_REAL)
+        assert 500 < left <= 600
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
 def test_memory_beyond_the_limit_is_refused_and_the_limit_ends_with_its_block():
