@@ -54,6 +54,7 @@ def parse_json(text: str, *, where: str, first_line: int = 1) -> object:
     Traceback (most recent call last):
     reference.group.InvalidGroupError: x.json:1: key 'a' is repeated in one object
     """
+    text = text.rstrip("\n")  # the end of a line is not the next one
     try:
         return json.loads(text, object_pairs_hook=_no_repeats, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:

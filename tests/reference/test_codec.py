@@ -198,6 +198,13 @@ def test_truncated_json_says_where_it_ends():
     assert "f.jsonl:5: not valid JSON" in str(error)
 
 
+def test_a_truncated_line_is_told_by_its_own_number_and_not_by_that_of_the_next():
+    (_, error), (_, good) = read((LINE % 1)[:30] + "\n" + LINE % 2)
+    assert str(error).startswith("f.jsonl:1: not valid JSON")
+    assert str(error).endswith("column 31, at the end of the text")
+    assert not isinstance(good, InvalidGroupError)
+
+
 @pytest.mark.parametrize("text", ['{"topics": NaN}', '{"topics": {"t": Infinity}}', "[" * 100_000])
 def test_what_is_not_quite_json_is_refused(text):
     ((_, error),) = read(text)
