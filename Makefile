@@ -18,6 +18,15 @@ help: ## Show the targets
 
 # ---- Environment ------------------------------------------------------------
 
+# pyspark comes as source: built in the user's cache it would leave a gigabyte there, and where the
+# registry tells no unchanged file from a new one another with every clone.
+ifndef UV_CACHE_DIR
+export UV_CACHE_DIR := $(CURDIR)/$(VENV)/.packages
+FORGET := rm -rf "$(UV_CACHE_DIR)"
+else
+FORGET := :
+endif
+
 $(VENV)/.ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kassay needs Python 3.11 or newer, found {v.major}.{v.minor}; set PYTHON=python3.x")'
 	@echo "setting up $(VENV)" >&2
@@ -25,14 +34,17 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
+	@$(FORGET)
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.ready requirements-bench.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-bench.lock
+	@$(FORGET)
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.ready requirements-docs.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-docs.lock
+	@$(FORGET)
 	@touch $@
 
 .PHONY: setup
