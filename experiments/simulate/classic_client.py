@@ -5,10 +5,14 @@ ConsumerCoordinator, kafka-clients 4.x.
 """
 
 from enum import Enum, auto
+from functools import partial
+from typing import TYPE_CHECKING
 
 from experiments.simulate.consumer import Consumer
 from experiments.simulate.policies import Protocol
+from experiments.simulate.script import MemberPlan
 from reference.coordinator.messages import (
+    NO_ERROR,
     UNKNOWN_MEMBER,
     Code,
     JoinRequest,
@@ -20,6 +24,9 @@ from reference.coordinator.messages import (
 from reference.coordinator.payload import Memory, Subscription
 from reference.group import NO_GENERATION
 from reference.partitions import NOTHING, Partitions
+
+if TYPE_CHECKING:
+    from experiments.simulate.world import World
 
 _RETRIED = (Code.NOT_COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE)
 
@@ -33,6 +40,9 @@ class Phase(Enum):
     MEMBER = auto()
 
 
+_OUT, _JOINING, _SYNCING, _MEMBER = Phase
+
+
 class ClassicConsumer(Consumer):
     """Joins, syncs, sends heartbeats, and gives up its partitions as its protocol wants."""
 
@@ -42,13 +52,18 @@ class ClassicConsumer(Consumer):
     saw: dict[str, int] | None = None
     """As leader, the partition counts that it assigned by."""
 
+    def __init__(self, world: "World", plan: MemberPlan) -> None:
+        super().__init__(world, plan)
+        self._assignor = world.policy.name
+        self._is_eager = world.policy.protocol is Protocol.EAGER
+
     @property
     def commit_generation(self) -> int:
         """Generation that its commits are made in."""
         return self.generation
 
     def _reset(self) -> None:
-        self.phase = Phase.OUT
+        self.phase = _OUT
         self.member_id = UNKNOWN_MEMBER
         self.generation = NO_GENERATION
         self.memory = None
@@ -69,7 +84,7 @@ class ClassicConsumer(Consumer):
         if self.generation == NO_GENERATION:
             self._let_go(self.owned)
             self._resume()
-        elif self.world.policy.protocol is Protocol.EAGER:
+        elif self._is_eager:
             self._commit()
             self._let_go(self.owned)
             self._resume()
@@ -80,31 +95,30 @@ class ClassicConsumer(Consumer):
         self._send_join()
 
     def _send_join(self) -> None:
-        self.phase = Phase.JOINING
+        self.phase = _JOINING
         self._must_hear = False
-        settings = self.world.settings
+        settings = self._settings
         request = JoinRequest(
             self.member_id,
-            (Offer(self.world.policy.name, self._subscription()),),
-            client=self.name,
-            instance_id=self.instance_id,
-            session_timeout=settings.session,
-            rebalance_timeout=settings.max_poll,
+            (Offer(self._assignor, self._subscription()),),
+            self.name,
+            self.instance_id,
+            settings.session,
+            settings.max_poll,
         )
-        self.world.broker.join(request, self._ask(self._on_join))
+        self._broker.join(request, self._ask(self._on_join))
 
     def _subscription(self) -> Subscription:
-        topics = self.topics
-        name, memory = self.world.policy.name, self.memory
-        if self.world.policy.protocol is Protocol.COOPERATIVE:
+        topics, memory = self.topics, self.memory
+        if not self._is_eager:
             data = None if memory is None else Memory(None, memory.generation)
             return Subscription(topics, self.owned, self.generation, self.plan.rack, data)
-        data = memory if name == "sticky" else None
+        data = memory if self._assignor == "sticky" else None
         return Subscription(topics, NOTHING, self.generation, self.plan.rack, data)
 
     def _on_join(self, response: JoinResponse) -> None:
         code = response.code
-        if code is Code.NONE:
+        if code is NO_ERROR:
             self._joined(response)
         elif code is Code.MEMBER_ID_REQUIRED:
             self.member_id = response.member_id
@@ -113,7 +127,7 @@ class ClassicConsumer(Consumer):
             self._forget_membership()
             self._rejoin()
         elif code in _RETRIED:
-            self._later(self._rejoin, self.world.settings.backoff)
+            self._later(self._rejoin, self._settings.backoff)
         else:
             self.world.tell(self.name, f"gives up: {code}")
             self.crash()
@@ -121,7 +135,7 @@ class ClassicConsumer(Consumer):
     def _joined(self, response: JoinResponse) -> None:
         self.member_id = response.member_id
         self.generation = response.generation
-        self.phase = Phase.SYNCING
+        self.phase = _SYNCING
         self.saw = None
         self._beat_later()
         if response.leader == self.member_id:
@@ -141,14 +155,14 @@ class ClassicConsumer(Consumer):
     def _send_sync(self, assignments: dict[str, Partitions] | None) -> None:
         self._must_hear = False
         request = SyncRequest(self.member_id, self.generation, assignments, self.instance_id)
-        self.world.broker.sync(request, self._ask(self._on_sync))
+        self._broker.sync(request, self._ask(self._on_sync))
 
     def _on_sync(self, response: SyncResponse) -> None:
         code = response.code
-        if code is Code.NONE:
+        if code is NO_ERROR:
             self._complete(response.assignment)
         elif code in _RETRIED:
-            self._later(self._rejoin, self.world.settings.backoff)
+            self._later(self._rejoin, self._settings.backoff)
         elif code is Code.FENCED_INSTANCE_ID:
             self.world.tell(self.name, f"gives up: {code}")
             self.crash()
@@ -161,49 +175,48 @@ class ClassicConsumer(Consumer):
 
     def _complete(self, assigned: Partitions) -> None:
         """Take up an assignment; under the cooperative protocol give up the rest and rejoin."""
-        self.phase = Phase.MEMBER
-        revoked = NOTHING
+        self.phase = _MEMBER
+        gives_up = False
         if not len(self.owned):
             self._take(assigned)
         elif self.owned != assigned:
             shall, has = frozenset(assigned), frozenset(self.owned)
             revoked = Partitions.of(tp for tp in self.owned if tp not in shall)
-            if len(revoked):
+            gives_up = bool(len(revoked))
+            if gives_up:
                 self._commit()
-            self._let_go(revoked)
+                self._let_go(revoked)
             self._take(Partitions.of(tp for tp in assigned if tp not in has))
         self._resume()
         self.memory = Memory(assigned, self.generation)
         self.world.rebalances.remember(self.member_id, self.memory)
-        if len(revoked) or self._wants_to_join:
+        if gives_up or self._wants_to_join:
             self._rejoin()
 
     # ---- Heartbeats -----------------------------------------------------------------
 
     def _beat_later(self) -> None:
-        settings = self.world.settings
+        settings = self._settings
         delay = settings.heartbeat + self.world.chance(settings.drift)
-        self.world.clock.set_timer(("heartbeat", self.name), delay, self._beat)
+        self._heartbeat.start(delay)
 
     def _beat(self) -> None:
         """Send a heartbeat, unless frozen or waiting to be let in."""
         self._beat_later()
-        if self.is_frozen or self.phase in (Phase.OUT, Phase.JOINING):
+        if self.is_frozen or self.phase in (_OUT, _JOINING):
             return
-        code = self.world.broker.heartbeat(self.member_id, self.generation, self.instance_id)
-        if code is not Code.NONE:
-            generation = self.generation
-            self.world.clock.after(
-                self.world.latency(), lambda: self._on_heartbeat(code, generation)
-            )
+        code = self._broker.heartbeat(self.member_id, self.generation, self.instance_id)
+        if code is not NO_ERROR:
+            answer = partial(self._on_heartbeat, code, self.generation)
+            self._clock.after(self.world.latency(), answer)
 
     def _on_heartbeat(self, code: Code, generation: int) -> None:
-        if generation != self.generation or not self.is_up or self.phase is not Phase.MEMBER:
+        if generation != self.generation or not self.is_up or self.phase is not _MEMBER:
             return
         if code is Code.REBALANCE_IN_PROGRESS:
             if not self._wants_to_join:
                 self._wants_to_join = True
-                self._later(self._rejoin, self.world.chance(self.world.settings.poll))
+                self._later(self._rejoin, self.world.chance(self._settings.poll))
         elif code is Code.FENCED_INSTANCE_ID:
             self.world.tell(self.name, f"gives up: {code}")
             self.crash()
@@ -221,40 +234,40 @@ class ClassicConsumer(Consumer):
     # ---- Being held up, and leaving -----------------------------------------------------
 
     def _check_in(self) -> None:
-        if self.phase is not Phase.MEMBER or self._wants_to_join:
+        if self.phase is not _MEMBER or self._wants_to_join:
             self._go_on()
             return
-        code = self.world.broker.heartbeat(self.member_id, self.generation, self.instance_id)
+        code = self._broker.heartbeat(self.member_id, self.generation, self.instance_id)
         self._ask(self._hear)(code)
 
     def _hear(self, code: Code) -> None:
-        if code is Code.NONE:
+        if code is NO_ERROR:
             self._must_hear = False
             self._resume()
         elif code in _RETRIED:
-            self._later(self._check_in, self.world.settings.backoff)
+            self._later(self._check_in, self._settings.backoff)
         else:
             self._on_heartbeat(code, self.generation)
 
     def _go_on(self) -> None:
-        if self._wants_to_join and self.phase in (Phase.MEMBER, Phase.OUT):
+        if self._wants_to_join and self.phase in (_MEMBER, _OUT):
             self._rejoin()
-        elif self.phase is Phase.MEMBER:
+        elif self.phase is _MEMBER:
             self._resume()
 
     def _missed_poll(self) -> None:
         self._say_goodbye()
         self._ticket += 1
-        self.phase = Phase.OUT
+        self.phase = _OUT
         self._forget_membership()
         self._wants_to_join = True
 
     def _say_goodbye(self) -> None:
         if self.instance_id is None and self.member_id:
-            self.world.broker.leave(self.member_id, None)
+            self._broker.leave(self.member_id, None)
 
     def _subscription_changed(self) -> None:
-        if self.phase is Phase.MEMBER:
+        if self.phase is _MEMBER:
             self._rejoin()
         else:
             self._wants_to_join = True

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from experiments.simulate.script import MemberPlan
+from reference.coordinator.clock import Timer
 from reference.partitions import NOTHING, Partitions
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Consumer(ABC):
 
     def __init__(self, world: "World", plan: MemberPlan) -> None:
         self.world = world
+        self._clock, self._settings = world.clock, world.settings
+        self._broker, self._ledger, self._traffic = world.broker, world.ledger, world.traffic
         self.plan = plan
         self.topics = tuple(sorted(plan.topics))
         self.name = plan.id
@@ -47,11 +50,22 @@ class Consumer(ABC):
         self._consumes = True
         self._must_hear = False
         self._committed_at = 0
+        self._starting = world.clock.timer(self.start)
+        self._timers: list[Timer] = []
+        self._heartbeat = self._timer(self._beat)
+        self._next_poll = self._timer(self._poll)
+        self._poll_limit = self._timer(self._missed_poll)
+        self._waking = self._timer(self._wake)
 
     # ---- Life -----------------------------------------------------------------------
 
+    def start_after(self, delay: int) -> None:
+        """Start the process some time from now."""
+        self._starting.start(delay)
+
     def start(self) -> None:
         """Start the process."""
+        self._starting.cancel()
         self.is_up = True
         self.is_stalled = self.is_frozen = False
         self._consumes = True
@@ -60,8 +74,8 @@ class Consumer(ABC):
         self._ticket += 1
         self._reset()
         self._begin()
-        if self.world.traffic.is_on:
-            self.world.clock.set_timer(("poll", self.name), self.world.settings.poll, self._poll)
+        if self._traffic.is_on:
+            self._next_poll.start(self._settings.poll)
 
     def leave(self) -> None:
         """Close the consumer: commit, and say good-bye unless it is a static member."""
@@ -79,8 +93,14 @@ class Consumer(ABC):
         self._let_go(self.owned)
         self.is_up = False
         self._ticket += 1
-        for timer in ("poll", "heartbeat", "max poll", "wake"):
-            self.world.clock.cancel((timer, self.name))
+        for timer in self._timers:
+            timer.cancel()
+
+    def _timer(self, action: Callable[[], None]) -> Timer:
+        """Make a timer that ends with the process."""
+        timer = self._clock.timer(action)
+        self._timers.append(timer)
+        return timer
 
     def hold_up(self, lasts: int, *, frozen: bool) -> None:
         """Stall or freeze it for some time."""
@@ -88,16 +108,15 @@ class Consumer(ABC):
             self._pause()
             self.is_stalled = True
             self.is_frozen = self.is_frozen or frozen
-            clock, settings = self.world.clock, self.world.settings
-            clock.set_timer(("wake", self.name), lasts, self._wake)
+            self._waking.start(lasts)
             if self.is_frozen:
-                clock.cancel(("max poll", self.name))
+                self._poll_limit.cancel()
             else:
-                clock.set_timer(("max poll", self.name), settings.max_poll, self._missed_poll)
+                self._poll_limit.start(self._settings.max_poll)
 
     def _wake(self) -> None:
         was_frozen, self.is_frozen, self.is_stalled = self.is_frozen, False, False
-        self.world.clock.cancel(("max poll", self.name))
+        self._poll_limit.cancel()
         waiting, self._inbox = self._inbox, []
         # What came meanwhile may be out of date, and the group may have gone on without it.
         self._must_hear = was_frozen or bool(waiting)
@@ -121,20 +140,20 @@ class Consumer(ABC):
         """Begin to consume, now or once it polls again."""
         if len(partitions):
             self.owned = _union(self.owned, partitions)
-            self.world.traffic.start(partitions)
+            self._traffic.start(partitions)
             if self._consumes:
-                self.world.ledger.take(self.name, partitions, self.world.clock.now)
+                self._ledger.take(self.name, partitions, self._clock.now)
 
     def _let_go(self, partitions: Partitions) -> None:
         """Stop consuming."""
         if len(partitions):
             if self._consumes:
-                self.world.ledger.release(self.name, partitions, self.world.clock.now)
+                self._ledger.release(partitions, self._clock.now)
             self.owned = _difference(self.owned, partitions)
 
     def _pause(self) -> None:
         if self._consumes and len(self.owned):
-            self.world.ledger.release(self.name, self.owned, self.world.clock.now)
+            self._ledger.release(self.owned, self._clock.now)
         self._consumes = False
 
     def _resume(self) -> None:
@@ -142,25 +161,25 @@ class Consumer(ABC):
         if not (self._consumes or self.is_stalled or self._must_hear):
             self._consumes = True
             if len(self.owned):
-                self.world.ledger.take(self.name, self.owned, self.world.clock.now)
+                self._ledger.take(self.name, self.owned, self._clock.now)
 
     def _poll(self) -> None:
-        world, now = self.world, self.world.clock.now
-        world.clock.set_timer(("poll", self.name), world.settings.poll, self._poll)
-        world.traffic.lag(now)
+        now = self._clock.now
+        self._next_poll.start(self._settings.poll)
+        self._traffic.lag(now)
         if self._consumes:
             rate = self.plan.rate
-            limit = None if rate is None else rate * world.settings.poll // 1000
-            world.traffic.read(self.owned, limit, now)
-            if now - self._committed_at >= world.settings.commit:
+            limit = None if rate is None else rate * self._settings.poll // 1000
+            self._traffic.read(self.owned, limit, now)
+            if now - self._committed_at >= self._settings.commit:
                 self._commit()
 
     def _commit(self) -> None:
         """Commit how far it has read."""
-        self._committed_at = self.world.clock.now
-        if self.world.traffic.is_on and self._consumes and len(self.owned):
-            offsets = self.world.traffic.positions(self.owned)
-            self.world.broker.commit(self.member_id, self.commit_generation, offsets)
+        self._committed_at = self._clock.now
+        if self._consumes and self._traffic.is_on and len(self.owned):
+            offsets = self._traffic.positions(self.owned)
+            self._broker.commit(self.member_id, self.commit_generation, offsets)
 
     # ---- Requests ---------------------------------------------------------------------
 
@@ -170,27 +189,25 @@ class Consumer(ABC):
         It is handled after the network's latency, unless something newer was asked.
         """
         self._ticket += 1
-        ticket = self._ticket
+        return partial(self._answer, self._ticket, handle)
 
-        def reply(response: _T) -> None:
-            if ticket == self._ticket:
-                arrive = partial(self._arrive, ticket, partial(handle, response))
-                self.world.clock.after(self.world.latency(), arrive)
-
-        return reply
+    def _answer(self, ticket: int, handle: Callable[[_T], None], response: _T) -> None:
+        if ticket == self._ticket:
+            arrive = partial(self._arrive, ticket, handle, response)
+            self._clock.after(self.world.latency(), arrive)
 
     def _later(self, deliver: Callable[[], None], delay: int) -> None:
         """Do something after a delay, unless something newer was asked."""
         self._ticket += 1
-        self.world.clock.after(delay, partial(self._arrive, self._ticket, deliver))
+        self._clock.after(delay, partial(self._arrive, self._ticket, deliver))
 
-    def _arrive(self, ticket: int, deliver: Callable[[], None]) -> None:
+    def _arrive(self, ticket: int, deliver: Callable[..., None], *what: object) -> None:
         if ticket != self._ticket:
             return
         if self.is_stalled:
-            self._inbox.append(partial(self._arrive, ticket, deliver))
+            self._inbox.append(partial(self._arrive, ticket, deliver, *what))
         else:
-            deliver()
+            deliver(*what)
 
     @property
     @abstractmethod
@@ -204,6 +221,10 @@ class Consumer(ABC):
     @abstractmethod
     def _begin(self) -> None:
         """Join the group."""
+
+    @abstractmethod
+    def _beat(self) -> None:
+        """Send a heartbeat, and see to the next one."""
 
     @abstractmethod
     def _say_goodbye(self) -> None:

@@ -4,7 +4,11 @@ Upstream: org.apache.kafka.clients.consumer.internals.AbstractMembershipManager 
 ConsumerHeartbeatRequestManager, kafka-clients 4.x.
 """
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from experiments.simulate.consumer import Consumer
+from experiments.simulate.script import MemberPlan
 from reference.coordinator.consumer import (
     JOIN,
     LEAVE,
@@ -12,8 +16,11 @@ from reference.coordinator.consumer import (
     Heartbeat,
     HeartbeatResponse,
 )
-from reference.coordinator.messages import Code
+from reference.coordinator.messages import NO_ERROR, Code
 from reference.partitions import Partitions, TopicPartition
+
+if TYPE_CHECKING:
+    from experiments.simulate.world import World
 
 _RETRIED = (Code.NOT_COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE)
 _SUPERVISOR = 1_000
@@ -24,6 +31,10 @@ class ModernConsumer(Consumer):
     """Reconciles what it has with what it is told, and says so at once."""
 
     epoch: int
+
+    def __init__(self, world: "World", plan: MemberPlan) -> None:
+        super().__init__(world, plan)
+        self._retry = self._timer(partial(self._send, full=True))
 
     @property
     def commit_generation(self) -> int:
@@ -46,13 +57,13 @@ class ModernConsumer(Consumer):
             self.epoch,
             subscription=tuple(self.plan.topics) if full else None,
             owned=frozenset(self.owned) if full else None,
-            rebalance_timeout=self.world.settings.max_poll if full else None,
+            rebalance_timeout=self._settings.max_poll if full else None,
             instance_id=self.instance_id,
             client=self.name,
             rack=self.plan.rack,
         )
         self._beat_later()
-        self._deliver(self.world.broker.consumer_heartbeat(beat))
+        self._deliver(self._broker.consumer_heartbeat(beat))
 
     def _acknowledge(self) -> None:
         """Say what is owned now, as soon as that has changed."""
@@ -64,7 +75,7 @@ class ModernConsumer(Consumer):
             client=self.name,
         )
         self._beat_later()
-        self._deliver(self.world.broker.consumer_heartbeat(beat))
+        self._deliver(self._broker.consumer_heartbeat(beat))
 
     def _deliver(self, response: HeartbeatResponse) -> None:
         self._ticket += 1
@@ -74,11 +85,11 @@ class ModernConsumer(Consumer):
             if ticket == self._ticket and self.is_up:
                 self._on_heartbeat(response)
 
-        self.world.clock.after(self.world.latency(), arrive)
+        self._clock.after(self.world.latency(), arrive)
 
     def _on_heartbeat(self, response: HeartbeatResponse) -> None:
         code = response.code
-        if code is Code.NONE:
+        if code is NO_ERROR:
             self.epoch = response.epoch
             if response.assigned is not None:
                 self._pending = response.assigned
@@ -87,9 +98,8 @@ class ModernConsumer(Consumer):
                 self._apply()
                 self._resume()
         elif code in _RETRIED:
-            self.world.clock.set_timer(
-                ("heartbeat", self.name), self.world.settings.backoff, lambda: self._send(full=True)
-            )
+            self._heartbeat.cancel()
+            self._retry.start(self._settings.backoff)
         elif code in (Code.UNKNOWN_MEMBER_ID, Code.FENCED_MEMBER_EPOCH):
             self.epoch = JOIN
             self._pending = None
@@ -99,7 +109,7 @@ class ModernConsumer(Consumer):
             self._send(full=True)
         elif code is Code.UNRELEASED_INSTANCE_ID:
             self.crash()
-            self.world.clock.set_timer(("wake", self.name), _SUPERVISOR, self.start)
+            self.start_after(_SUPERVISOR)
         else:
             self.world.tell(self.name, f"gives up: {code}")
             self.crash()
@@ -107,8 +117,10 @@ class ModernConsumer(Consumer):
     def _apply(self) -> None:
         """Revoke, then take; either is told to the coordinator at once."""
         shall, self._pending = self._pending, None
+        if shall is None:
+            return
         has = frozenset(self.owned)
-        if shall is None or shall == has:
+        if shall == has:
             return
         revoked = Partitions.of(tp for tp in self.owned if tp not in shall)
         if len(revoked):
@@ -119,8 +131,9 @@ class ModernConsumer(Consumer):
 
     def _beat_later(self) -> None:
         interval = self.world.broker_config.heartbeat_interval
-        delay = interval + self.world.chance(self.world.settings.drift)
-        self.world.clock.set_timer(("heartbeat", self.name), delay, self._beat)
+        delay = interval + self.world.chance(self._settings.drift)
+        self._retry.cancel()
+        self._heartbeat.start(delay)
 
     def _beat(self) -> None:
         if self.is_frozen or self._left:
@@ -161,7 +174,7 @@ class ModernConsumer(Consumer):
     def _say_goodbye(self) -> None:
         epoch = LEAVE if self.instance_id is None else LEAVE_FOR_A_WHILE
         beat = Heartbeat(self.member_id, epoch, instance_id=self.instance_id, client=self.name)
-        self.world.broker.consumer_heartbeat(beat)
+        self._broker.consumer_heartbeat(beat)
 
     def _subscription_changed(self) -> None:
         if not self.is_stalled:

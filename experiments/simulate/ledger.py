@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from reference.partitions import Partitions, TopicPartition
 
-NOBODY = -1
-NEVER = -1
+NOBODY, UNTOUCHED = -1, -2
 
 
 class OverlapError(RuntimeError):
@@ -24,36 +23,47 @@ class Stretch:
 
 
 class _Topic:
-    """One topic's partitions, by their numbers; ``since`` is when owner last changed.
+    """One topic's partitions, by their numbers.
+
+    ``owner`` is who consumes it or `NOBODY`, ``last`` who did so last: `NOBODY` for one that
+    waits for its first consumer, `UNTOUCHED` while that does not count.
 
     Lists, as members have a handful of partitions each: arrays would take longer to address
-    than to go through.
+    than to go through. Time without a consumer is the sum of the moments at which it ended
+    less the sum of those at which it began, so that no partition is looked at for it.
     """
 
-    __slots__ = ("last", "name", "owner", "rate", "since", "stopped", "unread")
+    __slots__ = ("_stopped", "_unread", "last", "name", "owner", "rate", "waiting")
 
     def __init__(self, name: str, rate: int) -> None:
         self.name = name
         self.rate = rate
         self.owner: list[int] = []
         self.last: list[int] = []
-        self.since: list[int] = []
-        self.stopped = 0
-        self.unread = 0
+        self.waiting = 0
+        self._stopped = 0
+        self._unread = 0
 
-    def grow(self, partitions: int, since: int) -> None:
-        """Add partitions that nobody consumes."""
+    def grow(self, partitions: int, last: int) -> int:
+        """Add partitions that nobody consumes; return how many."""
         more = partitions - len(self.owner)
         self.owner += [NOBODY] * more
-        self.last += [NOBODY] * more
-        self.since += [since] * more
+        self.last += [last] * more
+        return more
 
-    def count_stop(self, since: int, now: int) -> None:
-        """Count the time that a partition has had no consumer."""
-        if since != now:
-            self.stopped += now - since
-            if self.rate:
-                self.unread += self.rate * now // 1000 - self.rate * since // 1000
+    def wait(self, partitions: int, now: int) -> None:
+        """Let so many partitions begin to be without a consumer; end it for a negative number."""
+        self.waiting += partitions
+        self._stopped -= partitions * now
+        self._unread -= partitions * (self.rate * now // 1000)
+
+    def stopped(self, now: int) -> int:
+        """Partition-milliseconds without a consumer by now."""
+        return self._stopped + self.waiting * now
+
+    def unread(self, now: int) -> int:
+        """Messages that came meanwhile."""
+        return self._unread + self.waiting * (self.rate * now // 1000)
 
 
 class Ledger:
@@ -68,7 +78,7 @@ class Ledger:
     >>> ledger.add_topic("t", 1, rate=100, now=0)
     >>> t0 = Partitions.of([("t", 0)])
     >>> ledger.take("a", t0, now=3_000)
-    >>> ledger.release("a", t0, now=5_000)
+    >>> ledger.release(t0, now=5_000)
     >>> ledger.take("b", t0, now=9_000)
     >>> ledger.close(now=9_000)
     >>> ledger.stopped_ms, ledger.unread, ledger.moves
@@ -82,14 +92,18 @@ class Ledger:
         self._members: dict[str, int] = {}
         self._names: list[str] = []
         self._gone: set[int] = set()
+        self._now = 0
+        self._begun: dict[TopicPartition, tuple[str, int]] = {}
 
     def add_topic(self, name: str, partitions: int, *, rate: int, now: int) -> None:
         """Add a topic, or partitions to one, which wait for a consumer from now on."""
-        if name in self._topics:
-            self._topics[name].grow(partitions, now)
+        self._now = now
+        topic = self._topics.get(name)
+        if topic is None:
+            topic = self._topics[name] = _Topic(name, rate)
+            topic.grow(partitions, UNTOUCHED)
         else:
-            self._topics[name] = _Topic(name, rate)
-            self._topics[name].grow(partitions, NEVER)
+            topic.wait(topic.grow(partitions, NOBODY), now)
 
     def take(self, member: str, partitions: Partitions, now: int) -> None:
         """Let a member begin to consume.
@@ -99,35 +113,38 @@ class Ledger:
         OverlapError
             If somebody consumes one of them already.
         """
-        who = self._number(member)
+        who, gone = self._number(member), self._gone
+        self._now = now
         for topic, numbers in self._columns(partitions):
-            owner, last, since = topic.owner, topic.last, topic.since
+            owner, last, untouched = topic.owner, topic.last, 0
             for number in numbers:
                 if owner[number] != NOBODY:
                     raise OverlapError(
                         f"{member!r} takes {topic.name}-{number} at {now} ms, "
                         f"which {self._names[owner[number]]!r} consumes"
                     )
-                began = since[number]
-                if began != NEVER:
-                    topic.count_stop(began, now)
-                before = last[number]
-                if before not in (who, NOBODY) and before not in self._gone:
-                    self.moves += 1
                 owner[number] = who
-                since[number] = now
+                before = last[number]
+                if before != who:
+                    last[number] = who
+                    if before == UNTOUCHED:
+                        untouched += 1
+                    elif before != NOBODY and before not in gone:
+                        self.moves += 1
+            topic.wait(untouched - len(numbers), now)
+        if self.stretches is not None:
+            self._begun.update(dict.fromkeys(partitions, (member, now)))
 
-    def release(self, member: str, partitions: Partitions, now: int) -> None:
-        """Let a member stop consuming."""
-        who = self._number(member)
+    def release(self, partitions: Partitions, now: int) -> None:
+        """Let whoever consumes them stop."""
+        self._now = now
         for topic, numbers in self._columns(partitions):
-            owner, last, since = topic.owner, topic.last, topic.since
+            owner = topic.owner
             for number in numbers:
-                if self.stretches is not None:
-                    self._keep(TopicPartition(topic.name, number), member, since[number], now)
                 owner[number] = NOBODY
-                last[number] = who
-                since[number] = now
+            topic.wait(len(numbers), now)
+        if self.stretches is not None:
+            self._end(partitions, now)
 
     def present(self, members: Iterable[str]) -> None:
         """Say who is in the group: what the others had is placed anew and not moved."""
@@ -150,29 +167,26 @@ class Ledger:
 
     def close(self, now: int) -> None:
         """Count what is still going on up to a moment, such as the end of the run."""
-        for name, topic in self._topics.items():
-            for number, owner in enumerate(topic.owner):
-                if owner != NOBODY:
-                    where, start = TopicPartition(name, number), topic.since[number]
-                    self._keep(where, self._names[owner], start, now)
-                    topic.since[number] = now
-                elif topic.since[number] != NEVER:
-                    topic.count_stop(topic.since[number], now)
-                    topic.since[number] = now
+        self._now = now
+        goes_on = {partition: (member, now) for partition, (member, _) in self._begun.items()}
+        self._end(sorted(goes_on), now)
+        self._begun = goes_on
 
     @property
     def stopped_ms(self) -> int:
         """Partition-milliseconds without a consumer so far."""
-        return sum(topic.stopped for topic in self._topics.values())
+        return sum(topic.stopped(self._now) for topic in self._topics.values())
 
     @property
     def unread(self) -> int:
         """Messages that came to partitions while they had no consumer."""
-        return sum(topic.unread for topic in self._topics.values())
+        return sum(topic.unread(self._now) for topic in self._topics.values())
 
-    def _keep(self, partition: TopicPartition, member: str, start: int, now: int) -> None:
-        if self.stretches is not None and now > start:
-            self.stretches.append(Stretch(partition, member, start, now))
+    def _end(self, partitions: Iterable[TopicPartition], now: int) -> None:
+        for partition in partitions:
+            member, start = self._begun.pop(partition)
+            if self.stretches is not None and now > start:
+                self.stretches.append(Stretch(partition, member, start, now))
 
     def _columns(self, partitions: Partitions) -> list[tuple[_Topic, list[int]]]:
         names, numbers = partitions.topics, partitions.numbers

@@ -9,6 +9,7 @@ from reference.coordinator.group import ClassicGroup, ClassicMember
 from reference.coordinator.joining import join
 from reference.coordinator.log import Log
 from reference.coordinator.messages import (
+    NO_ERROR,
     UNKNOWN_MEMBER,
     Code,
     Identity,
@@ -23,7 +24,14 @@ from reference.coordinator.messages import (
 )
 from reference.coordinator.rebalance import Rebalancing
 from reference.coordinator.records import GroupMetadata, OffsetCommit, decode_record
-from reference.coordinator.states import GroupState
+from reference.coordinator.states import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    GroupState,
+)
 from reference.partitions import NOTHING, TopicPartition
 
 MemberIds = Callable[[str], str]
@@ -100,7 +108,7 @@ class ClassicCoordinator:
 
     def join(self, request: JoinRequest, reply: JoinReply) -> None:
         """Take a JoinGroup; the answer comes through ``reply``, maybe much later."""
-        if self.group.state is GroupState.DEAD:
+        if self.group.state is DEAD:
             reply(JoinResponse(Code.COORDINATOR_NOT_AVAILABLE, request.member_id))
             return
         new_id = None
@@ -115,13 +123,13 @@ class ClassicCoordinator:
         """Take a SyncGroup; followers are answered once the leader's has come."""
         group = self.group
         code = self._validate(request.member_id, request.generation, request.instance_id)
-        if code is Code.NONE and request.protocol not in (None, group.protocol):
+        if code is NO_ERROR and request.protocol not in (None, group.protocol):
             code = Code.INCONSISTENT_GROUP_PROTOCOL
-        if code is not Code.NONE:
+        if code is not NO_ERROR:
             reply(SyncResponse(code))
-        elif group.state is GroupState.PREPARING_REBALANCE:
+        elif group.state is PREPARING_REBALANCE:
             reply(SyncResponse(Code.REBALANCE_IN_PROGRESS))
-        elif group.state is GroupState.COMPLETING_REBALANCE:
+        elif group.state is COMPLETING_REBALANCE:
             group.members[request.member_id].sync_reply = reply
             self._rebalancing.received_sync(request.member_id)
             if group.leader == request.member_id:
@@ -129,7 +137,7 @@ class ClassicCoordinator:
         else:
             self._rebalancing.received_sync(request.member_id)
             assignment = group.members[request.member_id].assignment
-            reply(SyncResponse(Code.NONE, assignment, group.protocol))
+            reply(SyncResponse(NO_ERROR, assignment, group.protocol))
 
     def _store(self, request: SyncRequest) -> None:
         assignments = request.assignments or {}
@@ -137,25 +145,25 @@ class ClassicCoordinator:
             member.assignment = assignments.get(member.id, NOTHING)
         self._rebalancing.write()
         self._rebalancing.propagate()
-        self.group.move_to(GroupState.STABLE, self._clock.now)
+        self.group.move_to(STABLE, self._clock.now)
 
     def heartbeat(self, member_id: str, generation: int, instance_id: str | None = None) -> Code:
         """Take a Heartbeat; REBALANCE_IN_PROGRESS tells the member to join again."""
         code = self._validate(member_id, generation, instance_id)
-        if code is not Code.NONE:
+        if code is not NO_ERROR:
             return code
         self._rebalancing.keep_alive(self.group.members[member_id])
-        if self.group.state is GroupState.PREPARING_REBALANCE:
+        if self.group.state is PREPARING_REBALANCE:
             return Code.REBALANCE_IN_PROGRESS
-        return Code.NONE
+        return NO_ERROR
 
     def leave(self, *leavers: Identity) -> tuple[Code, ...]:
         """Take a LeaveGroup; one code a leaver."""
-        if self.group.state is GroupState.DEAD:
+        if self.group.state is DEAD:
             return (Code.COORDINATOR_NOT_AVAILABLE,) * len(leavers)
         codes = tuple(self._let_go(leaver) for leaver in leavers)
-        if Code.NONE in codes:
-            if self.group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        if NO_ERROR in codes:
+            if self.group.state in (STABLE, COMPLETING_REBALANCE):
                 self._rebalancing.begin_or_advance()
             else:
                 self._rebalancing.advance()
@@ -167,7 +175,7 @@ class ClassicCoordinator:
             member_id = group.static_members.get(leaver.instance_id or "", UNKNOWN_MEMBER)
         elif member_id not in group.pending_joins:
             code = group.validate(member_id, leaver.instance_id)
-            if code is not Code.NONE:
+            if code is not NO_ERROR:
                 return code
         if member_id == UNKNOWN_MEMBER:
             return Code.UNKNOWN_MEMBER_ID
@@ -176,32 +184,32 @@ class ClassicCoordinator:
         if member is not None:
             group.answer_join(member, JoinResponse(Code.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
         group.remove(member_id)
-        return Code.NONE
+        return NO_ERROR
 
     def commit(
         self, member_id: str, generation: int, offsets: Offsets, instance_id: str | None = None
     ) -> Code:
         """Take an OffsetCommit, from a member or, with generation -1, of an empty group."""
         group = self.group
-        if group.state is GroupState.DEAD:
+        if group.state is DEAD:
             return Code.COORDINATOR_NOT_AVAILABLE
-        if not (generation < 0 and group.state is GroupState.EMPTY):
+        if not (generation < 0 and group.state is EMPTY):
             code = self._validate(member_id, generation, instance_id)
-            if code is Code.NONE and group.state is GroupState.COMPLETING_REBALANCE:
+            if code is NO_ERROR and group.state is COMPLETING_REBALANCE:
                 code = Code.REBALANCE_IN_PROGRESS
-            if code is not Code.NONE:
+            if code is not NO_ERROR:
                 return code
         for partition, offset in offsets.items():
             self.offsets[partition] = offset
             record = OffsetCommit(group.id, partition, offset, self._clock.now)
             self.log.append(partition, record)
-        return Code.NONE
+        return NO_ERROR
 
     def _validate(self, member_id: str, generation: int, instance_id: str | None) -> Code:
-        if self.group.state is GroupState.DEAD:
+        if self.group.state is DEAD:
             return Code.COORDINATOR_NOT_AVAILABLE
         code = self.group.validate(member_id, instance_id)
-        if code is Code.NONE and generation != self.group.generation:
+        if code is NO_ERROR and generation != self.group.generation:
             return Code.ILLEGAL_GENERATION
         return code
 
@@ -211,7 +219,7 @@ class ClassicCoordinator:
         """Stop being the coordinator: everybody who waits is sent to another one."""
         group = self.group
         self._rebalancing.stop()
-        group.move_to(GroupState.DEAD, self._clock.now)
+        group.move_to(DEAD, self._clock.now)
         for member in list(group.members.values()):
             group.answer_join(member, JoinResponse(Code.NOT_COORDINATOR, member.id))
             member.answer_sync(SyncResponse(Code.NOT_COORDINATOR))
@@ -263,4 +271,4 @@ class ClassicCoordinator:
         group.protocol = record.protocol
         group.leader = record.leader
         group.since = record.since
-        group.state = GroupState.STABLE if record.members else GroupState.EMPTY
+        group.state = STABLE if record.members else EMPTY

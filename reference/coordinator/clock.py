@@ -1,24 +1,15 @@
 """Virtual time: what happens next, in milliseconds, without waiting for it."""
 
 import heapq
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 
 Action = Callable[[], None]
 
-
-class _Timer:
-    """A named timer; ``queued`` is the moment of its one entry in the queue."""
-
-    __slots__ = ("action", "deadline", "queued")
-
-    def __init__(self, deadline: int, action: Action) -> None:
-        self.deadline = deadline
-        self.action = action
-        self.queued = deadline
+_NEVER = 1 << 62
 
 
 class Clock:
-    """A queue of things to do at given moments; time passes from one to the next.
+    """Things to do at given moments; time passes from one moment to the next.
 
     What is due at the same moment happens in the order in which it was asked for, so a
     run depends on nothing but what was put in.
@@ -33,68 +24,91 @@ class Clock:
     (20, ['early'])
     """
 
-    __slots__ = ("_queue", "_serial", "_timers", "now")
+    __slots__ = ("_due", "_moments", "now")
 
     def __init__(self, now: int = 0) -> None:
         self.now = now
-        self._queue: list[tuple[int, int, Hashable, Action | None]] = []
-        self._timers: dict[Hashable, _Timer] = {}
-        self._serial = 0
+        self._due: dict[int, list[Action]] = {}
+        self._moments: list[int] = []
 
     def after(self, delay: int, action: Action) -> None:
         """Do something ``delay`` milliseconds from now, whatever else happens."""
-        self._push(self.now + delay, None, action)
+        moment = self.now + delay
+        due = self._due.get(moment)
+        if due is None:
+            self._due[moment] = [action]
+            heapq.heappush(self._moments, moment)
+        else:
+            due.append(action)
 
-    def set_timer(self, key: Hashable, delay: int, action: Action) -> None:
-        """Do something ``delay`` milliseconds from now unless ``key`` is set again or cancelled.
-
-        Examples
-        --------
-        >>> clock, seen = Clock(), []
-        >>> clock.set_timer("session", 10, lambda: seen.append(clock.now))
-        >>> clock.run(until=5)
-        >>> clock.set_timer("session", 10, lambda: seen.append(clock.now))
-        >>> clock.run(until=30)
-        >>> seen
-        [15]
-        """
-        deadline = self.now + delay
-        timer = self._timers.get(key)
-        if timer is not None and timer.queued <= deadline:
-            # Its entry comes up in time and is queued anew then: a session's timer is set
-            # again far more often than it runs out.
-            timer.deadline = deadline
-            timer.action = action
-            return
-        self._timers[key] = _Timer(deadline, action)
-        self._push(deadline, key, None)
-
-    def cancel(self, key: Hashable) -> None:
-        """Forget a timer, if it is set."""
-        self._timers.pop(key, None)
+    def timer(self, action: Action) -> "Timer":
+        """Return a timer that does something when it runs out, not started yet."""
+        return Timer(self, action)
 
     def run(self, until: int) -> None:
         """Let time pass up to and including a moment."""
-        queue = self._queue
-        while queue and queue[0][0] <= until:
-            self.now, _, key, action = heapq.heappop(queue)
-            if action is not None:
+        moments = self._moments
+        while moments and moments[0] <= until:
+            self.now = now = moments[0]
+            # The list grows while it is gone through: by what is to be done at once.
+            for action in self._due[now]:
                 action()
-            else:
-                self._ring(key)
+            del self._due[heapq.heappop(moments)]
         self.now = max(self.now, until)
 
-    def _ring(self, key: Hashable) -> None:
-        timer = self._timers.get(key)
-        if timer is None or timer.queued != self.now:
-            return
-        if timer.deadline > self.now:
-            timer.queued = timer.deadline
-            self._push(timer.deadline, key, None)
-            return
-        del self._timers[key]
-        timer.action()
 
-    def _push(self, moment: int, key: Hashable, action: Action | None) -> None:
-        self._serial += 1
-        heapq.heappush(self._queue, (moment, self._serial, key, action))
+class Timer:
+    """Does something once its time has run out, unless it is started again or cancelled.
+
+    Examples
+    --------
+    >>> clock, seen = Clock(), []
+    >>> timer = clock.timer(lambda: seen.append(clock.now))
+    >>> timer.start(10)
+    >>> clock.run(until=5)
+    >>> timer.start(10)
+    >>> clock.run(until=30)
+    >>> seen
+    [15]
+    """
+
+    __slots__ = ("_action", "_clock", "_comes_up", "_deadline")
+
+    def __init__(self, clock: Clock, action: Action) -> None:
+        self._clock = clock
+        self._action = action
+        self._deadline = _NEVER
+        self._comes_up = _NEVER
+
+    def start(self, delay: int) -> None:
+        """Let it run out ``delay`` milliseconds from now, and not before."""
+        self._deadline = self._clock.now + delay
+        # Where it comes up sooner it is put off then: a session's timer is started again far
+        # more often than it runs out.
+        if self._comes_up > self._deadline:
+            self._schedule()
+
+    def cancel(self) -> None:
+        """Stop it, if it is running."""
+        self._deadline = self._comes_up = _NEVER
+
+    def _schedule(self) -> None:
+        self._comes_up = self._deadline
+        self._clock.after(self._deadline - self._clock.now, self._come_up)
+
+    def _come_up(self) -> None:
+        now = self._clock.now
+        if self._comes_up != now:
+            return  # Cancelled since, or started with a shorter delay.
+        if self._deadline > now:
+            self._schedule()
+        else:
+            self.cancel()
+            self._action()
+
+
+def stop(timers: dict[str, Timer], name: str) -> None:
+    """Cancel and forget one of several timers, if it is there."""
+    timer = timers.pop(name, None)
+    if timer is not None:
+        timer.cancel()

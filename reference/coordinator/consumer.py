@@ -10,14 +10,15 @@ org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordinator 4.x.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from reference.assignment import Assignment
-from reference.coordinator.clock import Clock
+from reference.coordinator.clock import Clock, Timer, stop
 from reference.coordinator.config import DEFAULTS, Config
 from reference.coordinator.consumer_group import ConsumerGroup
 from reference.coordinator.log import Log
-from reference.coordinator.messages import Code, Offsets
+from reference.coordinator.messages import NO_ERROR, Code, Offsets
 from reference.coordinator.reconciliation import (
     NONE,
     ConsumerMember,
@@ -100,6 +101,8 @@ class ConsumerCoordinator:
         self._assignor = assignor
         self._config = config
         self._refresh = False
+        self._sessions: dict[str, Timer] = {}
+        self._revocations: dict[str, Timer] = {}
 
     def update_topics(self, topics: Iterable[Topic]) -> None:
         """Tell the coordinator of new metadata; the next heartbeat acts on it."""
@@ -125,7 +128,7 @@ class ConsumerCoordinator:
         self._watch(after.id)
         is_full = None not in (beat.subscription, beat.owned, beat.rebalance_timeout)
         tells = beat.epoch == JOIN or is_full or after.assigned != found.assigned
-        return HeartbeatResponse(Code.NONE, after.epoch, after.assigned if tells else None)
+        return HeartbeatResponse(NO_ERROR, after.epoch, after.assigned if tells else None)
 
     def _find(self, beat: Heartbeat) -> ConsumerMember | Code:
         """Find the member that a heartbeat is from, or make it if it joins."""
@@ -198,7 +201,7 @@ class ConsumerCoordinator:
             group.put_assignment(away)
         else:
             self._fence(member.id)
-        return HeartbeatResponse(Code.NONE, beat.epoch)
+        return HeartbeatResponse(NO_ERROR, beat.epoch)
 
     def commit(self, member_id: str, epoch: int, offsets: Offsets) -> Code:
         """Take an OffsetCommit of a member in its current epoch."""
@@ -209,18 +212,20 @@ class ConsumerCoordinator:
             return Code.STALE_MEMBER_EPOCH
         for partition, offset in offsets.items():
             self.group.commit(partition, offset, self._clock.now)
-        return Code.NONE
+        return NO_ERROR
 
     # ---- Time-outs --------------------------------------------------------------------
 
     def _watch(self, member_id: str) -> None:
-        timeout = self._config.session_timeout
-        self._clock.set_timer(("session", member_id), timeout, lambda: self._fence(member_id))
+        timer = self._sessions.get(member_id)
+        if timer is None:
+            fence = partial(self._fence, member_id)
+            timer = self._sessions[member_id] = self._clock.timer(fence)
+        timer.start(self._config.session_timeout)
 
     def _watch_revocation(self, member: ConsumerMember) -> None:
-        key = ("revocation", member.id)
+        stop(self._revocations, member.id)
         if member.state is not MemberState.UNREVOKED_PARTITIONS:
-            self._clock.cancel(key)
             return
 
         def give_up() -> None:
@@ -228,7 +233,8 @@ class ConsumerCoordinator:
             if now is not None and now.epoch == member.epoch:
                 self._fence(member.id)
 
-        self._clock.set_timer(key, member.rebalance_timeout, give_up)
+        timer = self._revocations[member.id] = self._clock.timer(give_up)
+        timer.start(member.rebalance_timeout)
 
     def _fence(self, member_id: str) -> None:
         """Put a member out; the target assignment is out of date then."""
@@ -238,8 +244,8 @@ class ConsumerCoordinator:
             self.group.bump_epoch()
 
     def _forget(self, member_id: str) -> None:
-        self._clock.cancel(("session", member_id))
-        self._clock.cancel(("revocation", member_id))
+        stop(self._sessions, member_id)
+        stop(self._revocations, member_id)
 
     # ---- Fail-over ----------------------------------------------------------------------
 

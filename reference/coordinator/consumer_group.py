@@ -141,8 +141,11 @@ class ConsumerGroup:
         the assignor's next answer may hang, is that of the record written then.
         """
         for member_id, partitions in target.items():
+            had = self.target.get(member_id)
+            if had is not None and had == partitions:
+                continue
             wanted = frozenset(partitions)
-            if member_id not in self.target or wanted != self.target_of(member_id):
+            if had is None or wanted != self.target_of(member_id):
                 self.target[member_id] = partitions
                 self._target_sets[member_id] = (partitions, wanted)
                 self._write_target(member_id, partitions)
@@ -152,7 +155,7 @@ class ConsumerGroup:
     def remove(self, member_id: str) -> None:
         """Delete a member and its assignments."""
         member = self.members.pop(member_id)
-        for partition in member.assigned | member.revoking:
+        for partition in member.holds:
             self._holders.pop(partition, None)
         self.target.pop(member_id, None)
         self._target_sets.pop(member_id, None)
@@ -190,12 +193,12 @@ class ConsumerGroup:
 
     def _hold(self, member: ConsumerMember) -> None:
         before = self.members.get(member.id)
-        had = NONE if before is None else before.assigned | before.revoking
-        has = member.assigned | member.revoking
         self.members[member.id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.id
-        if had != has:
+        had = NONE if before is None else before.holds
+        has = member.holds
+        if had is not has and had != has:
             for partition in had:
                 self._holders.pop(partition, None)
             for partition in has:

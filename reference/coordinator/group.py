@@ -7,9 +7,11 @@ group-coordinator 4.x.
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from reference.coordinator.clock import Timer
 from reference.coordinator.javamap import first_in_map
 from reference.coordinator.messages import (
     CONSUMERS,
+    NO_ERROR,
     Code,
     Joined,
     JoinReply,
@@ -20,14 +22,21 @@ from reference.coordinator.messages import (
     SyncResponse,
 )
 from reference.coordinator.payload import Subscription
-from reference.coordinator.states import GroupState, check_transition
+from reference.coordinator.states import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    GroupState,
+    check_transition,
+)
 from reference.partitions import NOTHING, Partitions
 
 
 class ClassicMember:
     """A member as the coordinator knows it; times in milliseconds.
 
-    ``join_reply`` and ``sync_reply`` are set while the member waits for an answer.
+    ``join_reply`` and ``sync_reply`` are set while the member waits for an answer, and
+    ``session`` once somebody watches for its silence.
     """
 
     __slots__ = (
@@ -39,6 +48,7 @@ class ClassicMember:
         "join_reply",
         "offers",
         "rebalance_timeout",
+        "session",
         "session_timeout",
         "sync_reply",
     )
@@ -50,6 +60,7 @@ class ClassicMember:
         self.offers = request.offers
         self.session_timeout = request.session_timeout
         self.rebalance_timeout = request.rebalance_timeout
+        self.session: Timer | None = None
         self.assignment: Partitions = NOTHING
         self.is_new = False
         self.join_reply: JoinReply | None = None
@@ -103,8 +114,8 @@ class ClassicGroup:
     ) -> None:
         self.id = group_id
         self._watch = watch
-        self.state = GroupState.EMPTY
-        self.previous_state = GroupState.DEAD
+        self.state = EMPTY
+        self.previous_state = DEAD
         self.since = now
         self.generation = 0
         self.protocol_type: str | None = None
@@ -173,9 +184,10 @@ class ClassicGroup:
     def update(self, member: ClassicMember, request: JoinRequest, reply: JoinReply | None) -> None:
         """Take over what a member says on joining again."""
         before, member.offers = member.offers, request.offers
-        if [offer.name for offer in before] != [offer.name for offer in request.offers]:
-            self._supporters.subtract(offer.name for offer in before)
-            self._supporters.update(offer.name for offer in member.offers)
+        for offer in before:
+            self._supporters[offer.name] -= 1
+        for offer in request.offers:
+            self._supporters[offer.name] += 1
         member.rebalance_timeout = request.rebalance_timeout
         member.session_timeout = request.session_timeout
         self.await_join(member, reply)
@@ -203,7 +215,7 @@ class ClassicGroup:
                 return Code.UNKNOWN_MEMBER_ID
             if known != member_id:
                 return Code.FENCED_INSTANCE_ID
-        return Code.NONE if member_id in self.members else Code.UNKNOWN_MEMBER_ID
+        return NO_ERROR if member_id in self.members else Code.UNKNOWN_MEMBER_ID
 
     # ---- The join phase -----------------------------------------------------------
 
@@ -232,12 +244,12 @@ class ClassicGroup:
 
     def supports(self, protocol_type: str, offers: Sequence[Offer]) -> bool:
         """Whether somebody who offers this can be in the group."""
-        if self.state is GroupState.EMPTY:
+        if self.state is EMPTY:
             return bool(protocol_type) and bool(offers)
         if self.protocol_type != protocol_type:
             return False
         everybody, supporters = len(self.members), self._supporters
-        return any(supporters[offer.name] == everybody for offer in offers)
+        return everybody in [supporters[offer.name] for offer in offers]
 
     def select_protocol(self) -> str:
         """Count the votes: each member's first protocol among those that all support.
@@ -249,6 +261,8 @@ class ClassicGroup:
         """
         everybody = len(self.members)
         candidates = {name for name, count in self._supporters.items() if count == everybody}
+        if everybody and len(candidates) == 1:
+            return candidates.pop()
         votes: Counter[str] = Counter()
         for member in self.members.values():
             choice = next((o.name for o in member.offers if o.name in candidates), None)
@@ -269,10 +283,10 @@ class ClassicGroup:
         self.pending_syncs.clear()
         if self.members:
             self.protocol = self.select_protocol()
-            self.move_to(GroupState.COMPLETING_REBALANCE, now)
+            self.move_to(COMPLETING_REBALANCE, now)
         else:
             self.protocol = None
-            self.move_to(GroupState.EMPTY, now)
+            self.move_to(EMPTY, now)
 
     def joined(self) -> tuple[Joined, ...]:
         """List the members, as the leader is told of them."""

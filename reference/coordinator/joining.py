@@ -6,6 +6,7 @@ org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordinator 4.x.
 
 from reference.coordinator.group import ClassicMember
 from reference.coordinator.messages import (
+    NO_ERROR,
     UNKNOWN_MEMBER,
     Code,
     JoinReply,
@@ -13,7 +14,7 @@ from reference.coordinator.messages import (
     JoinResponse,
 )
 from reference.coordinator.rebalance import Rebalancing
-from reference.coordinator.states import GroupState
+from reference.coordinator.states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
 
 
 def join(
@@ -44,7 +45,7 @@ def join(
         _join_static(rebalancing, request, reply, new_id)
     elif request.asks_for_id:
         group.pending_joins[new_id] = None
-        rebalancing.watch(new_id, request.session_timeout)
+        rebalancing.await_join(new_id, request.session_timeout)
         reply(JoinResponse(Code.MEMBER_ID_REQUIRED, new_id))
     else:
         _add(rebalancing, request, reply, new_id)
@@ -53,9 +54,9 @@ def join(
 def _has_room(rebalancing: Rebalancing, member_id: str) -> bool:
     group, most = rebalancing.group, rebalancing.config.max_size
     member = group.members.get(member_id)
-    if group.state is GroupState.PREPARING_REBALANCE:
+    if group.state is PREPARING_REBALANCE:
         return (member is not None and member.join_reply is not None) or group.awaiting_join < most
-    if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+    if group.state in (COMPLETING_REBALANCE, STABLE):
         return member is not None or len(group.members) < most
     return True
 
@@ -64,7 +65,7 @@ def _add(rebalancing: Rebalancing, request: JoinRequest, reply: JoinReply, membe
     group = rebalancing.group
     member = ClassicMember(member_id, request)
     member.is_new = True
-    if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
+    if group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
         group.new_member_added = True
     group.add(member, reply)
     rebalancing.keep_alive(member, rebalancing.config.new_member_join_timeout)
@@ -77,27 +78,27 @@ def _join_known(rebalancing: Rebalancing, request: JoinRequest, reply: JoinReply
         _add(rebalancing, request, reply, request.member_id)
         return
     code = group.validate(request.member_id, request.instance_id)
-    if code is not Code.NONE:
+    if code is not NO_ERROR:
         reply(JoinResponse(code, request.member_id))
         return
     member = group.members[request.member_id]
-    if group.state is GroupState.EMPTY:
+    if group.state is EMPTY:
         reply(JoinResponse(Code.UNKNOWN_MEMBER_ID, request.member_id))
     elif _starts_over(rebalancing, member, request):
         group.update(member, request, reply)
         rebalancing.begin_or_advance()
     else:
         # It may have lost the answer to its JoinGroup; there is nothing new in this one.
-        reply(_current(rebalancing, member, leads=group.state is not GroupState.STABLE))
+        reply(_current(rebalancing, member, leads=group.state is not STABLE))
 
 
 def _starts_over(rebalancing: Rebalancing, member: ClassicMember, request: JoinRequest) -> bool:
     """Whether a member's new JoinGroup is part of a rebalance or the reason for one."""
     group = rebalancing.group
-    if group.state is GroupState.PREPARING_REBALANCE or member.offers != request.offers:
+    if group.state is PREPARING_REBALANCE or member.offers != request.offers:
         return True
     # The leader joins a stable group again when it sees something in the topics' metadata.
-    return group.state is GroupState.STABLE and group.leader == member.id
+    return group.state is STABLE and group.leader == member.id
 
 
 def _current(
@@ -105,7 +106,7 @@ def _current(
 ) -> JoinResponse:
     group = rebalancing.group
     return JoinResponse(
-        Code.NONE,
+        NO_ERROR,
         member.id,
         group.generation,
         group.protocol,
@@ -128,10 +129,10 @@ def _join_static(
     member = group.replace_static(old_id, new_id)
     rebalancing.keep_alive(member)
     group.update(member, request, reply)
-    if group.state is GroupState.COMPLETING_REBALANCE:
+    if group.state is COMPLETING_REBALANCE:
         # The leader may have been told of the old id; it has to be told again.
         rebalancing.begin()
-    elif group.state is not GroupState.STABLE:
+    elif group.state is not STABLE:
         rebalancing.advance()
     elif group.select_protocol() != group.protocol:
         rebalancing.begin_or_advance()

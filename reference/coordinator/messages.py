@@ -32,6 +32,10 @@ class Code(StrEnum):
     UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
 
 
+NO_ERROR = Code.NONE
+"""What most answers say; Python 3.11 takes ten times as long to look it up as `Code.NONE`."""
+
+
 class Offer(NamedTuple):
     """A protocol (assignor) that a member can use, and what it says to its leader then."""
 

@@ -22,6 +22,9 @@ class MemberState(IntEnum):
     UNRELEASED_PARTITIONS = 2
 
 
+_STABLE, _UNREVOKED, _UNRELEASED = MemberState
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerMember:
     """A member under the consumer protocol.
@@ -52,13 +55,18 @@ class ConsumerMember:
     rebalance_timeout: int = 300_000
     epoch: int = 0
     previous_epoch: int = 0
-    state: MemberState = MemberState.STABLE
+    state: MemberState = _STABLE
     assigned: PartitionSet = NONE
     revoking: PartitionSet = NONE
 
+    @property
+    def holds(self) -> PartitionSet:
+        """Partitions that nobody else may be given yet."""
+        return self.assigned | self.revoking if self.revoking else self.assigned
+
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether it has all that the target of an epoch gives it."""
-        return self.state is MemberState.STABLE and self.epoch == epoch
+        return self.state is _STABLE and self.epoch == epoch
 
 
 def reconcile(
@@ -104,17 +112,21 @@ def reconcile(
     >>> done.state.name, done.epoch
     ('STABLE', 2)
     """
-    if member.state is MemberState.STABLE and member.epoch == target_epoch:
+    if member.state is _STABLE and member.epoch == target_epoch:
         return _drop_unsubscribed(member, owned) if subscription_changed else member
-    if member.state is MemberState.UNREVOKED_PARTITIONS and _owns_any(owned, member.revoking):
+    if member.state is _UNREVOKED and _owns_any(owned, member.revoking):
         return _drop_unsubscribed(member, owned) if subscription_changed else member
-    wanted = frozenset(tp for tp in target if tp.topic in member.subscription)
+    if target is member.assigned and not (member.revoking or subscription_changed):
+        return replace(member, state=_STABLE, previous_epoch=member.epoch, epoch=target_epoch)
+    wanted = target
+    if not {tp.topic for tp in target}.issubset(member.subscription):
+        wanted = frozenset(tp for tp in target if tp.topic in member.subscription)
     kept = member.assigned & wanted
     revoking = member.assigned - kept
     if revoking and _owns_any(owned, revoking):
         return replace(
             member,
-            state=MemberState.UNREVOKED_PARTITIONS,
+            state=_UNREVOKED,
             previous_epoch=member.epoch,
             assigned=kept,
             revoking=revoking,
@@ -123,10 +135,10 @@ def reconcile(
     unreleased = frozenset(tp for tp in missing if is_taken(tp) and tp not in member.revoking)
     return replace(
         member,
-        state=MemberState.UNRELEASED_PARTITIONS if unreleased else MemberState.STABLE,
+        state=_UNRELEASED if unreleased else _STABLE,
         previous_epoch=member.epoch,
         epoch=target_epoch,
-        assigned=kept | (missing - unreleased),
+        assigned=wanted - unreleased if unreleased else wanted,
         revoking=NONE,
     )
 
@@ -145,7 +157,7 @@ def _drop_unsubscribed(member: ConsumerMember, owned: PartitionSet | None) -> Co
     if _owns_any(owned, revoking):
         return replace(
             member,
-            state=MemberState.UNREVOKED_PARTITIONS,
+            state=_UNREVOKED,
             previous_epoch=member.epoch,
             assigned=kept,
             revoking=revoking,

@@ -18,21 +18,21 @@ class GroupState(StrEnum):
     DEAD = "Dead"
 
 
+EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = GroupState
+"""The states; Python 3.11 takes ten times as long to look one up as `GroupState.STABLE`."""
+
+
 class IllegalTransitionError(RuntimeError):
     """A change of state that Kafka's table does not have: a bug of the caller."""
 
 
 REACHED_FROM: Mapping[GroupState, tuple[GroupState, ...]] = MappingProxyType(
     {
-        GroupState.EMPTY: (GroupState.PREPARING_REBALANCE,),
-        GroupState.PREPARING_REBALANCE: (
-            GroupState.EMPTY,
-            GroupState.COMPLETING_REBALANCE,
-            GroupState.STABLE,
-        ),
-        GroupState.COMPLETING_REBALANCE: (GroupState.PREPARING_REBALANCE,),
-        GroupState.STABLE: (GroupState.COMPLETING_REBALANCE,),
-        GroupState.DEAD: tuple(GroupState),
+        EMPTY: (PREPARING_REBALANCE,),
+        PREPARING_REBALANCE: (EMPTY, COMPLETING_REBALANCE, STABLE),
+        COMPLETING_REBALANCE: (PREPARING_REBALANCE,),
+        STABLE: (COMPLETING_REBALANCE,),
+        DEAD: tuple(GroupState),
     }
 )
 """For each state, the states that a group may come from."""
@@ -48,8 +48,8 @@ def check_transition(before: GroupState, after: GroupState) -> None:
 
     Examples
     --------
-    >>> check_transition(GroupState.STABLE, GroupState.PREPARING_REBALANCE)
-    >>> check_transition(GroupState.EMPTY, GroupState.STABLE)
+    >>> check_transition(STABLE, PREPARING_REBALANCE)
+    >>> check_transition(EMPTY, STABLE)
     Traceback (most recent call last):
     reference.coordinator.states.IllegalTransitionError: no group goes from Empty to Stable
     """
