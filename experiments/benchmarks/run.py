@@ -1,17 +1,15 @@
 """Every benchmark, or those named: a table for people, and one JSON line a timing.
 
-Each runs in a process of its own, so that none has the memory of another.
+Each runs in a process of its own.
 """
 
 import argparse
-import multiprocessing
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from experiments.benchmarks import ports, scale, throughput, weights
-from experiments.benchmarks.timing import Timing, print_json, print_table, with_ratios
+from experiments.benchmarks.timing import Timing, alone, print_json, print_table, with_ratios
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Timing]]] = {
     "sticky-mixed": ports.mixed_sticky,
@@ -32,11 +30,9 @@ def main() -> None:
     if unknown:
         parser.error(f"no benchmark is called {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
     rows: list[Timing] = []
-    fresh = multiprocessing.get_context("spawn")
     for name in names:
         sys.stderr.write(f"{name} ...\n")
-        with ProcessPoolExecutor(1, mp_context=fresh) as process:
-            rows.extend(process.submit(_timings, name).result())
+        rows.extend(alone(_timings, name))
     rows = with_ratios(rows, ours=ports.OURS)
     print_table(rows, sys.stderr)
     print_json(rows, sys.stdout)

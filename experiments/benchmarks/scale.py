@@ -1,15 +1,13 @@
 """The proven optimum against Java's own sticky assignor, which proves nothing."""
 
-import multiprocessing
 import resource
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from experiments.benchmarks.cases import after_one_left, mixed_group
-from experiments.benchmarks.timing import Timing
+from experiments.benchmarks.timing import Timing, alone
 from experiments.benchmarks.upstream import UpstreamUnavailableError, java_seconds
 from reference.group import Group
 from solver import Solution, solve
@@ -31,14 +29,9 @@ def optimum(ours: str, java: str) -> Iterator[Timing]:
     """
     for size in _SIZES:
         for one_left in (False, True):
-            yield _alone(size, one_left, ours)
+            yield alone(_timing, size, one_left, ours)
             yield from _java(_group(size, one_left=one_left), java)
-    yield _alone(_LARGEST, False, ours)
-
-
-def _alone(size: Size, one_left: bool, contestant: str) -> Timing:
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-        return process.submit(_timing, size, one_left, contestant).result()
+    yield alone(_timing, _LARGEST, False, ours)
 
 
 def _group(size: Size, *, one_left: bool) -> Group:

@@ -83,8 +83,8 @@ class Timer:
     def start(self, delay: int) -> None:
         """Let it run out ``delay`` milliseconds from now, and not before."""
         self._deadline = self._clock.now + delay
-        # Where it comes up sooner it is put off then: a session's timer is started again far
-        # more often than it runs out.
+        # Where it comes up sooner it is put off then, and takes its place among what is due with
+        # it then: a session's timer is started again far more often than it runs out.
         if self._comes_up > self._deadline:
             self._schedule()
 

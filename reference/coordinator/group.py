@@ -262,7 +262,7 @@ class ClassicGroup:
         everybody = len(self.members)
         candidates = {name for name, count in self._supporters.items() if count == everybody}
         if everybody and len(candidates) == 1:
-            return candidates.pop()
+            return candidates.pop()  # Nobody could vote for another.
         votes: Counter[str] = Counter()
         for member in self.members.values():
             choice = next((o.name for o in member.offers if o.name in candidates), None)

@@ -45,7 +45,7 @@ def join(
         _join_static(rebalancing, request, reply, new_id)
     elif request.asks_for_id:
         group.pending_joins[new_id] = None
-        rebalancing.await_join(new_id, request.session_timeout)
+        rebalancing.watch_pending(new_id, request.session_timeout)
         reply(JoinResponse(Code.MEMBER_ID_REQUIRED, new_id))
     else:
         _add(rebalancing, request, reply, new_id)

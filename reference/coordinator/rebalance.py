@@ -52,7 +52,7 @@ class Rebalancing:
         self._sync_timer = clock.timer(self._end_sync)
         self._delay_timer = clock.timer(self._end_delay)
         self._delay = self._delay_left = 0
-        self._pending: dict[str, Timer] = {}
+        self._pending_timers: dict[str, Timer] = {}
 
     # ---- The join phase -----------------------------------------------------------
 
@@ -177,12 +177,13 @@ class Rebalancing:
         """Start a member's session timeout anew: it expires unless it is heard of in time."""
         session = member.session
         if session is None:
-            session = member.session = self._pending.pop(member.id, None) or self._timer(member.id)
+            pending = self._pending_timers.pop(member.id, None)
+            session = member.session = pending or self._timer(member.id)
         session.start(member.session_timeout if timeout is None else timeout)
 
-    def await_join(self, member_id: str, timeout: int) -> None:
+    def watch_pending(self, member_id: str, timeout: int) -> None:
         """Give up an id that was given out unless somebody joins with it in time."""
-        timer = self._pending[member_id] = self._timer(member_id)
+        timer = self._pending_timers[member_id] = self._timer(member_id)
         timer.start(timeout)
 
     def _timer(self, member_id: str) -> Timer:
@@ -190,7 +191,7 @@ class Rebalancing:
 
     def forget_session(self, member_id: str) -> None:
         """Stop watching a member, or an id given out."""
-        stop(self._pending, member_id)
+        stop(self._pending_timers, member_id)
         member = self.group.members.get(member_id)
         if member is not None and member.session is not None:
             member.session.cancel()
@@ -216,7 +217,7 @@ class Rebalancing:
         """Stop every timer."""
         for timer in (self._join_timer, self._delay_timer, self._sync_timer):
             timer.cancel()
-        for member_id in (*self.group.members, *self._pending):
+        for member_id in (*self.group.members, *self._pending_timers):
             self.forget_session(member_id)
 
     # ---- Persistence --------------------------------------------------------------

@@ -116,6 +116,7 @@ def reconcile(
         return _drop_unsubscribed(member, owned) if subscription_changed else member
     if member.state is _UNREVOKED and _owns_any(owned, member.revoking):
         return _drop_unsubscribed(member, owned) if subscription_changed else member
+    # A target that stays is the same set, of which nothing is left to give, take or filter.
     if target is member.assigned and not (member.revoking or subscription_changed):
         return replace(member, state=_STABLE, previous_epoch=member.epoch, epoch=target_epoch)
     wanted = target

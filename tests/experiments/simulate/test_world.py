@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import pytest
@@ -138,3 +139,27 @@ def test_the_same_history_draws_the_same_picture(tmp_path) -> None:
     for name in ("one.svg", "two.svg"):
         draw(simulate(script, POLICIES["sticky"], keep=True), tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+
+
+@pytest.mark.parametrize("policy", ["range", "uniform"])
+def test_a_member_that_has_started_meanwhile_is_not_started_again(policy: str) -> None:
+    script = _script(Event(at=5_000, act=Act.RESTART, member="c0", lasts=30_000))
+    late, *others = script.members
+    history = simulate(
+        replace(script, members=(replace(late, starts=20_000), *others)), POLICIES[policy]
+    )
+    for step in history.steps:
+        assert len(set(step.names.values())) == len(step.names)
+
+
+def test_a_run_leaves_the_garbage_collector_as_it_was() -> None:
+    before = gc.get_threshold()
+    during: list[tuple[int, int, int]] = []
+
+    def assign(group: Group) -> Assignment:
+        during.append(gc.get_threshold())
+        return POLICIES["range"].assign(group)
+
+    simulate(_script(), Policy("range", Protocol.EAGER, assign))
+    assert during[0][0] > before[0]
+    assert gc.get_threshold() == before
