@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
+LINKS := .links
 DEMO := out/demo
 SITE := out/site
 CASES ?= 1200
@@ -27,7 +28,7 @@ else
 FORGET := :
 endif
 
-$(VENV)/.ready: requirements.lock pyproject.toml
+$(VENV)/.ready: requirements.lock pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kassay needs Python 3.11 or newer, found {v.major}.{v.minor}; set PYTHON=python3.x")'
 	@echo "setting up $(VENV)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -45,6 +46,12 @@ $(VENV)/.bench: $(VENV)/.ready requirements-bench.lock
 $(VENV)/.docs: $(VENV)/.ready requirements-docs.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-docs.lock
 	@$(FORGET)
+	@touch $@
+
+# The installed package as one folder, for tools that read files instead of importing them.
+$(LINKS): $(VENV)/.ready
+	@mkdir -p $(LINKS)/kassay
+	@ln -sfn $(addprefix ../../,kassay/__init__.py kassay/__main__.py kassay/py.typed reference solver experiments) $(LINKS)/kassay/
 	@touch $@
 
 .PHONY: setup
@@ -98,12 +105,12 @@ lint: setup ## Ruff, format included
 	$(BIN)/ruff format --check
 
 .PHONY: types
-types: setup ## mypy --strict over the three packages
-	$(BIN)/mypy
+types: $(LINKS) ## mypy --strict over the three packages
+	MYPYPATH=$(LINKS) $(BIN)/mypy
 
 .PHONY: architecture
-architecture: setup ## The layers, by import-linter
-	$(BIN)/lint-imports
+architecture: $(LINKS) ## The layers, by import-linter
+	cd $(LINKS) && ../$(BIN)/lint-imports --config ../pyproject.toml --no-cache
 
 .PHONY: coverage
 coverage: setup ## Branch coverage of the tests
@@ -114,7 +121,7 @@ coverage: setup ## Branch coverage of the tests
 
 .PHONY: bench
 bench: $(VENV)/.bench ## Times as ratios within one run: kassay, Java's own classes, other Python ports
-	$(BIN)/python -m experiments.benchmarks
+	$(BIN)/python -m benchmarks
 
 .PHONY: exhaustive
 exhaustive: setup ## 600,000 small groups against brute force
@@ -126,4 +133,4 @@ captures: setup ## Make examples/captures again on a real broker (needs Maven)
 
 .PHONY: clean
 clean: ## Remove everything that the other targets made
-	rm -rf $(VENV) .cache out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LINKS) *.egg-info build .cache out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -9,18 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from experiments.rounds import Ending, Settled, settle
-from reference import notebook
-from reference.assignment import Assignment
-from reference.group import Group
-from reference.metrics import Measure, measures, movement
-from reference.ownership import NOBODY, ownership
-from reference.remembered import once
-from solver import objective
-from solver.flow.within import fewest_moves
-from solver.objective import Imbalance, Movement, Tolerance
-from solver.solution import Solution
-from solver.solve import solve
+from kassay.experiments.implementations.convergence import Ending, Settled, settle
+from kassay.reference.model import html_tables as notebook
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.derived_values import once
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure, measures, movement
+from kassay.reference.model.ownership import NOBODY, ownership
+from kassay.solver import objective
+from kassay.solver.flow.moves_within_imbalance import fewest_moves
+from kassay.solver.objective import Imbalance, Movement, Tolerance
+from kassay.solver.solution import Solution
+from kassay.solver.solve import solve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ def compare(
         The rebalance. Capacities of members are ignored on both sides: no assignor of
         Kafka's knows them.
     assignor
-        One of `reference.assignors.ASSIGNORS`.
+        One of `kassay.reference.assignors.ASSIGNORS`.
     optimum
         The group's `best`, where it is known already.
     settled
@@ -172,8 +172,8 @@ def compare(
 
     Examples
     --------
-    >>> from experiments.families import REMARKABLE
-    >>> result = compare(REMARKABLE["C"].group, "sticky")
+    >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+    >>> result = compare(NAMED_GROUPS["C"].group, "sticky")
     >>> result.least_imbalance, result.movement_greedy, result.movement_optimum
     (True, 2, 1)
     """
@@ -216,8 +216,8 @@ def stay(group: Group) -> Assignment:
 
     Examples
     --------
-    >>> from experiments.families import REMARKABLE
-    >>> stay(REMARKABLE["B"].group).loads()
+    >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+    >>> stay(NAMED_GROUPS["B"].group).loads()
     {'c0': 0, 'c1': 1, 'c2': 2}
     """
     owners = ownership(group).owners

@@ -1,11 +1,11 @@
 """Kafka's side, and what both sides refer to: groups, assignments, measures, assignors."""
 
-from reference.assignment import Assignment, InvalidAssignmentError, violations
-from reference.codec import load_group
-from reference.group import NO_GENERATION, Group, InvalidGroupError, Member, Topic
-from reference.metrics import Measure, imbalance, loads, movement
-from reference.ownership import Ownership, ownership
-from reference.partitions import Partitions, TopicPartition
+from kassay.reference.documents.json_codec import load_group
+from kassay.reference.model.assignment import Assignment, InvalidAssignmentError, violations
+from kassay.reference.model.group import NO_GENERATION, Group, InvalidGroupError, Member, Topic
+from kassay.reference.model.metrics import Measure, imbalance, loads, movement
+from kassay.reference.model.ownership import Ownership, ownership
+from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 
 __all__ = [
     "NO_GENERATION",

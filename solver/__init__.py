@@ -1,9 +1,8 @@
 """The optimum: the least imbalanced assignment, then the stickiest, with proof."""
 
-from solver.certificate import Certificate, PriceTable, certify, objections
-from solver.chains import Transfer, improving_chain
-from solver.claims import Claim, Origin
-from solver.constraints import (
+from kassay.solver.certificate.check import Certificate, PriceTable, certify, objections
+from kassay.solver.certificate.claims import Claim, Origin
+from kassay.solver.constraints import (
     Capacity,
     Colocated,
     Forbidden,
@@ -12,10 +11,10 @@ from solver.constraints import (
     Pinned,
     Separated,
 )
-from solver.explain import Explanation, explain
-from solver.frontier import Frontier, Point, frontier
-from solver.members import Size, Sizing, members_needed
-from solver.objective import (
+from kassay.solver.frontier import Frontier, Point, frontier
+from kassay.solver.improvement.explanation import Explanation, explain
+from kassay.solver.improvement.transfer_chains import Transfer, improving_chain
+from kassay.solver.objective import (
     Cost,
     CrossRack,
     Imbalance,
@@ -25,9 +24,10 @@ from solver.objective import (
     Tolerance,
     TopicSpread,
 )
-from solver.resilience import Loss, Resilience, resilience
-from solver.solution import Bounded, Solution, Status
-from solver.solve import Method, solve
+from kassay.solver.sizing.member_loss import Loss, Resilience, resilience
+from kassay.solver.sizing.members_needed import Size, Sizing, members_needed
+from kassay.solver.solution import Bounded, Solution, Status
+from kassay.solver.solve import Method, solve
 
 __all__ = [
     "Bounded",

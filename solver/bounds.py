@@ -7,10 +7,8 @@ from itertools import accumulate
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
-
-from solver.evaluate import RackTable, imbalance_of, movement_costs
-from solver.objective import (
+from kassay.solver.evaluation import RackTable, imbalance_of, movement_costs
+from kassay.solver.objective import (
     Cost,
     CrossRack,
     Imbalance,
@@ -20,7 +18,8 @@ from solver.objective import (
     Movement,
     TopicSpread,
 )
-from solver.problem import Problem
+from kassay.solver.problem import Problem
+from numpy.typing import NDArray
 
 
 def level_bound(problem: Problem, level: Level, ceilings: "Sequence[int] | None" = None) -> int:
@@ -63,8 +62,8 @@ def imbalance_bound(problem: Problem, measure: Measure) -> int:
 
     Examples
     --------
-    >>> from reference.group import Group, Member, Topic
-    >>> from solver.problem import build_problem
+    >>> from kassay.reference.model.group import Group, Member, Topic
+    >>> from kassay.solver.problem import build_problem
     >>> topic = Topic(name="t", partitions=4, weights=(5, 5, 5, 1))
     >>> members = (Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",)))
     >>> problem = build_problem(Group(topics=(topic,), members=members))

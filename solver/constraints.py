@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from reference.group import Group, InvalidGroupError
-from reference.partitions import TopicPartition
+from kassay.reference.model.group import Group, InvalidGroupError
+from kassay.reference.model.topic_partitions import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def check_constraints(group: Group, constraints: Iterable[Constraint]) -> None:
     >>> check_constraints(Group(topics=(), members=()), [Pinned("t", 0, "a")])
     Traceback (most recent call last):
         ...
-    reference.group.InvalidGroupError: constraint Pinned(topic='t', partition=0, member='a'): ...
+    kassay...InvalidGroupError: constraint Pinned(topic='t', partition=0, member='a'): ...
     """
     members = group.member_table()
     counts = {topic.name: topic.partitions for topic in group.topics}

@@ -5,16 +5,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from reference.assignment import Assignment
-from reference.group import Group
-from solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
-from solver.objective import Imbalance, Measure, Movement, default_levels
-from solver.problem import Problem, build_problem
-from solver.solution import Bounded, Solution
-from solver.solve import solve
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
+from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
+from kassay.solver.objective import Imbalance, Measure, Movement, default_levels
+from kassay.solver.problem import Problem, build_problem
+from kassay.solver.solution import Bounded, Solution
+from kassay.solver.solve import solve
 
 if TYPE_CHECKING:
-    from solver.flow.tradeoff import Hull
+    from kassay.solver.flow.convex_frontier import Hull
 
 # A search takes at most this share of the time left, so that some is left for other points.
 _LARGEST_SHARE = 0.5
@@ -106,7 +106,7 @@ def frontier(
 
     Examples
     --------
-    >>> from reference.group import Member, Topic
+    >>> from kassay.reference.model.group import Member, Topic
     >>> members = (
     ...     Member(id="a", subscription=("t",), owned=[("t", p) for p in range(4)]),
     ...     Member(id="b", subscription=("t",)),
@@ -149,7 +149,7 @@ def _hull(
     problem: Problem, measure: Measure, rules: Sequence[Constraint], time_limit: float
 ) -> "Hull | None":
     """Find the hull by flows where they apply."""
-    from solver.flow.tradeoff import hull_of  # noqa: PLC0415
+    from kassay.solver.flow.convex_frontier import hull_of  # noqa: PLC0415
 
     if rules or not time_limit > 0 or measure is not Measure.SUM_OF_SQUARES or not problem.size:
         return None

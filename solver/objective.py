@@ -6,12 +6,12 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import ClassVar
 
-from reference.group import Group
-from reference.partitions import TopicPartition
+from kassay.reference.model.group import Group
+from kassay.reference.model.topic_partitions import TopicPartition
 
 
 class Measure(StrEnum):
-    """Measures of imbalance; see `reference.metrics` for their formulas."""
+    """Measures of imbalance; see `kassay.reference.model.metrics` for their formulas."""
 
     SUM_OF_SQUARES = "sum_of_squares"
     MAKESPAN = "makespan"
@@ -199,7 +199,7 @@ def default_levels(
 
     Examples
     --------
-    >>> from reference.group import Member, Topic
+    >>> from kassay.reference.model.group import Member, Topic
     >>> group = Group(
     ...     topics=(Topic(name="t", partitions=2, weights=(1, 9)),),
     ...     members=(Member(id="a", subscription=("t",)),),

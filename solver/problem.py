@@ -6,13 +6,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from kassay.reference.model.assignment import Assignment, assignees
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import participant_indices
+from kassay.reference.model.ownership import NOBODY, ownership
+from kassay.reference.model.topic_partitions import Column, Partitions, TopicPartition
 from numpy.typing import NDArray
-
-from reference.assignment import Assignment, assignees
-from reference.group import Group
-from reference.metrics import participant_indices
-from reference.ownership import NOBODY, ownership
-from reference.partitions import Column, Partitions, TopicPartition
 
 # Sums of loads up to here cannot overflow 64 bits, not even a few of them added up.
 EXACT_IN_64_BITS = 2**60
@@ -142,7 +141,7 @@ def build_problem(group: Group) -> Problem:
 
     Examples
     --------
-    >>> from reference.group import Member, Topic
+    >>> from kassay.reference.model.group import Member, Topic
     >>> problem = build_problem(
     ...     Group(
     ...         topics=(Topic(name="t", partitions=2, weights=(3, 4)),),

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from reference import notebook
-from reference.assignment import Assignment
+from kassay.reference.model import html_tables as notebook
+from kassay.reference.model.assignment import Assignment
 
 if TYPE_CHECKING:
-    from solver.certificate import Certificate
+    from kassay.solver.certificate.check import Certificate
 
 
 class Status(StrEnum):
@@ -87,7 +87,7 @@ class Solution:
     timings
         Parts of it in seconds, by name.
     certificate
-        Evidence that `solver.certificate` checks without a solver; flow answers have it.
+        Evidence that `solver.certificate.check` checks without a solver; flow answers have it.
     conflict
         Constraints that cannot hold together, as a small subset, in words.
     """

@@ -5,18 +5,18 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from reference.assignment import Assignment
-from reference.group import Group
-from solver.certificate import Certificate, prices_prove
-from solver.claims import Claim, Origin
-from solver.constraints import Constraint, check_constraints, group_constraints
-from solver.evaluate import level_value
-from solver.objective import Level, default_levels
-from solver.problem import Problem, build_problem
-from solver.solution import Solution
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
+from kassay.solver.certificate.check import Certificate, prices_prove
+from kassay.solver.certificate.claims import Claim, Origin
+from kassay.solver.constraints import Constraint, check_constraints, group_constraints
+from kassay.solver.evaluation import level_value
+from kassay.solver.objective import Level, default_levels
+from kassay.solver.problem import Problem, build_problem
+from kassay.solver.solution import Solution
 
 if TYPE_CHECKING:
-    from solver.cpsat.entry import Outcome
+    from kassay.solver.cpsat.entry import Outcome
 
 
 class Method(StrEnum):
@@ -84,7 +84,7 @@ def solve(
 
     Examples
     --------
-    >>> from reference.group import Member, Topic
+    >>> from kassay.reference.model.group import Member, Topic
     >>> group = Group(
     ...     topics=(Topic(name="t0", partitions=1), Topic(name="t1", partitions=2)),
     ...     members=(
@@ -117,8 +117,8 @@ def solve(
     # OR-Tools is loaded when something is solved: what only checks never loads it. That is
     # done once a process and costs a second or two, which no time limit is to pay for.
     waiting = time.monotonic()
-    from solver.cpsat.entry import solve_problem  # noqa: PLC0415
-    from solver.cpsat.search import Budget  # noqa: PLC0415
+    from kassay.solver.cpsat.entry import solve_problem  # noqa: PLC0415
+    from kassay.solver.cpsat.search import Budget  # noqa: PLC0415
 
     start += time.monotonic() - waiting
     budget = Budget(
@@ -144,7 +144,7 @@ def _check_options(time_limit: float, deterministic_limit: float | None, workers
 
 def _by_flow(problem: Problem, levels: Sequence[Level], *, start: float) -> Solution:
     waiting = time.monotonic()
-    from solver.flow.method import solve_flow  # noqa: PLC0415
+    from kassay.solver.flow.method import solve_flow  # noqa: PLC0415
 
     start += time.monotonic() - waiting
     built = time.monotonic()

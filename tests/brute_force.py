@@ -7,7 +7,7 @@ own reading of ownership, loads and measures, so that an error of theirs cannot 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
-from reference.group import Group
+from kassay.reference.model.group import Group
 
 Loads = tuple[int, ...]
 Placement = dict[tuple[str, int], str]  # partition -> member id

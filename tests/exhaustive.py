@@ -13,12 +13,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from kassay.experiments.study.families.exhaustive_groups import small_worlds
+from kassay.reference import Group, violations
+from kassay.reference.documents.json_codec import group_document
+from kassay.solver import Method, solve
 from rich.progress import track
 
-from experiments.families.small_worlds import small_worlds
-from reference import Group, violations
-from reference.codec import group_document
-from solver import Method, solve
 from tests import brute_force
 from tests.random_groups import random_group
 

@@ -2,7 +2,7 @@
 
 import random
 
-from reference import Group, Member, Topic
+from kassay.reference import Group, Member, Topic
 
 
 def random_group(seed: int) -> Group:

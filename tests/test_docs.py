@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 import typer
-
-from experiments.cli import _COMMANDS, app
-from experiments.simulate.parse import parse_script
-from reference.codec import parse_group
+from kassay.experiments.cli import _COMMANDS, app
+from kassay.experiments.simulation.script_parser import parse_script
+from kassay.reference.documents.json_codec import parse_group
 
 ROOT = Path(__file__).parents[1]
 RUN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from reference import Assignment, Group, Member, Topic, TopicPartition
-from reference.assignors import assign
+from kassay.reference import Assignment, Group, Member, Topic, TopicPartition
+from kassay.reference.assignors import assign
 
 HERE = Path(__file__).parent
 COLOURS = ("#9ecae1", "#fdd0a2", "#c7e9c0", "#dadaeb")

@@ -7,10 +7,9 @@ import sys
 from typing import Annotated, Any, NamedTuple
 
 import typer
+from kassay.reference.model.group import InvalidGroupError
 from rich.console import Console
 from typer.core import TyperGroup
-
-from reference.group import InvalidGroupError
 
 BAD_INPUT = 2
 
@@ -21,22 +20,22 @@ class _Entry(NamedTuple):
 
 
 _COMMANDS = {
-    "import": _Entry("experiments.cli.import_", "import_"),
-    "assign": _Entry("experiments.cli.assign", "assign"),
-    "solve": _Entry("experiments.cli.solve", "solve"),
-    "compare": _Entry("experiments.cli.compare", "compare"),
-    "explain": _Entry("experiments.cli.explain", "explain"),
-    "frontier": _Entry("experiments.cli.frontier", "frontier"),
-    "members": _Entry("experiments.cli.members", "members"),
-    "verify": _Entry("experiments.cli.verify", "verify"),
-    "what-if": _Entry("experiments.cli.what_if", "what_if"),
-    "plan": _Entry("experiments.cli.plan", "plan"),
-    "simulate": _Entry("experiments.cli.simulate", "simulate"),
-    "study": _Entry("experiments.cli.study", "study"),
-    "history": _Entry("experiments.cli.history", "history"),
-    "hunt": _Entry("experiments.cli.hunt", "hunt"),
-    "report": _Entry("experiments.cli.report", "report"),
-    "doctor": _Entry("experiments.cli.doctor", "doctor"),
+    "import": _Entry("kassay.experiments.cli.commands.import_", "import_"),
+    "assign": _Entry("kassay.experiments.cli.commands.assign", "assign"),
+    "solve": _Entry("kassay.experiments.cli.commands.solve", "solve"),
+    "compare": _Entry("kassay.experiments.cli.commands.compare", "compare"),
+    "explain": _Entry("kassay.experiments.cli.commands.explain", "explain"),
+    "frontier": _Entry("kassay.experiments.cli.commands.frontier", "frontier"),
+    "members": _Entry("kassay.experiments.cli.commands.members", "members"),
+    "verify": _Entry("kassay.experiments.cli.commands.verify", "verify"),
+    "what-if": _Entry("kassay.experiments.cli.commands.what_if", "what_if"),
+    "plan": _Entry("kassay.experiments.cli.commands.plan", "plan"),
+    "simulate": _Entry("kassay.experiments.cli.commands.simulate", "simulate"),
+    "study": _Entry("kassay.experiments.cli.commands.study", "study"),
+    "history": _Entry("kassay.experiments.cli.commands.history", "history"),
+    "hunt": _Entry("kassay.experiments.cli.commands.hunt", "hunt"),
+    "report": _Entry("kassay.experiments.cli.commands.report", "report"),
+    "doctor": _Entry("kassay.experiments.cli.commands.doctor", "doctor"),
 }
 
 

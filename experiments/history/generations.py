@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from experiments.history.decode import Fields
-from experiments.history.past import Entry, Generation, Kind, MemberThen, Protocol
+from kassay.experiments.history.group_state import Entry, Generation, Kind, MemberThen, Protocol
+from kassay.reference.protocol.decoding import Fields
 
 _T = TypeVar("_T")
 

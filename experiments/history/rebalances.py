@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from experiments.compare import LIMITS, Comparison, Limits, compare
-from experiments.history.past import Generation, MemberThen, Numbers
-from experiments.rounds import Ending, Settled, withheld
-from reference.assignment import Assignment, violations
-from reference.group import NO_GENERATION, Group, InvalidGroupError, Member, Topic
-from reference.partitions import NOTHING, Partitions
+from kassay.experiments.compare import LIMITS, Comparison, Limits, compare
+from kassay.experiments.history.group_state import Generation, MemberThen, Numbers
+from kassay.experiments.implementations.convergence import Ending, Settled, withheld
+from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.group import NO_GENERATION, Group, InvalidGroupError, Member, Topic
+from kassay.reference.model.topic_partitions import NOTHING, Partitions
 
 Pairs = tuple[tuple[str, int], ...]
 

@@ -1,6 +1,6 @@
 """Offline planning: what the best assignment is worth, and how to get there."""
 
-from experiments.planning.changes import (
+from kassay.experiments.planning.group_changes import (
     Change,
     add_members,
     grow,
@@ -10,9 +10,9 @@ from experiments.planning.changes import (
     reweigh,
     subscribe,
 )
-from experiments.planning.moves import Batch, Move, schedule
-from experiments.planning.plan import Plan, plan
-from experiments.planning.scenarios import Outcome, Scenario, scenarios, what_if
+from kassay.experiments.planning.move_order import Batch, Move, schedule
+from kassay.experiments.planning.plan import Plan, plan
+from kassay.experiments.planning.what_if_scenarios import Outcome, Scenario, scenarios, what_if
 
 __all__ = [
     "Batch",

@@ -4,21 +4,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from experiments.compare import LIMITS, Limits, stay
-from experiments.planning.alternatives import Alternative, Standing, alternatives_of, standing_of
-from experiments.planning.moves import Batch, Move, moves_between, schedule
-from experiments.planning.racks import Racks, compare_racks
-from experiments.planning.scenarios import makespan_of
-from reference.assignment import Assignment
-from reference.group import Group
-from reference.metrics import participants
-from reference.ownership import NOBODY, ownership
-from solver.explain import Explanation, explain
-from solver.frontier import Frontier, frontier
-from solver.members import Sizing, members_needed
-from solver.resilience import Resilience, resilience
-from solver.solution import Bounded, Solution
-from solver.solve import solve
+from kassay.experiments.compare import LIMITS, Limits, stay
+from kassay.experiments.planning.assignor_outcomes import (
+    Alternative,
+    Standing,
+    alternatives_of,
+    standing_of,
+)
+from kassay.experiments.planning.move_order import Batch, Move, moves_between, schedule
+from kassay.experiments.planning.rack_locality import Racks, compare_racks
+from kassay.experiments.planning.what_if_scenarios import makespan_of
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import participants
+from kassay.reference.model.ownership import NOBODY, ownership
+from kassay.solver.frontier import Frontier, frontier
+from kassay.solver.improvement.explanation import Explanation, explain
+from kassay.solver.sizing.member_loss import Resilience, resilience
+from kassay.solver.sizing.members_needed import Sizing, members_needed
+from kassay.solver.solution import Bounded, Solution
+from kassay.solver.solve import solve
 
 GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
 EXPLAINABLE = 2_000
@@ -143,8 +148,8 @@ def plan(
 
     Examples
     --------
-    >>> from experiments.families import REMARKABLE
-    >>> found = plan(REMARKABLE["E"].group)
+    >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+    >>> found = plan(NAMED_GROUPS["E"].group)
     >>> found.today.makespan, found.makespan, found.moved
     (11, Bounded(value=10, bound=10, slack=0), 2)
     """

@@ -1,6 +1,6 @@
 """Input that cannot be read for sure."""
 
-from reference.group import InvalidGroupError
+from kassay.reference.model.group import InvalidGroupError
 
 
 class SourceError(InvalidGroupError):

@@ -6,18 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
-
-from experiments.compare import LIMITS, Limits
-from experiments.history.rows import last_document
-from experiments.spark.history import (
+from kassay.experiments.compare import LIMITS, Limits
+from kassay.experiments.history.table_rows import last_document
+from kassay.experiments.spark.history_pipeline import (
     Known,
     commits_of,
     errors_of,
     generations_of,
     rebalances_of,
 )
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 TABLES = ("generations", "rebalances", "commits", "errors")
 GROUPS = "groups.jsonl"

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from kassay.experiments.spark.code_distribution import ship
+from kassay.experiments.spark.java_runtime import find_java, make_shim
+from kassay.experiments.spark.maven_packages import PACKAGES, fetching
+from kassay.reference.model.group import InvalidGroupError
 from pyspark.sql import SparkSession
-
-from experiments.spark.java import find_java, make_shim
-from experiments.spark.packages import PACKAGES, fetching
-from experiments.spark.ship import ship
-from reference.group import InvalidGroupError
 
 LOOPBACK = "127.0.0.1"
 TASK_ATTEMPTS = 4

@@ -3,19 +3,15 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from reference.assignment import Assignment
-from reference.assignors import (
-    cooperative_sticky,
-    legacy_range,
-    legacy_roundrobin,
-    roundrobin,
-    server_range,
-    sticky,
-    uniform,
-)
-from reference.assignors import range as range_
-from reference.group import Group
-from reference.outcome import Livelock, Outcome, UpstreamFailure
+from kassay.reference.assignors.broker import range as server_range
+from kassay.reference.assignors.broker import uniform
+from kassay.reference.assignors.client import cooperative_sticky, roundrobin, sticky
+from kassay.reference.assignors.client import range as range_
+from kassay.reference.assignors.legacy import range as legacy_range
+from kassay.reference.assignors.legacy import roundrobin as legacy_roundrobin
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignor_result import Livelock, Outcome, UpstreamFailure
+from kassay.reference.model.group import Group
 
 __all__ = ["ASSIGNORS", "Assignor", "assign", "attempt"]
 
@@ -60,7 +56,7 @@ def assign(group: Group, name: str) -> Assignment:
 
     Examples
     --------
-    >>> from reference.group import Member, Topic
+    >>> from kassay.reference.model.group import Member, Topic
     >>> members = tuple(Member(id=m, subscription=("t",)) for m in ("C0", "C1"))
     >>> assign(Group(topics=(Topic(name="t", partitions=3),), members=members), "range").loads()
     {'C0': 2, 'C1': 1}

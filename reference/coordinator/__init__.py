@@ -5,12 +5,12 @@ No assignor is imported here: under the classic protocol the leader brings the a
 under the other one the assignor is an argument.
 """
 
-from reference.coordinator.classic import ClassicCoordinator
-from reference.coordinator.clock import Clock
-from reference.coordinator.config import Config
-from reference.coordinator.consumer import ConsumerCoordinator
-from reference.coordinator.log import Log
-from reference.coordinator.states import GroupState, IllegalTransitionError
+from kassay.reference.coordinator.classic.coordinator import ClassicCoordinator
+from kassay.reference.coordinator.classic.states import GroupState, IllegalTransitionError
+from kassay.reference.coordinator.clock import Clock
+from kassay.reference.coordinator.config import Config
+from kassay.reference.coordinator.consumer.coordinator import ConsumerCoordinator
+from kassay.reference.coordinator.log import Log
 
 __all__ = [
     "ClassicCoordinator",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from reference.java import string_hash
+from kassay.reference.java.strings import string_hash
 
 PARTITIONS = 50
 """``offsets.topic.num.partitions`` by default."""

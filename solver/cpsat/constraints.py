@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from ortools.sat.python import cp_model
-
-from reference.ownership import NOBODY
-from reference.partitions import TopicPartition
-from solver.constraints import (
+from kassay.reference.model.ownership import NOBODY
+from kassay.reference.model.topic_partitions import TopicPartition
+from kassay.solver.constraints import (
     Capacity,
     Colocated,
     Constraint,
@@ -17,8 +15,9 @@ from solver.constraints import (
     Pinned,
     Separated,
 )
-from solver.cpsat.model import AssignmentModel, Expression, weighted_sum
-from solver.evaluate import bundles, separated_rows, topic_rows
+from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
+from kassay.solver.evaluation import bundles, separated_rows, topic_rows
+from ortools.sat.python import cp_model
 
 Rule = tuple[Expression, int, int]  # an expression, its least and its greatest value
 

@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reference.assignment import Assignment
-from solver.constraints import Constraint
-from solver.cpsat.classes import classify
-from solver.cpsat.conflict import conflict
-from solver.cpsat.constraints import add_constraint
-from solver.cpsat.method import Ladder, Reached
-from solver.cpsat.model import AssignmentModel
-from solver.cpsat.search import Budget, Found, satisfy
-from solver.evaluate import broken
-from solver.incumbents import first_placements
-from solver.objective import Level
-from solver.problem import EXACT_IN_64_BITS, Placement, Problem
+from kassay.reference.model.assignment import Assignment
+from kassay.solver.constraints import Constraint
+from kassay.solver.cpsat.constraints import add_constraint
+from kassay.solver.cpsat.infeasibility import conflict
+from kassay.solver.cpsat.lexicographic import Ladder, Reached
+from kassay.solver.cpsat.model import AssignmentModel
+from kassay.solver.cpsat.search import Budget, Found, satisfy
+from kassay.solver.cpsat.symmetry import classify
+from kassay.solver.evaluation import broken
+from kassay.solver.initial_solutions import first_placements
+from kassay.solver.objective import Level
+from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
 
 # Seconds that finding any placement at all may take, whatever the limit: a limit should
 # cost proof, not the answer, but under constraints there need not be one.

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import isqrt
 
-from ortools.sat.python import cp_model
-
-from solver.cpsat.model import AssignmentModel, Expression, weighted_sum
-from solver.evaluate import RackTable, movement_costs
-from solver.objective import (
+from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
+from kassay.solver.evaluation import RackTable, movement_costs
+from kassay.solver.objective import (
     CrossRack,
     Imbalance,
     Level,
@@ -18,7 +16,8 @@ from solver.objective import (
     Movement,
     TopicSpread,
 )
-from solver.problem import EXACT_IN_64_BITS
+from kassay.solver.problem import EXACT_IN_64_BITS
+from ortools.sat.python import cp_model
 
 # Squares over at most this many values are cut out exactly by tangents, which the linear
 # relaxation sees; wider ones go through CP-SAT's product constraint.

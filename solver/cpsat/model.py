@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from kassay.reference.model.ownership import NOBODY
+from kassay.solver.cpsat.symmetry import Classes
+from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
-
-from reference.ownership import NOBODY
-from solver.cpsat.classes import Classes
-from solver.problem import EXACT_IN_64_BITS, Placement, Problem
 
 Expression = cp_model.LinearExpr | int
 

@@ -3,10 +3,9 @@
 import time
 from dataclasses import dataclass, replace
 
+from kassay.solver.cpsat.model import AssignmentModel, Expression
+from kassay.solver.problem import EXACT_IN_64_BITS, Placement
 from ortools.sat.python import cp_model
-
-from solver.cpsat.model import AssignmentModel, Expression
-from solver.problem import EXACT_IN_64_BITS, Placement
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,6 @@ Partitions of one topic with one owner are interchangeable, so the network has a
 each subscription and not for each partition: its size grows with topics x members.
 """
 
-from solver.flow.method import solve_flow
+from kassay.solver.flow.method import solve_flow
 
 __all__ = ["solve_flow"]

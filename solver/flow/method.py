@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
-
-from solver.certificate import PriceTable, price_counts
-from solver.errors import SolverError
-from solver.flow.keep import keep_most
-from solver.flow.levels import level_sets
-from solver.flow.network import Counts, Network, build_network
-from solver.flow.placing import place
-from solver.problem import Placement, Problem
-from solver.residual import Arcs
+from kassay.solver.certificate.check import PriceTable, price_counts
+from kassay.solver.errors import SolverError
+from kassay.solver.flow.kept_partitions import keep_most
+from kassay.solver.flow.load_levels import level_sets
+from kassay.solver.flow.network import Counts, Network, build_network
+from kassay.solver.flow.placing import place
+from kassay.solver.improvement.residual_network import Arcs
+from kassay.solver.problem import Placement, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +34,8 @@ def solve_flow(problem: Problem) -> Flow:
 
     Examples
     --------
-    >>> from reference.group import Group, Member, Topic
-    >>> from solver.problem import build_problem
+    >>> from kassay.reference.model.group import Group, Member, Topic
+    >>> from kassay.solver.problem import build_problem
     >>> group = Group(
     ...     topics=(Topic(name="t", partitions=3),),
     ...     members=(

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
+from kassay.reference.model.ownership import NOBODY
+from kassay.solver.problem import Problem
 from numpy.typing import NDArray
-
-from reference.ownership import NOBODY
-from solver.problem import Problem
 
 Counts = NDArray[np.int64]
 
@@ -55,8 +54,8 @@ def build_network(problem: Problem) -> Network:
 
     Examples
     --------
-    >>> from reference.group import Group, Member, Topic
-    >>> from solver.problem import build_problem
+    >>> from kassay.reference.model.group import Group, Member, Topic
+    >>> from kassay.solver.problem import build_problem
     >>> group = Group(
     ...     topics=(Topic(name="t", partitions=3),),
     ...     members=(

@@ -1,10 +1,9 @@
 """From counts back to partitions."""
 
 import numpy as np
-
-from reference.ownership import NOBODY
-from solver.flow.network import Counts, Network, topic_of_row
-from solver.problem import Placement
+from kassay.reference.model.ownership import NOBODY
+from kassay.solver.flow.network import Counts, Network, topic_of_row
+from kassay.solver.problem import Placement
 
 
 def place(network: Network, counts: Counts) -> Placement:

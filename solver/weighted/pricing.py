@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from kassay.solver.weighted.subset_enumeration import Columns, Ints
 from numpy.typing import NDArray
 from scipy.optimize import linprog
-
-from solver.weighted.columns import Columns, Ints
 
 SCALE = 2**16
 _FIRST_SETS = 30

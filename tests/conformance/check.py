@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from experiments.hunt.shrink import shrink
-from reference.assignors import attempt
-from reference.codec import group_document
-from reference.group import Group
+from kassay.experiments.counterexamples.shrinking import shrink
+from kassay.reference.assignors import attempt
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.group import Group
+
 from tests.conformance.upstream import Lists, Upstream, upstream_assign
 
 ENDLESS_LIMIT = 1.5

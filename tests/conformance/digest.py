@@ -12,7 +12,8 @@ import json
 import sys
 from collections.abc import Iterator
 
-from reference.group import Group
+from kassay.reference.model.group import Group
+
 from tests.conformance.check import Answer, port_answer
 from tests.conformance.groups import histories
 from tests.conformance.upstream import NAMES

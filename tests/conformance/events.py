@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from reference.group import Group, Member, Topic
+from kassay.reference.model.group import Group, Member, Topic
+
 from tests.conformance.names import fresh_name
 from tests.conformance.setting import (
     Setting,

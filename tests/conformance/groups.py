@@ -11,7 +11,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from reference.group import Group, Member, Topic
+from kassay.reference.model.group import Group, Member, Topic
+
 from tests.conformance.events import ODD, USUAL
 from tests.conformance.names import NAMINGS, fresh_name
 from tests.conformance.setting import RACKS, Setting, new_member, new_topic, settled

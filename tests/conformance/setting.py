@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reference.group import Group, Member, Topic
+from kassay.reference.model.group import Group, Member, Topic
+
 from tests.conformance.names import fresh_name
 
 RACKS = ("a", "b", "rack-10", "rack-9", "Ω")

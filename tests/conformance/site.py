@@ -8,11 +8,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.sources.files import Imported, import_groups
-from experiments.sources.join import Joining
-from experiments.sources.live import import_live
-from experiments.sources.live_client import LiveCluster
-from reference.group import Group
+from kassay.experiments.sources.capture_files import Imported, import_groups
+from kassay.experiments.sources.group_documents import Joining
+from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+from kassay.experiments.sources.live_cluster.live_groups import import_live
+from kassay.reference.model.group import Group
+
 from tests.conformance import jars
 from tests.conformance.admin import Administrator, TopicView, administrator
 from tests.conformance.broker import Cluster, running_cluster

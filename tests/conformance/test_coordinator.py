@@ -14,11 +14,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 import pytest
+from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.script import Act, Event, MemberPlan, Script, Settings, TopicPlan
+from kassay.experiments.simulation.simulation import World
+from kassay.reference.coordinator.config import Config
 
-from experiments.simulate.policies import POLICIES
-from experiments.simulate.script import Act, Event, MemberPlan, Script, Settings, TopicPlan
-from experiments.simulate.world import World
-from reference.coordinator.config import Config
 from tests.conformance.admin import Administrator, administrator
 from tests.conformance.broker import Cluster, running_cluster
 from tests.conformance.consumers import Profile

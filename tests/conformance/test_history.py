@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
+from kassay.experiments.cli import main
 
-from experiments.cli import main
 from tests.conformance.admin import Administrator, GroupView, Pairs, administrator
 from tests.conformance.broker import Cluster, running_cluster
 from tests.conformance.captures import run_tool
@@ -210,7 +210,7 @@ def test_what_the_tool_prints_tells_the_same_history(played: Played) -> None:
     not SPARK_KAFKA, reason="KASSAY_SPARK_KAFKA names no package of Spark's Kafka source"
 )
 def test_sparks_own_source_tells_the_same_history(played: Played, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "experiments", "history", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "kassay", "history", "--out", str(tmp_path)]
     command += ["--bootstrap-server", played.cluster.bootstrap, "--spark-package", SPARK_KAFKA]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -229,7 +229,7 @@ def _untimed(row: dict) -> dict:
 def test_a_package_of_sparks_that_cannot_be_had_is_one_clear_error(
     played: Played, tmp_path: Path
 ) -> None:
-    command = [sys.executable, "-m", "experiments", "history", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "kassay", "history", "--out", str(tmp_path)]
     command += ["--bootstrap-server", played.cluster.bootstrap, "--spark-package", "no:where"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     [error] = done.stderr.splitlines()

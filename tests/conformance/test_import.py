@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from kassay.experiments.cli import main
+from kassay.experiments.sources.capture_files import import_groups, load_sizes
+from kassay.experiments.sources.group_documents import Joining
+from kassay.experiments.sources.live_cluster.live_groups import import_live
+from kassay.experiments.sources.partition_weights import Weights
+from kassay.reference.documents.json_codec import parse_group
+from kassay.reference.model.group import Group
+from kassay.reference.model.topic_partitions import Partitions
 
-from experiments.cli import main
-from experiments.sources.files import import_groups, load_sizes
-from experiments.sources.join import Joining
-from experiments.sources.live import import_live
-from experiments.sources.weighing import Weights
-from reference.codec import parse_group
-from reference.group import Group
-from reference.partitions import Partitions
 from tests.conformance.admin import Administrator
 from tests.conformance.captures import GROUP_TOOL, LOG_DIRS_TOOL, VIEWS, run_tool
 from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile

@@ -14,12 +14,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import pytest
+from kassay.reference.assignors import assign
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.topic_partitions import NOTHING, Partitions
 
-from reference.assignment import Assignment
-from reference.assignors import assign
-from reference.codec import group_document
-from reference.group import NO_GENERATION, Group, Member, Topic
-from reference.partitions import NOTHING, Partitions
 from tests.conformance.admin import Administrator, GroupView, administrator
 from tests.conformance.broker import Cluster, running_cluster
 from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from kassay.experiments.cli import main
+from kassay.experiments.planning import plan
+from kassay.experiments.planning.plan_files import sticky_seed
+from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 
-from experiments.cli import main
-from experiments.families import REMARKABLE
-from experiments.planning import plan
-from experiments.planning.export import sticky_seed
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster
 from tests.conformance.upstream import upstream_assign
@@ -52,7 +52,7 @@ def test_consumers_that_take_the_planned_lists_carry_the_promised_loads(tmp_path
 
 @pytest.mark.parametrize("name", "DE")
 def test_the_real_sticky_assignor_keeps_what_the_seed_tells_it(name):
-    group = REMARKABLE[name].group
+    group = NAMED_GROUPS[name].group
     found = plan(group)
     seed = sticky_seed(found)["members"]
     # They know nothing but the seed.

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from reference.codec import group_document
-from reference.group import Group
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.group import Group
+
 from tests.conformance.jvm import driver
 
 Lists = dict[str, list[list[Any]]]

@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kassay.experiments.compare import Limits, best, compare, stay
+from kassay.experiments.implementations.convergence import Ending, Settled
+from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+from kassay.reference import Assignment, Group, Member, Topic, movement, violations
 
-from experiments.compare import Limits, best, compare, stay
-from experiments.families import REMARKABLE
-from experiments.rounds import Ending, Settled
-from reference import Assignment, Group, Member, Topic, movement, violations
 from tests import brute_force
 from tests.strategies import groups, valid_assignments
 
@@ -126,14 +126,14 @@ def test_a_group_too_large_to_search_leaves_the_necessary_moves_unknown():
     ],
 )
 def test_named_groups_show_what_they_are_named_for(name, assignor, gap, moves, fewest, unnecessary):
-    result = compare(REMARKABLE[name].group, assignor)
+    result = compare(NAMED_GROUPS[name].group, assignor)
     assert result.sum_of_squares_gap == gap
     assert (result.movement_greedy, result.movement_optimum) == (moves, fewest)
     assert result.unnecessary_moves == unnecessary
 
 
 def test_sticky_never_ends_on_group_d():
-    result = compare(REMARKABLE["D"].group, "sticky")
+    result = compare(NAMED_GROUPS["D"].group, "sticky")
     assert result.ending == "nonterminating"
     assert "repeats" in result.detail
     assert (result.makespan_optimum, result.movement_optimum) == (5, 4)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reference.assignors import attempt
-from reference.codec import parse_group
+from kassay.reference.assignors import attempt
+from kassay.reference.documents.json_codec import parse_group
 
 OWN = Path(__file__).with_name("pinned.jsonl.gz")
 FOUND = Path(__file__).with_name("found.jsonl")

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reference.codec import group_document, parse_group
-from reference.group import Group
+from kassay.reference.documents.json_codec import group_document, parse_group
+from kassay.reference.model.group import Group
+
 from tests.conformance.groups import history
 from tests.conformance.upstream import NAMES, Upstream, upstream_assign
 

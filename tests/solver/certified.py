@@ -1,7 +1,7 @@
 """One small certified rebalance, which tests tamper with."""
 
-from reference import Assignment, Group, Member, Topic
-from solver import certify, objections
+from kassay.reference import Assignment, Group, Member, Topic
+from kassay.solver import certify, objections
 
 GROUP = Group(
     topics=(Topic(name="t", partitions=3),),

@@ -3,8 +3,8 @@
 import random
 from collections.abc import Callable
 
-from reference import Group, Member, Topic
-from solver.constraints import (
+from kassay.reference import Group, Member, Topic
+from kassay.solver.constraints import (
     Capacity,
     Colocated,
     Constraint,
@@ -14,7 +14,7 @@ from solver.constraints import (
     Pinned,
     Separated,
 )
-from solver.objective import (
+from kassay.solver.objective import (
     Cost,
     CrossRack,
     Imbalance,
@@ -24,6 +24,7 @@ from solver.objective import (
     Movement,
     TopicSpread,
 )
+
 from tests import brute_force
 from tests.brute_force import Placement
 

@@ -3,21 +3,12 @@
 import json
 
 import pytest
-
-from experiments.cli import main
-from reference import Assignment, Group, Member, Topic, violations
-from reference.codec import group_document
-from solver import (
-    Capacity,
-    MaxMoves,
-    certify,
-    explain,
-    frontier,
-    members_needed,
-    objections,
-    resilience,
-    solve,
-)
+from kassay.experiments.cli import main
+from kassay.reference import Assignment, Group, Member, Topic, violations
+from kassay.reference.documents.json_codec import group_document
+from kassay.solver import Capacity, MaxMoves, certify, frontier, members_needed, objections, solve
+from kassay.solver.improvement.explanation import explain
+from kassay.solver.sizing.member_loss import resilience
 
 HUGE = 2**53 + 1
 

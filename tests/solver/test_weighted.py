@@ -4,9 +4,8 @@ import random
 
 import numpy as np
 import pytest
-
-from reference import Group, Member, Topic, violations
-from solver import (
+from kassay.reference import Group, Member, Topic, violations
+from kassay.solver import (
     Imbalance,
     MaxMoves,
     Measure,
@@ -16,11 +15,12 @@ from solver import (
     TopicSpread,
     solve,
 )
-from solver.bounds import makespan_bound
-from solver.incumbents import heaviest_first
-from solver.problem import build_problem
-from solver.weighted.balance import Balancer
-from solver.weighted.whole import solve_whole
+from kassay.solver.bounds import makespan_bound
+from kassay.solver.initial_solutions import heaviest_first
+from kassay.solver.problem import build_problem
+from kassay.solver.weighted.components import solve_whole
+from kassay.solver.weighted.load_balancing import Balancer
+
 from tests import brute_force
 from tests.solver.random_cases import random_group
 

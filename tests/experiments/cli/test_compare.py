@@ -1,16 +1,15 @@
 import json
 
 import pytest
-
-from experiments.cli import main
-from experiments.families import REMARKABLE
-from reference.codec import group_document
+from kassay.experiments.cli import main
+from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+from kassay.reference.documents.json_codec import group_document
 
 
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "groups.jsonl"
-    documents = (group_document(REMARKABLE[name].group) for name in "CD")
+    documents = (group_document(NAMED_GROUPS[name].group) for name in "CD")
     path.write_text("".join(json.dumps(document) + "\n" for document in documents))
     return path
 

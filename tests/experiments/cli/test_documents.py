@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 import typer
-
-from experiments.cli import main
-from experiments.cli.documents import STDIN, Answer, Format, answer_groups
-from reference import Group, InvalidGroupError
+from kassay.experiments.cli import main
+from kassay.experiments.cli.group_io import STDIN, Answer, Format, answer_groups
+from kassay.reference import Group, InvalidGroupError
 
 GOOD = '{"id": "g%d", "topics": {"t": 1}, "members": []}\n'
 BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'

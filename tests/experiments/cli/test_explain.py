@@ -2,8 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
-
-from experiments.cli import main
+from kassay.experiments.cli import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "groups.jsonl"
 

@@ -1,7 +1,6 @@
 import pytest
+from kassay.experiments.cli import _COMMANDS, app, complain, remark
 from typer.testing import CliRunner
-
-from experiments.cli import _COMMANDS, app, complain, remark
 
 RUN = CliRunner()
 

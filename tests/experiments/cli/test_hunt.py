@@ -1,8 +1,7 @@
 import json
 
 import pytest
-
-from experiments.cli import main
+from kassay.experiments.cli import main
 
 GROUP = '{"id": "mine", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]}\n'
 
@@ -43,7 +42,7 @@ def test_a_command_that_crashes_is_a_line_of_the_batch(capsys, tmp_path):
 def test_a_function_of_ones_own_is_compared_with_the_optimum(capsys, tmp_path):
     groups = tmp_path / "groups.jsonl"
     groups.write_text(GROUP)
-    function = "reference.assignors.range:assign"
+    function = "kassay.reference.assignors.client.range:assign"
     code, printed, _ = leaves(
         capsys, "compare", groups, "--assignor", "range", "--assignor-python", function
     )

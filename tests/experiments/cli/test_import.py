@@ -3,8 +3,7 @@ import json
 import sys
 
 import pytest
-
-from experiments.cli import main
+from kassay.experiments.cli import main
 
 OFFSETS = """
 GROUP TOPIC     PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG   CONSUMER-ID HOST      CLIENT-ID

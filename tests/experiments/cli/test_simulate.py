@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-
-from experiments.cli import main
+from kassay.experiments.cli import main
 
 
 def _run(*arguments: str) -> int:

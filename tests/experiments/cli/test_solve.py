@@ -1,8 +1,7 @@
 import json
 
 import pytest
-
-from experiments.cli import main
+from kassay.experiments.cli import main
 
 TWO = {
     "topics": {"t": 4},

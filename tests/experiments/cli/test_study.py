@@ -5,10 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from experiments.cli import main
-from experiments.config import read_config
-from experiments.report.load import load_tables
+from kassay.experiments.cli import main
+from kassay.experiments.report.table_reader import load_tables
+from kassay.experiments.study.configuration import read_config
 
 GOOD = '{"id": "mine", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}]}\n'
 BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
@@ -47,7 +46,7 @@ def test_a_study_from_imported_groups_to_the_page(tmp_path):
 @pytest.mark.slow
 def test_the_quick_study_runs_from_its_file_to_the_page(tmp_path):
     out = tmp_path / "quick"
-    file = Path(__file__).parents[3] / "experiments/studies/quick.yaml"
+    file = Path(__file__).parents[3] / "experiments/study/configurations/quick.yaml"
     study = kassay("study", file, "--out", out, "--master", "local[2]")
     assert study.returncode == 0, study.stderr
     tables = load_tables(out)
@@ -64,7 +63,7 @@ def test_the_quick_study_runs_from_its_file_to_the_page(tmp_path):
 
 def kassay(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "experiments", *map(str, arguments)],
+        [sys.executable, "-m", "kassay", *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -87,7 +86,7 @@ def kassay(*arguments):
 def test_what_cannot_be_studied_is_refused_before_spark_starts(
     capsys, tmp_path, monkeypatch, options, message
 ):
-    monkeypatch.setattr("experiments.cli.study.spark_session", None)
+    monkeypatch.setattr("kassay.experiments.cli.commands.study.spark_session", None)
     code, err = fails(capsys, "study", "--out", tmp_path / "out", *options)
     assert code == 2
     assert message in err

@@ -3,8 +3,7 @@ import subprocess
 import sys
 
 import pytest
-
-from experiments.cli import main
+from kassay.experiments.cli import main
 
 GROUP = {
     "id": "g",
@@ -150,7 +149,7 @@ def test_checking_loads_no_solver(solved, tmp_path):
     (tmp_path / "answer.json").write_text(json.dumps(solved(GROUP)))
     script = (
         "import sys\ncode = 0\n"
-        "from experiments.cli import main\n"
+        "from kassay.experiments.cli import main\n"
         "try:\n    main(sys.argv[1:])\n"
         "except SystemExit as leaving:\n    code = leaving.code or 0\n"
         "found = [name for name in sys.modules if name.split('.')[0] == 'ortools']\n"

@@ -7,15 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-
-from experiments.history.stream import decode_batches
-from experiments.spark.history_tables import RAW
-from reference.assignment import Assignment
-from reference.assignors import assign
-from reference.coordinator.payload import Subscription
-from reference.coordinator.records import GroupMetadata, MemberMetadata, OffsetCommit
-from reference.group import Group, Member, Topic
-from reference.partitions import NOTHING, TopicPartition
+from kassay.experiments.history.stages import decode_batches
+from kassay.experiments.spark.history_schemas import RAW
+from kassay.reference.assignors import assign
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.topic_partitions import NOTHING, TopicPartition
+from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata, OffsetCommit
+from kassay.reference.protocol.consumer_protocol import Subscription
 
 COUNTS = {"audit": 3, "orders": 7}
 

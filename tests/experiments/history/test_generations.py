@@ -6,20 +6,21 @@ import random
 import uuid
 
 import pytest
-
-from experiments.history.decode import decode
-from experiments.history.generations import generations
-from experiments.history.past import Entry, Protocol
-from experiments.history.rebalances import judge, rebalances
-from experiments.history.rows import (
+from kassay.experiments.history.generations import generations
+from kassay.experiments.history.group_state import Entry, Protocol
+from kassay.experiments.history.rebalances import judge, rebalances
+from kassay.experiments.history.stages import generation_rows, rebalance_rows
+from kassay.experiments.history.table_rows import (
     generation_of,
     generation_row,
     judged_row,
     last_document,
 )
-from experiments.history.stream import generation_rows, rebalance_rows
-from reference.coordinator import consumer_records, wire
-from reference.coordinator.records import GroupMetadata
+from kassay.reference.protocol import consumer_records
+from kassay.reference.protocol import primitive_types as wire
+from kassay.reference.protocol.classic_records import GroupMetadata
+from kassay.reference.protocol.decoding import decode
+
 from tests.experiments.history.lives import COUNTS, decode_rows, live, rows
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 from hypothesis import given, settings
-
-from experiments import planning
-from experiments.families import REMARKABLE
-from experiments.planning.export import (
+from kassay.experiments import planning
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.plan_files import (
     group_after,
     loads_csv,
     moves_csv,
@@ -20,13 +19,14 @@ from experiments.planning.export import (
     static_assignment,
     sticky_seed,
 )
-from experiments.planning.page import render_html, render_ticket, short_names
-from experiments.planning.plan import plan
-from reference import Group, Member, Topic
-from reference.assignment import violations
-from reference.codec import parse_group
-from reference.coordinator.payload import decode_memory
-from reference.metrics import loads, movement
+from kassay.experiments.planning.plan_page import render_html, render_ticket, short_names
+from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+from kassay.reference import Group, Member, Topic
+from kassay.reference.documents.json_codec import parse_group
+from kassay.reference.model.assignment import violations
+from kassay.reference.model.metrics import loads, movement
+from kassay.reference.protocol.consumer_protocol import decode_memory
+
 from tests.strategies import groups
 
 SCHEMA = json.loads((Path(planning.__file__).parent / "plan.schema.json").read_text())
@@ -46,14 +46,14 @@ def test_every_plan_is_valid_and_says_what_it_does(group):
 
 
 def test_group_e_moves_two_partitions_along_one_chain():
-    found = plan(REMARKABLE["E"].group)
+    found = plan(NAMED_GROUPS["E"].group)
     assert (found.moved, found.today.makespan, found.then.makespan) == (2, 11, 10)
     assert len(found.reasons) == 1
     assert len(found.reasons[0].transfers) == 2
 
 
 def test_an_assignor_that_never_ends_is_a_line_of_the_report():
-    found = plan(REMARKABLE["D"].group)
+    found = plan(NAMED_GROUPS["D"].group)
     endings = {one.assignor: one.ending for one in found.alternatives}
     assert endings["sticky"] == "nonterminating"
     assert endings["range"] == "ok"
@@ -80,7 +80,7 @@ def test_a_group_without_members_has_no_plan():
 
 
 def test_files_agree_with_the_plan():
-    found = plan(REMARKABLE["D"].group, batch=3)
+    found = plan(NAMED_GROUPS["D"].group, batch=3)
     rows = list(csv.DictReader(io.StringIO(moves_csv(found))))
     assert len(rows) == len(found.moves)
     assert {row["batch"] for row in rows} == {str(n + 1) for n in range(len(found.batches))}
@@ -93,7 +93,7 @@ def test_files_agree_with_the_plan():
 
 
 def test_the_group_after_the_plan_has_nothing_left_to_do():
-    found = plan(REMARKABLE["D"].group)
+    found = plan(NAMED_GROUPS["D"].group)
     again = plan(parse_group(group_after(found)))
     assert (again.moves, again.reasons) == ((), ())
     assert "Nothing to do" in render_ticket(again)
@@ -102,7 +102,7 @@ def test_the_group_after_the_plan_has_nothing_left_to_do():
 
 @pytest.mark.parametrize("name", "BDE")
 def test_the_sticky_seed_holds_the_plan_and_a_newer_generation_than_any(name):
-    group = REMARKABLE[name].group
+    group = NAMED_GROUPS[name].group
     found = plan(group)
     seed = sticky_seed(found)
     told = {
@@ -131,13 +131,13 @@ def test_the_page_needs_no_network_and_escapes_names():
 
 
 def test_the_page_tells_what_the_source_left_open():
-    group = replace(REMARKABLE["E"].group, notes=("subscriptions are not shown",))
+    group = replace(NAMED_GROUPS["E"].group, notes=("subscriptions are not shown",))
     assert "left open: subscriptions are not shown." in render_html(plan(group))
-    assert "left open" not in render_html(plan(REMARKABLE["E"].group))
+    assert "left open" not in render_html(plan(NAMED_GROUPS["E"].group))
 
 
 def test_equal_plans_make_equal_pages():
-    group = REMARKABLE["D"].group
+    group = NAMED_GROUPS["D"].group
     assert render_html(plan(group)) == render_html(plan(group))
 
 

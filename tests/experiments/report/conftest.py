@@ -4,13 +4,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-
-from experiments.compare import LIMITS
-from experiments.families import Case, cases_of
-from experiments.manifest import configuration, manifest
-from experiments.report.load import Tables, load_tables
-from experiments.spark.tables import TABLES, record_row
-from experiments.study import study
+from kassay.experiments.compare import LIMITS
+from kassay.experiments.report.table_reader import Tables, load_tables
+from kassay.experiments.spark.table_schemas import TABLES, record_row
+from kassay.experiments.study.case import Case, cases_of
+from kassay.experiments.study.evaluate_case import study
+from kassay.experiments.study.manifest import configuration, manifest
 
 ASSIGNORS = ("range", "roundrobin")
 FAMILIES = ("named", "equal-join", "mixed-fresh", "mixed-join", "mixed-churn")

@@ -9,20 +9,21 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
-
-from experiments.cli import main
-from experiments.families import REMARKABLE, Case
-from experiments.report import figures, summary
-from experiments.report.drawing import draw
-from experiments.report.load import Tables, load_tables
-from experiments.report.page import context, render_html, render_markdown
-from experiments.report.summary import Share
-from experiments.report.worst import named, worst
-from experiments.study import study
-from reference import Assignment, InvalidGroupError
-from reference.assignors import assign
-from reference.codec import parse_group
-from solver.explain import explain
+from kassay.experiments.cli import main
+from kassay.experiments.plotting import svg_figures as figures
+from kassay.experiments.plotting.assignment_figure import draw
+from kassay.experiments.report import study_summary as summary
+from kassay.experiments.report.study_report import context, render_html, render_markdown
+from kassay.experiments.report.study_summary import Share
+from kassay.experiments.report.table_reader import Tables, load_tables
+from kassay.experiments.report.worst_groups import named, worst
+from kassay.experiments.study.case import Case
+from kassay.experiments.study.evaluate_case import study
+from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+from kassay.reference import Assignment, InvalidGroupError
+from kassay.reference.assignors import assign
+from kassay.reference.documents.json_codec import parse_group
+from kassay.solver.improvement.explanation import explain
 
 VOID = {"meta", "br", "path", "use", "rect", "circle", "i", "link"}
 
@@ -163,7 +164,7 @@ def test_bins_hold_every_gap_once():
 
 
 def test_a_drawing_has_a_cell_a_partition_and_an_arrow_a_pair_of_members():
-    group = REMARKABLE["B"].group
+    group = NAMED_GROUPS["B"].group
     assignment = Assignment({"c0": [("t0", 0)], "c1": [("t1", 0)], "c2": [("t2", 0)]})
     svg = draw(group, assignment, title="B")
     assert svg.count("<rect") == 3
@@ -173,13 +174,13 @@ def test_a_drawing_has_a_cell_a_partition_and_an_arrow_a_pair_of_members():
 
 
 def test_names_in_a_drawing_are_escaped():
-    group = REMARKABLE["B"].group
+    group = NAMED_GROUPS["B"].group
     svg = draw(group, assign(group, "range"), title='<script>"')
     assert "<script>" not in svg
 
 
 def test_the_worst_groups_are_the_worst(tables, monkeypatch):
-    monkeypatch.setattr("experiments.report.worst.BALANCING", ("range",))
+    monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
     rows = summary.joined(tables)
     exhibits = list(worst(tables, rows))
     about = tables.groups[tables.groups["error"].isna()]
@@ -221,7 +222,7 @@ def bare(tables):
 
 
 def test_worst_groups_are_built_again_where_the_tables_hold_seeds_alone(tables, bare, monkeypatch):
-    monkeypatch.setattr("experiments.report.worst.BALANCING", ("range",))
+    monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
     whole, again = (list(worst(held, summary.joined(held))) for held in (tables, bare))
     assert [item.case for item in again] == [item.case for item in whole]
     assert [item.document for item in again] == [item.document for item in whole]
@@ -230,13 +231,13 @@ def test_worst_groups_are_built_again_where_the_tables_hold_seeds_alone(tables, 
 
 
 def test_a_group_that_comes_out_another_one_is_not_shown(bare, monkeypatch):
-    monkeypatch.setattr("experiments.report.worst.BALANCING", ("range",))
+    monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
     other = replace(bare, groups=bare.groups.assign(owned=bare.groups["owned"] + 1))
     assert list(worst(other, summary.joined(other))) == []
 
 
 def test_the_worst_groups_are_explained_as_the_command_explains_them(tables, monkeypatch):
-    monkeypatch.setattr("experiments.report.worst.BALANCING", ("range",))
+    monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
     exhibit = next(worst(tables, summary.joined(tables)))
     group = parse_group(json.loads(exhibit.document))
     told = tuple(str(step) for step in explain(group, assign(group, "range")))

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from experiments.sources.consumer_groups import parse_text
+from kassay.experiments.sources.describe_output import parse_text
+
 from tests.conftest import ROOT
 from tests.experiments.sources import layouts
 from tests.experiments.sources.layouts import Line, Who

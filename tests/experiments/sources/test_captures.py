@@ -4,12 +4,12 @@ import json
 from functools import cache
 
 import pytest
+from kassay.experiments.cli import app
+from kassay.experiments.sources.capture_files import import_groups, load_metadata
+from kassay.experiments.sources.group_documents import Assume, Joining, load_subscriptions
+from kassay.experiments.sources.partition_weights import Weights
 from typer.testing import CliRunner
 
-from experiments.cli import app
-from experiments.sources.files import import_groups, load_metadata
-from experiments.sources.join import Assume, Joining, load_subscriptions
-from experiments.sources.weighing import Weights
 from tests.experiments.sources.corpus import CAPTURES
 
 MANIFEST = json.loads((CAPTURES / "manifest.json").read_text())

@@ -5,13 +5,13 @@ import random
 import re
 
 import pytest
+from kassay.experiments.sources.capture_files import import_groups
+from kassay.experiments.sources.describe_output import parse_text
+from kassay.experiments.sources.describe_output.typed_rows import MemberRow, OffsetRow
+from kassay.experiments.sources.group_documents import Joining
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.group import InvalidGroupError
 
-from experiments.sources.consumer_groups import parse_text
-from experiments.sources.consumer_groups.rows import MemberRow, OffsetRow
-from experiments.sources.files import import_groups
-from experiments.sources.join import Joining
-from reference.codec import group_document
-from reference.group import InvalidGroupError
 from tests.experiments.sources import corpus
 
 TEXTS = corpus.texts()

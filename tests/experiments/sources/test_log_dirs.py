@@ -1,11 +1,10 @@
 import json
 
 import pytest
-
-from experiments.sources.files import import_groups, load_sizes
-from experiments.sources.join import Joining
-from experiments.sources.weighing import Weights
-from reference.group import InvalidGroupError
+from kassay.experiments.sources.capture_files import import_groups, load_sizes
+from kassay.experiments.sources.group_documents import Joining
+from kassay.experiments.sources.partition_weights import Weights
+from kassay.reference.model.group import InvalidGroupError
 
 PROSE = (
     "Querying brokers for log directories information\n"

@@ -1,9 +1,8 @@
 from collections.abc import Iterator
 
 import pytest
+from kassay.experiments.spark.session import spark_session
 from pyspark.sql import SparkSession
-
-from experiments.spark.session import spark_session
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,7 @@ import os
 import signal
 
 import numpy as np
-
-from experiments.study import lost, study
+from kassay.experiments.study.evaluate_case import lost, study
 
 
 def abort():

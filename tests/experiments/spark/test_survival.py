@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pyspark
 import pytest
-
-from experiments.spark.java import find_java
-from experiments.spark.tables import TABLES
+from kassay.experiments.spark.java_runtime import find_java
+from kassay.experiments.spark.table_schemas import TABLES
 
 pytestmark = [pytest.mark.spark, pytest.mark.survival, pytest.mark.slow]
 
@@ -71,7 +70,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_tables_of_one_machine(
 
 
 def start(config, out, *options):
-    command = [sys.executable, "-m", "experiments", "study", config, "--out", out]
+    command = [sys.executable, "-m", "kassay", "study", config, "--out", out]
     options = options or ("--master", "local[2]")
     with log_of(out).open("a") as log:
         return subprocess.Popen(

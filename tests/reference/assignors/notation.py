@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from reference import Group, Member, Topic
-from reference.assignors import assign
+from kassay.reference import Group, Member, Topic
+from kassay.reference.assignors import assign
 
 
 def group(topics: str, **members: str) -> Group:

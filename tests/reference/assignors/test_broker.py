@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from kassay.reference import movement
+from kassay.reference.assignors import assign, attempt
 
-from reference import movement
-from reference.assignors import assign, attempt
 from tests.reference.assignors.notation import after, group, joined, lists
 
 

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from reference.assignors import ASSIGNORS
+from kassay.reference.assignors import ASSIGNORS
+
 from tests.goldens.cases import OWN, ported, read
 
 ROOT = Path(__file__).parents[3]

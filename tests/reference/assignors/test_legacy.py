@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from kassay.reference import Group
+from kassay.reference.assignors import assign
+from kassay.reference.assignors.legacy import range as legacy_range
+from kassay.reference.assignors.legacy import roundrobin as legacy_roundrobin
+from kassay.reference.java.strings import string_hash
+from kassay.reference.model.assignor_result import UpstreamFailure
 
-from reference import Group
-from reference.assignors import assign, legacy_range, legacy_roundrobin
-from reference.java import string_hash
-from reference.outcome import UpstreamFailure
 from tests.reference.assignors.notation import group, lists
 
 

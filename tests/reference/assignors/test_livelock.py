@@ -3,10 +3,10 @@
 import time
 
 import pytest
+from kassay.reference import violations
+from kassay.reference.assignors import assign, attempt
+from kassay.reference.model.assignor_result import Livelock
 
-from reference import violations
-from reference.assignors import assign, attempt
-from reference.outcome import Livelock
 from tests.reference.assignors.notation import group
 
 ENDLESS = group(

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from kassay.reference.assignors import assign
+from kassay.reference.model.assignor_result import UpstreamFailure
 
-from reference.assignors import assign
-from reference.outcome import UpstreamFailure
 from tests.reference.assignors.notation import group, lists, without
 
 

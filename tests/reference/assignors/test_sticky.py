@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from kassay.reference import Group, movement
+from kassay.reference.assignors import assign, attempt
+from kassay.reference.model.metrics import loads
 
-from reference import Group, movement
-from reference.assignors import assign, attempt
-from reference.metrics import loads
 from tests.reference.assignors.notation import (
     after,
     group,

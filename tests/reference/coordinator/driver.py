@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from reference.coordinator import ClassicCoordinator, Clock, Config, GroupState, Log
-from reference.coordinator.messages import (
+from kassay.reference.coordinator import ClassicCoordinator, Clock, Config, GroupState, Log
+from kassay.reference.model.topic_partitions import Partitions
+from kassay.reference.protocol.consumer_protocol import Subscription
+from kassay.reference.protocol.messages import (
     Code,
     Identity,
     JoinRequest,
@@ -12,8 +14,6 @@ from reference.coordinator.messages import (
     SyncRequest,
     SyncResponse,
 )
-from reference.coordinator.payload import Subscription
-from reference.partitions import Partitions
 
 DELAY, SESSION, REBALANCE = 3_000, 10_000, 60_000
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from kassay.reference.coordinator import Config, GroupState
+from kassay.reference.model.topic_partitions import Partitions, TopicPartition
+from kassay.reference.protocol.messages import Code, Identity, JoinRequest, JoinResponse
 
-from reference.coordinator import Config, GroupState
-from reference.coordinator.messages import Code, Identity, JoinRequest, JoinResponse
-from reference.partitions import Partitions, TopicPartition
 from tests.reference.coordinator.driver import DELAY, SESSION, Driver, offers
 
 

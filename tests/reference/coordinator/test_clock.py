@@ -1,6 +1,5 @@
 import pytest
-
-from reference.coordinator.clock import Clock, stop
+from kassay.reference.coordinator.clock import Clock, stop
 
 
 @pytest.fixture

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pytest
-
-from reference.assignment import Assignment
-from reference.coordinator import Clock, Config, ConsumerCoordinator, Log
-from reference.coordinator.consumer import LEAVE, LEAVE_FOR_A_WHILE, Heartbeat, HeartbeatResponse
-from reference.coordinator.messages import Code
-from reference.coordinator.reconciliation import MemberState
-from reference.group import Group, Topic
-from reference.partitions import TopicPartition
+from kassay.reference.coordinator import Clock, Config, ConsumerCoordinator, Log
+from kassay.reference.coordinator.consumer.coordinator import (
+    LEAVE,
+    LEAVE_FOR_A_WHILE,
+    Heartbeat,
+    HeartbeatResponse,
+)
+from kassay.reference.coordinator.consumer.reconciliation import MemberState
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group, Topic
+from kassay.reference.model.topic_partitions import TopicPartition
+from kassay.reference.protocol.messages import Code
 
 SESSION, REBALANCE = 45_000, 60_000
 

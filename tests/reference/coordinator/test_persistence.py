@@ -7,23 +7,23 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from reference.coordinator import GroupState
-from reference.coordinator.messages import Code
-from reference.coordinator.payload import (
-    Memory,
-    Subscription,
-    decode_assignment,
-    encode_assignment,
-)
-from reference.coordinator.records import (
+from kassay.reference.coordinator import GroupState
+from kassay.reference.model.topic_partitions import NOTHING, Partitions, TopicPartition
+from kassay.reference.protocol.classic_records import (
     GroupMetadata,
     MemberMetadata,
     OffsetCommit,
     decode_record,
 )
-from reference.coordinator.wire import CorruptRecordError
-from reference.partitions import NOTHING, Partitions, TopicPartition
+from kassay.reference.protocol.consumer_protocol import (
+    Memory,
+    Subscription,
+    decode_assignment,
+    encode_assignment,
+)
+from kassay.reference.protocol.messages import Code
+from kassay.reference.protocol.primitive_types import CorruptRecordError
+
 from tests.reference.coordinator.driver import DELAY, SESSION, Driver
 
 names = st.text(max_size=8)

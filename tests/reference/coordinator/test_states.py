@@ -5,10 +5,14 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from kassay.reference.coordinator.classic.classic_group import ClassicGroup
+from kassay.reference.coordinator.classic.states import (
+    GroupState,
+    IllegalTransitionError,
+    check_transition,
+)
+from kassay.reference.protocol.messages import Code
 
-from reference.coordinator.group import ClassicGroup
-from reference.coordinator.messages import Code
-from reference.coordinator.states import GroupState, IllegalTransitionError, check_transition
 from tests.reference.coordinator.driver import DELAY, REBALANCE, SESSION, Driver, offers
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState

@@ -1,0 +1,62 @@
+"""The model that one would write down first, kept as a baseline for benchmarks.
+
+No heuristics, no bounds of our own, no starting point but CP-SAT's own: a level, a
+search.
+"""
+
+import time
+from collections.abc import Sequence
+
+from kassay.reference.model.group import Group
+from kassay.solver.cpsat.levels import level_terms
+from kassay.solver.cpsat.model import AssignmentModel
+from kassay.solver.cpsat.search import Budget, minimise
+from kassay.solver.cpsat.symmetry import classify
+from kassay.solver.evaluation import level_value
+from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.objective import Level
+from kassay.solver.problem import build_problem
+from kassay.solver.solution import Bounded, Solution
+
+
+def plain_solve(
+    group: Group, *, levels: Sequence[Level], time_limit: float = 60.0, workers: int = 1
+) -> Solution:
+    """Solve level after level by CP-SAT alone; measures of one term only.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> from kassay.solver.objective import Imbalance, Movement
+    >>> group = Group(
+    ...     topics=(Topic(name="t", partitions=4),),
+    ...     members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
+    ... )
+    >>> plain_solve(group, levels=(Imbalance(), Movement())).imbalance
+    Bounded(value=8, bound=8, slack=0)
+    """
+    start = time.monotonic()
+    budget = Budget(start + time_limit, workers=workers)
+    problem = build_problem(group)
+    model = AssignmentModel(problem, classify(problem, levels, ()))
+    best = keep_owned(problem)
+    bounds: list[int] = []
+    for index, level in enumerate(levels):
+        terms = level_terms(model, level, level_value(problem, level, best))
+        if terms is None or len(terms) > 1:
+            raise ValueError(f"the plain model cannot write {level.name}")
+        found = minimise(model, terms[0].expression, budget.share(len(levels) - index), 0)
+        best = best if found.placement is None else found.placement
+        bounds.append(0 if found.bound is None else terms[0].value(found.bound))
+        limit = level.tolerance.limit(level_value(problem, level, best))
+        model.cp.add(terms[0].expression + model.zero <= terms[0].scaled(limit))
+    values = [level_value(problem, level, best) for level in levels]
+    return Solution(
+        assignment=problem.to_assignment(best),
+        method="plain cp-sat",
+        levels=tuple(
+            (level.name, Bounded(value, bound, level.tolerance.limit(bound) - bound))
+            for level, value, bound in zip(levels, values, bounds, strict=True)
+        ),
+        seconds=time.monotonic() - start,
+    )

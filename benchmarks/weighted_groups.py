@@ -1,0 +1,190 @@
+"""Weighted groups: what is proven in which time, beside a plain CP-SAT model.
+
+Run it with ``python -m benchmarks.weighted_groups [PART...]``; the parts are
+``exact`` (random weights, two levels), ``makespan`` (identical machines with known
+optima, read from a folder beside the repository where there is one) and ``moves``
+(within 1 % of the best makespan, then fewest moves).
+"""
+
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.topic_partitions import Partitions
+from kassay.solver.objective import Imbalance, Level, Measure, Movement, Tolerance
+from kassay.solver.solve import solve
+
+from benchmarks.plain_cpsat_model import plain_solve
+from benchmarks.timing import Timing
+
+INSTANCES = Path(__file__).parents[2] / "shared" / "fixtures" / "weighted"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run, as a line of the table."""
+
+    case: str
+    solver: str
+    imbalance: int
+    imbalance_bound: int
+    moves: int
+    moves_bound: int
+    seconds: float
+    processor: float
+
+    @property
+    def gap(self) -> float:
+        """Share of the moves that is not proven necessary."""
+        return (self.moves - self.moves_bound) / self.moves if self.moves else 0.0
+
+    def __str__(self) -> str:
+        """Write a line of a Markdown table."""
+        return (
+            f"| {self.case} | {self.solver} | {self.imbalance} | {self.imbalance_bound} "
+            f"| {self.moves} | {self.moves_bound} | {self.gap:.1%} | {self.seconds:.2f} "
+            f"| {self.processor:.2f} |"
+        )
+
+    def timing(self) -> Timing:
+        """Give the wall-clock time, with the rest as its note."""
+        return Timing(
+            benchmark="weights",
+            case=self.case,
+            contestant=self.solver,
+            seconds=self.seconds,
+            note=f"imbalance {self.imbalance} of at least {self.imbalance_bound}, {self.moves} "
+            f"moves of at least {self.moves_bound}; {self.processor:.2f} s of processor",
+        )
+
+
+def weighted_group(weights: list[int], owners: list[int], members: int) -> Group:
+    """One topic that all members consume; owner -1 for none."""
+    return Group(
+        topics=(Topic(name="t", partitions=len(weights), weights=tuple(weights)),),
+        members=tuple(
+            Member(
+                id=f"c{member:03}",
+                subscription=("t",),
+                owned=Partitions.of(
+                    ("t", at) for at, owner in enumerate(owners) if owner == member
+                ),
+                generation=1,
+            )
+            for member in range(members)
+        ),
+    )
+
+
+def random_weights(seed: int, partitions: int, members: int) -> Group:
+    """Weights up to 2**14, three quarters of the partitions owned at random."""
+    rng = random.Random(seed)
+    weights = [rng.randint(1, 2**14) for _ in range(partitions)]
+    owners = [rng.randrange(members) if rng.random() < 0.75 else -1 for _ in range(partitions)]
+    return weighted_group(weights, owners, members)
+
+
+def log_normal(seed: int, partitions: int = 1_000, members: int = 50) -> Group:
+    """Log-normal weights (sigma 1), dealt out in equal numbers before."""
+    rng = random.Random(seed)
+    weights = [max(1, round(1000 * rng.lognormvariate(0, 1))) for _ in range(partitions)]
+    owners = [number % members for number in range(partitions)]
+    rng.shuffle(owners)
+    return weighted_group(weights, owners, members)
+
+
+def identical_machines(path: Path) -> Group:
+    """Read machines, jobs and the lengths of the jobs."""
+    members, jobs, *lengths = map(int, path.read_text().split())
+    return weighted_group(lengths[:jobs], [-1] * jobs, members)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """How every group of a part is solved."""
+
+    levels: tuple[Level, ...]
+    limit: float = 60.0
+
+    def run(self, case: str, group: Group, *, plain: bool = False) -> Row:
+        """Solve one group once, and say how long that took by the clock and the processor."""
+        start, used = time.perf_counter(), time.process_time()
+        if plain:
+            solution = plain_solve(group, levels=self.levels, time_limit=self.limit)
+        else:
+            solution = solve(group, levels=self.levels, time_limit=self.limit)
+        seconds, processor = time.perf_counter() - start, time.process_time() - used
+        first, moved = solution.levels[0][1], solution.movement
+        return Row(
+            case=case,
+            solver="plain CP-SAT" if plain else "kassay",
+            imbalance=first.value,
+            imbalance_bound=first.bound,
+            moves=moved.value,
+            moves_bound=moved.bound,
+            seconds=seconds,
+            processor=processor,
+        )
+
+
+def exact() -> Iterator[Row]:
+    """Sum of squares, then moves: 20 partitions on 4 members and 40 on 6."""
+    bench = Bench((Imbalance(Measure.SUM_OF_SQUARES), Movement()))
+    for partitions, members in ((20, 4), (40, 6)):
+        for seed in range(5):
+            group = random_weights(seed, partitions, members)
+            yield bench.run(f"{partitions}/{members} seed {seed}", group)
+
+
+def makespan() -> Iterator[Row]:
+    """Identical machines with known optima."""
+    if not INSTANCES.is_dir():
+        print("no instances of identical machines beside this checkout", file=sys.stderr)
+        return
+    bench = Bench((Imbalance(Measure.MAKESPAN), Movement()))
+    for name, facts in json.loads((INSTANCES / "optima.json").read_text()).items():
+        best = facts.get("optimum", f"{facts.get('lower_bound')}-{facts.get('best_known')}")
+        case = f"{name.removesuffix('.txt')} ({best})"
+        yield bench.run(case, identical_machines(INSTANCES / name))
+
+
+def moves() -> Iterator[Row]:
+    """Log-normal loads, 1,000 partitions on 50 members, beside a plain model."""
+    bench = Bench((Imbalance(Measure.MAKESPAN, Tolerance(relative=0.01)), Movement()))
+    for seed in range(5):
+        for plain in (False, True):
+            yield bench.run(f"1,000/50 seed {seed}", log_normal(seed), plain=plain)
+
+
+PARTS: dict[str, Callable[[], Iterator[Row]]] = {
+    "exact": exact,
+    "makespan": makespan,
+    "moves": moves,
+}
+
+
+def timings() -> Iterator[Timing]:
+    """Run all parts, for the table of all benchmarks."""
+    for part in PARTS.values():
+        for row in part():
+            yield row.timing()
+
+
+def main(names: list[str]) -> None:
+    """Run some parts, all by default."""
+    print(
+        "| case | solver | imbalance | bound | moves | bound | gap of moves | seconds | processor |"
+    )
+    print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
+    for name in names or list(PARTS):
+        for row in PARTS[name]():
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,5 +1,0 @@
-"""``python -m experiments`` is ``kassay``."""
-
-from experiments.cli import main
-
-main()

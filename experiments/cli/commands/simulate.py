@@ -1,0 +1,109 @@
+"""``kassay simulate``: a group through time."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from kassay.experiments.cli.group_io import Format, to_json
+from kassay.experiments.simulation.cost import Cost, cost_of
+from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
+from kassay.experiments.simulation.simulation import simulate as run
+from kassay.experiments.simulation.simulation_result import History
+from kassay.experiments.simulation.timeline import history_document, timeline
+from kassay.experiments.simulation.timeline_figure import draw
+from kassay.reference.documents.config_nodes import described
+from kassay.reference.model.group import InvalidGroupError
+from rich.console import Console
+from rich.table import Table
+
+
+def simulate(
+    scripts: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SCRIPT...",
+            help=f"Files in YAML or JSON, or ready-made: {', '.join(SCENARIOS)}.",
+            show_default=False,
+        ),
+    ],
+    *,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Instead of the script's: {', '.join(POLICIES)}. Several are allowed.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Format | None,
+        typer.Option(
+            "--format",
+            help="table: costs side by side, every rebalance solved; jsonl: a history a line; "
+            "json: the same, indented. Without it the timeline in words.",
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--draw", help="Draw the timeline of one script and policy: .svg or .png."),
+    ] = None,
+) -> None:
+    """Run a consumer group through a script and tell what it came to.
+
+    A script has topics, members and events: who joins, leaves, crashes, stalls when. Each
+    policy is an assignor under a protocol; the optimum is one of them.
+
+    Example: `kassay simulate rolling-restart --policy sticky --policy uniform --format table`
+    """
+    unknown = next((name for name in policy or () if name not in POLICIES), None)
+    if unknown is not None:
+        raise InvalidGroupError(f"no policy is called {unknown!r}, there are {described(POLICIES)}")
+    loaded = [load_script(script) for script in scripts]
+    plan = [(script, name) for script in loaded for name in policy or script.policies]
+    if picture is not None and (len(plan) != 1 or picture.suffix not in (".svg", ".png")):
+        raise InvalidGroupError("--draw takes one script, one policy, and a file in .svg or .png")
+    costs: list[Cost] = []
+    for script, name in plan:
+        history = run(script, POLICIES[name], keep=picture is not None)
+        if picture is not None:
+            draw(history, picture)
+        if output is Format.TABLE:
+            costs.append(cost_of(history, POLICIES[name], begins=script.begins))
+        else:
+            _print(history, output)
+    if costs:
+        Console().print(_table(costs))
+
+
+def _print(history: History, output: Format | None) -> None:
+    if output is None:
+        for line in timeline(history):
+            typer.echo(line)
+        typer.echo(
+            f"{len(history.settled)} rebalances, {history.moves} moves, "
+            f"{history.stopped_ms / 1000:.1f} partition-seconds without a consumer, "
+            f"{history.unread} messages came meanwhile, {history.rereads} were read twice\n"
+        )
+    elif output is Format.JSONL:
+        typer.echo(to_json(history_document(history)))
+    else:
+        Console(soft_wrap=True, highlight=False).print_json(data=history_document(history))
+
+
+def _table(costs: list[Cost]) -> Table:
+    table = Table("script", "policy")
+    for heading in ("rebalances", "moves", "needed", "too many", "stopped s", "reread", "lag"):
+        table.add_column(heading, justify="right")
+    for cost in costs:
+        table.add_row(
+            cost.script,
+            cost.policy,
+            str(cost.rebalances),
+            str(cost.moves),
+            str(cost.needed),
+            str(cost.unnecessary) + ("" if cost.proven else "+"),
+            f"{cost.stopped:.1f}",
+            str(cost.rereads),
+            str(cost.lag_peak),
+        )
+    return table

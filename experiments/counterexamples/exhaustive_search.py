@@ -1,0 +1,102 @@
+"""Every small group under every naming: nothing is left to luck."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import permutations, product
+
+from kassay.experiments.counterexamples.canonical_form import renamed
+from kassay.experiments.study.case import Case
+from kassay.experiments.study.families.exhaustive_groups import small_worlds
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.group import Group
+from kassay.reference.model.topic_partitions import Partitions, TopicPartition
+
+SMALL_WORLDS = "small-worlds"
+
+
+def world_cases(*, members: int, partitions: int, assignor: str) -> Iterator[Case]:
+    """Yield a case for each kind of group with up to so many members and partitions.
+
+    Examples
+    --------
+    >>> sum(1 for _ in world_cases(members=2, partitions=2, assignor="sticky"))
+    27
+    """
+    worlds = (
+        world
+        for partition_count in range(1, partitions + 1)
+        for member_count in range(1, members + 1)
+        for world in small_worlds(members=member_count, partitions=partition_count)
+    )
+    for seed, world in enumerate(worlds):
+        document = json.dumps(group_document(world), separators=(",", ":"))
+        yield Case(family=SMALL_WORLDS, seed=seed, assignors=(assignor,), document=document)
+
+
+def namings(group: Group) -> Iterator[Group]:
+    """Yield a group under every naming of members, topics and partitions, the given one first.
+
+    Namings that give the same group are yielded once.
+
+    Parameters
+    ----------
+    group
+        A small group without double claims, weights or racks.
+
+    Examples
+    --------
+    >>> from kassay.experiments.study.families.exhaustive_groups import small_worlds
+    >>> [sum(1 for _ in namings(w)) for w in small_worlds(members=2, partitions=1)]
+    [1, 2]
+    """
+    yield group
+    seen = {_key(group)}
+    for members in permutations(range(len(group.members))):
+        for topics in permutations(group.topics):
+            for named in _numberings(renamed(group, members=members, topics=topics)):
+                key = _key(named)
+                if key not in seen:
+                    seen.add(key)
+                    yield named
+
+
+def _numberings(group: Group) -> Iterator[Group]:
+    """Yield the group with owners spread over the partition numbers of each topic in all ways."""
+    owners: dict[TopicPartition, int] = {
+        tp: index for index, member in enumerate(group.members) for tp in member.owned
+    }
+    ways = [
+        sorted(
+            set(
+                permutations(
+                    owners.get(TopicPartition(topic.name, number), -1)
+                    for number in range(topic.partitions)
+                )
+            )
+        )
+        for topic in group.topics
+    ]
+    for columns in product(*ways):
+        owned: list[list[tuple[str, int]]] = [[] for _ in group.members]
+        for topic, column in zip(group.topics, columns, strict=True):
+            for number, owner in enumerate(column):
+                if owner >= 0:
+                    owned[owner].append((topic.name, number))
+        yield replace(
+            group,
+            members=tuple(
+                replace(member, owned=Partitions.of(hand))
+                for member, hand in zip(group.members, owned, strict=True)
+            ),
+        )
+
+
+def _key(group: Group) -> object:
+    return (
+        tuple((topic.name, topic.partitions) for topic in group.topics),
+        tuple(
+            (member.id, tuple(sorted(member.subscription)), tuple(sorted(member.owned)))
+            for member in group.members
+        ),
+    )

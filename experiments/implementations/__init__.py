@@ -1,0 +1,1 @@
+"""Run assignors: Kafka's ports and user-defined ones."""

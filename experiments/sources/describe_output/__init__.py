@@ -1,0 +1,22 @@
+"""The text that ``kafka-consumer-groups.sh --describe`` prints, from release 0.9 on."""
+
+from kassay.experiments.sources.describe_output.parser import Notice, Parsed, Table, parse_text
+from kassay.experiments.sources.describe_output.typed_rows import (
+    MemberRow,
+    OffsetCheckerRow,
+    OffsetRow,
+    ResetRow,
+    StateRow,
+)
+
+__all__ = [
+    "MemberRow",
+    "Notice",
+    "OffsetCheckerRow",
+    "OffsetRow",
+    "Parsed",
+    "ResetRow",
+    "StateRow",
+    "Table",
+    "parse_text",
+]

@@ -1,0 +1,292 @@
+"""Typed rows, one type for each kind of table."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kassay.experiments.sources.describe_output.headers import Kind
+from kassay.experiments.sources.describe_output.row_cells import Cells
+
+Assignment = tuple[tuple[str, tuple[int, ...]], ...]
+
+_MISSING = frozenset({"-", "unknown"})
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_COUNT = re.compile(r"[0-9]{1,10}")
+_EPOCH = re.compile(r"-1|-|[0-9]{1,10}")
+_EPOCHS = ("CURRENT-EPOCH", "TARGET-EPOCH", "GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH")
+_NUMBER_LIST = r"([0-9]{1,10}(?:,[0-9]{1,10})*)"
+_TOPIC_NAME = r"[a-zA-Z0-9._-]{1,249}"
+_TOPIC = re.compile(_TOPIC_NAME)
+_OLD_PART = re.compile(rf"({_TOPIC_NAME})\({_NUMBER_LIST}\)")
+_NEW_PART = re.compile(rf"({_TOPIC_NAME}):{_NUMBER_LIST}")
+_COORDINATOR = re.compile(r"(?P<node>.*?) *\((?P<id>-?[0-9]{1,10})\)")
+_STATE = re.compile(r"[A-Za-z]+|-")
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRow:
+    """A partition with its offsets and its consumer, or an idle member without either."""
+
+    line: int
+    group: str | None
+    topic: str | None
+    partition: int | None
+    current: int | None
+    end: int | None
+    lag: int | None
+    consumer_id: str | None
+    host: str | None
+    client_id: str | None
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """A member with the number of its partitions and, where shown, which they are."""
+
+    line: int
+    group: str | None
+    consumer_id: str
+    instance_id: str | None
+    host: str | None
+    client_id: str | None
+    partitions: int | None
+    assignment: Assignment | None = None
+    epoch: int | None = None
+    target: Assignment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateRow:
+    """A group's coordinator, assignor and state."""
+
+    line: int
+    group: str | None
+    coordinator: str | None
+    coordinator_id: int | None
+    strategy: str | None
+    state: str
+    members: int | None
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCheckerRow:
+    """A row of ``kafka.tools.ConsumerOffsetChecker`` (0.8 to 0.11)."""
+
+    line: int
+    group: str
+    topic: str
+    partition: int
+    current: int | None
+    end: int | None
+    lag: int | None
+    owner: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListingRow:
+    """A row of ``--list --state`` or ``--list --type``."""
+
+    line: int
+    group: str
+    state: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionRow:
+    """A row of ``--delete-offsets``."""
+
+    line: int
+    topic: str
+    partition: int
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResetRow:
+    """A row of ``--reset-offsets``."""
+
+    line: int
+    topic: str
+    partition: int
+    new_offset: int | None
+
+
+Row = OffsetRow | MemberRow | StateRow | OffsetCheckerRow | ResetRow | ListingRow | DeletionRow
+
+_NUMBERS = {
+    Kind.OFFSETS: ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH"),
+    Kind.MEMBERS: (),
+    Kind.STATE: (),
+    Kind.OFFSET_CHECKER: ("Offset", "logSize", "Lag"),
+    Kind.RESET: ("NEW-OFFSET",),
+    Kind.LISTING: (),
+    Kind.DELETION: (),
+}
+_COUNTS = {
+    Kind.OFFSETS: (),
+    Kind.MEMBERS: ("#PARTITIONS",),
+    Kind.STATE: ("#MEMBERS",),
+    Kind.OFFSET_CHECKER: ("Pid",),
+    Kind.RESET: ("PARTITION",),
+    Kind.LISTING: (),
+    Kind.DELETION: ("PARTITION",),
+}
+
+
+def fits(kind: Kind, cells: Cells) -> bool:
+    """Say whether cells hold what their columns promise."""
+    numbers = (cells[name] for name in _NUMBERS[kind] if name in cells)
+    counts = (cells[name] for name in _COUNTS[kind])
+    return (
+        all(value in _MISSING or _INTEGER.fullmatch(value) for value in numbers)
+        and all(_COUNT.fullmatch(value) for value in counts)
+        and all(_EPOCH.fullmatch(cells.get(name, "-")) for name in _EPOCHS)
+        and _names_a_partition(cells)
+        and _names_a_consumer(cells)
+        and all(
+            read_assignment(cells[name]) is not None
+            for name in ("ASSIGNMENT", "CURRENT-ASSIGNMENT", "TARGET-ASSIGNMENT")
+            if name in cells
+        )
+        and cells.get("UPGRADED", "-") in ("true", "false", "-")
+        and bool(_STATE.fullmatch(cells.get("STATE", "-")))
+        and (kind is not Kind.STATE or bool(_COORDINATOR.fullmatch(cells["COORDINATOR (ID)"])))
+    )
+
+
+def _names_a_partition(cells: Cells) -> bool:
+    topic, number = cells.get("TOPIC", "-"), cells.get("PARTITION", "-")
+    if topic == "-" and number == "-":
+        return all(cells.get(name, "-") == "-" for name in ("CURRENT-OFFSET", "LAG"))
+    return bool(_TOPIC.fullmatch(topic)) and bool(_COUNT.fullmatch(number))
+
+
+def _names_a_consumer(cells: Cells) -> bool:
+    consumer, host = cells.get("CONSUMER-ID", "-"), cells.get("HOST", "-")
+    if "HOST" in cells and (consumer == "-") is not (host == "-"):
+        return False
+    return host == "-" or ("/" in host and " " not in host)
+
+
+def typed(kind: Kind, cells: Cells, *, line: int) -> Row:
+    """Build the row of a kind from cells that fit."""
+    return _ROWS[kind](cells, line)
+
+
+def read_assignment(text: str) -> Assignment | None:
+    """Read ``t1(0,1), t2(3)`` or ``t1:0,1;t2:3``; ``-`` is empty; None if it is neither.
+
+    Examples
+    --------
+    >>> read_assignment("t1:0,1;t2:3")
+    (('t1', (0, 1)), ('t2', (3,)))
+    >>> read_assignment("t1:0,1;t2:")
+    """
+    if text in ("-", ""):
+        return ()
+    form, separator = (_OLD_PART, ", ") if "(" in text else (_NEW_PART, ";")
+    parts = [form.fullmatch(part) for part in text.split(separator)]
+    if any(part is None for part in parts):
+        return None
+    return tuple(
+        (part.group(1), tuple(int(number) for number in part.group(2).split(",")))
+        for part in parts
+        if part is not None
+    )
+
+
+def _offsets(cells: Cells, line: int) -> OffsetRow:
+    return OffsetRow(
+        line=line,
+        group=_text(cells.get("GROUP")),
+        topic=_text(cells["TOPIC"]),
+        partition=_number(cells["PARTITION"]),
+        current=_number(cells["CURRENT-OFFSET"]),
+        end=_number(cells["LOG-END-OFFSET"]),
+        lag=_number(cells["LAG"]),
+        consumer_id=_text(cells.get("CONSUMER-ID")),
+        host=_text(cells.get("HOST")),
+        client_id=_text(cells.get("CLIENT-ID")),
+        owner=_owner(cells.get("OWNER")),
+    )
+
+
+def _offset_checker(cells: Cells, line: int) -> OffsetCheckerRow:
+    return OffsetCheckerRow(
+        line=line,
+        group=cells["Group"],
+        topic=cells["Topic"],
+        partition=int(cells["Pid"]),
+        current=_number(cells["Offset"]),
+        end=_number(cells["logSize"]),
+        lag=_number(cells["Lag"]),
+        owner=_owner(cells["Owner"]),
+    )
+
+
+def _members(cells: Cells, line: int) -> MemberRow:
+    shown = cells.get("CURRENT-ASSIGNMENT", cells.get("ASSIGNMENT"))
+    target = cells.get("TARGET-ASSIGNMENT")
+    return MemberRow(
+        line=line,
+        group=_text(cells.get("GROUP")),
+        consumer_id=cells["CONSUMER-ID"],
+        instance_id=_text(cells.get("GROUP-INSTANCE-ID")),
+        host=_text(cells["HOST"]),
+        client_id=_text(cells["CLIENT-ID"]),
+        partitions=int(cells["#PARTITIONS"]),
+        assignment=None if shown is None else read_assignment(shown),
+        epoch=_number(cells.get("CURRENT-EPOCH", "-")),
+        target=None if target is None else read_assignment(target),
+    )
+
+
+def _state(cells: Cells, line: int) -> StateRow:
+    match = _COORDINATOR.fullmatch(cells["COORDINATOR (ID)"])
+    return StateRow(
+        line=line,
+        group=_text(cells.get("GROUP")),
+        coordinator=None if match is None else match["node"],
+        coordinator_id=None if match is None else int(match["id"]),
+        strategy=_text(cells["ASSIGNMENT-STRATEGY"]),
+        state=cells["STATE"],
+        members=int(cells["#MEMBERS"]),
+        epoch=_number(cells.get("GROUP-EPOCH", "-")),
+    )
+
+
+def _reset(cells: Cells, line: int) -> ResetRow:
+    return ResetRow(line, cells["TOPIC"], int(cells["PARTITION"]), _number(cells["NEW-OFFSET"]))
+
+
+def _listing(cells: Cells, line: int) -> ListingRow:
+    return ListingRow(line, cells["GROUP"], _text(cells.get("STATE")))
+
+
+def _deletion(cells: Cells, line: int) -> DeletionRow:
+    return DeletionRow(line, cells["TOPIC"], int(cells["PARTITION"]), cells["STATUS"])
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None or value in ("-", "") else value
+
+
+def _number(value: str) -> int | None:
+    return None if value in _MISSING else int(value)
+
+
+def _owner(value: str | None) -> str | None:
+    return None if value in (None, "none", "-", "unknown", "") else value
+
+
+_ROWS: dict[Kind, Callable[[Cells, int], Row]] = {
+    Kind.OFFSETS: _offsets,
+    Kind.MEMBERS: _members,
+    Kind.STATE: _state,
+    Kind.OFFSET_CHECKER: _offset_checker,
+    Kind.RESET: _reset,
+    Kind.LISTING: _listing,
+    Kind.DELETION: _deletion,
+}

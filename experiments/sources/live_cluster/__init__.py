@@ -1,0 +1,1 @@
+"""Groups of a running cluster, read through its admin interface."""

@@ -1,0 +1,85 @@
+"""Which tool a document is of."""
+
+from io import StringIO
+
+from kassay.experiments.sources.errors import UnknownToolError
+from kassay.experiments.sources.tool_documents.burrow import read_lag
+from kassay.experiments.sources.tool_documents.document_rows import Fields, Found
+from kassay.experiments.sources.tool_documents.log_dirs import is_log_dirs, parse_log_dirs
+from kassay.experiments.sources.tool_documents.metricbeat import read_event
+from kassay.experiments.sources.tool_documents.prometheus import is_metrics, parse_metrics
+from kassay.experiments.sources.tool_documents.reassign_partitions import (
+    is_reassignment,
+    parse_reassignment,
+)
+from kassay.experiments.sources.tool_documents.rest_proxy import read_resource
+from kassay.experiments.sources.topic_metadata import merge_counts, parse_kcat_metadata
+from kassay.reference.documents.document_fields import as_object
+from kassay.reference.documents.json_text import read_json_documents
+
+
+def read_tool(text: str, *, name: str) -> Found | None:
+    """Read a document of any tool that is known; None if the text is of none.
+
+    Raises
+    ------
+    UnknownToolError
+        If it is JSON of an unknown form.
+    SourceError
+        If it is damaged.
+
+    Examples
+    --------
+    >>> read_tool('{"brokers": [], "topics": []}', name="metadata.json")
+    Found(offsets=(), members=(), states=(), shows_owners=True, counts={}, at_least={}, sizes={})
+    >>> read_tool("GROUP  TOPIC", name="x.txt")
+    """
+    if is_metrics(text):
+        return parse_metrics(text, name=name)
+    if is_log_dirs(text):
+        return parse_log_dirs(text, name=name)
+    if is_reassignment(text):
+        return parse_reassignment(text, name=name)
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    return _merge([_read_document(*each, name=name) for each in _documents(text, name)], name)
+
+
+def _documents(text: str, name: str) -> list[tuple[object, int]]:
+    found: list[tuple[object, int]] = []
+    for document in read_json_documents(StringIO(text), name=name):
+        if document.error is not None:
+            raise document.error
+        found.append((document.value, int(document.where.rpartition(":")[2])))
+    return found
+
+
+def _read_document(value: object, line: int, *, name: str) -> Found:
+    where = f"{name}:{line}"
+    if isinstance(value, list):
+        return _merge([_read_document(each, line, name=name) for each in value], name)
+    document = Fields(as_object(value, where), where)
+    table = document.table
+    if "kind" in table:
+        return read_resource(document, line=line)
+    if "status" in table and "error" in table:
+        return read_lag(document, line=line)
+    if isinstance(table.get("kafka"), dict) and "consumergroup" in document.inner("kafka").table:
+        return read_event(document, line=line)
+    if "topics" in table and "brokers" in table:
+        return Found(counts=parse_kcat_metadata(table, name=name))
+    keys = ", ".join(map(repr, list(table)[:5]))
+    raise UnknownToolError(f"{where}: JSON of no tool that is known, its keys are {keys}")
+
+
+def _merge(parts: list[Found], name: str) -> Found:
+    counts: dict[str, int] = {}
+    for part in parts:
+        counts = merge_counts(counts, part.counts, where=name)
+    return Found(
+        offsets=tuple(row for part in parts for row in part.offsets),
+        members=tuple(row for part in parts for row in part.members),
+        states=tuple(row for part in parts for row in part.states),
+        shows_owners=any(part.shows_owners for part in parts),
+        counts=counts,
+    )

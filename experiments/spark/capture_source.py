@@ -1,0 +1,162 @@
+"""``spark.read.format("kassay")``: directories of captures as one DataFrame of groups."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from kassay.experiments.sources.capture_files import (
+    SUFFIXES,
+    Imported,
+    import_groups,
+    load_metadata,
+)
+from kassay.experiments.sources.group_documents import Assume, Joining
+from kassay.experiments.sources.partition_weights import Weights
+from kassay.experiments.sources.tool_documents import Found
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.group import InvalidGroupError
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+NAME = "kassay"
+GROUPS = pa.schema(
+    [
+        pa.field("capture", pa.string(), nullable=False),
+        pa.field("id", pa.string()),
+        pa.field("members", pa.int64()),
+        pa.field("partitions", pa.int64()),
+        pa.field("document", pa.string()),
+        pa.field("skipped", pa.string()),
+        pa.field("error", pa.string()),
+    ]
+)
+_A_TASK = 64
+"""Captures that a task reads."""
+
+
+@dataclass(frozen=True)
+class Share(InputPartition):
+    """The captures of one task."""
+
+    paths: tuple[str, ...]
+
+
+class Captures(DataSource):
+    """Reads every capture under a path.
+
+    A capture is what `kassay import` takes as one: each file of the directory, and each
+    directory in it with all the text files below, which then are of one moment. A
+    capture that cannot be read is a row with an error, and never ends the job.
+
+    Options, besides ``path``, are those of `kassay import`: ``metadata``, a file with
+    partition counts; ``subscriptions``, ``assigned`` or ``equal``; ``weights``, ``none`` or
+    ``lag``, and ``missing_lag``. ``captures_a_task`` says how many a task reads.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name that the format goes by."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """Return the columns of `GROUPS`."""
+        return from_arrow_schema(GROUPS)
+
+    def reader(self, schema: StructType) -> "CapturesReader":  # noqa: ARG002
+        """Return a reader of what the options name."""
+        return CapturesReader(dict(self.options))
+
+
+class CapturesReader(DataSourceReader):
+    """Shares captures out to tasks, and reads them there."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        if "path" not in options:
+            raise InvalidGroupError("no path is given: load a directory of captures")
+        self._root = Path(options["path"].removeprefix("file://"))
+        self._share = int(options.get("captures_a_task", _A_TASK))
+        self._joining = joining_of(options)
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the shares of the tasks."""
+        found = [str(path) for path in captures_in(self._root)]
+        return [
+            Share(tuple(found[first : first + self._share]))
+            for first in range(0, len(found), self._share)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one share."""
+        for path in partition.paths:  # type: ignore[attr-defined]
+            rows = list(capture_rows(Path(path), self._joining))
+            yield pa.RecordBatch.from_pylist(rows, schema=GROUPS)
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format known to a session."""
+    spark.dataSource.register(Captures)
+
+
+def captures_in(root: Path) -> list[Path]:
+    """List the captures of a directory in the order of their names.
+
+    Raises
+    ------
+    InvalidGroupError
+        If there is no such directory.
+    """
+    if root.is_file():
+        return [root]
+    if not root.is_dir():
+        raise InvalidGroupError(f"{root}: no such file or directory")
+    return sorted(path for path in root.iterdir() if path.is_dir() or path.suffix in SUFFIXES)
+
+
+def capture_rows(path: Path, joining: Joining) -> Iterator[dict[str, object]]:
+    """Import one capture; a row a group, or one that says why there is none."""
+    try:
+        for found in import_groups([path], joining):
+            yield _row(path, found)
+    except Exception as error:  # noqa: BLE001 - one bad capture must not end thousands of others
+        yield _row(path, Imported(None, error=f"{path}: {type(error).__name__}: {error}"))
+
+
+def _row(path: Path, found: Imported) -> dict[str, object]:
+    group = found.group
+    return {
+        "capture": str(path),
+        "id": found.id,
+        "members": None if group is None else len(group.members),
+        "partitions": None if group is None else group.partition_count,
+        "document": None
+        if group is None
+        else json.dumps(group_document(group), ensure_ascii=False),
+        "skipped": found.skipped,
+        "error": found.error,
+    }
+
+
+def joining_of(options: dict[str, str]) -> Joining:
+    """Return how captures are filled in, as options say.
+
+    Raises
+    ------
+    InvalidGroupError
+        If an option has no such value, or its file cannot be read.
+    """
+    metadata, missing_lag = options.get("metadata"), options.get("missing_lag")
+    known = Found() if metadata is None else load_metadata(Path(metadata))
+    try:
+        return Joining(
+            assume=Assume(options.get("subscriptions", Assume.ASSIGNED)),
+            counts=known.counts,
+            at_least=known.at_least,
+            weights=Weights(options.get("weights", Weights.NONE)),
+            missing_lag=None if missing_lag is None else int(missing_lag),
+        )
+    except ValueError as error:
+        raise InvalidGroupError(f"option of the format {NAME}: {error}") from None

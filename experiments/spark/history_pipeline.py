@@ -1,0 +1,158 @@
+"""The history of ``__consumer_offsets`` on Spark: records to generations to judged rebalances."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+from kassay.experiments.compare import LIMITS, Limits
+from kassay.experiments.history.group_state import Kind
+from kassay.experiments.history.stages import decode_batches, generation_rows, rebalance_rows
+from kassay.experiments.history.table_rows import judged_row
+from kassay.experiments.spark.history_schemas import (
+    COMMITS,
+    ERRORS,
+    GENERATIONS,
+    REBALANCES,
+    RECORDS,
+)
+from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+from pyspark.sql.pandas.types import from_arrow_schema
+
+_BATCH = 512  # rows
+BATCHES = {"spark.sql.execution.arrow.maxRecordsPerBatch": "8192"}
+"""Session setting for records, which are small: more of them travel together."""
+
+_PLACE = ("partition", "offset")
+
+Rows = Iterator[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What records do not tell.
+
+    Parameters
+    ----------
+    counts
+        Partition counts by topic.
+    names
+        Topic names by id, in its usual form of 36 characters.
+    """
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+def decoded(raw: DataFrame) -> DataFrame:
+    """Decode raw records; one row of `RECORDS` for each but commits, see `decode_batches`."""
+    return _mapped(raw, decode_batches, RECORDS)
+
+
+def generations_of(records: DataFrame, *, known: Known, tasks: int) -> DataFrame:
+    """Rebuild the generations of every group; rows of `GENERATIONS`.
+
+    Groups are spread over tasks, and each task goes through its groups one after
+    another, so that it holds one of them at most. The order of the records' rows does
+    not matter.
+    """
+    lives = records.where(
+        F.col("error").isNull()
+        & F.col("payload").isNotNull()
+        & ~F.col("kind").isin(*OFFSET_COMMIT_KINDS, int(Kind.CURRENT))
+    ).select("group", "kind", *_PLACE, "timestamp", "payload")
+    spread = lives.repartition(tasks, "group").sortWithinPartitions(
+        "group", *_PLACE, "timestamp", "payload"
+    )
+    names = dict(known.names)
+    return mapped(spread, lambda rows: generation_rows(rows, names=names), GENERATIONS)
+
+
+def rebalances_of(
+    generations: DataFrame, *, known: Known, tasks: int, limits: Limits = LIMITS
+) -> DataFrame:
+    """Tell and solve every rebalance; rows of `REBALANCES`.
+
+    One group may have gone through most of them, so they are spread anew to be solved.
+    """
+    counts = dict(known.counts)
+    facts = pa.schema([REBALANCES.field(name) for name in _FACTS])
+    spread = generations.repartition(tasks, "group").sortWithinPartitions("group", "life", "number")
+    told = mapped(spread, lambda rows: rebalance_rows(rows, counts=counts), facts)
+    return mapped(
+        told.repartition(tasks),
+        lambda rows: (judged_row(row, limits=limits) for row in rows),
+        REBALANCES,
+    )
+
+
+def commits_of(records: DataFrame) -> DataFrame:
+    """Take the newest commit of every partition; rows of `COMMITS`."""
+    newest = (
+        records.where(F.col("kind").isin(*OFFSET_COMMIT_KINDS) & F.col("error").isNull())
+        .groupBy("group", "topic", "topic_partition")
+        .agg(
+            F.max_by("payload", F.coalesce("offset", "timestamp", F.lit(-1))).alias("payload"),
+            F.sum("records").alias("records"),
+        )
+    )
+    value = "$[1]"
+    return newest.select(
+        "group",
+        "topic",
+        "topic_partition",
+        F.get_json_object("payload", f"{value}.offset").cast("long").alias("committed"),
+        F.get_json_object("payload", f"{value}.metadata").alias("metadata"),
+        F.get_json_object("payload", f"{value}.commit_timestamp")
+        .cast("long")
+        .alias("commit_timestamp"),
+        "records",
+    ).select(*COMMITS.names)
+
+
+def errors_of(records: DataFrame) -> DataFrame:
+    """Take the records that could not be decoded; rows of `ERRORS`."""
+    return records.where(F.col("error").isNotNull()).select(*ERRORS.names)
+
+
+_FACTS = (
+    "group",
+    "life",
+    "generation",
+    "first",
+    "protocol",
+    "timestamp",
+    "members",
+    "partitions",
+    "unknown",
+    "document",
+    "assigned",
+    "case",
+    "assignor",
+    "rounds",
+)
+
+
+def mapped(
+    frame: DataFrame, work: Callable[[Rows], Iterable[Mapping[str, Any]]], schema: pa.Schema
+) -> DataFrame:
+    """Send the rows of each task through a stream of plain rows."""
+    return _mapped(
+        frame, lambda batches: work(row for batch in batches for row in batch.to_pylist()), schema
+    )
+
+
+def _mapped(
+    frame: DataFrame,
+    work: Callable[[Iterator[pa.RecordBatch]], Iterable[Mapping[str, Any]]],
+    schema: pa.Schema,
+) -> DataFrame:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = iter(work(batches))
+        while chunk := list(islice(found, _BATCH)):
+            yield pa.RecordBatch.from_pylist(chunk, schema=schema)
+
+    return frame.mapInArrow(run, from_arrow_schema(schema))

@@ -1,0 +1,92 @@
+"""Schemas of the tables of a history."""
+
+import pyarrow as pa
+from kassay.experiments.compare import Comparison
+from kassay.experiments.history.table_rows import RebalanceRow
+from kassay.experiments.spark.table_schemas import schema_of
+
+# What every source of records is brought to.
+RAW = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("partition", pa.int64()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.int64()),
+    ]
+)
+
+# A record of a group's life, the newest commit of a partition, or an error.
+RECORDS = pa.schema(
+    [
+        pa.field("group", pa.string()),
+        pa.field("kind", pa.int64()),
+        pa.field("partition", pa.int64()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("topic", pa.string()),
+        pa.field("topic_partition", pa.int64()),
+        pa.field("payload", pa.string()),
+        pa.field("records", pa.int64(), nullable=False),
+        pa.field("error", pa.string()),
+    ]
+)
+
+_NUMBERS = pa.struct([pa.field("topic", pa.string()), pa.field("partitions", pa.list_(pa.int64()))])
+_MEMBER = pa.struct(
+    [
+        pa.field("id", pa.string()),
+        pa.field("instance_id", pa.string()),
+        pa.field("client_id", pa.string()),
+        pa.field("host", pa.string()),
+        pa.field("rack", pa.string()),
+        pa.field("subscription", pa.list_(pa.string())),
+        pa.field("assigned", pa.list_(_NUMBERS)),
+    ]
+)
+GENERATIONS = pa.schema(
+    [
+        pa.field("group", pa.string(), nullable=False),
+        pa.field("life", pa.int64(), nullable=False),
+        pa.field("number", pa.int64(), nullable=False),
+        pa.field("protocol", pa.string(), nullable=False),
+        pa.field("assignor", pa.string()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("partition", pa.int64()),
+        pa.field("offset", pa.int64()),
+        pa.field("members", pa.list_(_MEMBER), nullable=False),
+        pa.field(
+            "counts",
+            pa.list_(
+                pa.struct([pa.field("topic", pa.string()), pa.field("partitions", pa.int64())])
+            ),
+            nullable=False,
+        ),
+        pa.field("passed", pa.int64(), nullable=False),
+    ]
+)
+
+COMMITS = pa.schema(
+    [
+        pa.field("group", pa.string(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("topic_partition", pa.int64(), nullable=False),
+        pa.field("committed", pa.int64()),
+        pa.field("metadata", pa.string()),
+        pa.field("commit_timestamp", pa.int64()),
+        pa.field("records", pa.int64(), nullable=False),
+    ]
+)
+
+_FACTS = schema_of(RebalanceRow)
+REBALANCES = pa.schema(
+    [*_FACTS, *(each for each in schema_of(Comparison) if each.name not in _FACTS.names)]
+)
+
+ERRORS = pa.schema(
+    [
+        pa.field("partition", pa.int64()),
+        pa.field("offset", pa.int64()),
+        pa.field("error", pa.string(), nullable=False),
+    ]
+)

@@ -1,0 +1,1 @@
+"""Studies: configuration, cases, evaluation, tables and statistics."""

@@ -1,0 +1,137 @@
+"""Small groups to remember: each shows one thing, and each has a known optimum."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from kassay.reference.documents.json_codec import parse_group
+from kassay.reference.model.group import Group
+
+_Owned = dict[str, list[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedGroup:
+    """A group, what it shows and its optimum.
+
+    Parameters
+    ----------
+    group
+        The group.
+    shows
+        What to see in it, in a sentence.
+    loads
+        Loads of the least imbalanced assignments, descending.
+    moves
+        Fewest moves to such an assignment.
+    """
+
+    group: Group
+    shows: str
+    loads: tuple[int, ...]
+    moves: int
+
+
+def _group(name: str, topics: dict[str, int], *members: tuple[str, list[str], _Owned]) -> Group:
+    documents = [
+        {"id": member, "topics": subscription, "owned": owned, "generation": 7 if owned else -1}
+        for member, subscription, owned in members
+    ]
+    return parse_group({"id": name, "topics": topics, "members": documents})
+
+
+NAMED_GROUPS: dict[str, NamedGroup] = {
+    "A": NamedGroup(
+        group=_group(
+            "A",
+            {"t0": 1, "t1": 2},
+            ("c0", ["t1"], {}),
+            ("c1", ["t0", "t1"], {}),
+            ("c2", ["t0"], {}),
+        ),
+        shows="sticky leaves c2 idle: no direct transfer helps, a chain of two does",
+        loads=(1, 1, 1),
+        moves=0,
+    ),
+    "B": NamedGroup(
+        group=_group(
+            "B",
+            {"t0": 1, "t1": 1, "t2": 1},
+            ("c0", ["t0"], {}),
+            ("c1", ["t0", "t1", "t2"], {"t0": [0]}),
+            ("c2", ["t0", "t1", "t2"], {"t1": [0], "t2": [0]}),
+        ),
+        shows="sticky moves nothing and leaves c0 idle; two moves make it even",
+        loads=(1, 1, 1),
+        moves=2,
+    ),
+    "C": NamedGroup(
+        group=_group(
+            "C",
+            {"t0": 1, "t1": 1, "t2": 1, "t3": 1},
+            ("c0", ["t0", "t1"], {}),
+            ("c1", ["t0", "t2", "t3"], {"t0": [0], "t2": [0], "t3": [0]}),
+            ("c2", ["t0", "t1", "t2", "t3"], {"t1": [0]}),
+        ),
+        shows="sticky is even after two moves where one is enough",
+        loads=(2, 1, 1),
+        moves=1,
+    ),
+    "D": NamedGroup(
+        group=_group(
+            "D",
+            {"t0": 5, "t13": 3, "t2": 5, "t5": 2, "t6": 6},
+            ("c01", ["t13", "t6"], {"t6": [0, 1, 3, 5]}),
+            ("c02", ["t0", "t5"], {"t0": [0, 2, 4]}),
+            ("c07", ["t2", "t6"], {"t6": [2, 4]}),
+            ("c08", ["t0", "t5"], {"t0": [1, 3]}),
+            ("cNEW", ["t0", "t6"], {}),
+        ),
+        shows="sticky never returns: it passes the same partitions round for ever",
+        loads=(5, 5, 4, 4, 3),
+        moves=4,
+    ),
+    "E": NamedGroup(
+        group=_group(
+            "E",
+            {"T1": 15, "T2": 15},
+            ("M1", ["T1"], {"T1": list(range(9))}),
+            ("M2", ["T1", "T2"], {"T1": list(range(9, 15)), "T2": list(range(4))}),
+            ("M3", ["T2"], {"T2": list(range(4, 15))}),
+        ),
+        shows="uniform leaves 11/10/9 as its documentation says it may; two moves make it even",
+        loads=(10, 10, 10),
+        moves=2,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedFamily:
+    """The groups of `NAMED_GROUPS`, one after another; the seed is the position."""
+
+    name: str = "named"
+    own_history: ClassVar[bool] = False
+
+    @property
+    def size(self) -> int:
+        """How many groups there are."""
+        return len(NAMED_GROUPS)
+
+    def parameters(self) -> dict[str, object]:
+        """Return the parameters, as a manifest records them."""
+        return {"name": self.name, "groups": list(NAMED_GROUPS)}
+
+    def expected_seconds(self, seed: int) -> float:  # noqa: ARG002
+        """Guess how long all assignors and the optimum take."""
+        return 0.01
+
+    def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
+        """Return the group at a position.
+
+        Examples
+        --------
+        >>> NamedFamily().build(3).id
+        'named/D'
+        """
+        name, remarkable = list(NAMED_GROUPS.items())[seed]
+        return replace(remarkable.group, id=f"{self.name}/{name}")

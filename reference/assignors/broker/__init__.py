@@ -1,0 +1,1 @@
+"""Ports of the broker's assignors (KIP-848)."""

@@ -1,0 +1,73 @@
+"""Port of the broker's ``RangeAssignor`` (KIP-848).
+
+Upstream: org.apache.kafka.coordinator.group.assignor.RangeAssignor, group-coordinator
+4.4.0. Functions keep upstream's names and order.
+"""
+
+import uuid
+from dataclasses import dataclass
+
+from kassay.reference.assignors.broker.rebalance_input import GroupSpec, group_spec
+from kassay.reference.java.hash_map import HashMap, capacity_for, uuid_map
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
+
+
+@dataclass(slots=True)
+class _TopicMetadata:
+    """What is left of a topic."""
+
+    num_partitions: int
+    num_members: int = 0
+    next_range: int = 0
+    given: int = 0
+
+    def next(self) -> range:
+        """Take the next member's range; the first ones are one longer by the remainder."""
+        quota, extra = divmod(self.num_partitions, self.num_members)
+        start = self.next_range
+        self.next_range = min(start + quota + (self.given < extra), self.num_partitions)
+        self.given += 1
+        return range(start, self.next_range)
+
+
+def assign(group: Group) -> Assignment:
+    """Give every member a range of each topic it subscribes to, static members first.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> members = tuple(Member(id=m, subscription=("t",)) for m in ("a", "b"))
+    >>> dict(assign(Group(topics=(Topic(name="t", partitions=3),), members=members)))
+    {'a': Partitions([t-0, t-1]), 'b': Partitions([t-2])}
+    """
+    spec = group_spec(group)
+    topics = {topic: _TopicMetadata(spec.num_partitions(topic)) for topic in spec.topics}
+    for subscribed in spec.subscribed.values():
+        for topic in subscribed:
+            topics[topic].num_members += 1
+    members = spec.sort_member_ids()
+    return spec.named(
+        {
+            # Where all subscribe to the same topics, the first one's order is everyone's.
+            member: _add_partitions_to_assignment(
+                spec, members[0] if spec.homogeneous else member, topics
+            ).items()
+            for member in members
+        }
+    )
+
+
+def _add_partitions_to_assignment(
+    spec: GroupSpec, member: str, topics: dict[uuid.UUID, _TopicMetadata]
+) -> HashMap[uuid.UUID, range]:
+    subscribed = spec.subscribed[member]
+    # Upstream sizes the map by the subscription: by its known topics if all members share
+    # it, else by all its names.
+    names = len(subscribed) if spec.homogeneous else len(spec.members[member].subscription)
+    assignment: HashMap[uuid.UUID, range] = uuid_map(capacity=capacity_for(names))
+    for topic in subscribed:
+        numbers = topics[topic].next()
+        if numbers:
+            assignment.put(topic, numbers)
+    return assignment

@@ -1,0 +1,141 @@
+"""What the broker's assignors share: how a group reaches them from the coordinator.
+
+Upstream: org.apache.kafka.coordinator.group.modern.GroupSpecImpl and TopicIds, and
+org.apache.kafka.coordinator.group.assignor.AssignorHelpers, group-coordinator 4.4.0.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kassay.reference.java.hash_map import HashMap, set_capacity, uuid_map
+from kassay.reference.java.hash_order import string_order
+from kassay.reference.java.strings import name_uuid, utf16_key
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.derived_values import once
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.topic_partitions import Partitions
+
+PartitionSet = HashMap[int, None]
+"""Numbers of one topic's partitions, in the order of Java's hash set."""
+
+Target = HashMap[uuid.UUID, PartitionSet]
+"""A member's partitions by topic id, in the order of Java's hash map."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """A group as the coordinator describes it to an assignor.
+
+    Parameters
+    ----------
+    topics
+        Topics with metadata by id.
+    members
+        Members by id, in the order of the coordinator's hash map.
+    subscribed
+        For each member the ids of its topics with metadata, in the order of its set.
+    assigned
+        For each member what it has.
+    homogeneous
+        Whether all members subscribe to the same topics, known or not.
+    """
+
+    topics: Mapping[uuid.UUID, Topic]
+    members: Mapping[str, Member]
+    subscribed: Mapping[str, tuple[uuid.UUID, ...]]
+    assigned: Mapping[str, Target]
+    homogeneous: bool
+
+    def num_partitions(self, topic: uuid.UUID) -> int:
+        """Return the partition count of a topic with metadata."""
+        return self.topics[topic].partitions
+
+    def sort_member_ids(self) -> list[str]:
+        """Sort members: static ones first by instance id, then dynamic ones by member id."""
+
+        def key(member_id: str) -> tuple[bool, bytes]:
+            instance = self.members[member_id].instance_id
+            return (instance is None, utf16_key(member_id if instance is None else instance))
+
+        return sorted(self.members, key=key)
+
+    def named(self, target: Mapping[str, Iterable[tuple[uuid.UUID, Iterable[int]]]]) -> Assignment:
+        """Return an assignment by names; members it leaves out have no partitions."""
+        return Assignment(
+            {
+                member: [
+                    (self.topics[topic].name, number)
+                    for topic, numbers in target.get(member, ())
+                    for number in numbers
+                ]
+                for member in self.members
+            }
+        )
+
+
+def group_spec(group: Group) -> GroupSpec:
+    """Describe a group to an assignor as the coordinator does.
+
+    Examples
+    --------
+    >>> group = Group(
+    ...     topics=(Topic(name="t", partitions=2),),
+    ...     members=(Member(id="m", subscription=("t", "gone")),),
+    ... )
+    >>> spec = group_spec(group)
+    >>> [spec.topics[topic].name for topic in spec.subscribed["m"]]
+    ['t']
+    """
+    return once(_group_spec, group)
+
+
+def _group_spec(group: Group) -> GroupSpec:
+    ids = {topic.name: topic.uuid for topic in group.topics}
+    members = group.member_table()
+    order = string_order(members)
+    sets: dict[tuple[str, ...], tuple[uuid.UUID, ...]] = {}
+    for subscription in dict.fromkeys(member.subscription for member in group.members):
+        names = string_order(subscription, capacity=set_capacity(len(subscription)))
+        sets[subscription] = tuple(ids[name] for name in names if name in ids)
+    return GroupSpec(
+        topics={topic.uuid: topic for topic in group.topics},
+        members={member: members[member] for member in order},
+        subscribed={member: sets[members[member].subscription] for member in order},
+        assigned={member: _target(members[member].owned, ids) for member in order},
+        homogeneous=len({frozenset(subscription) for subscription in sets}) <= 1,
+    )
+
+
+def partition_set(numbers: Iterable[int] = (), *, capacity: int | None = None) -> PartitionSet:
+    """Put partition numbers into a set one by one.
+
+    Examples
+    --------
+    >>> list(partition_set([20, 3, 17]))
+    [17, 3, 20]
+    """
+    members: PartitionSet = HashMap(lambda number: number, sort_key=lambda n: n, capacity=capacity)
+    for number in numbers:
+        members.put(number, None)
+    return members
+
+
+def deep_copy_assignment(target: Target) -> Target:
+    """Copy a member's partitions into a map and sets of their own."""
+    copy: Target = uuid_map(capacity=len(target))
+    for topic, numbers in target.items():
+        copy.put(topic, partition_set(numbers, capacity=set_capacity(len(numbers))))
+    return copy
+
+
+def _target(owned: Partitions, ids: Mapping[str, uuid.UUID]) -> Target:
+    # Upstream learns them topic by topic from the group's log.
+    claimed: dict[str, list[int]] = {}
+    for code, number in zip(owned.codes.tolist(), owned.numbers.tolist(), strict=True):
+        claimed.setdefault(owned.topics[code], []).append(number)
+    target: Target = uuid_map()
+    for name, numbers in claimed.items():
+        topic = ids[name] if name in ids else name_uuid(name.encode("utf-8", "surrogatepass"))
+        target.put(topic, partition_set(numbers, capacity=set_capacity(len(numbers))))
+    return target

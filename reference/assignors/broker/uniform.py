@@ -1,0 +1,70 @@
+"""Port of the broker's ``UniformAssignor`` (KIP-848).
+
+Upstream: org.apache.kafka.coordinator.group.assignor.UniformAssignor, group-coordinator
+4.4.0.
+"""
+
+from kassay.reference.assignors.broker.rebalance_input import group_spec
+from kassay.reference.assignors.broker.uniform_heterogeneous import (
+    UniformHeterogeneousAssignmentBuilder,
+)
+from kassay.reference.assignors.broker.uniform_homogeneous import (
+    UniformHomogeneousAssignmentBuilder,
+)
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.derived_values import once
+from kassay.reference.model.group import Group
+
+
+def assign(group: Group) -> Assignment:
+    """Balance the number of partitions, and move few.
+
+    Raises
+    ------
+    UpstreamFailure
+        If the real class throws an exception on this group.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> members = tuple(Member(id=m, subscription=("t",)) for m in ("a", "b"))
+    >>> dict(assign(Group(topics=(Topic(name="t", partitions=3),), members=members)))
+    {'a': Partitions([t-0]), 'b': Partitions([t-1, t-2])}
+    """
+    return _assign(group, extra_partition_may_wait=True)
+
+
+def assign_4_0(group: Group) -> Assignment:
+    """Assign as brokers of 4.0 do, before KAFKA-18688.
+
+    There the first members of the map get the partitions that do not divide evenly,
+    whoever has them: a balanced group can see partitions move.
+
+    Raises
+    ------
+    UpstreamFailure
+        If the real class throws an exception on this group.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> members = tuple(Member(id=m, subscription=("t",)) for m in ("a", "b"))
+    >>> dict(assign_4_0(Group(topics=(Topic(name="t", partitions=3),), members=members)))
+    {'a': Partitions([t-0, t-1]), 'b': Partitions([t-2])}
+    """
+    return _assign(group, extra_partition_may_wait=False)
+
+
+def _assign(group: Group, *, extra_partition_may_wait: bool) -> Assignment:
+    spec = group_spec(group)
+    if not spec.members:
+        return Assignment({})
+    if spec.homogeneous:
+        homogeneous = UniformHomogeneousAssignmentBuilder(spec, extra_partition_may_wait)
+        return homogeneous.build()
+    # This algorithm is the same in both.
+    return once(_assign_heterogeneous, group)
+
+
+def _assign_heterogeneous(group: Group) -> Assignment:
+    return UniformHeterogeneousAssignmentBuilder(group_spec(group)).build()

@@ -1,0 +1,161 @@
+"""The uniform algorithm for groups whose members subscribe to different topics.
+
+Upstream: org.apache.kafka.coordinator.group.assignor.UniformHeterogeneousAssignmentBuilder,
+group-coordinator 4.4.0. Methods keep upstream's names and order; members are indices in
+the order of the coordinator's hash map.
+"""
+
+import uuid
+
+from kassay.reference.assignors.broker.member_assignment_balancer import MemberAssignmentBalancer
+from kassay.reference.assignors.broker.rebalance_input import (
+    GroupSpec,
+    Target,
+    deep_copy_assignment,
+    partition_set,
+)
+from kassay.reference.java.hash_map import capacity_for
+from kassay.reference.java.strings import uuid_key
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignor_result import UpstreamFailure
+
+MAX_ITERATION_COUNT = 16
+NOBODY = -1
+
+
+class UniformHeterogeneousAssignmentBuilder:
+    """One run of the algorithm.
+
+    Parameters
+    ----------
+    group_spec
+        The group.
+    """
+
+    def __init__(self, group_spec: GroupSpec) -> None:
+        self.group_spec = group_spec
+        self.member_ids = list(group_spec.members)
+        self.topic_subscribers: dict[uuid.UUID, list[int]] = {}
+        for index, member in enumerate(self.member_ids):
+            for topic in group_spec.subscribed[member]:
+                self.topic_subscribers.setdefault(topic, []).append(index)
+        self.target_assignment: dict[str, Target] = {}
+        self.sizes = [0] * len(self.member_ids)
+        self.owners = {
+            topic: [NOBODY] * group_spec.num_partitions(topic) for topic in self.topic_subscribers
+        }
+
+    def build(self) -> Assignment:
+        """Return the new assignment."""
+        if self.topic_subscribers:
+            self._maybe_revoke_partitions()
+            self._assign_remaining_partitions()
+            self._balance()
+        return self.group_spec.named({m: t.items() for m, t in self.target_assignment.items()})
+
+    def _sort_topic_ids(self) -> list[uuid.UUID]:
+        """Sort by partitions per subscriber, the most first; then subscribers; then id."""
+
+        def key(topic: uuid.UUID) -> tuple[float, int, tuple[int, int]]:
+            subscribers = len(self.topic_subscribers[topic])
+            return (-(len(self.owners[topic]) / subscribers), subscribers, uuid_key(topic))
+
+        return sorted(self.topic_subscribers, key=key)
+
+    def _maybe_revoke_partitions(self) -> None:
+        for index, member in enumerate(self.member_ids):
+            old = self.group_spec.assigned[member]
+            subscribed = frozenset(self.group_spec.subscribed[member])
+            new = old
+            for topic, numbers in old.items():
+                if topic not in subscribed:
+                    new = deep_copy_assignment(old) if new is old else new
+                    new.remove(topic)
+                    continue
+                self.sizes[index] += len(numbers)
+                for number in numbers:
+                    if number >= len(self.owners[topic]):
+                        raise UpstreamFailure(
+                            "ArrayIndexOutOfBoundsException",
+                            f"{member!r} has partition {number} of a topic of "
+                            f"{len(self.owners[topic])} partitions",
+                        )
+                    self.owners[topic][number] = index
+            self.target_assignment[member] = new
+
+    def _assign_remaining_partitions(self) -> None:
+        """Give each topic's unassigned partitions to its least loaded subscribers."""
+        for topic in self._sort_topic_ids():
+            unassigned = [n for n, owner in enumerate(self.owners[topic]) if owner == NOBODY]
+            if unassigned:
+                balancer = MemberAssignmentBalancer(self.sizes, self.topic_subscribers[topic])
+                for number in unassigned:
+                    self._assign_partition(topic, number, balancer.next_least_loaded_member())
+
+    def _balance(self) -> None:
+        """Go round the topics until a whole round changes nothing, 16 rounds at most."""
+        topics = [t for t in self._sort_topic_ids() if len(self.topic_subscribers[t]) >= 2]
+        last_rebalanced = -1
+        for _ in range(MAX_ITERATION_COUNT):
+            for index, topic in enumerate(topics):
+                if index == last_rebalanced:
+                    return
+                if self._balance_topic(topic) > 0 or last_rebalanced == -1:
+                    last_rebalanced = index
+
+    def _balance_topic(self, topic: uuid.UUID) -> int:
+        """Move partitions from most to least loaded subscribers; return how many."""
+        owners = self.owners[topic]
+        balancer = MemberAssignmentBalancer(self.sizes, self.topic_subscribers[topic])
+        if balancer.imbalance <= 1:
+            return 0
+        held: dict[int, list[int]] = {}
+        for number, owner in enumerate(owners):
+            held.setdefault(owner, []).append(number)
+        reassigned = 0
+        while not balancer.is_balanced():
+            most_loaded = balancer.next_most_loaded_member()
+            while most_loaded != NOBODY and not held.get(most_loaded):
+                balancer.exclude_most_loaded_member()
+                most_loaded = balancer.next_most_loaded_member()
+            if most_loaded == NOBODY:
+                break
+            number = held[most_loaded].pop()
+            least_loaded = balancer.next_least_loaded_member()
+            if balancer.is_balanced():
+                break
+            self._assign_partition(topic, number, least_loaded)
+            reassigned += 1
+        return reassigned
+
+    def _assign_partition(self, topic: uuid.UUID, number: int, member: int) -> None:
+        old = self.owners[topic][number]
+        if old != NOBODY:
+            self._remove_partition_from_target_assignment(topic, number, old)
+        target = self._own_target(member)
+        subscribers = len(self.topic_subscribers[topic])
+        estimate = (len(self.owners[topic]) + subscribers - 1) // subscribers
+        target.compute_if_absent(
+            topic, lambda _: partition_set(capacity=capacity_for(estimate))
+        ).put(number, None)
+        self.owners[topic][number] = member
+        self.sizes[member] += 1
+
+    def _remove_partition_from_target_assignment(
+        self, topic: uuid.UUID, number: int, member: int
+    ) -> None:
+        target = self._own_target(member)
+        numbers = target.get(topic)
+        if numbers is not None:
+            numbers.remove(number)
+            if not len(numbers):
+                target.remove(topic)
+        self.sizes[member] -= 1
+
+    def _own_target(self, index: int) -> Target:
+        """Return a member's partitions, copied before they are first altered."""
+        member = self.member_ids[index]
+        target = self.target_assignment[member]
+        if target is self.group_spec.assigned[member]:
+            target = self.target_assignment[member] = deep_copy_assignment(target)
+        return target

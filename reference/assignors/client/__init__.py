@@ -1,0 +1,1 @@
+"""Ports of the Java client's assignors."""

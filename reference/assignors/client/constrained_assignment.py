@@ -1,0 +1,206 @@
+"""The sticky algorithm for groups whose members all subscribe to the same topics.
+
+Upstream: AbstractStickyAssignor.ConstrainedAssignmentBuilder, kafka-clients 4.4.0.
+Methods keep upstream's names and order; consumers are ranks in the order of their ids.
+"""
+
+from collections import deque
+from itertools import chain
+
+from kassay.reference.assignors.client.partition_table import PartitionTable
+from kassay.reference.assignors.client.rack_info import RackInfo
+from kassay.reference.model.assignor_result import UpstreamFailure
+
+
+class ConstrainedAssignmentBuilder:
+    """One run of the algorithm.
+
+    Parameters
+    ----------
+    table
+        The partitions.
+    rack_info
+        Racks of members and partitions.
+    current_assignment
+        Partitions each consumer owned, in the order of upstream's map.
+    partitions_with_multiple_previous_owners
+        Partitions that several consumers claim.
+    """
+
+    def __init__(
+        self,
+        table: PartitionTable,
+        rack_info: RackInfo,
+        current_assignment: dict[int, list[int]],
+        partitions_with_multiple_previous_owners: set[int],
+    ) -> None:
+        if not current_assignment:
+            raise UpstreamFailure("ArithmeticException", "partitions are divided by no members")
+        self.table = table
+        self.rack_info = rack_info
+        self.current_assignment = current_assignment
+        self.partitions_with_multiple_previous_owners = partitions_with_multiple_previous_owners
+        self.maybe_revoked_partitions: dict[int, int] = {}
+        self.partitions_transferring_ownership: dict[int, int] = {}
+        self.unfilled_under_min_quota: list[int] = []
+        self.unfilled_exactly_min_quota: deque[int] = deque()
+        self.min_quota, self.expected_num_over_min_quota = divmod(
+            table.size, len(current_assignment)
+        )
+        self.max_quota = self.min_quota + (1 if self.expected_num_over_min_quota else 0)
+        self.current_num_over_min_quota = 0
+        self._kept: dict[int, int] = {}
+        self.assignment: dict[int, list[int]] = {consumer: [] for consumer in current_assignment}
+
+    def build(self) -> dict[int, list[int]]:
+        """Return the partitions of each consumer."""
+        self._assign_owned_partitions()
+        self._kept = {consumer: len(partitions) for consumer, partitions in self.assignment.items()}
+        unassigned = self.table.unassigned(chain.from_iterable(self.assignment.values()))
+        self.unfilled_under_min_quota.sort()
+        self.unfilled_exactly_min_quota = deque(sorted(self.unfilled_exactly_min_quota))
+        unassigned = self.rack_info.sort_partitions_by_rack_consumers(unassigned)
+        if self.rack_info.consumer_racks:
+            unassigned = self._assign_rack_aware_round_robin(unassigned)
+        self._assign_round_robin(unassigned)
+        self._verify_unfilled_members()
+        self._find_partitions_transferring_ownership()
+        return self.assignment
+
+    def _assign_owned_partitions(self) -> None:
+        by_partition = self.table.by_partition_then_topic()
+        for consumer, current in self.current_assignment.items():
+            owned = self._without_rack_mismatches(consumer, current)
+            owned.sort(key=by_partition.__getitem__)
+            if self.partitions_with_multiple_previous_owners:
+                doubly_claimed = self.partitions_with_multiple_previous_owners
+                owned = [p for p in owned if p not in doubly_claimed]
+            self._keep(consumer, owned)
+
+    def _without_rack_mismatches(self, consumer: int, current: list[int]) -> list[int]:
+        if not self.rack_info.consumer_racks:
+            return list(current)
+        owned: list[int] = []
+        for partition in current:
+            if self.rack_info.racks_mismatch(consumer, partition):
+                self.maybe_revoked_partitions[partition] = consumer
+            else:
+                owned.append(partition)
+        return owned
+
+    def _keep(self, consumer: int, owned: list[int]) -> None:
+        """Let a consumer keep what it may of its own, and say what it still waits for."""
+        if len(owned) < self.min_quota:
+            self.assignment[consumer] = owned
+            self.unfilled_under_min_quota.append(consumer)
+            return
+        expecting = self.current_num_over_min_quota < self.expected_num_over_min_quota
+        quota = self.min_quota
+        if expecting and len(owned) >= self.max_quota:
+            quota = self.max_quota
+            self.current_num_over_min_quota += 1
+            if self.current_num_over_min_quota == self.expected_num_over_min_quota:
+                self.unfilled_exactly_min_quota.clear()
+        elif expecting:
+            self.unfilled_exactly_min_quota.append(consumer)
+        self.assignment[consumer] = owned[:quota]
+        for partition in owned[quota:]:
+            self.maybe_revoked_partitions[partition] = consumer
+
+    def _assign_rack_aware_round_robin(self, unassigned: list[int]) -> list[int]:
+        """Deal within racks as far as quotas go and return the partitions left over."""
+        remaining: list[int] = []
+        next_unfilled = 0
+        for partition in unassigned:
+            under = self.unfilled_under_min_quota
+            index = self.rack_info.next_rack_consumer(partition, under, next_unfilled)
+            if index >= 0:
+                consumer = under[index]
+                if not self._fill_under_min_quota(consumer):
+                    index += 1
+                next_unfilled = index % len(under) if under else 0
+                self.assignment[consumer].append(partition)
+                continue
+            exactly = list(self.unfilled_exactly_min_quota)
+            index = self.rack_info.next_rack_consumer(partition, exactly, 0)
+            if index >= 0:
+                consumer = exactly[index]
+                self._fill_exactly_min_quota(index, consumer)
+                self.assignment[consumer].append(partition)
+            else:
+                remaining.append(partition)
+        return remaining
+
+    def _fill_under_min_quota(self, consumer: int) -> bool:
+        """Tell whether one more partition takes a consumer off the list of the underfilled."""
+        count = len(self.assignment[consumer]) + 1
+        if count < self.min_quota:
+            return False
+        self.unfilled_under_min_quota.remove(consumer)
+        expecting = self.current_num_over_min_quota < self.expected_num_over_min_quota
+        if count < self.max_quota and expecting:
+            self.unfilled_exactly_min_quota.append(consumer)
+        return True
+
+    def _fill_exactly_min_quota(self, index: int, consumer: int) -> None:
+        if len(self.assignment[consumer]) + 1 == self.max_quota:
+            del self.unfilled_exactly_min_quota[index]
+            self.current_num_over_min_quota += 1
+            if self.current_num_over_min_quota == self.expected_num_over_min_quota:
+                self.unfilled_exactly_min_quota.clear()
+
+    def _assign_round_robin(self, unassigned: list[int]) -> None:
+        under, exactly = self.unfilled_under_min_quota, self.unfilled_exactly_min_quota
+        following = 0
+        for partition in unassigned:
+            if following >= len(under):
+                following = 0
+            if under:
+                consumer = under[following]
+                following += 1
+            elif exactly:
+                consumer = exactly.popleft()
+            else:
+                raise UpstreamFailure(
+                    "IllegalStateException",
+                    f"no more unfilled consumers to be assigned {self.table.named(partition)}",
+                )
+            assigned = self.assignment[consumer]
+            assigned.append(partition)
+            count = len(assigned)
+            if count == self.min_quota:
+                following -= 1
+                del under[following]
+                exactly.append(consumer)
+            elif count == self.max_quota:
+                self.current_num_over_min_quota += 1
+
+    def _find_partitions_transferring_ownership(self) -> None:
+        """Find the new partitions that another consumer gave up, or that several claimed."""
+        revoked, multiple = (
+            self.maybe_revoked_partitions,
+            self.partitions_with_multiple_previous_owners,
+        )
+        if not revoked and not multiple:
+            return
+        for consumer, partitions in self.assignment.items():
+            for partition in partitions[self._kept[consumer] :]:
+                if revoked.get(partition, consumer) != consumer or partition in multiple:
+                    self.partitions_transferring_ownership[partition] = consumer
+
+    def _verify_unfilled_members(self) -> None:
+        if not self.unfilled_under_min_quota:
+            return
+        if self.current_num_over_min_quota != self.expected_num_over_min_quota:
+            raise UpstreamFailure(
+                "IllegalStateException",
+                f"{self.current_num_over_min_quota} consumers have more than "
+                f"{self.min_quota} partitions, {self.expected_num_over_min_quota} were expected",
+            )
+        for consumer in self.unfilled_under_min_quota:
+            count = len(self.assignment[consumer])
+            if count != self.min_quota:
+                raise UpstreamFailure(
+                    "IllegalStateException",
+                    f"a consumer has {count} partitions where {self.min_quota} are the least",
+                )

@@ -1,0 +1,227 @@
+"""The sticky algorithm for groups whose members subscribe to different topics.
+
+Upstream: AbstractStickyAssignor.GeneralAssignmentBuilder, kafka-clients 4.4.0. Methods
+keep upstream's names and order; consumers are ranks in the order of their ids.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heapreplace
+
+from kassay.reference.assignors.client.consumer_map import CurrentAssignmentOrder
+from kassay.reference.assignors.client.partition_table import PartitionTable
+from kassay.reference.assignors.client.rack_info import RackInfo
+from kassay.reference.assignors.client.reassignment import Reassignment
+from kassay.reference.assignors.client.reassignment_with_duplicates import PlainReassignment
+from kassay.reference.model.group import NO_GENERATION
+
+
+class GeneralAssignmentBuilder:
+    """One run of the algorithm.
+
+    Parameters
+    ----------
+    table
+        The partitions.
+    rack_info
+        Racks of members and partitions.
+    current_assignment
+        Partitions each consumer owned, in the order of upstream's map. It is altered.
+    consumer_topics
+        For each consumer the topics it subscribes to that have partitions, by name; in
+        the order of the subscriptions.
+    members
+        Ids of the consumers, by rank.
+    """
+
+    def __init__(
+        self,
+        table: PartitionTable,
+        rack_info: RackInfo,
+        current_assignment: dict[int, list[int]],
+        consumer_topics: Mapping[int, Sequence[int]],
+        members: Sequence[str],
+    ) -> None:
+        self.table = table
+        self.rack_info = rack_info
+        self.current_assignment = current_assignment
+        self.consumer_topics = consumer_topics
+        self.topic_consumers: list[list[int]] = [[] for _ in table.topics]
+        for consumer, topics in consumer_topics.items():
+            for topic in topics:
+                self.topic_consumers[topic].append(consumer)
+        self.members = members
+        self.max_assignment_size = {
+            consumer: sum(table.counts[topic] for topic in topics)
+            for consumer, topics in consumer_topics.items()
+        }
+        self.current_partition_consumer = [-1] * len(table.topic_of)
+        for consumer, partitions in current_assignment.items():
+            for partition in partitions:
+                self.current_partition_consumer[partition] = consumer
+        self.revocation_required = False
+
+    def build(self, prev_assignment: Mapping[int, int]) -> dict[int, list[int]]:
+        """Return the partitions of each consumer.
+
+        Parameters
+        ----------
+        prev_assignment
+            For some partitions a consumer that had it in an earlier generation.
+        """
+        assigned = self._assign_owned_partitions()
+        unassigned = self.table.unassigned(assigned)
+        self._balance(prev_assignment, unassigned, any(p >= self.table.size for p in assigned))
+        return self.current_assignment
+
+    def _assign_owned_partitions(self) -> list[int]:
+        """Drop what a consumer may not keep and return what is kept."""
+        assigned: list[int] = []
+        topic_of = self.table.topic_of
+        for consumer, partitions in self.current_assignment.items():
+            subscribed = frozenset(self.consumer_topics[consumer])
+            kept = [p for p in partitions if topic_of[p] in subscribed]
+            if self.rack_info.consumer_racks:
+                kept = [p for p in kept if not self.rack_info.racks_mismatch(consumer, p)]
+            if len(kept) < len(partitions):
+                # The stale owner stays in the map from partitions to consumers.
+                self.revocation_required = True
+                self.current_assignment[consumer] = kept
+            assigned.extend(kept)
+        return assigned
+
+    def _balance(
+        self, prev_assignment: Mapping[int, int], unassigned: list[int], phantoms: bool
+    ) -> None:
+        initializing = not any(self.current_assignment.values())
+        left = unassigned
+        if self.rack_info.consumer_racks:
+            left = self._maybe_assign_in_racks(unassigned)
+        self._maybe_assign(left)
+
+        # Narrow the scope to partitions and consumers that can take part.
+        sorted_all = [p for p in range(self.table.size) if self._can_participate(p)]
+        unassigned = [p for p in unassigned if self._can_participate(p)]
+        current = self.current_assignment
+        fixed = {c: tps for c, tps in current.items() if not self._can_consumer_participate(c)}
+        # The map's order tells only where a partition is held twice.
+        order = None
+        if phantoms:
+            order = CurrentAssignmentOrder(self.members, self.consumer_topics)
+            order.remove(fixed)
+        self.current_assignment = {c: current[c] for c in order or current if c not in fixed}
+        pre_balance = {c: list(tps) for c, tps in self.current_assignment.items()}
+        try:
+            if self._reassign(prev_assignment, unassigned, sorted_all, phantoms) and (
+                not initializing
+                and balance_score(self.current_assignment) >= balance_score(pre_balance)
+            ):
+                self.current_assignment = pre_balance
+                if order is not None:
+                    order.revert()
+        finally:
+            result = self.current_assignment | fixed
+            if order is not None:
+                order.put_back(fixed)
+            self.current_assignment = {c: result[c] for c in order or result}
+
+    def _reassign(
+        self,
+        prev_assignment: Mapping[int, int],
+        unassigned: Sequence[int],
+        sorted_all: Sequence[int],
+        phantoms: bool,
+    ) -> bool:
+        """Balance by moving partitions; tell whether moving old ones, too, did something."""
+        state = (PlainReassignment if phantoms else Reassignment)(
+            self.table,
+            current_assignment=self.current_assignment,
+            current_partition_consumer=self.current_partition_consumer,
+            topic_consumers=self.topic_consumers,
+            consumer_topics=self.consumer_topics,
+            max_assignment_size=self.max_assignment_size,
+            prev_assignment=prev_assignment,
+        )
+        if not self.revocation_required:
+            # Nothing has to move: try first with the partitions that nobody had.
+            state.perform_reassignments(unassigned)
+        return state.perform_reassignments(sorted_all)
+
+    def _maybe_assign_in_racks(self, unassigned: list[int]) -> list[int]:
+        """Assign to the least loaded subscribers in racks; return what no rack will take."""
+        left: list[int] = []
+        for partition in unassigned:
+            near = [
+                consumer
+                for consumer in self.topic_consumers[self.table.topic_of[partition]]
+                if not self.rack_info.racks_mismatch(consumer, partition)
+            ]
+            if near:
+                current = self.current_assignment
+                self._assign(partition, min(near, key=lambda c: (len(current[c]), c)))
+            else:
+                left.append(partition)
+        return left
+
+    def _maybe_assign(self, unassigned: list[int]) -> None:
+        """Assign each partition to the least loaded subscriber, the lowest id among equals."""
+        topic, heap = -1, [(0, -1)]
+        for partition in unassigned:
+            if self.table.topic_of[partition] != topic:
+                topic = self.table.topic_of[partition]
+                heap = [(len(self.current_assignment[c]), c) for c in self.topic_consumers[topic]]
+                heapify(heap)
+            load, consumer = heap[0]
+            self._assign(partition, consumer)
+            heapreplace(heap, (load + 1, consumer))
+
+    def _assign(self, partition: int, consumer: int) -> None:
+        self.current_assignment[consumer].append(partition)
+        self.current_partition_consumer[partition] = consumer
+
+    def _can_participate(self, partition: int) -> bool:
+        """Tell whether two or more consumers can have a partition."""
+        return len(self.topic_consumers[self.table.topic_of[partition]]) >= 2
+
+    def _can_consumer_participate(self, consumer: int) -> bool:
+        current = self.current_assignment[consumer]
+        if len(current) < self.max_assignment_size[consumer]:
+            return True
+        return any(self._can_participate(partition) for partition in current)
+
+
+def balance_score(assignment: Mapping[int, Sequence[int]]) -> int:
+    """Return the sum of load differences over all pairs, upstream's ``getBalanceScore``.
+
+    Examples
+    --------
+    >>> balance_score({0: [1, 2, 3], 1: [4], 2: []})
+    6
+    """
+    loads = sorted(len(partitions) for partitions in assignment.values())
+    return sum((2 * rank + 1 - len(loads)) * load for rank, load in enumerate(loads))
+
+
+def prev_assignment(
+    memories: Iterable[tuple[int, int, Sequence[int]]], max_generation: int
+) -> dict[int, int]:
+    """For each partition the latest of the owners in generations below the highest.
+
+    Parameters
+    ----------
+    memories
+        Consumer, generation and partitions, in the order of upstream's map.
+    max_generation
+        Highest generation of all.
+
+    Examples
+    --------
+    >>> prev_assignment([(0, 1, [7]), (1, 2, [7]), (2, 3, [7])], 3)
+    {7: 1}
+    """
+    latest: dict[int, tuple[int, int]] = {}
+    for consumer, generation, partitions in memories:
+        if generation < max_generation:
+            for partition in partitions:
+                if generation > latest.get(partition, (NO_GENERATION - 1, -1))[0]:
+                    latest[partition] = (generation, consumer)
+    return {partition: consumer for partition, (_, consumer) in latest.items()}

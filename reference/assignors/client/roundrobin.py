@@ -1,0 +1,61 @@
+"""Port of Kafka's ``RoundRobinAssignor``.
+
+Upstream: org.apache.kafka.clients.consumer.RoundRobinAssignor, kafka-clients 4.4.0.
+Functions keep upstream's names and order, so that the two can be read side by side.
+"""
+
+from collections.abc import Mapping
+from itertools import cycle
+
+from kassay.reference.assignors.client.rebalance_input import (
+    Subscription,
+    member_order,
+    partitions_per_topic,
+    subscriptions,
+)
+from kassay.reference.java.strings import utf16_key
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignor_result import UpstreamFailure
+from kassay.reference.model.group import Group, Topic
+from kassay.reference.model.topic_partitions import TopicPartition
+
+
+def assign(group: Group) -> Assignment:
+    """Deal all partitions round one circle of members, past those not subscribed.
+
+    Raises
+    ------
+    UpstreamFailure
+        If the group has no members: there is no circle then.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> members = tuple(Member(id=m, subscription=("t0", "t1")) for m in ("C0", "C1"))
+    >>> topics = (Topic(name="t0", partitions=3), Topic(name="t1", partitions=3))
+    >>> assign(Group(topics=topics, members=members))["C0"]
+    Partitions([t0-0, t0-2, t1-1])
+    """
+    members = subscriptions(group)
+    if not members:
+        raise UpstreamFailure("IllegalArgumentException", "a group without members has no circle")
+    assignment: dict[str, list[TopicPartition]] = {member: [] for member in members}
+    subscribed = {member: frozenset(s.topics) for member, s in members.items()}
+    # One circle for all topics: it goes on from where the last partition left it.
+    assigner = cycle(member_order(members, members))
+    for partition in _all_partitions_sorted(partitions_per_topic(group), members):
+        member = next(member for member in assigner if partition.topic in subscribed[member])
+        assignment[member].append(partition)
+    return Assignment(assignment)
+
+
+def _all_partitions_sorted(
+    partitions_per_topic: Mapping[str, Topic], subscriptions: Mapping[str, Subscription]
+) -> list[TopicPartition]:
+    topics = sorted({t for s in subscriptions.values() for t in s.topics}, key=utf16_key)
+    return [
+        TopicPartition(topic, number)
+        for topic in topics
+        if topic in partitions_per_topic
+        for number in range(partitions_per_topic[topic].partitions)
+    ]

@@ -1,0 +1,60 @@
+"""Port of Kafka's ``StickyAssignor``, the eager one.
+
+Upstream: org.apache.kafka.clients.consumer.StickyAssignor, kafka-clients 4.4.0. Its
+members' memory, partitions and generation, travels in its own user data.
+"""
+
+from kassay.reference.assignors.client.abstract_sticky import MemberData, assign_partitions
+from kassay.reference.assignors.client.rebalance_input import Subscription
+from kassay.reference.java.hash_order import computed_order
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import NO_GENERATION, Group
+from kassay.reference.model.topic_partitions import Partitions
+
+
+def assign(group: Group) -> Assignment:
+    """Balance the load as far as direct transfers can, and keep in place what can stay.
+
+    Raises
+    ------
+    UpstreamFailure
+        If the real class throws an exception on this group.
+    Livelock
+        If the real class would never return.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> group = Group(
+    ...     topics=(Topic(name="t", partitions=4),),
+    ...     members=(
+    ...         Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1), ("t", 2)]),
+    ...         Member(id="b", subscription=("t",)),
+    ...     ),
+    ... )
+    >>> dict(assign(group))
+    {'a': Partitions([t-0, t-1]), 'b': Partitions([t-2, t-3])}
+    """
+    return assign_partitions(group, _member_data).named()
+
+
+def _member_data(subscription: Subscription, ordered: bool) -> MemberData:
+    claimed = subscription.claimed
+    return MemberData(
+        _group_partitions_by_topic(claimed) if ordered else claimed,
+        subscription.remembered_generation if subscription.sticky_data_version else NO_GENERATION,
+    )
+
+
+def _group_partitions_by_topic(claimed: Partitions) -> Partitions:
+    """Sort by topic as user data are written: in the order of a hash map of topics."""
+    indices: dict[str, list[int]] = {}
+    names = [claimed.topics[code] for code in claimed.codes.tolist()]
+    for index, topic in enumerate(names):
+        indices.setdefault(topic, []).append(index)
+    if len(indices) < 2:
+        return claimed
+    # Each partition is a look-up, and one after the last new topic can resize the map.
+    by_topic = computed_order(list(indices), looked_up_after=len(indices[names[-1]]) > 1)
+    order = [index for topic in by_topic for index in indices[topic]]
+    return Partitions(claimed.topics, claimed.codes[order], claimed.numbers[order])

@@ -1,0 +1,1 @@
+"""Ports of the assignors of the ZooKeeper consumer."""

@@ -1,0 +1,56 @@
+"""Port of the ZooKeeper consumer's range assignor.
+
+Upstream: kafka.consumer.RangeAssignor, Kafka 0.8 to 1.1.
+"""
+
+from kassay.reference.assignors.legacy.consumer_threads import (
+    ThreadAssignment,
+    by_member,
+    consumers_for_topic,
+)
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
+from kassay.reference.model.topic_partitions import TopicPartition
+
+
+def assign(group: Group) -> Assignment:
+    """Split each topic into ranges over the sorted threads of all its consumers.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> group = Group(
+    ...     topics=(Topic(name="t", partitions=5),),
+    ...     members=(
+    ...         Member(id="a", subscription=("t",), streams=(("t", 2),)),
+    ...         Member(id="b", subscription=("t",)),
+    ...     ),
+    ... )
+    >>> dict(assign(group))
+    {'a': Partitions([t-0, t-1, t-2, t-3]), 'b': Partitions([t-4])}
+    """
+    return by_member(group, assign_threads(group))
+
+
+def assign_threads(group: Group) -> ThreadAssignment:
+    """Return the thread of each partition; topics by name.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> member = Member(id="a", subscription=("t",), streams=(("t", 2),))
+    >>> group = Group(topics=(Topic(name="t", partitions=3),), members=(member,))
+    >>> [str(thread) for thread in assign_threads(group).values()]
+    ['a-0', 'a-0', 'a-1']
+    """
+    topics = group.topic_table()
+    assignment: ThreadAssignment = {}
+    for topic, threads in consumers_for_topic(group).items():
+        partitions = topics[topic].partitions if topic in topics else 0
+        parts_per_thread, threads_with_extra_part = divmod(partitions, len(threads))
+        for position, thread in enumerate(threads):
+            start = parts_per_thread * position + min(position, threads_with_extra_part)
+            parts = parts_per_thread + (1 if position < threads_with_extra_part else 0)
+            for number in range(start, start + parts):
+                assignment[TopicPartition(topic, number)] = thread
+    return assignment

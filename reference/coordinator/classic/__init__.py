@@ -1,0 +1,1 @@
+"""Group coordinator of the classic protocol."""

@@ -1,0 +1,271 @@
+"""A KIP-848 group: its members, its target assignment, and their way into the log and back."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from enum import StrEnum
+
+from kassay.reference.coordinator.consumer.reconciliation import (
+    NONE,
+    ConsumerMember,
+    MemberState,
+    PartitionSet,
+)
+from kassay.reference.coordinator.log import Log
+from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.topic_partitions import NOTHING, Partitions, TopicPartition
+from kassay.reference.protocol import consumer_records as records
+from kassay.reference.protocol.classic_records import OFFSET_COMMIT, OffsetCommit, decode_record
+from kassay.reference.protocol.primitive_types import Reader
+
+
+class ConsumerGroupState(StrEnum):
+    """State of a group under the consumer protocol; it follows from epochs and members."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class ConsumerGroup:
+    """What is kept of a group, every change of it written to the log.
+
+    Parameters
+    ----------
+    group_id
+        Name of the group.
+    topics
+        Topics with metadata.
+    log
+        Where it is written.
+    """
+
+    def __init__(self, group_id: str, topics: Iterable[Topic], log: Log) -> None:
+        self.id = group_id
+        self.topics = {topic.name: topic for topic in topics}
+        self.epoch = 1  # so that no member is ever in epoch 0, which says join
+        self.metadata_hash = 0
+        self.target_epoch = 0
+        self.target_made: int | None = None
+        self.members: dict[str, ConsumerMember] = {}
+        self.target: dict[str, Partitions] = {}
+        self._target_sets: dict[str, tuple[Partitions, PartitionSet]] = {}
+        self.offsets: dict[TopicPartition, int] = {}
+        self.static_members: dict[str, str] = {}
+        self._holders: dict[TopicPartition, str] = {}
+        self._log = log
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """Where the group stands."""
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.target_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    def is_taken(self, partition: TopicPartition) -> bool:
+        """Whether a member holds a partition, or has yet to give it up."""
+        return partition in self._holders
+
+    def target_of(self, member_id: str) -> PartitionSet:
+        """Return what a member shall have."""
+        shall = self.target.get(member_id, NOTHING)
+        known = self._target_sets.get(member_id)
+        if known is None or known[0] is not shall:
+            known = self._target_sets[member_id] = (shall, frozenset(shall))
+        return known[1]
+
+    def as_rebalance(self) -> Group:
+        """Describe the group as the broker's assignors see it: the last target is what is owned."""
+        members = tuple(
+            Member(
+                id=member.id,
+                subscription=member.subscription,
+                owned=self.target.get(member.id, NOTHING),
+                generation=self.target_epoch if member.id in self.target else NO_GENERATION,
+                instance_id=member.instance_id,
+                rack=member.rack,
+            )
+            for member in self.members.values()
+        )
+        return Group(topics=tuple(self.topics.values()), members=members, id=self.id)
+
+    # ---- Changes, each written ------------------------------------------------------
+
+    def bump_epoch(self) -> None:
+        """Go on to the next epoch: the target assignment is out of date."""
+        self.epoch += 1
+        self.metadata_hash = self.hash_metadata()
+        record = records.group_epoch(self.id, self.epoch, self.metadata_hash)
+        self._log.append(("epoch",), record)
+
+    def hash_metadata(self) -> int:
+        """Hash the topics that the members subscribe to, 64 bits, 0 for none.
+
+        It tells a changed topic from the same one; Kafka's own hash has other values.
+        """
+        subscribed = {t for m in self.members.values() for t in m.subscription}
+        known = [self.topics[t] for t in sorted(subscribed) if t in self.topics]
+        if not known:
+            return 0
+        text = "".join(f"{t.uuid}{t.name}:{t.partitions};" for t in known)
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8)
+        return int.from_bytes(digest.digest(), "big", signed=True)
+
+    def put_member(self, member: ConsumerMember) -> None:
+        """Add a member or change what it says of itself."""
+        self._hold(member)
+        self._log.append(("member", member.id), records.member_metadata(self.id, member))
+
+    def put_assignment(self, member: ConsumerMember) -> None:
+        """Change what a member has."""
+        self._hold(member)
+        topics = self.topics
+
+        def record() -> records.ConsumerRecord:
+            assigned, revoking = (
+                _numbers(topics, partitions) for partitions in (member.assigned, member.revoking)
+            )
+            return records.current_assignment(self.id, member, assigned, revoking)
+
+        self._log.append(("current", member.id), records.LateRecord(record))
+
+    def put_target(self, target: dict[str, Partitions], moment: int) -> None:
+        """Set the target assignment of the current epoch.
+
+        Of a member that shall have what it had, the old list stays: its order, on which
+        the assignor's next answer may hang, is that of the record written then.
+        """
+        for member_id, partitions in target.items():
+            had = self.target.get(member_id)
+            if had is not None and had == partitions:
+                continue
+            wanted = frozenset(partitions)
+            if had is None or wanted != self.target_of(member_id):
+                self.target[member_id] = partitions
+                self._target_sets[member_id] = (partitions, wanted)
+                self._write_target(member_id, partitions)
+        self.target_epoch, self.target_made = self.epoch, moment
+        self._log.append(("target",), records.target_epoch(self.id, self.epoch, moment))
+
+    def remove(self, member_id: str) -> None:
+        """Delete a member and its assignments."""
+        member = self.members.pop(member_id)
+        for partition in member.holds:
+            self._holders.pop(partition, None)
+        self.target.pop(member_id, None)
+        self._target_sets.pop(member_id, None)
+        if member.instance_id is not None:
+            self.static_members.pop(member.instance_id, None)
+        for kind, record in zip(
+            ("current", "goal", "member"), records.tombstones(self.id, member_id), strict=True
+        ):
+            self._log.append((kind, member_id), record)
+
+    def replace_static(self, old: ConsumerMember, new_id: str) -> ConsumerMember:
+        """Give a static member that has returned its new id and its old partitions."""
+        target = self.target.get(old.id)
+        self.remove(old.id)
+        member = replace(old, id=new_id, epoch=0, previous_epoch=0)
+        self.put_member(member)
+        if target is not None:
+            self.target[new_id] = target
+            self._write_target(new_id, target)
+        self.put_assignment(member)
+        return member
+
+    def commit(self, partition: TopicPartition, offset: int, moment: int) -> None:
+        """Keep a committed offset."""
+        self.offsets[partition] = offset
+        self._log.append(partition, OffsetCommit(self.id, partition, offset, moment))
+
+    def _write_target(self, member_id: str, partitions: Partitions) -> None:
+        topics = self.topics
+
+        def record() -> records.ConsumerRecord:
+            return records.target_assignment(self.id, member_id, _numbers(topics, partitions))
+
+        self._log.append(("goal", member_id), records.LateRecord(record))
+
+    def _hold(self, member: ConsumerMember) -> None:
+        before = self.members.get(member.id)
+        self.members[member.id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.id
+        had = NONE if before is None else before.holds
+        has = member.holds
+        if had is not has and had != has:
+            for partition in had:
+                self._holders.pop(partition, None)
+            for partition in has:
+                self._holders[partition] = member.id
+
+    # ---- Taking over ----------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Read the log back into an empty group."""
+        names = {topic.uuid: topic.name for topic in self.topics.values()}
+
+        def partitions(numbers: records.TopicNumbers) -> Iterable[TopicPartition]:
+            return (TopicPartition(names[topic], n) for topic, many in numbers for n in many)
+
+        for key, value in self._log.read():
+            if key[:2] == OFFSET_COMMIT.to_bytes(2, "big"):
+                commit = decode_record(key, value)
+                if isinstance(commit, OffsetCommit):
+                    self.offsets[commit.partition] = commit.offset
+                continue
+            kind, _, member_id = records.read_key(key)
+            reader = records.read_value(value)
+            known = self.members.get(member_id, ConsumerMember(id=member_id))
+            if kind == records.GROUP:
+                self.epoch = reader.integer("i")
+                self.metadata_hash = int.from_bytes(reader.tags().get(0, b"\0"), "big", signed=True)
+            elif kind == records.TARGET_EPOCH:
+                self.target_epoch = reader.integer("i")
+                self.target_made = int.from_bytes(reader.tags().get(0, b"\0"), "big")
+            elif kind == records.TARGET:
+                self.target[member_id] = Partitions.of(partitions(records.read_numbers(reader)))
+            elif kind == records.MEMBER:
+                self._hold(_with_metadata(known, reader))
+            elif kind == records.CURRENT:
+                self._hold(
+                    replace(
+                        known,
+                        epoch=reader.integer("i"),
+                        previous_epoch=reader.integer("i"),
+                        state=MemberState(reader.integer("b")),
+                        assigned=frozenset(partitions(records.read_numbers(reader))),
+                        revoking=frozenset(partitions(records.read_numbers(reader))),
+                    )
+                )
+
+
+def _numbers(
+    topics: Mapping[str, Topic], partitions: Iterable[TopicPartition]
+) -> records.TopicNumbers:
+    table: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        table.setdefault(topic, []).append(number)
+    return tuple((topics[topic].uuid, tuple(numbers)) for topic, numbers in table.items())
+
+
+def _with_metadata(member: ConsumerMember, reader: Reader) -> ConsumerMember:
+    instance_id = reader.optional_text(compact=True)
+    rack = reader.optional_text(compact=True)
+    client = reader.text(compact=True)
+    reader.text(compact=True)
+    subscription = tuple(reader.array(lambda: reader.text(compact=True), compact=True))
+    reader.text(compact=True)
+    return replace(
+        member,
+        instance_id=instance_id,
+        rack=rack,
+        client=client,
+        subscription=subscription,
+        rebalance_timeout=reader.integer("i"),
+    )

@@ -1,0 +1,1 @@
+"""JSON and YAML input: parsing with the location of each error."""

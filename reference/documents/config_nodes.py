@@ -1,0 +1,165 @@
+"""YAML and JSON scripts with the line of every value, so that errors can say where they are."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+import yaml
+from kassay.reference.documents.document_fields import shown
+from kassay.reference.model.group import InvalidGroupError
+
+MOST = 2**31 - 1
+"""Greatest integer of a script that says nothing narrower, Java's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value of a script, and where it stands.
+
+    Parameters
+    ----------
+    value
+        A scalar; for mappings and lists what `items` and `elements` yield.
+    where
+        File and line, as ``restart.yaml:12``.
+    path
+        Way from the top of the document, as ``events[2].at``.
+    """
+
+    value: object
+    where: str
+    path: str
+
+    def fail(self, problem: str) -> NoReturn:
+        """Raise InvalidGroupError that says where and what."""
+        raise InvalidGroupError(f"{self.where}: {self.path or 'the script'}: {problem}")
+
+    def items(self) -> dict[str, "Place"]:
+        """Take a mapping."""
+        if not isinstance(self.value, dict):
+            self.fail(f"expected a mapping, got {self._shown()}")
+        return self.value
+
+    def elements(self) -> list["Place"]:
+        """Take a list."""
+        if not isinstance(self.value, list):
+            self.fail(f"expected a list, got {self._shown()}")
+        return self.value
+
+    def text(self) -> str:
+        """Take a string."""
+        if not isinstance(self.value, str):
+            self.fail(f"expected a string, got {self._shown()}")
+        return self.value
+
+    def flag(self) -> bool:
+        """Take true or false."""
+        if not isinstance(self.value, bool):
+            self.fail(f"expected true or false, got {self._shown()}")
+        return self.value
+
+    def integer(self, least: int = 0, most: int = MOST) -> int:
+        """Take an integer from ``least`` to ``most``."""
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            self.fail(f"expected an integer, got {self._shown()}")
+        if self.value < least:
+            self.fail(f"must be {least} or more, got {self.value}")
+        if self.value > most:
+            self.fail(f"must be {most} or less, got {self.value}")
+        return self.value
+
+    def only(self, *known: str) -> dict[str, "Place"]:
+        """Take a mapping that has no other keys than these."""
+        items = self.items()
+        for key, place in items.items():
+            if key not in known:
+                place.fail(f"unknown key {key!r}, known are {', '.join(map(repr, known))}")
+        return items
+
+    def _shown(self) -> str:
+        if isinstance(self.value, dict):
+            return "a mapping"
+        if isinstance(self.value, list):
+            return "a list"
+        return shown(self.value)
+
+
+def read_places(text: str, name: str) -> Place:
+    r"""Read a script: YAML, of which JSON is a part.
+
+    Raises
+    ------
+    InvalidGroupError
+        If the text is neither, or repeats a key.
+
+    Examples
+    --------
+    >>> script = read_places("topics:\n  orders: 12\n", "restart.yaml")
+    >>> script.items()["topics"].items()["orders"].where
+    'restart.yaml:2'
+    """
+    if text.lstrip().startswith("{"):
+        # A tab between two JSON values is white space, but not so in YAML; within a JSON
+        # string there can be none.
+        text = text.replace("\t", " ")
+    try:
+        loader = yaml.SafeLoader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                raise InvalidGroupError(f"{name}:1: the script is empty")
+            return _place(loader, node, name, "")
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = 1 if mark is None else mark.line + 1
+        raise InvalidGroupError(f"{name}:{line}: not valid YAML or JSON: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise InvalidGroupError(f"{name}:1: not valid YAML or JSON: {error}") from None
+    except RecursionError:
+        raise InvalidGroupError(f"{name}:1: nested too deeply") from None
+
+
+def _place(loader: yaml.SafeLoader, node: yaml.Node, name: str, path: str) -> Place:
+    where = f"{name}:{node.start_mark.line + 1}"
+    if isinstance(node, yaml.MappingNode):
+        table: dict[str, Place] = {}
+        for key, place in _entries(loader, node, name, path):
+            if key in table:
+                place.fail("the key is repeated")
+            table[key] = place
+        return Place(table, where, path)
+    if isinstance(node, yaml.SequenceNode):
+        elements = [
+            _place(loader, element, name, f"{path}[{index}]")
+            for index, element in enumerate(node.value)
+        ]
+        return Place(elements, where, path)
+    try:
+        return Place(loader.construct_object(node), where, path)
+    except ValueError as error:
+        raise InvalidGroupError(f"{where}: {path}: {error}") from None
+
+
+def _entries(
+    loader: yaml.SafeLoader, node: yaml.MappingNode, name: str, path: str
+) -> Iterator[tuple[str, Place]]:
+    for key_node, value_node in node.value:
+        key = key_node.value
+        if not isinstance(key, str):
+            raise InvalidGroupError(
+                f"{name}:{key_node.start_mark.line + 1}: a key must be a string"
+            )
+        yield key, _place(loader, value_node, name, f"{path}.{key}" if path else key)
+
+
+def described(table: Mapping[str, object]) -> str:
+    """List names as errors do.
+
+    Examples
+    --------
+    >>> described({"a": 1, "b": 2})
+    "'a', 'b'"
+    """
+    return ", ".join(map(repr, table))

@@ -1,0 +1,1 @@
+"""Emulation of Java: string hashes and the iteration order of hash maps."""

@@ -1,0 +1,1 @@
+"""Vocabulary of both sides: groups, assignments, ownership and metrics."""

@@ -1,0 +1,226 @@
+"""Measures that other tools report, so that their users find their own numbers here.
+
+None of these is what kassay minimises; `kassay.reference.model.metrics` has those.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from kassay.reference.model.assignment import Assignment, held_counts
+from kassay.reference.model.derived_values import once
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import (
+    balance_score,
+    movement_count,
+    participant_indices,
+    spread,
+)
+from kassay.reference.model.metrics import loads as weighed_loads
+from kassay.reference.model.partition_index import subscription_mask
+
+CRUISE_CONTROL_BAND = 9  # percent
+
+
+def kafka_balance_score(group: Group, assignment: Assignment) -> int:
+    """Kafka's balance score over the members that can take part in a reassignment.
+
+    A member takes part if it could hold more partitions than it does, or holds one of
+    a topic with two or more subscribers. Counts partitions, whatever they weigh.
+
+    Source: ``AbstractStickyAssignor.getBalanceScore`` and
+    ``canConsumerParticipateInReassignment``, kafka-clients 4.4.0.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> group = Group(
+    ...     topics=(Topic(name="alone", partitions=5), Topic(name="t", partitions=3)),
+    ...     members=(
+    ...         Member(id="a", subscription=("alone",)),
+    ...         Member(id="b", subscription=("t",)),
+    ...         Member(id="c", subscription=("t",)),
+    ...     ),
+    ... )
+    >>> assignment = Assignment(
+    ...     {
+    ...         "a": [("alone", n) for n in range(5)],
+    ...         "b": [("t", 0), ("t", 1)],
+    ...         "c": [("t", 2)],
+    ...     }
+    ... )
+    >>> kafka_balance_score(group, assignment)
+    1
+    """
+    held = held_counts(group, assignment)
+    shared = subscription_mask(group).sum(axis=0) > 1
+    has_shared = held[shared].any(axis=0).tolist()
+    counts = held.sum(axis=0).tolist()
+    reachable = once(_reachable, group)
+    return balance_score(
+        [
+            counts[index]
+            for index in participant_indices(group)
+            if counts[index] < reachable[index] or has_shared[index]
+        ]
+    )
+
+
+def kafka_is_balanced(group: Group, assignment: Assignment) -> bool:
+    """Whether Kafka's sticky assignors would leave the assignment as it is.
+
+    True if counts differ by at most one, or if no member can take a partition it
+    subscribes to from a member that holds at least two more: no direct transfer helps.
+    Chains of transfers may still.
+
+    Source: ``AbstractStickyAssignor.isBalanced``, kafka-clients 4.4.0.
+
+    Examples
+    --------
+    >>> kafka_is_balanced(Group(topics=(), members=()), Assignment({}))
+    True
+    """
+    held = held_counts(group, assignment)
+    counts = held.sum(axis=0)
+    if spread(counts[list(participant_indices(group))].tolist()) <= 1:
+        return True
+    fullest = np.where(held > 0, counts, 0).max(axis=1)
+    gains = fullest > counts[:, np.newaxis] + 1
+    return not bool((gains & subscription_mask(group)).any())
+
+
+def r_score(group: Group, assignment: Assignment, *, capacity: int) -> float:
+    """Weight moved over the capacity of one member (Landau et al., 2024).
+
+    Raises
+    ------
+    ValueError
+        If the capacity is not positive.
+
+    Examples
+    --------
+    >>> r_score(Group(topics=(), members=()), Assignment({}), capacity=10)
+    0.0
+    """
+    if capacity <= 0:
+        raise ValueError(f"capacity must be positive, got {capacity}")
+    return movement_count(group, assignment).moved_weight / capacity
+
+
+def outside_band(loads: Sequence[int], *, percent: int = CRUISE_CONTROL_BAND) -> int:
+    """Count the members outside Cruise Control's band, the mean load +/- ``percent`` of it.
+
+    Examples
+    --------
+    >>> outside_band([100, 100, 130, 70])
+    2
+    """
+    total = sum(loads)
+    return sum(100 * abs(len(loads) * load - total) > percent * total for load in loads)
+
+
+def balancedness(loads: Sequence[int]) -> float:
+    """Share of members within Cruise Control's band, from 0 to 100.
+
+    Cruise Control weighs many goals by priority; this is the one goal "even load".
+
+    Examples
+    --------
+    >>> balancedness([100, 100, 130, 70])
+    50.0
+    """
+    return 100.0 * (1 - outside_band(loads) / len(loads)) if loads else 100.0
+
+
+def standard_deviation(loads: Sequence[int]) -> float:
+    """Return the population standard deviation of the loads, as topicmappr reports it.
+
+    Examples
+    --------
+    >>> standard_deviation([1, 3])
+    1.0
+    """
+    if not loads:
+        return 0.0
+    total = sum(loads)
+    return math.sqrt(sum((len(loads) * load - total) ** 2 for load in loads) / len(loads) ** 3)
+
+
+def range_spread(loads: Sequence[int]) -> float:
+    """Return topicmappr's range spread: (max - min) / min, in percent; inf where min is 0.
+
+    Examples
+    --------
+    >>> range_spread([2, 3])
+    50.0
+    """
+    if not loads or max(loads) == min(loads):
+        return 0.0
+    least = min(loads)
+    return math.inf if least == 0 else 100.0 * (max(loads) - least) / least
+
+
+def off_rack(group: Group, assignment: Assignment) -> int:
+    """Count the partitions read across racks: no replica in the member's known rack.
+
+    Kafka Streams' traffic cost is this number times its weight for off-rack traffic.
+    """
+    topics = group.topic_table()
+    if all(topic.racks is None for topic in group.topics):
+        return 0
+    return sum(
+        member.rack not in (topics[topic].racks or ())[number]
+        for member in group.members
+        if member.rack is not None and member.id in assignment
+        for topic, number in assignment[member.id]
+        if topic in topics and topics[topic].racks is not None
+    )
+
+
+def streams_cost(
+    group: Group, assignment: Assignment, *, traffic_cost: int = 1, non_overlap_cost: int = 10
+) -> int:
+    """Kafka Streams' rack-aware objective: traffic across racks and moves, weighed (KIP-925)."""
+    moved = movement_count(group, assignment).moved
+    return traffic_cost * off_rack(group, assignment) + non_overlap_cost * moved
+
+
+def count_then_load(group: Group, assignment: Assignment) -> tuple[int, int]:
+    """Spread in partitions, then in load: what lag-based assignors compare, in this order.
+
+    Examples
+    --------
+    >>> count_then_load(Group(topics=(), members=()), Assignment({}))
+    (0, 0)
+    """
+    active = [group.members[index].id for index in participant_indices(group)]
+    counts = [len(assignment[m]) if m in assignment else 0 for m in active]
+    loads = list(weighed_loads(group, assignment).values())
+    return spread(counts), spread(loads)
+
+
+def per_topic_spread(group: Group, assignment: Assignment) -> int:
+    """Sum over topics of max - min partitions among the topic's subscribers.
+
+    Examples
+    --------
+    >>> per_topic_spread(Group(topics=(), members=()), Assignment({}))
+    0
+    """
+    held, subscribed = held_counts(group, assignment), subscription_mask(group).T
+    consumed = subscribed.any(axis=1)
+    held, subscribed = held[consumed], subscribed[consumed]
+    if not held.size:
+        return 0
+    most = np.where(subscribed, held, 0).max(axis=1)
+    least = np.where(subscribed, held, np.iinfo(np.int64).max).min(axis=1)
+    return int((most - least).sum())
+
+
+def _reachable(group: Group) -> list[int]:
+    """For each member, the partitions of all topics that it subscribes to."""
+    topics = group.topic_table()
+    return [
+        sum(topics[topic].partitions for topic in member.subscription if topic in topics)
+        for member in group.members
+    ]

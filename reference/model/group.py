@@ -1,0 +1,318 @@
+"""What an assignor may see: topics, members, subscriptions and prior ownership."""
+
+import hashlib
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import cast
+
+from kassay.reference.model import html_tables as notebook
+from kassay.reference.model.derived_values import Remembering, once
+from kassay.reference.model.topic_partitions import NOTHING, Partitions
+
+NO_GENERATION = -1
+LATEST_PROTOCOL_VERSION = 3
+USER_DATA_WITHOUT_GENERATION = "v0"
+MAX_PARTITIONS = 2**31 - 1
+MAX_WEIGHT = 2**63 - 1
+
+
+class InvalidGroupError(ValueError):
+    """A group, a group document or an assignment document that contradicts itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """One topic, as the cluster's metadata describes it.
+
+    Parameters
+    ----------
+    name
+        Its name, unique in the group.
+    partitions
+        How many partitions it has. A topic of 0 partitions is left out by every
+        assignor, as Kafka does.
+    weights
+        Load of each partition, a non-negative integer in the caller's unit
+        (messages, bytes a second); every partition weighs 1 where it is None.
+    racks
+        For each partition the racks of its replicas, None for a replica whose rack is
+        not known; None as a whole where no rack is known.
+    id
+        Topic id, by which the broker's assignors order topics. Where it is None,
+        `uuid` derives one from the name.
+
+    Raises
+    ------
+    InvalidGroupError
+        If a count or weight is negative, or a list is not one entry a partition.
+
+    Examples
+    --------
+    >>> Topic(name="orders", partitions=2, weights=(5, 7)).weight(1)
+    7
+    """
+
+    name: str
+    partitions: int
+    weights: tuple[int, ...] | None = None
+    racks: tuple[tuple[str | None, ...], ...] | None = None
+    id: uuid.UUID | None = None
+
+    def __post_init__(self) -> None:
+        """Freeze lists and check lengths and signs."""
+        where = f"topic {self.name!r}"
+        if not 0 <= self.partitions <= MAX_PARTITIONS:
+            raise InvalidGroupError(
+                f"{where}: partitions must be from 0 to {MAX_PARTITIONS}, got {self.partitions!r}"
+            )
+        if self.weights is not None:
+            object.__setattr__(self, "weights", tuple(self.weights))
+            _check_length(where, "weights", self.weights, self.partitions)
+            bad = next((w for w in self.weights if not 0 <= w <= MAX_WEIGHT), None)
+            if bad is not None:
+                raise InvalidGroupError(
+                    f"{where}: weights must be from 0 to {MAX_WEIGHT}, got {bad!r}"
+                )
+        if self.racks is not None:
+            object.__setattr__(self, "racks", tuple(tuple(racks) for racks in self.racks))
+            _check_length(where, "racks", self.racks, self.partitions)
+
+    def weight(self, partition: int) -> int:
+        """Return the load that one partition brings."""
+        return 1 if self.weights is None else self.weights[partition]
+
+    @property
+    def total_weight(self) -> int:
+        """Load of all its partitions together."""
+        return self.partitions if self.weights is None else sum(self.weights)
+
+    @property
+    def uuid(self) -> uuid.UUID:
+        """Topic id, or else Java's ``UUID.nameUUIDFromBytes`` of the name in UTF-8."""
+        if self.id is not None:
+            return self.id
+        digest = hashlib.md5(self.name.encode("utf-8", "surrogatepass"), usedforsecurity=False)
+        return uuid.UUID(bytes=digest.digest(), version=3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One consumer, as its join request describes it.
+
+    Parameters
+    ----------
+    id
+        Member id, unique in the group. Kafka breaks ties by its order.
+    subscription
+        Topics it consumes, in the order it sent them.
+    owned
+        Partitions it claims from before, in the order claimed; any sequence of
+        (topic, partition) pairs is taken.
+    generation
+        Generation in which it got ``owned``; `NO_GENERATION` for none.
+    instance_id
+        ``group.instance.id`` of a static member.
+    rack
+        ``client.rack``.
+    capacity
+        The most load it can carry, in the unit of the weights; None for no limit.
+    protocol_version
+        Version of its consumer protocol subscription, 0 to 3.
+    sub_generation
+        Generation in the subscription, where that differs from ``generation``, which
+        is then the one in the sticky assignor's user data.
+    user_data
+        ``"v0"`` where the sticky user data carries no generation, else None.
+    streams
+        Streams asked for per topic, as (topic, count); only the legacy ZooKeeper
+        consumer has several. Topics not listed have one.
+
+    Raises
+    ------
+    InvalidGroupError
+        If a value is out of its range.
+
+    Examples
+    --------
+    >>> Member(id="c0", subscription=("orders",), owned=[("orders", 1)]).owned
+    Partitions([orders-1])
+    """
+
+    id: str
+    subscription: tuple[str, ...]
+    owned: Partitions = NOTHING
+    generation: int = NO_GENERATION
+    instance_id: str | None = None
+    rack: str | None = None
+    capacity: int | None = None
+    protocol_version: int = LATEST_PROTOCOL_VERSION
+    sub_generation: int | None = None
+    user_data: str | None = None
+    streams: tuple[tuple[str, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Freeze lists and check ranges."""
+        if type(self.subscription) is not tuple:
+            object.__setattr__(self, "subscription", tuple(self.subscription))
+        if type(self.owned) is not Partitions:
+            object.__setattr__(
+                self, "owned", Partitions.of(cast("Iterable[tuple[str, int]]", self.owned))
+            )
+        if type(self.streams) is not tuple:
+            object.__setattr__(self, "streams", tuple(self.streams))
+        self._check()
+
+    def _check(self) -> None:
+        if len(set(self.subscription)) != len(self.subscription):
+            twice = _first_repeated(self.subscription)
+            raise self._invalid(f"topic {twice!r} is subscribed to twice")
+        if self.generation < NO_GENERATION:
+            raise self._invalid(f"generation must be -1 or more, got {self.generation!r}")
+        if self.capacity is not None and self.capacity < 0:
+            raise self._invalid(f"capacity must be 0 or more, got {self.capacity!r}")
+        if not 0 <= self.protocol_version <= LATEST_PROTOCOL_VERSION:
+            raise self._invalid(
+                f"protocol_version must be 0 to {LATEST_PROTOCOL_VERSION}, "
+                f"got {self.protocol_version!r}"
+            )
+        if self.user_data not in (None, USER_DATA_WITHOUT_GENERATION):
+            raise self._invalid(f"user_data must be null or 'v0', got {self.user_data!r}")
+        for topic, count in self.streams:
+            if count < 1:
+                raise self._invalid(f"streams of topic {topic!r} must be 1 or more, got {count!r}")
+        numbers = self.owned.numbers
+        # The place of the least: of a short list found several times as fast as the least itself.
+        if len(numbers) and (least := numbers[numbers.argmin()]) < 0:
+            raise self._invalid(f"owned partition numbers must be 0 or more, got {least}")
+
+    def _invalid(self, what: str) -> InvalidGroupError:
+        return InvalidGroupError(f"member {self.id!r}: {what}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group(Remembering):
+    """A consumer group at the moment of a rebalance.
+
+    Subscriptions to topics without metadata, topics of 0 partitions and claims to
+    partitions that no longer exist are legal: real groups have them.
+
+    Parameters
+    ----------
+    topics
+        Topics with metadata, in the order of the document.
+    members
+        Members, in the order of the document.
+    id
+        Name of the group or of the case.
+    notes
+        What the source of the group could not tell, in words; no algorithm reads them.
+
+    Raises
+    ------
+    InvalidGroupError
+        If two topics share a name or two members an id.
+
+    Examples
+    --------
+    >>> group = Group(
+    ...     topics=(Topic(name="orders", partitions=4),),
+    ...     members=(Member(id="c0", subscription=("orders",)),),
+    ... )
+    >>> group.partition_count, group.is_weighted
+    (4, False)
+    """
+
+    topics: tuple[Topic, ...]
+    members: tuple[Member, ...]
+    id: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Freeze lists and check that names are unique."""
+        object.__setattr__(self, "topics", tuple(self.topics))
+        object.__setattr__(self, "members", tuple(self.members))
+        object.__setattr__(self, "notes", tuple(self.notes))
+        names = [topic.name for topic in self.topics]
+        if len(set(names)) != len(names):
+            raise InvalidGroupError(f"topic {_first_repeated(names)!r} is listed twice")
+        ids = [member.id for member in self.members]
+        if len(set(ids)) != len(ids):
+            raise InvalidGroupError(f"member id {_first_repeated(ids)!r} is listed twice")
+
+    def topic_table(self) -> Mapping[str, Topic]:
+        """Return the topics by name."""
+        return once(_topic_table, self)
+
+    def member_table(self) -> Mapping[str, Member]:
+        """Return the members by id."""
+        return once(_member_table, self)
+
+    def subscribers(self) -> Mapping[str, tuple[int, ...]]:
+        """For each topic with partitions, the indices of the members that consume it."""
+        return once(_subscribers, self)
+
+    @property
+    def partition_count(self) -> int:
+        """Partitions of all topics with metadata, subscribed to or not."""
+        return sum(topic.partitions for topic in self.topics)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether two partitions of the group differ in weight."""
+        return once(_is_weighted, self)
+
+    def _repr_html_(self) -> str:
+        """Show the members in a notebook: what each subscribes to and owns."""
+        kind = "weighted " if self.is_weighted else ""
+        caption = (
+            f"group {self.id or 'without a name'}: {len(self.members)} members, "
+            f"{len(self.topics)} topics, {self.partition_count} {kind}partitions"
+        )
+        rows = (
+            (member.id, notebook.names(member.subscription), notebook.names(member.owned))
+            for member in self.members
+        )
+        return notebook.table(caption, ("member", "subscribes to", "owns"), rows)
+
+
+def _topic_table(group: Group) -> Mapping[str, Topic]:
+    return MappingProxyType({topic.name: topic for topic in group.topics})
+
+
+def _member_table(group: Group) -> Mapping[str, Member]:
+    return MappingProxyType({member.id: member for member in group.members})
+
+
+def _subscribers(group: Group) -> Mapping[str, tuple[int, ...]]:
+    table: dict[str, list[int]] = {t.name: [] for t in group.topics if t.partitions > 0}
+    for index, member in enumerate(group.members):
+        for topic in member.subscription:
+            if topic in table:
+                table[topic].append(index)
+    return MappingProxyType({topic: tuple(indices) for topic, indices in table.items()})
+
+
+def _is_weighted(group: Group) -> bool:
+    distinct: set[int] = set()
+    for topic in group.topics:
+        if topic.partitions:
+            distinct.update((1,) if topic.weights is None else topic.weights)
+    return len(distinct) > 1
+
+
+def _check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:
+    if len(values) != partitions:
+        raise InvalidGroupError(
+            f"{where}: {name} must have one entry a partition ({partitions}), got {len(values)}"
+        )
+
+
+def _first_repeated(names: Iterable[str]) -> str:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise LookupError("no name is repeated")

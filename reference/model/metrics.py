@@ -1,0 +1,275 @@
+"""The ruler: every measure of imbalance and of movement.
+
+A measure of imbalance is a function of the loads alone; smaller is better, and all but
+`leximax` are integers. Members that subscribe to no topic with partitions are idle:
+they are left out of every load vector (see `participants`).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+import numpy as np
+from kassay.reference.model.assignment import Assignment, assignee_column
+from kassay.reference.model.derived_values import once, once_for
+from kassay.reference.model.group import Group, Topic
+from kassay.reference.model.ownership import NOBODY, ownership
+from kassay.reference.model.topic_partitions import NOTHING, Partitions
+
+
+class Measure(StrEnum):
+    """Names of the imbalance measures that are integers."""
+
+    SUM_OF_SQUARES = "sum_of_squares"
+    MAKESPAN = "makespan"
+    SPREAD = "spread"
+    DEVIATION = "deviation"
+    BALANCE_SCORE = "balance_score"
+
+
+def participants(group: Group) -> tuple[str, ...]:
+    """Ids of the members that subscribe to some topic with partitions, in group order."""
+    return once(_participants, group)
+
+
+def participant_indices(group: Group) -> tuple[int, ...]:
+    """Return the ascending indices of the members that `participants` names."""
+    return once(_participant_indices, group)
+
+
+def _participants(group: Group) -> tuple[str, ...]:
+    return tuple(group.members[index].id for index in participant_indices(group))
+
+
+def _participant_indices(group: Group) -> tuple[int, ...]:
+    with_partitions = frozenset(t.name for t in group.topics if t.partitions)
+    return tuple(
+        index
+        for index, member in enumerate(group.members)
+        if not with_partitions.isdisjoint(member.subscription)
+    )
+
+
+def idle_members(group: Group) -> tuple[str, ...]:
+    """Ids of the members that no assignment can give anything, in group order."""
+    active = set(participants(group))
+    return tuple(member.id for member in group.members if member.id not in active)
+
+
+def loads(group: Group, assignment: Assignment) -> dict[str, int]:
+    """Load of every participant, in total weight (partitions, where weights are absent).
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member
+    >>> group = Group(
+    ...     topics=(Topic(name="t", partitions=2, weights=(3, 4)),),
+    ...     members=(
+    ...         Member(id="a", subscription=("t",)),
+    ...         Member(id="idle", subscription=("gone",)),
+    ...     ),
+    ... )
+    >>> loads(group, Assignment({"a": [("t", 0), ("t", 1)]}))
+    {'a': 7}
+    """
+    return dict(zip(participants(group), load_vector(group, assignment), strict=True))
+
+
+def load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
+    """Return `loads` without the names, in group order."""
+    return once_for(_load_vector, group, assignment)
+
+
+def _load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
+    topics = group.topic_table()
+    lists = [assignment.get(member, NOTHING) for member in participants(group)]
+    if all(topic.weights is None for topic in group.topics):
+        return tuple(map(len, lists))
+    return tuple(_weight_of(partitions, topics) for partitions in lists)
+
+
+def sum_of_squares(loads: Iterable[int]) -> int:
+    """Sum of squared loads; by it, fixed totals rank as by the variance of the loads.
+
+    For equal weights its minimum minimises every other measure here too.
+
+    References
+    ----------
+    Harvey, Ladner, Lovasz, Tamir. "Semi-matchings for bipartite graphs and load
+    balancing". Journal of Algorithms 59(1), 2006.
+
+    Examples
+    --------
+    >>> sum_of_squares([2, 1, 0])
+    5
+    """
+    return sum(load * load for load in loads)
+
+
+def makespan(loads: Iterable[int]) -> int:
+    """Return the greatest load; 0 for no members."""
+    return max(loads, default=0)
+
+
+def spread(loads: Sequence[int]) -> int:
+    """Greatest load minus least load; 0 for no members."""
+    return max(loads) - min(loads) if loads else 0
+
+
+def deviation(loads: Sequence[int]) -> int:
+    """Sum of distances from the mean load, times the number of members.
+
+    The factor keeps it an integer: the sum over members of ``|n * load - total|``.
+
+    Examples
+    --------
+    >>> deviation([2, 1, 1])
+    4
+    """
+    total = sum(loads)
+    return sum(abs(len(loads) * load - total) for load in loads)
+
+
+def balance_score(loads: Sequence[int]) -> int:
+    """Kafka's pairwise sum ``|load_i - load_j|`` over all pairs of the loads given.
+
+    ``AbstractStickyAssignor.getBalanceScore`` (Kafka 4.4.0) restricts it to some
+    members; see `kassay.reference.model.external_metrics.kafka_balance_score`.
+
+    Examples
+    --------
+    >>> balance_score([3, 1, 1])
+    4
+    """
+    ascending = sorted(loads)
+    last = len(ascending) - 1
+    return sum(load * (2 * rank - last) for rank, load in enumerate(ascending))
+
+
+def leximax(loads: Iterable[int]) -> tuple[int, ...]:
+    """Return the loads in descending order; the lexicographically least vector is the best.
+
+    Examples
+    --------
+    >>> leximax([1, 3, 2])
+    (3, 2, 1)
+    """
+    return tuple(sorted(loads, reverse=True))
+
+
+MEASURES: dict[Measure, Callable[[Sequence[int]], int]] = {
+    Measure.SUM_OF_SQUARES: sum_of_squares,
+    Measure.MAKESPAN: makespan,
+    Measure.SPREAD: spread,
+    Measure.DEVIATION: deviation,
+    Measure.BALANCE_SCORE: balance_score,
+}
+
+
+def imbalance(
+    group: Group, assignment: Assignment, *, measure: Measure = Measure.SUM_OF_SQUARES
+) -> int:
+    """Measure the imbalance of an assignment.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member
+    >>> group = Group(
+    ...     topics=(Topic(name="t", partitions=2),),
+    ...     members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
+    ... )
+    >>> assignment = Assignment({"a": [("t", 0), ("t", 1)]})
+    >>> imbalance(group, assignment), imbalance(group, assignment, measure=Measure.SPREAD)
+    (4, 2)
+    """
+    return measures(group, assignment)[Measure(measure)]
+
+
+def measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
+    """Measure the imbalance of an assignment by every one of `MEASURES`."""
+    return once_for(_measures, group, assignment)
+
+
+def _measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
+    vector = load_vector(group, assignment)
+    return MappingProxyType({name: value(vector) for name, value in MEASURES.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class MovementCount:
+    """Where the partitions of a group went, each figure in partitions and in weight.
+
+    Parameters
+    ----------
+    kept
+        Partitions whose owner still has them.
+    moved
+        Partitions that have an owner and are assigned to somebody else.
+    placed
+        New or orphaned partitions (no owner before) that are now assigned.
+    unassigned
+        Partitions that have an owner and are now assigned to nobody.
+    kept_weight, moved_weight, placed_weight, unassigned_weight
+        The same, weighed.
+    """
+
+    kept: int
+    moved: int
+    placed: int
+    unassigned: int
+    kept_weight: int
+    moved_weight: int
+    placed_weight: int
+    unassigned_weight: int
+
+
+def movement_count(group: Group, assignment: Assignment) -> MovementCount:
+    """Compare an assignment with the ownership before it, partition by partition."""
+    return once_for(_movement_count, group, assignment)
+
+
+def _movement_count(group: Group, assignment: Assignment) -> MovementCount:
+    before, after = ownership(group).column, assignee_column(group, assignment)
+    owned, assigned, same = before != NOBODY, after != NOBODY, before == after
+    masks = (owned & same, owned & assigned & ~same, ~owned & assigned, owned & ~assigned)
+    counts = [int(np.count_nonzero(mask)) for mask in masks]
+    if all(topic.weights is None for topic in group.topics):
+        return MovementCount(*counts, *counts)
+    weights = [topic.weight(number) for topic in group.topics for number in range(topic.partitions)]
+    return MovementCount(
+        *counts, *(sum(weights[place] for place in np.flatnonzero(mask)) for mask in masks)
+    )
+
+
+def movement(group: Group, assignment: Assignment) -> int:
+    """Count the partitions that have an owner and are assigned to somebody else.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member
+    >>> group = Group(
+    ...     topics=(Topic(name="t", partitions=2),),
+    ...     members=(
+    ...         Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1)]),
+    ...         Member(id="b", subscription=("t",)),
+    ...     ),
+    ... )
+    >>> movement(group, Assignment({"a": [("t", 0)], "b": [("t", 1)]}))
+    1
+    """
+    return movement_count(group, assignment).moved
+
+
+def _weight_of(partitions: Partitions, topics: Mapping[str, Topic]) -> int:
+    tables = [topics.get(name) for name in partitions.topics]
+    if all(topic is None or topic.weights is None for topic in tables):
+        return len(partitions)
+    total = 0
+    pairs = zip(partitions.codes.tolist(), partitions.numbers.tolist(), strict=True)
+    for code, number in pairs:
+        topic = tables[code]
+        # A partition beyond the topic's count has no weight to look up: violations() tells.
+        inside = topic is not None and 0 <= number < topic.partitions
+        total += topic.weight(number) if topic is not None and inside else 1
+    return total

@@ -1,0 +1,157 @@
+"""Who owns what before a rebalance: claims, and which of them hold."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from kassay.reference.model.derived_values import once
+from kassay.reference.model.group import NO_GENERATION, Group
+from kassay.reference.model.partition_index import (
+    UNKNOWN,
+    Rows,
+    offsets_of,
+    select,
+    subscription_mask,
+)
+from kassay.reference.model.topic_partitions import Column
+
+NOBODY = -1
+
+
+class Claim(NamedTuple):
+    """A member's claim to a partition that was not granted, and why.
+
+    Parameters
+    ----------
+    member
+        Id of the claimant.
+    topic
+        Topic claimed.
+    partition
+        Partition number claimed.
+    reason
+        Why it does not hold, in words.
+    """
+
+    member: str
+    topic: str
+    partition: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """The owner of every partition, and the claims that came to nothing.
+
+    Parameters
+    ----------
+    owners
+        Per topic with metadata, the index in ``group.members`` of each partition's
+        owner, `NOBODY` where there is none. Arrays are read-only, shape (partitions,).
+    stale
+        Claims dropped: topic or partition gone, topic no longer subscribed to, or
+        beaten by a higher generation.
+    contested
+        Claims of one generation by several members to one partition: none of them
+        owns it.
+    column
+        The arrays of ``owners`` as one, in the order of the topics.
+    """
+
+    owners: dict[str, Column]
+    stale: tuple[Claim, ...]
+    contested: tuple[Claim, ...]
+    column: Column
+
+    @property
+    def owned_count(self) -> int:
+        """Partitions that have an owner."""
+        return int(np.count_nonzero(self.column != NOBODY))
+
+
+def ownership(group: Group) -> Ownership:
+    """Decide who owns each partition before the rebalance.
+
+    A claim holds if the claimant subscribes to the topic, the partition exists and
+    no claim of a higher generation beats it. Where several members claim a partition
+    in the same highest generation, nobody owns it: Kafka's sticky assignors drop such
+    a partition from all of their lists (``AbstractStickyAssignor``, Kafka 4.4.0).
+
+    Parameters
+    ----------
+    group
+        The rebalance.
+
+    Returns
+    -------
+    Ownership
+        Owners and the claims that do not hold.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> group = Group(
+    ...     topics=(Topic(name="t", partitions=2),),
+    ...     members=(
+    ...         Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 9)], generation=3),
+    ...         Member(id="b", subscription=("t",), owned=[("t", 0)], generation=4),
+    ...     ),
+    ... )
+    >>> result = ownership(group)
+    >>> result.owners["t"].tolist()
+    [1, -1]
+    >>> [(claim.member, claim.partition, claim.reason) for claim in result.stale]
+    [('a', 9, 'no such partition'), ('a', 0, 'claimed in a higher generation')]
+    """
+    return once(_ownership, group)
+
+
+def _ownership(group: Group) -> Ownership:
+    offsets = offsets_of(group)
+    claims = offsets.rows((index, member.owned) for index, member in enumerate(group.members))
+    generations = np.array([member.generation for member in group.members], dtype=np.int64)
+    exists = offsets.exist(claims)
+    present = select(claims, exists)
+    place = offsets.flat(present)
+    generation = generations[present.member]
+    highest = np.full(offsets.size, NO_GENERATION, dtype=np.int64)
+    np.maximum.at(highest, place, generation)
+    beaten = generation < highest[place]
+    claimant = np.full(offsets.size, NOBODY, dtype=np.int32)
+    claimant[place[~beaten]] = present.member[~beaten]
+    disputed = np.zeros(offsets.size, dtype=np.bool_)
+    disputed[place[~beaten & (claimant[place] != present.member)]] = True
+    subscribed = subscription_mask(group)[present.member, present.topic]
+    owners = claimant.copy()
+    owners[disputed] = NOBODY
+    owners[place[~subscribed & ~beaten & ~disputed[place]]] = NOBODY
+    refusals = [
+        (select(claims, ~exists & (claims.topic == UNKNOWN)), "no such topic"),
+        (select(claims, ~exists & (claims.topic != UNKNOWN)), "no such partition"),
+        (select(present, ~subscribed), "topic not subscribed to"),
+        (select(present, subscribed & beaten), "claimed in a higher generation"),
+    ]
+    contested = select(present, subscribed & ~beaten & disputed[place])
+    return Ownership(
+        owners=offsets.by_topic(group, owners),
+        stale=tuple(claim for rows, why in refusals for claim in _name(group, rows, why)),
+        contested=tuple(
+            _name(group, contested, "claimed by another member in the same generation")
+        ),
+        column=owners,
+    )
+
+
+def _name(group: Group, rows: Rows, reason: str) -> Iterator[Claim]:
+    """Write refused claims out; those to unknown topics are looked up in the member's list."""
+    if len(rows.topic) and int(rows.topic[0]) == UNKNOWN:
+        known = {topic.name for topic in group.topics}
+        for index in dict.fromkeys(rows.member.tolist()):
+            member = group.members[index]
+            for topic, number in member.owned:
+                if topic not in known:
+                    yield Claim(member.id, topic, number, reason)
+        return
+    for index, topic_index, number in zip(*(column.tolist() for column in rows), strict=True):
+        yield Claim(group.members[index].id, group.topics[topic_index].name, number, reason)

@@ -1,0 +1,130 @@
+"""Many members' lists of partitions as three flat columns, so that a million are one pass."""
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from kassay.reference.model.derived_values import once
+from kassay.reference.model.group import Group
+from kassay.reference.model.topic_partitions import Column, Partitions
+from numpy.typing import NDArray
+
+UNKNOWN = -1
+
+
+class Rows(NamedTuple):
+    """One entry for each partition in somebody's list, list after list.
+
+    Parameters
+    ----------
+    member
+        Index of the list's member.
+    topic
+        Index in ``group.topics``, `UNKNOWN` where the group has no such topic.
+    number
+        Partition number, in range or not.
+    """
+
+    member: Column
+    topic: Column
+    number: Column
+
+
+NO_ROWS = Rows(*[np.zeros(0, dtype=np.int32)] * 3)
+
+
+class Offsets:
+    """Where each topic of a group begins when all partitions stand in one column."""
+
+    def __init__(self, group: Group) -> None:
+        self.counts: NDArray[np.int64] = np.array(
+            [topic.partitions for topic in group.topics], dtype=np.int64
+        )
+        self.starts: NDArray[np.int64] = np.concatenate([[0], np.cumsum(self.counts)])
+        self.index = {topic.name: index for index, topic in enumerate(group.topics)}
+
+    @property
+    def size(self) -> int:
+        """Partitions of all topics together."""
+        return int(self.starts[-1])
+
+    def exist(self, rows: Rows) -> NDArray[np.bool_]:
+        """Say of each row whether its topic has such a partition."""
+        known: NDArray[np.bool_] = rows.topic != UNKNOWN
+        if len(self.counts):
+            known &= (rows.number >= 0) & (rows.number < self.counts[rows.topic])
+        return known
+
+    def flat(self, rows: Rows) -> NDArray[np.int64]:
+        """Return the place of each row in the one column; rows must exist."""
+        return self.starts[rows.topic] + rows.number
+
+    def rows(self, lists: Iterable[tuple[int, Partitions]]) -> Rows:
+        """Lay (member index, partitions) pairs out as columns, in their order."""
+        # Tables of names, one behind the other, and where each list's own begins.
+        table: list[int] = []
+        begins: dict[tuple[str, ...], int] = {}
+        runs: list[tuple[int, int, int]] = []
+        codes: list[Column] = []
+        numbers: list[Column] = []
+        for member, partitions in lists:
+            names = partitions.topics
+            if names not in begins:
+                begins[names] = len(table)
+                table.extend([self.index.get(name, UNKNOWN) for name in names])
+            if size := partitions.numbers.size:
+                runs.append((member, begins[names], size))
+                codes.append(partitions.codes)
+                numbers.append(partitions.numbers)
+        if not runs:
+            return NO_ROWS
+        members, starts, sizes = np.array(runs, dtype=np.int32).T
+        topics = np.array(table, dtype=np.int32)
+        return Rows(
+            members.repeat(sizes),
+            topics[np.concatenate(codes) + starts.repeat(sizes)],
+            np.concatenate(numbers),
+        )
+
+    def by_topic(self, group: Group, column: Column) -> dict[str, Column]:
+        """Cut the one column into read-only pieces by topic name."""
+        column.flags.writeable = False
+        bounds = pairwise(self.starts.tolist())
+        return {
+            topic.name: column[start:stop]
+            for topic, (start, stop) in zip(group.topics, bounds, strict=True)
+        }
+
+
+def offsets_of(group: Group) -> Offsets:
+    """Return a group's `Offsets`."""
+    return once(Offsets, group)
+
+
+def select(rows: Rows, mask: NDArray[np.bool_]) -> Rows:
+    """Keep the rows that a mask names."""
+    return Rows(rows.member[mask], rows.topic[mask], rows.number[mask])
+
+
+def subscription_mask(group: Group) -> NDArray[np.bool_]:
+    """Return a table, members by topics, of who subscribes to what."""
+    return once(_subscription_mask, group)
+
+
+def consumed_partitions(group: Group) -> NDArray[np.bool_]:
+    """Say of every partition whether anybody subscribes to its topic."""
+    return once(_consumed_partitions, group)
+
+
+def _consumed_partitions(group: Group) -> NDArray[np.bool_]:
+    return np.repeat(subscription_mask(group).any(axis=0), offsets_of(group).counts)
+
+
+def _subscription_mask(group: Group) -> NDArray[np.bool_]:
+    offsets = offsets_of(group)
+    table = np.zeros((len(group.members), len(group.topics)), dtype=np.bool_)
+    for row, member in enumerate(group.members):
+        known = [offsets.index[name] for name in member.subscription if name in offsets.index]
+        table[row, known] = True
+    return table

@@ -1,0 +1,1 @@
+"""Kafka messages and records: schemas, encoding and decoding."""

@@ -1,0 +1,110 @@
+"""What members and the coordinator say to each other."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from kassay.reference.model.topic_partitions import NOTHING, Partitions, TopicPartition
+from kassay.reference.protocol.consumer_protocol import Subscription
+
+UNKNOWN_MEMBER = ""
+"""Member id of who has none yet."""
+
+CONSUMERS = "consumer"
+"""Protocol type of consumers."""
+
+
+class Code(StrEnum):
+    """Error codes, by Kafka's names."""
+
+    NONE = "NONE"
+    COORDINATOR_NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
+    FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
+    FENCED_MEMBER_EPOCH = "FENCED_MEMBER_EPOCH"
+    GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
+    ILLEGAL_GENERATION = "ILLEGAL_GENERATION"
+    INCONSISTENT_GROUP_PROTOCOL = "INCONSISTENT_GROUP_PROTOCOL"
+    MEMBER_ID_REQUIRED = "MEMBER_ID_REQUIRED"
+    NOT_COORDINATOR = "NOT_COORDINATOR"
+    REBALANCE_IN_PROGRESS = "REBALANCE_IN_PROGRESS"
+    STALE_MEMBER_EPOCH = "STALE_MEMBER_EPOCH"
+    UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
+    UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
+
+
+NO_ERROR = Code.NONE
+"""What most answers say; Python 3.11 takes ten times as long to look it up as `Code.NONE`."""
+
+
+class Offer(NamedTuple):
+    """A protocol (assignor) that a member can use, and what it says to its leader then."""
+
+    name: str
+    metadata: Subscription
+
+
+class JoinRequest(NamedTuple):
+    """JoinGroup.
+
+    ``offers`` come in order of preference; times are in milliseconds. Clients since 2.2
+    ask for a member id first (``asks_for_id``) and join with it then.
+    """
+
+    member_id: str
+    offers: tuple[Offer, ...]
+    client: str = "consumer"
+    instance_id: str | None = None
+    session_timeout: int = 45_000
+    rebalance_timeout: int = 300_000
+    protocol_type: str = CONSUMERS
+    asks_for_id: bool = True
+
+
+class Joined(NamedTuple):
+    """A member, as the leader is told of it."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: Subscription
+
+
+class JoinResponse(NamedTuple):
+    """Answer to JoinGroup; only the leader's has members."""
+
+    code: Code
+    member_id: str
+    generation: int = -1
+    protocol: str | None = None
+    leader: str | None = None
+    members: tuple[Joined, ...] = ()
+    skip_assignment: bool = False
+
+
+class SyncRequest(NamedTuple):
+    """SyncGroup; only the leader's has assignments."""
+
+    member_id: str
+    generation: int
+    assignments: Mapping[str, Partitions] | None = None
+    instance_id: str | None = None
+    protocol: str | None = None
+
+
+class SyncResponse(NamedTuple):
+    """Answer to SyncGroup."""
+
+    code: Code
+    assignment: Partitions = NOTHING
+    protocol: str | None = None
+
+
+class Identity(NamedTuple):
+    """Who leaves: by member id, or an administrator's choice of a static member."""
+
+    member_id: str
+    instance_id: str | None = None
+
+
+JoinReply = Callable[[JoinResponse], None]
+SyncReply = Callable[[SyncResponse], None]
+Offsets = Mapping[TopicPartition, int]

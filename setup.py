@@ -1,0 +1,15 @@
+"""Maps the top-level folders into the one package that is installed: ``kassay``."""
+
+from setuptools import find_packages, setup
+
+_FOLDERS = ("reference", "solver", "experiments")
+
+setup(
+    packages=["kassay"]
+    + [
+        f"kassay.{name}"
+        for folder in _FOLDERS
+        for name in (folder, *(f"{folder}.{p}" for p in find_packages(folder)))
+    ],
+    package_dir={"kassay": "kassay"} | {f"kassay.{folder}": folder for folder in _FOLDERS},
+)

@@ -1,0 +1,146 @@
+"""What is said of a level, where the bound comes from, and what can be checked of it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import MEASURES, loads, movement_count
+from kassay.reference.model.metrics import Measure as IntegerMeasure
+from kassay.solver.bounds import level_bound, load_ceiling
+from kassay.solver.errors import SolverError
+from kassay.solver.evaluation import level_value
+from kassay.solver.objective import Cost, Imbalance, Level, Measure, Movement, leximax_rank
+from kassay.solver.problem import Problem, build_problem
+from kassay.solver.solution import Bounded
+
+
+class Origin(StrEnum):
+    """Where a bound comes from.
+
+    Prices are checked by one pass over the subscriptions, and counting is repeated; the
+    others are taken on trust.
+    """
+
+    PRICES = "prices"
+    COUNTING = "counting"
+    ENUMERATION = "enumeration"
+    EXCHANGE = "exchange"
+    CP_SAT = "cp-sat"
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether a reader without a solver checks such a bound."""
+        return self in {Origin.PRICES, Origin.COUNTING}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Value and bound of one level, and the origin of the bound.
+
+    Parameters
+    ----------
+    level
+        The level, with its tolerance.
+    value
+        What the assignment has.
+    bound
+        The least that it could have, given what earlier levels may use up.
+    origin
+        Where the bound comes from.
+
+    Examples
+    --------
+    >>> Claim(Movement(), 5, 5, Origin.COUNTING).is_proven
+    True
+    """
+
+    level: Level
+    value: int
+    bound: int
+    origin: Origin
+
+    @property
+    def slack(self) -> int:
+        """What the tolerance of the level allows on top of the bound."""
+        return self.level.tolerance.limit(self.bound) - self.bound
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the value is as good as the level asks, if the bound is right."""
+        return self.value - self.bound <= self.slack
+
+    def bounded(self) -> Bounded:
+        """Return value and bound alone."""
+        return Bounded(self.value, self.bound, self.slack)
+
+
+def value_of(group: Group, assignment: Assignment, level: Level) -> int:
+    """Measure a valid assignment on one level: by the ruler of `reference` where it has one.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> topic = Topic(name="t", partitions=2, weights=(3, 4))
+    >>> group = Group(topics=(topic,), members=(Member(id="a", subscription=("t",)),))
+    >>> value_of(group, Assignment({"a": [("t", 0), ("t", 1)]}), Imbalance(Measure.MAKESPAN))
+    7
+    """
+    match level:
+        case Imbalance(measure=Measure.LEXIMAX):
+            return leximax_rank(loads(group, assignment).values())
+        case Imbalance():
+            return MEASURES[IntegerMeasure(level.measure)](list(loads(group, assignment).values()))
+        case Movement(cost=Cost.COUNT):
+            return movement_count(group, assignment).moved
+        case Movement(cost=Cost.WEIGHT):
+            return movement_count(group, assignment).moved_weight
+        case _:
+            problem = build_problem(group)
+            placement = problem.to_placement(assignment)
+            if placement is None:
+                raise SolverError("a valid assignment leaves rows unplaced")
+            return level_value(problem, level, placement)
+
+
+def counted_claims(
+    group: Group, assignment: Assignment, levels: Sequence[Level]
+) -> tuple[Claim, ...]:
+    """Claim of a valid assignment what needs no search at all."""
+    problem = build_problem(group)
+    claims: list[Claim] = []
+    for level in levels:
+        value = value_of(group, assignment, level)
+        bound = min(counted_bound(problem, level, claims), value)
+        claims.append(Claim(level, value, bound, Origin.COUNTING))
+    return tuple(claims)
+
+
+def counted_bound(problem: Problem, level: Level, earlier: Sequence[Claim]) -> int:
+    """Bound a level without search, given what the levels before it may use up."""
+    tops = [
+        load_ceiling(problem, claim.level.measure, claim.level.tolerance.limit(claim.value))
+        for claim in earlier
+        if isinstance(claim.level, Imbalance)
+    ]
+    return level_bound(problem, level, [min(tops)] * problem.width if tops else None)
+
+
+def wrong_claims(group: Group, assignment: Assignment, claims: Sequence[Claim]) -> Iterator[str]:
+    """Say which claims about a valid assignment are false, as far as no search can tell."""
+    counted = [claim for claim in claims if claim.origin is Origin.COUNTING]
+    problem = build_problem(group) if counted else None
+    for index, claim in enumerate(claims):
+        name = claim.level.name
+        value = value_of(group, assignment, claim.level)
+        if value != claim.value:
+            yield f"{name} is {value}, not {claim.value}"
+        if claim.bound > value:
+            yield f"the bound {claim.bound} on {name} is above the value {value}"
+        if claim.origin is Origin.PRICES and claim.bound < value:
+            yield f"the bound {claim.bound} on {name} is not the value {value} that prices prove"
+        if problem is not None and claim.origin is Origin.COUNTING:
+            bound = counted_bound(problem, claim.level, claims[:index])
+            if claim.bound > bound:
+                yield f"the bound {claim.bound} on {name} is above {bound}, which counting gives"

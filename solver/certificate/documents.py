@@ -1,0 +1,252 @@
+"""Certificates to and from JSON."""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from kassay.reference.documents.document_fields import (
+    as_array,
+    as_integer,
+    as_object,
+    as_optional_integer,
+    as_optional_text,
+    as_text,
+    no_unknown_keys,
+)
+from kassay.reference.model.group import InvalidGroupError
+from kassay.reference.model.topic_partitions import TopicPartition
+from kassay.solver.certificate.check import Certificate, Price, PriceTable
+from kassay.solver.certificate.claims import Claim, Origin
+from kassay.solver.constraints import (
+    Capacity,
+    Colocated,
+    Constraint,
+    Forbidden,
+    MaxMoves,
+    MaxPartitions,
+    Pinned,
+    Separated,
+)
+from kassay.solver.improvement.transfer_chains import Transfer
+from kassay.solver.objective import (
+    Cost,
+    CrossRack,
+    Imbalance,
+    Level,
+    Measure,
+    MembersUsed,
+    Movement,
+    Tolerance,
+    TopicSpread,
+)
+
+VERSION = 2
+
+_Item = TypeVar("_Item")
+
+_PLAIN_LEVELS: dict[str, type[CrossRack | TopicSpread | MembersUsed]] = {
+    level.name: level for level in (CrossRack, TopicSpread, MembersUsed)
+}
+
+
+def certificate_document(certificate: Certificate) -> dict[str, object]:
+    """Return a certificate as a JSON document; what it does not have is left out."""
+    document: dict[str, object] = {
+        "version": VERSION,
+        "claims": [
+            {
+                **_level_document(claim.level),
+                "value": claim.value,
+                "bound": claim.bound,
+                "origin": str(claim.origin),
+            }
+            for claim in certificate.claims
+        ],
+    }
+    if certificate.constraints:
+        document["constraints"] = [_constraint_document(rule) for rule in certificate.constraints]
+    if certificate.prices is not None:
+        document["members"] = _price_document(certificate.prices.members)
+        document["topics"] = _price_document(certificate.prices.topics)
+    if certificate.chain:
+        document["chain"] = [
+            {"partition": list(step.partition), "from": step.giver, "to": step.taker}
+            for step in certificate.chain
+        ]
+    return document
+
+
+def parse_certificate(document: object, *, where: str = "certificate") -> Certificate:
+    """Read a certificate from its JSON document.
+
+    Raises
+    ------
+    InvalidGroupError
+        If the document breaks the format.
+
+    Examples
+    --------
+    >>> parse_certificate({"version": 1})
+    Traceback (most recent call last):
+    kassay.reference.model.group.InvalidGroupError: certificate: version must be 2, got 1
+    """
+    table = as_object(document, where)
+    if table.get("version") != VERSION:
+        raise InvalidGroupError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")
+    known = ("version", "claims", "constraints", "members", "topics", "chain")
+    no_unknown_keys(table, known, where)
+    prices = None
+    if "members" in table or "topics" in table:
+        prices = PriceTable(
+            members=_prices(table.get("members"), f"{where}.members"),
+            topics=_prices(table.get("topics"), f"{where}.topics"),
+        )
+    return Certificate(
+        claims=tuple(_items(table.get("claims"), f"{where}.claims", _claim)),
+        prices=prices,
+        chain=tuple(_items(table.get("chain", []), f"{where}.chain", _transfer)),
+        constraints=tuple(
+            _items(table.get("constraints", []), f"{where}.constraints", _constraint)
+        ),
+    )
+
+
+def _items(value: object, where: str, parse: Callable[[object, str], _Item]) -> list[_Item]:
+    items = enumerate(as_array(value, where))
+    return [parse(item, f"{where}[{index}]") for index, item in items]
+
+
+def _price_document(prices: Mapping[str, Price]) -> dict[str, list[int]]:
+    return {name: list(price) for name, price in prices.items()}
+
+
+def _prices(value: object, where: str) -> dict[str, Price]:
+    prices: dict[str, Price] = {}
+    for name, price in as_object(value, where).items():
+        pair = [as_integer(part, f"{where}[{name!r}]") for part in as_array(price, where)]
+        if len(pair) != 2:
+            raise InvalidGroupError(f"{where}[{name!r}]: expected a pair, got {price!r}")
+        prices[name] = (pair[0], pair[1])
+    return prices
+
+
+def _transfer(value: object, where: str) -> Transfer:
+    table = as_object(value, where)
+    no_unknown_keys(table, ("partition", "from", "to"), where)
+    return Transfer(
+        partition=_partition(table.get("partition"), f"{where}.partition"),
+        giver=as_text(table.get("from"), f"{where}.from"),
+        taker=as_text(table.get("to"), f"{where}.to"),
+    )
+
+
+def _partition(value: object, where: str) -> TopicPartition:
+    pair = as_array(value, where)
+    if len(pair) != 2:
+        raise InvalidGroupError(f"{where}: expected a topic and a number, got {value!r}")
+    return TopicPartition(as_text(pair[0], where), as_integer(pair[1], where))
+
+
+def _claim(value: object, where: str) -> Claim:
+    table = as_object(value, where)
+    known = ("level", "tolerance", "cost", "other", "value", "bound", "origin")
+    no_unknown_keys(table, known, where)
+    origin = as_text(table.get("origin"), f"{where}.origin")
+    if origin not in list(Origin):
+        raise InvalidGroupError(f"{where}.origin: no origin {origin!r}")
+    return Claim(
+        level=_level(table, where),
+        value=as_integer(table.get("value"), f"{where}.value"),
+        bound=as_integer(table.get("bound"), f"{where}.bound"),
+        origin=Origin(origin),
+    )
+
+
+def _level_document(level: Level) -> dict[str, object]:
+    document: dict[str, object] = {"level": level.name}
+    if level.tolerance:
+        share = Fraction(level.tolerance.relative)
+        document["tolerance"] = [level.tolerance.absolute, share.numerator, share.denominator]
+    match level:
+        case Movement(cost=tuple(costs), other=other):
+            document["cost"] = [[[tp.topic, tp.partition], cost] for tp, cost in costs]
+            document["other"] = other
+        case Movement(cost=cost):
+            document["cost"] = str(cost)
+    return document
+
+
+def _level(table: Mapping[str, object], where: str) -> Level:
+    name = as_text(table.get("level"), f"{where}.level")
+    try:
+        tolerance = _tolerance(table.get("tolerance", [0, 0, 1]), f"{where}.tolerance")
+        if name == Movement.name:
+            return _movement(table, tolerance, where)
+        if name in _PLAIN_LEVELS:
+            return _PLAIN_LEVELS[name](tolerance)
+        if name in list(Measure):
+            return Imbalance(Measure(name), tolerance)
+    except InvalidGroupError:
+        raise
+    except ValueError as error:
+        raise InvalidGroupError(f"{where}: {error}") from None
+    raise InvalidGroupError(f"{where}.level: no level {name!r}")
+
+
+def _tolerance(value: object, where: str) -> Tolerance:
+    parts = [as_integer(part, where) for part in as_array(value, where)]
+    if len(parts) != 3 or parts[2] < 1:
+        raise InvalidGroupError(f"{where}: expected a number and a fraction, got {value!r}")
+    return Tolerance(absolute=parts[0], relative=Fraction(parts[1], parts[2]))
+
+
+def _movement(table: Mapping[str, object], tolerance: Tolerance, where: str) -> Movement:
+    cost = table.get("cost", str(Cost.COUNT))
+    if isinstance(cost, str):
+        return Movement(Cost(cost), tolerance)
+    pairs = _items(cost, f"{where}.cost", _partition_cost)
+    return Movement(tuple(pairs), tolerance, as_integer(table.get("other"), f"{where}.other"))
+
+
+def _partition_cost(value: object, where: str) -> tuple[TopicPartition, int]:
+    pair = as_array(value, where)
+    if len(pair) != 2:
+        raise InvalidGroupError(f"{where}: expected a partition and its cost, got {value!r}")
+    return _partition(pair[0], where), as_integer(pair[1], where)
+
+
+def _constraint_document(rule: Constraint) -> dict[str, object]:
+    name = next(name for name, (kind, _) in _CONSTRAINTS.items() if isinstance(rule, kind))
+    return {"constraint": name} | {key: getattr(rule, key) for key in _CONSTRAINTS[name][1]}
+
+
+def _constraint(value: object, where: str) -> Constraint:
+    table = as_object(value, where)
+    name = as_text(table.get("constraint"), f"{where}.constraint")
+    if name not in _CONSTRAINTS:
+        raise InvalidGroupError(f"{where}.constraint: no constraint {name!r}")
+    kind, fields = _CONSTRAINTS[name]
+    no_unknown_keys(table, ("constraint", *fields), where)
+    return kind(**{key: parse(table.get(key), f"{where}.{key}") for key, parse in fields.items()})
+
+
+def _topics(value: object, where: str) -> tuple[str, ...]:
+    return tuple(_items(value, where, as_text))
+
+
+def _partitions(value: object, where: str) -> tuple[TopicPartition, ...]:
+    return tuple(_items(value, where, _partition))
+
+
+_CONSTRAINTS: dict[str, tuple[type[Constraint], dict[str, Callable[[object, str], Any]]]] = {
+    "capacity": (Capacity, {"limit": as_integer, "member": as_optional_text}),
+    "max_partitions": (MaxPartitions, {"limit": as_integer, "member": as_optional_text}),
+    "max_moves": (MaxMoves, {"limit": as_integer}),
+    "pinned": (Pinned, {"topic": as_text, "partition": as_integer, "member": as_text}),
+    "forbidden": (
+        Forbidden,
+        {"member": as_text, "topic": as_text, "partition": as_optional_integer},
+    ),
+    "colocated": (Colocated, {"topics": _topics}),
+    "separated": (Separated, {"partitions": _partitions}),
+}

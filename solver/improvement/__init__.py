@@ -1,0 +1,1 @@
+"""Residual network and improving chains of transfers."""

@@ -1,0 +1,1 @@
+"""Number of members: members needed, loss of a member, resized groups."""

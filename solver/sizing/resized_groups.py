@@ -1,0 +1,83 @@
+"""Groups with another number of members."""
+
+from dataclasses import replace
+
+from kassay.reference.model.group import Group, InvalidGroupError, Member
+from kassay.reference.model.ownership import NOBODY, ownership
+from kassay.reference.model.topic_partitions import Partitions
+
+
+def settled(group: Group) -> Group:
+    """Leave every member the claims that hold, so that nothing hangs on who else is there.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Topic
+    >>> members = (
+    ...     Member(id="a", subscription=("t",), owned=[("t", 0)], generation=3),
+    ...     Member(id="b", subscription=("t",), owned=[("t", 0), ("t", 1)], generation=2),
+    ... )
+    >>> group = Group(topics=(Topic(name="t", partitions=2),), members=members)
+    >>> [list(map(str, member.owned)) for member in settled(group).members]
+    [['t-0'], ['t-1']]
+    """
+    owners = ownership(group).owners
+    owned: list[list[tuple[str, int]]] = [[] for _ in group.members]
+    for topic, column in owners.items():
+        for number, owner in enumerate(column.tolist()):
+            if owner != NOBODY:
+                owned[owner].append((topic, number))
+    members = tuple(
+        replace(
+            member,
+            owned=Partitions.of(claims),
+            generation=0,
+            sub_generation=None,
+            user_data=None,
+        )
+        for member, claims in zip(group.members, owned, strict=True)
+    )
+    return replace(group, members=members)
+
+
+def with_capacity(group: Group, capacity: int | None) -> Group:
+    """Give a capacity to the members that name none."""
+    if capacity is None:
+        return group
+    return replace(
+        group,
+        members=tuple(
+            member if member.capacity is not None else replace(member, capacity=capacity)
+            for member in group.members
+        ),
+    )
+
+
+def a_newcomer(group: Group, like: str | None, capacity: int | None) -> Member:
+    """Return a member to add: like one that is there, or a consumer of all that is consumed.
+
+    Raises
+    ------
+    InvalidGroupError
+        If the member that it should be like is not in the group.
+    """
+    if like is not None:
+        model = next((member for member in group.members if member.id == like), None)
+        if model is None:
+            raise InvalidGroupError(f"no member {like!r} in group {group.id!r}")
+        return replace(model, owned=Partitions.of(()), instance_id=None)
+    consumed = tuple(topic for topic, members in group.subscribers().items() if members)
+    return Member(id="new", subscription=consumed, generation=0, capacity=capacity)
+
+
+def resized(group: Group, number: int, newcomer: Member) -> Group:
+    """Return the group with so many members: the first ones, and newcomers after all."""
+    taken = {member.id for member in group.members}
+    members = list(group.members[:number])
+    count = 0
+    while len(members) < number:
+        count += 1
+        name = f"new-{count}"
+        if name not in taken:
+            members.append(replace(newcomer, id=name))
+    return replace(group, members=tuple(members))

@@ -1,0 +1,145 @@
+"""What kafka-dump-log prints gives the same records as the bytes do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from kassay.experiments.history.log_dumps import read_dump
+
+HEAD = "| offset: {offset} CreateTime: {time} keySize: 9 valueSize: 70 sequence: -1 headerKeys: []"
+
+
+def line(key: object, payload: object, *, offset: int = 5, time: int = 60) -> str:
+    shown = [each if isinstance(each, str) else json.dumps(each) for each in (key, payload)]
+    return f"{HEAD.format(offset=offset, time=time)} key: {shown[0]} payload: {shown[1]}"
+
+
+MEMBER = {
+    "memberId": "m",
+    "groupInstanceId": None,
+    "clientId": "c",
+    "clientHost": "/h",
+    "rebalanceTimeout": 1,
+    "sessionTimeout": 2,
+    "subscription": {
+        "topics": ["t"],
+        "userData": None,
+        "ownedPartitions": [{"topic": "t", "partitions": [0]}],
+        "generationId": 3,
+        "rackId": "r",
+    },
+    "assignment": {"assignedPartitions": [{"topic": "t", "partitions": [0, 2]}], "userData": None},
+}
+GROUP = {
+    "protocolType": "consumer",
+    "generation": 4,
+    "protocol": "range",
+    "leader": "m",
+    "currentStateTimestamp": 99,
+    "members": [MEMBER],
+}
+
+
+def only(text: str, name: str = "dump.txt"):
+    [found] = read_dump(text.splitlines(), name=name)
+    return found
+
+
+def test_metadata_of_a_group_is_read_with_subscription_and_assignment() -> None:
+    found = only(
+        line({"type": "2", "data": {"group": "g"}}, {"version": "3", "data": GROUP}),
+        "/x/__consumer_offsets-12/00.log.txt",
+    )
+    assert (found.partition, found.offset, found.timestamp) == (12, 5, 60)
+    assert found.record.key == {"group": "g"}
+    value = found.record.value
+    assert (value["generation"], value["protocol"], value["timestamp"]) == (4, "range", 99)
+    [member] = value["members"]
+    assert member["subscription"]["topics"] == ["t"]
+    assert member["subscription"]["owned"] == [{"topic": "t", "partitions": [0]}]
+    assert member["subscription"]["rack"] == "r"
+    assert member["assignment"]["assigned"] == [{"topic": "t", "partitions": [0, 2]}]
+
+
+def test_records_of_a_consumer_group_are_read_with_their_topic_ids() -> None:
+    target = {"topicPartitions": [{"topicId": "AAAAAAAAAAAAAAAAAAAATQ", "partitions": [1]}]}
+    found = only(
+        line(
+            {"type": "7", "data": {"groupId": "g", "memberId": "m"}},
+            {"version": "0", "data": target},
+        )
+    )
+    assert found.record.key == {"group": "g", "member_id": "m"}
+    [assigned] = found.record.value["assigned"]
+    assert (assigned["topic_id"].int, assigned["partitions"]) == (77, [1])
+
+
+def test_a_dump_names_the_partition_of_what_follows() -> None:
+    commit = line(
+        {"type": "1", "data": {"group": "g", "topic": "t", "partition": 2}},
+        {
+            "version": "3",
+            "data": {"offset": 7, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 8},
+        },
+    )
+    text = f"Dumping /d/__consumer_offsets-31/00.log\nLog starting offset: 0\n{commit}\n"
+    found = only(text)
+    assert (found.partition, found.record.value["offset"]) == (31, 7)
+
+
+def test_tombstones_other_groups_and_failures_are_told_apart() -> None:
+    deleted = only(line({"type": "2", "data": {"group": "g"}}, "<DELETE>"))
+    assert deleted.record.value is None
+    foreign = only(
+        f"{HEAD.format(offset=1, time=2)} key: Unknown record type 11 at offset 1, skipping."
+    )
+    assert (foreign.record.kind, foreign.record.known) == (11, False)
+    failed = only(f"{HEAD.format(offset=1, time=2)} key: Error at offset 1, skipping. Bad bytes")
+    assert failed.record is None
+    assert failed.error == "dump.txt:1: the tool failed: Bad bytes"
+
+
+def test_older_releases_tell_less_and_that_is_read_too() -> None:
+    payload = {"protocolType": "consumer", "protocol": "range", "generationId": 2}
+    found = only(line("group_metadata::group=g", payload | {"assignment": "{a=[t-0, u-x-1],b=[]}"}))
+    assert found.record.value["generation"] == 2
+    assert [(m["member_id"], m["assignment"]) for m in found.record.value["members"]] == [
+        (
+            "a",
+            {
+                "assigned": [
+                    {"topic": "t", "partitions": [0]},
+                    {"topic": "u-x", "partitions": [1]},
+                ]
+            },
+        ),
+        ("b", {"assigned": []}),
+    ]
+    commit = only(line("offset_commit::group=g,partition=a-b-3", "offset=17"))
+    assert commit.record.key == {"group": "g", "topic": "a-b", "partition": 3}
+    assert commit.record.value["offset"] == 17
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (line("\x00\x01\x00\x01g", "\x00\x03"), "bytes are lost in text"),
+        (line({"type": "2", "data": {"group": "g"}}, '{"version": "3", "da'), "dump.txt:1: "),
+        (line({"type": "2", "data": {}}, "<DELETE>"), "group: missing"),
+        (f"{HEAD.format(offset=1, time=2)} key: " + '{"type":"2","data":{"group":"g"}}', "cut"),
+    ],
+)
+def test_lines_that_cannot_be_read_are_errors(text: str, says: str) -> None:
+    found = only(text)
+    assert found.record is None
+    assert says in found.error
+
+
+def test_lines_that_show_no_record_are_passed_over() -> None:
+    text = (
+        "baseOffset: 0 lastOffset: 0 count: 1 isTransactional: true position: 0\n"
+        "| offset: 3 CreateTime: 1 keySize: 4 valueSize: 6 sequence: -1 headerKeys: [] "
+        "endTxnMarker: COMMIT coordinatorEpoch: 0\nFound 4 invalid bytes at the end\n"
+    )
+    assert list(read_dump(text.splitlines(), name="dump.txt")) == []

@@ -1,0 +1,106 @@
+from fractions import Fraction
+
+import pytest
+from kassay.experiments.planning.group_changes import (
+    add_members,
+    after,
+    grow,
+    limit_members,
+    remove_members,
+    repartition,
+    reweigh,
+    subscribe,
+)
+from kassay.reference import Group, InvalidGroupError, Member, Topic
+from kassay.reference.model.metrics import movement
+from kassay.solver import solve
+
+GROUP = Group(
+    id="g",
+    topics=(
+        Topic(name="t", partitions=3, weights=(5, 0, 2), racks=(("r",), ("s",), ("r",))),
+        Topic(name="u", partitions=1),
+    ),
+    members=(
+        Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1)], capacity=9, rack="r"),
+        Member(id="b", subscription=("t", "u"), owned=[("t", 2)]),
+    ),
+)
+
+
+def test_further_members_subscribe_to_everything_that_is_consumed():
+    members = add_members(GROUP, 2).members
+    assert [member.id for member in members] == ["a", "b", "new-1", "new-2"]
+    assert [member.subscription for member in members[2:]] == [("t", "u"), ("t", "u")]
+
+
+def test_further_members_can_be_like_one_that_is_there():
+    new = add_members(GROUP, 1, like="a").members[2]
+    assert (new.subscription, new.capacity, new.rack, len(new.owned)) == (("t",), 9, "r", 0)
+
+
+def test_the_last_members_leave_first():
+    assert [member.id for member in add_members(GROUP, -1).members] == ["a"]
+
+
+def test_more_members_cannot_leave_than_there_are():
+    with pytest.raises(InvalidGroupError, match="3 members cannot leave group 'g', which has 2"):
+        add_members(GROUP, -3)
+
+
+def test_members_leave_by_name():
+    assert [member.id for member in remove_members(GROUP, ["a"]).members] == ["b"]
+    with pytest.raises(InvalidGroupError, match="no member 'z' in group 'g'"):
+        remove_members(GROUP, ["z"])
+
+
+def test_new_partitions_weigh_what_the_old_ones_do_on_average():
+    topic = repartition(GROUP, "t", 5).topics[0]
+    assert topic.weights == (5, 0, 2, 3, 3)
+    assert topic.racks == (("r",), ("s",), ("r",), (), ())
+    assert repartition(GROUP, "u", 4).topics[1] == Topic(name="u", partitions=4)
+
+
+def test_kafka_takes_no_partitions_away():
+    with pytest.raises(InvalidGroupError, match="has 3 partitions and cannot have 2"):
+        repartition(GROUP, "t", 2)
+    with pytest.raises(InvalidGroupError, match="no topic 'v'"):
+        repartition(GROUP, "v", 2)
+
+
+def test_a_member_can_read_one_more_topic():
+    assert subscribe(GROUP, "a", "u").members[0].subscription == ("t", "u")
+    with pytest.raises(InvalidGroupError, match="'a' subscribes to 't' already"):
+        subscribe(GROUP, "a", "t")
+    with pytest.raises(InvalidGroupError, match="no topic 'v'"):
+        subscribe(GROUP, "a", "v")
+
+
+def test_growth_rounds_up_to_whole_units():
+    grown = grow(GROUP, Fraction(3, 2))
+    assert [topic.weights for topic in grown.topics] == [(8, 0, 3), (2,)]
+
+
+def test_what_has_no_weights_cannot_grow():
+    group = Group(id="g", topics=(Topic(name="t", partitions=1),), members=())
+    with pytest.raises(InvalidGroupError, match="has no weights that could grow"):
+        grow(group, 2)
+
+
+def test_weights_are_given_for_every_topic_or_refused():
+    assert reweigh(GROUP, {"t": [1, 2, 3], "u": [4]}).topics[1].weights == (4,)
+    with pytest.raises(InvalidGroupError, match="no weights for topic 'u'"):
+        reweigh(GROUP, {"t": [1, 2, 3]})
+    assert reweigh(GROUP, {"t": [1, 2, 3], "u": [4], "v": [1]}).topics[1].weights == (4,)
+    with pytest.raises(InvalidGroupError):
+        reweigh(GROUP, {"t": [1, 2], "u": [4]})
+
+
+def test_a_capacity_is_for_those_who_name_none():
+    assert [member.capacity for member in limit_members(GROUP, 4).members] == [9, 4]
+
+
+def test_nothing_moves_once_a_plan_is_carried_out():
+    plan = solve(GROUP).assignment
+    assert movement(after(GROUP, plan), plan) == 0
+    assert solve(after(GROUP, plan)).movement.value == 0

@@ -1,0 +1,67 @@
+import pytest
+from kassay.experiments.planning import plan
+from kassay.experiments.planning.plan_page import render_html
+from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+
+from tests.experiments.report.accessibility import FAINT, FAULTS
+from tests.experiments.report.browser import CHROMIUM, DRIVER, Browser
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None or DRIVER is None,
+        reason="needs chromium and chromedriver (Debian: chromium chromium-driver)",
+    ),
+]
+
+LOADS = "[...document.querySelector('table.loads').tBodies[0].rows]"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plan") / "report.html"
+    path.write_text(render_html(plan(NAMED_GROUPS["D"].group, batch=3)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(page):
+    with Browser() as opened:
+        opened.width(1280)
+        opened.open(page)
+        yield opened
+
+
+def test_the_loads_can_be_sorted(browser):
+    browser.click("table.loads th:nth-child(3) button")
+    then = browser.run(f"return {LOADS}.map(row => Number(row.cells[2].textContent))")
+    assert then == sorted(then, reverse=True)
+
+
+def test_whoever_cannot_see_it_can_read_it(browser):
+    assert browser.run(FAULTS) == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_its_text_stands_out_from_what_is_behind_it(browser, width):
+    browser.width(width)
+    seen = browser.run(FAINT)
+    assert seen["checked"] > 50
+    assert seen["faint"] == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_reaches_past_the_edge_of_the_screen(browser, width):
+    browser.width(width)
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+def test_it_prints(browser):
+    assert browser.pdf().startswith(b"%PDF")
+
+
+def test_it_asks_the_network_for_nothing_and_complains_of_nothing(browser, page):
+    assert browser.log("browser") == []
+    asked = browser.requests()
+    assert page.as_uri() in asked
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in asked)

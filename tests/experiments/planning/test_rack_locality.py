@@ -1,0 +1,119 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kassay.experiments import planning
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.plan_files import plan_document
+from kassay.experiments.planning.plan_page import render_html, render_ticket
+from kassay.experiments.planning.rack_locality import across_racks, has_racks
+from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+from kassay.experiments.study.families.weighted_groups import RACKS
+from kassay.reference import Group, Member, Topic
+from kassay.reference.model.assignment import Assignment
+from kassay.solver.evaluation import level_value
+from kassay.solver.objective import CrossRack
+from kassay.solver.problem import build_problem
+
+from tests.strategies import RACKS as NAMES
+from tests.strategies import groups, valid_assignments
+
+SCHEMA = json.loads((Path(planning.__file__).parent / "plan.schema.json").read_text())
+RACKED = Group(
+    id="racked",
+    topics=(Topic(name="t", partitions=4, racks=(("a",), ("a", "b"), (None,), ("b",))),),
+    members=(
+        Member(id="c0", subscription=("t",), rack="a", owned=[("t", 2), ("t", 3)]),
+        Member(id="c1", subscription=("t",), rack="b", owned=[("t", 0), ("t", 1)]),
+        Member(id="c2", subscription=("gone",)),
+    ),
+)
+
+
+def test_a_plan_of_a_group_in_racks_tells_what_is_read_across_them():
+    found = plan(RACKED).racks
+    assert (found.today, found.then) == (2, 2)
+    assert (found.least.value, found.least.gap) == (0, 0)
+    assert [(r.name, r.members, r.partitions, r.today, r.then) for r in found.racks] == [
+        ("a", 1, 2, 2, 2),
+        ("b", 1, 2, 2, 2),
+        (None, 1, 0, 0, 0),
+    ]
+
+
+def test_every_assignor_has_its_own_count():
+    document = plan_document(plan(RACKED))
+    jsonschema.validate(document, SCHEMA)
+    counts = {one["assignor"]: one.get("across_racks") for one in document["alternatives"]}
+    assert (counts["range"], counts["sticky"], counts["uniform"]) == (0, 0, 2)
+
+
+def test_racks_are_on_the_page_and_in_the_ticket():
+    found = plan(RACKED)
+    page = render_html(found)
+    assert '<h2 id="racks">' in page
+    assert "2 partitions are read across racks today, 2 then" in page
+    hurting = replace(RACKED, members=(replace(RACKED.members[0], owned=[]), *RACKED.members[1:]))
+    assert "| read across racks | 2 | 2 | 0, proven |" in render_ticket(plan(hurting))
+
+
+def test_a_group_without_racks_has_nothing_of_them():
+    found = plan(NAMED_GROUPS["E"].group)
+    document = plan_document(found)
+    assert found.racks is None
+    assert "racks" not in document
+    assert all("across_racks" not in one for one in document["alternatives"])
+    assert "across racks" not in render_html(found)
+    assert "racks" not in render_ticket(found)
+
+
+@pytest.mark.parametrize("unknown", ["members", "replicas"])
+def test_racks_of_one_side_alone_are_none(unknown):
+    if unknown == "members":
+        topics = (Topic(name="t", partitions=1, racks=(("a",),)),)
+        members = (Member(id="c", subscription=("t",)),)
+    else:
+        topics = (Topic(name="t", partitions=1, racks=((None,),)),)
+        members = (Member(id="c", subscription=("t",), rack="a"),)
+    group = Group(topics=topics, members=members)
+    assert across_racks(group, Assignment({"c": [("t", 0)]})) is None
+    assert plan(group).racks is None
+
+
+@st.composite
+def racked_groups(draw):
+    group = draw(groups())
+    names = st.sampled_from([*NAMES, None])
+    return replace(
+        group,
+        topics=tuple(
+            replace(
+                topic, racks=[draw(st.lists(names, max_size=2)) for _ in range(topic.partitions)]
+            )
+            for topic in group.topics
+        ),
+        members=tuple(replace(member, rack=draw(names)) for member in group.members),
+    )
+
+
+@given(racked_groups(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_the_count_is_the_one_that_the_solver_minimises(group, data):
+    assignment = data.draw(valid_assignments(group))
+    counted = across_racks(group, assignment)
+    problem = build_problem(group)
+    by_solver = level_value(problem, CrossRack(), problem.to_placement(assignment))
+    assert counted == (by_solver if has_racks(group) else None)
+    assert counted is not None or by_solver == 0
+
+
+@pytest.mark.parametrize("family", RACKS, ids=lambda family: family.name)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_least_is_no_more_than_what_the_plan_comes_to(family, seed):
+    found = plan(family.build(seed), points=2).racks
+    assert found.least is not None
+    assert found.least.bound <= found.least.value <= found.then

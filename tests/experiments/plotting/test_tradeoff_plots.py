@@ -1,0 +1,12 @@
+import re
+
+import pytest
+from kassay.experiments.plotting.tradeoff_plots import frontier_svg
+
+
+@pytest.mark.parametrize("points", [[(0, 5)], [(4, 1003)], [(7, 0)], [(0, 5), (1, 4)], []])
+def test_a_frontier_counts_moves_and_imbalance_in_whole_numbers(points):
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", frontier_svg(points, measure="spread"))
+    ticks = {text for text in texts if any(letter.isdigit() for letter in text)}
+    assert {str(number) for point in points for number in point} <= ticks
+    assert [tick for tick in ticks if not tick.isdecimal()] == []

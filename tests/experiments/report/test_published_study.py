@@ -1,0 +1,57 @@
+import re
+from pathlib import Path
+
+import pytest
+from kassay.experiments.report.published_study import BEGIN, END, main, numbers, put_into
+from kassay.experiments.report.study_summary import figures_of, joined
+
+PAGE = Path(__file__).parents[3] / "docs" / "study.md"
+
+
+@pytest.fixture(scope="module")
+def text(tables):
+    return numbers(tables)
+
+
+def test_the_numbers_are_those_of_the_tables_with_their_intervals(tables, text):
+    rows = joined(tables)
+    found = figures_of(rows[(rows["assignor"] == "range") & (rows["family"] != "named")])
+    low, high = found.missed.interval
+    cell = f"{found.missed.percent} ({100 * low:.1f}–{100 * high:.1f})"
+    assert f"| range | {found.groups} | {cell} |" in text
+    assert "31 groups of 5 families" in text
+
+
+def test_every_table_is_whole(text):
+    assert not re.search(r"\n\n\n|^ +\||\{\{|\{%", text)
+    blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert len(blocks) == 5
+    for block in blocks:
+        assert len({line.count("|") for line in block.splitlines()}) == 1
+
+
+def test_written_twice_is_written_once(study_directory, tmp_path, text):
+    page = tmp_path / "page.md"
+    page.write_text(f"# Mine\n\n{BEGIN}\n{END}\n\nMore.\n")
+    for _ in range(2):
+        assert main([str(study_directory), str(page)]) == 0
+        assert page.read_text() == f"# Mine\n\n{BEGIN}\n\n{text}\n{END}\n\nMore.\n"
+
+
+@pytest.mark.parametrize("page", ["nothing", f"{END} {BEGIN}", BEGIN])
+def test_a_page_without_both_marks_is_refused_by_name(page):
+    with pytest.raises(ValueError, match=r"study\.md: no <!-- numbers: begin -->"):
+        put_into(page, "new", where="study.md")
+
+
+def test_a_study_that_is_not_there_is_one_error(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}\n{END}\n")
+    assert main([str(tmp_path), str(page)]) == 2
+    assert "manifest.json" in capsys.readouterr().err
+    assert main([str(tmp_path)]) == 2
+    assert page.read_text() == f"{BEGIN}\n{END}\n"
+
+
+def test_the_page_of_the_published_study_has_the_place_for_its_numbers():
+    assert put_into(PAGE.read_text(), "new", where="study.md").count("new\n") == 1

@@ -1,0 +1,100 @@
+import pytest
+from kassay.experiments.report.study_report import render_html
+
+from tests.experiments.report.accessibility import FAINT, FAULTS
+from tests.experiments.report.browser import CHROMIUM, DRIVER, Browser
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None or DRIVER is None,
+        reason="needs chromium and chromedriver (Debian: chromium chromium-driver)",
+    ),
+]
+
+TABLE = "document.querySelector('table.sortable')"
+GROUPS = f"return [...{TABLE}.tBodies[0].rows].map(row => Number(row.cells[2].dataset.value))"
+HEADING = "table.sortable th:nth-child(3) button"
+ENTER = "\ue007"
+
+
+@pytest.fixture(scope="module")
+def page(tables, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(render_html(tables), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(page):
+    with Browser() as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def _fresh(browser, page):
+    browser.width(1280)
+    browser.open(page)
+
+
+def test_a_click_sorts_a_table_and_a_key_turns_it_round(browser):
+    browser.click(HEADING)
+    falling = browser.run(GROUPS)
+    assert falling == sorted(falling, reverse=True)
+    assert len(set(falling)) > 1
+    browser.press(HEADING, ENTER)
+    assert browser.run(GROUPS) == falling[::-1]
+    assert browser.run(f"return {TABLE}.querySelector('[aria-sort]').ariaSort") == "ascending"
+
+
+def test_a_table_is_copied_as_it_is_shown(browser):
+    browser.run(
+        "Object.defineProperty(navigator, 'clipboard', "
+        "{value: {writeText: async text => {window.copied = text}}})"
+    )
+    browser.click("button.copy")
+    lines = browser.run("return window.copied").splitlines()
+    assert [line.split("\t")[0] for line in lines] == browser.run(
+        f"return [...{TABLE}.rows].map(row => row.cells[0].textContent.trim())"
+    )
+    assert browser.run("return document.querySelector('button.copy').textContent") == "Copied"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_reaches_past_the_edge_of_the_screen(browser, width):
+    browser.width(width)
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert browser.screenshot().startswith(b"\x89PNG")
+
+
+def test_whoever_cannot_see_it_can_read_it(browser):
+    assert browser.run(FAULTS) == []
+
+
+def test_its_text_stands_out_from_what_is_behind_it(browser):
+    seen = browser.run(FAINT)
+    assert seen["checked"] > 50
+    assert seen["faint"] == []
+
+
+@pytest.mark.parametrize(
+    ("colour", "background", "ratio"),
+    [("#777", "#fff", "4.48"), ("#00000080", "#fff", "3.98"), ("#000", "#00000099", "3.66")],
+)
+def test_faint_text_would_be_found(browser, colour, background, ratio):
+    style = f"color:{colour};background:{background}"
+    browser.run(f"document.body.innerHTML = '<p style=\"{style}\">words</p>'")
+    assert browser.run(FAINT) == {"checked": 1, "faint": [f"{ratio}: P words"]}
+
+
+def test_it_prints(browser):
+    assert browser.pdf().startswith(b"%PDF")
+
+
+def test_it_asks_the_network_for_nothing_and_complains_of_nothing(browser, page):
+    browser.click(HEADING)
+    browser.click("button.copy")
+    assert browser.log("browser") == []
+    asked = browser.requests()
+    assert page.as_uri() in asked
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in asked)

@@ -1,0 +1,95 @@
+"""Random scripts: who comes, goes, stalls and returns, for the property tests."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from kassay.experiments.simulation.script import Act, Event, MemberPlan, Script, Settings, TopicPlan
+from kassay.reference.coordinator.config import Config
+
+_QUIET = 120_000
+"""Nothing happens in the last part of a script, longer than all time-outs together, in ms."""
+
+
+def random_script(seed: int, *, events: int = 12, quiet: int = _QUIET) -> Script:
+    """Make a script of up to seven members and three topics."""
+    rng = random.Random(seed)
+    topics = tuple(
+        TopicPlan(name=f"t{n}", partitions=rng.randint(1, 9), rate=rng.choice((0, 0, 20)))
+        for n in range(rng.randint(1, 3))
+    )
+    names = [topic.name for topic in topics]
+    members = [_member(rng, f"m{n}", names) for n in range(rng.randint(1, 5))]
+    happening: list[Event] = []
+    at = 0
+    for number in range(rng.randint(1, events)):
+        at += rng.choice((0, 1, 50, 700, 3_000, 9_000, 20_000))
+        happening.append(_event(rng, at, number, members, topics))
+    if any(event.act is Act.GROW for event in happening):
+        # A static leader that is away when a topic grows never learns of it, in Kafka too.
+        members = [replace(member, static=False) for member in members]
+        happening = [
+            event
+            if event.joins is None
+            else replace(event, joins=replace(event.joins, static=False))
+            for event in happening
+        ]
+    return Script(
+        name=f"random {seed}",
+        topics=topics,
+        members=tuple(m for m in members if not m.id.startswith("late")),
+        events=tuple(happening),
+        until=at + quiet,
+        seed=seed,
+        settings=Settings(
+            session=rng.choice((6_000, 10_000)),
+            heartbeat=rng.choice((500, 1_900)),
+            max_poll=rng.choice((8_000, 20_000)),
+            latency=rng.choice((0, 5, 40)),
+            jitter=rng.choice((0, 30)),
+            poll=rng.choice((100, 700)),
+            metadata=5_000,
+        ),
+        broker=Config(
+            initial_rebalance_delay=rng.choice((0, 3_000)),
+            heartbeat_interval=rng.choice((700, 2_000)),
+            session_timeout=8_000,
+            assignment_interval=rng.choice((0, 1_000)),
+        ),
+    )
+
+
+def _member(rng: random.Random, name: str, topics: list[str]) -> MemberPlan:
+    return MemberPlan(
+        id=name,
+        topics=tuple(rng.sample(topics, rng.randint(1, len(topics)))),
+        static=rng.random() < 0.3,
+        rate=rng.choice((None, 100)),
+        assigning=rng.choice((0, 0, 0, 2_500)),
+        starts=rng.choice((0, 0, 10, 2_000)),
+    )
+
+
+def _event(
+    rng: random.Random,
+    at: int,
+    number: int,
+    members: list[MemberPlan],
+    topics: tuple[TopicPlan, ...],
+) -> Event:
+    act = rng.choice(tuple(Act))
+    member = rng.choice(members).id
+    lasts = rng.choice((100, 2_000, 9_000, 25_000))
+    if act is Act.JOIN:
+        plan = _member(rng, f"late{number}", [topic.name for topic in topics])
+        members.append(plan)
+        return Event(at=at, act=act, member=plan.id, joins=plan)
+    if act is Act.GROW:
+        topic = rng.choice(topics)
+        more = topic.partitions + rng.randint(0, 5)
+        return Event(at=at, act=act, topic=topic.name, partitions=more)
+    if act is Act.SUBSCRIBE:
+        chosen = rng.sample(topics, rng.randint(1, len(topics)))
+        return Event(at=at, act=act, member=member, topics=tuple(t.name for t in chosen))
+    return Event(at=at, act=act, member=member, lasts=lasts)

@@ -1,0 +1,92 @@
+"""Scripts are read as they are meant, and errors say where they are."""
+
+from __future__ import annotations
+
+import pytest
+from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
+from kassay.experiments.simulation.script import Act
+from kassay.experiments.simulation.script_parser import parse_script
+from kassay.reference.model.group import InvalidGroupError
+
+GOOD = """\
+topics:
+  orders: {partitions: 4, rate: 10}
+members:
+  - {id: c, count: 2, topics: [orders]}
+"""
+
+BAD = {
+    "": "bad.yaml:1: the script is empty",
+    "topics: [": "bad.yaml:1: not valid YAML or JSON",
+    "[1, 2]": "bad.yaml:1: the script: expected a mapping, got a list",
+    "members: []": "bad.yaml:1: the script: 'topics' is missing",
+    "topics: {t: 1}\n": "'members' is missing",
+    "topics: {t: 1}\nmembers: []\ntopcs: {}\n": "bad.yaml:3: topcs: unknown key 'topcs'",
+    "topics: {t: 1, t: 2}\nmembers: []\n": "bad.yaml:1: topics.t: the key is repeated",
+    "topics: {t: -1}\nmembers: []\n": "bad.yaml:1: topics.t: must be 0 or more, got -1",
+    "topics: {t: yes}\nmembers: []\n": "topics.t: expected an integer, got true",
+    GOOD + "until: 10\n": "bad.yaml:5: until: expected a time such as 500ms, 30s or 5m, got 10",
+    GOOD + "policies: [stikcy]\n": "bad.yaml:5: policies[0]: no policy is called 'stikcy'",
+    GOOD + "events:\n  - {do: crash, member: c0}\n": "bad.yaml:6: events[0]: 'at' is missing",
+    GOOD + "events:\n  - {at: 1s, do: explode}\n": "bad.yaml:6: events[0].do: expected one of",
+    GOOD + "events:\n  - {at: 1s, do: crash}\n": "events[0]: 'member' is missing, crash needs it",
+    GOOD + "events:\n  - {at: 1s, do: crash, member: c7}\n": "no member is called 'c7'",
+    GOOD + "events:\n  - {at: 1s, do: crash, member: c0, for: 1s}\n": "unknown key 'for'",
+    GOOD + "events:\n  - {at: 1s, do: grow, topic: orders, partitions: 3}\n": "must be 4 or more",
+    GOOD + "events:\n  - {at: 1s, do: subscribe, member: c0, topics: [x]}\n": "no topic is called",
+    GOOD + "events:\n  - {at: 1s, do: join, member: {id: c0, topics: []}}\n": "is there already",
+    GOOD + "events:\n  - {at: 1s, do: leave, member: c0, every: 5s}\n": "go together",
+    "topics: {t: 9999999999999999999999}\nmembers: []\n": (
+        "bad.yaml:1: topics.t: must be 1000000 or less, got 9999999999999999999999"
+    ),
+    GOOD
+    + "events:\n  - {at: 1s, do: grow, topic: orders, partitions: 2000000}\n": "1000000 or less",
+    GOOD + "seed: 99999999999\n": "seed: must be 2147483647 or less, got 99999999999",
+    GOOD + "settings: {heartbeat: 60s}\n": "heartbeat must be above 0 and below session",
+    GOOD + "settings: {commit: 0}\n": "commit must be above 0 ms",
+    GOOD
+    + "  - {id: c1, topics: [orders]}\n": "bad.yaml:5: members[1]: member 'c1' is listed twice",
+    GOOD + "  - {id: d, topics: [orders, orders]}\n": "subscribed to twice",
+    '{"topics": {"t": 1},\n\t"members": 5}': "bad.yaml:2: members: expected a list, got 5",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_an_error_names_file_line_and_field(text: str) -> None:
+    with pytest.raises(InvalidGroupError) as caught:
+        parse_script(text, "bad.yaml")
+    assert str(caught.value).startswith("bad.yaml:")
+    assert BAD[text] in str(caught.value)
+
+
+def test_count_stands_for_numbered_members() -> None:
+    script = parse_script(GOOD, "good.yaml")
+    assert [member.id for member in script.members] == ["c0", "c1"]
+
+
+def test_every_and_times_repeat_an_event() -> None:
+    text = GOOD + "events:\n  - {at: 10s, do: restart, member: c0, for: 1s, every: 5s, times: 3}\n"
+    script = parse_script(text, "good.yaml")
+    assert [(event.at, event.act) for event in script.events] == [
+        (10_000, Act.RESTART),
+        (15_000, Act.RESTART),
+        (20_000, Act.RESTART),
+    ]
+    assert script.begins == 10_000
+
+
+def test_json_is_read_too() -> None:
+    text = '{"topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}], "until": "1m"}'
+    assert parse_script(text, "good.json").until == 60_000
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_ready_made_script_has_events_within_its_time(name: str) -> None:
+    script = load_script(name)
+    assert script.events
+    assert all(event.at < script.until for event in script.events)
+
+
+def test_a_script_that_is_not_there_is_an_error_that_names_the_ready_made_ones() -> None:
+    with pytest.raises(InvalidGroupError, match="rolling-restart"):
+        load_script("roling-restart")

@@ -1,0 +1,309 @@
+"""What is read of a cluster becomes documents; played here on a cluster made of tables."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from kassay.experiments.sources.capture_files import Imported
+from kassay.experiments.sources.errors import SourceError
+from kassay.experiments.sources.group_documents import Assume, Joining, load_subscriptions
+from kassay.experiments.sources.live_cluster.group_descriptions import (
+    LiveGroup,
+    LiveMember,
+    LiveTopic,
+)
+from kassay.experiments.sources.live_cluster.live_groups import import_live
+from kassay.experiments.sources.merge_captures import Place
+from kassay.experiments.sources.partition_weights import Weights
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.group import Group
+
+ID = uuid.UUID(int=7)
+RACKED = LiveTopic(2, ID, (("a", "b"), ("b", None)))
+RATE = Joining(weights=Weights.RATE)
+
+
+def member(id: str, *assigned: Place, target: Iterable[Place] | None = None) -> LiveMember:
+    instance = f"{id}.seat" if id.startswith("s") else None
+    shall = None if target is None else frozenset(target)
+    return LiveMember(id, f"client-{id}", instance, frozenset(assigned), shall)
+
+
+def sent(*topics: str, rack: str | None = None) -> bytes:
+    def text(value: str | None) -> bytes:
+        data = b"" if value is None else value.encode()
+        return (-1 if value is None else len(data)).to_bytes(2, "big", signed=True) + data
+
+    names = b"".join(map(text, topics))
+    middle = b"\xff\xff\xff\xff" + b"\0\0\0\0" + b"\0\0\0\x09"
+    return b"\0\3" + len(topics).to_bytes(4, "big") + names + middle + text(rack)
+
+
+@dataclass
+class Tables:
+    """A cluster; a list of ends stands for one answer after the other."""
+
+    groups: dict[str, list[LiveGroup | SourceError]]
+    metadata: dict[str, LiveTopic | SourceError] = field(
+        default_factory=lambda: {"t": RACKED, "u": LiveTopic(1)}
+    )
+    sent: dict[str, bytes] = field(default_factory=dict)
+    offsets: dict[str, dict[Place, int] | SourceError] = field(default_factory=dict)
+    growth: list[dict[Place, int]] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def group_ids(self) -> list[str]:
+        return list(self.groups)
+
+    def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | SourceError]:
+        answers = {name: self.groups.get(name, [LiveGroup(name, "Dead")]) for name in groups}
+        return {name: one.pop(0) if len(one) > 1 else one[0] for name, one in answers.items()}
+
+    def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
+        return self.sent
+
+    def committed(self, groups: Sequence[str]) -> dict[str, dict[Place, int] | SourceError]:
+        return {name: self.offsets.get(name, {}) for name in groups}
+
+    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | SourceError]:
+        return {name: self.metadata[name] for name in names if name in self.metadata}
+
+    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        self.asked.append("ends")
+        found = self.growth.pop(0)
+        return {place: found[place] for place in places if place in found}
+
+
+def cluster(*members: LiveMember, state: str = "Stable", **tables: object) -> Tables:
+    return Tables({"g": [LiveGroup("g", state, members)]}, **tables)  # type: ignore[arg-type]
+
+
+def read(
+    tables: Tables, *groups: str, joining: Joining | None = None, skip_empty: bool = False
+) -> list[Imported]:
+    ticks = iter(range(0, 1000, 10))
+    return list(
+        import_live(
+            tables,
+            groups,
+            joining or Joining(),
+            skip_empty=skip_empty,
+            sleep=lambda _: None,
+            clock=lambda: float(next(ticks)),
+        )
+    )
+
+
+def only(tables: Tables, joining: Joining | None = None) -> Group:
+    [imported] = read(tables, joining=joining)
+    assert imported.error is None
+    assert imported.group is not None
+    return imported.group
+
+
+def error(tables: Tables, joining: Joining | None = None) -> str:
+    [imported] = read(tables, joining=joining)
+    assert imported.error is not None
+    return imported.error
+
+
+def test_a_classic_group_comes_whole() -> None:
+    tables = cluster(
+        member("s1", ("t", 1)),
+        member("x2", ("t", 0), ("u", 0)),
+        sent={"s1": sent("t", rack="a"), "x2": sent("u", "t")},
+    )
+    assert group_document(only(tables)) == {
+        "id": "g",
+        "topics": {
+            "t": {"partitions": 2, "racks": [["a", "b"], ["b", None]], "id": str(ID)},
+            "u": 1,
+        },
+        "members": [
+            {
+                "id": "s1",
+                "topics": ["t"],
+                "owned": [["t", 1]],
+                "generation": 1,
+                "instance_id": "s1.seat",
+                "rack": "a",
+            },
+            {
+                "id": "x2",
+                "topics": ["u", "t"],
+                "owned": [["t", 0], ["u", 0]],
+                "generation": 1,
+            },
+        ],
+        "notes": ["no generation is shown; 1 stands for the last one"],
+    }
+
+
+def test_what_a_consumer_group_does_not_tell_is_noted() -> None:
+    group = only(cluster(member("x", ("t", 0), target=[("t", 0)]), member("y", target=[])))
+    assert [m.subscription for m in group.members] == [("t",), ()]
+    assert group.notes == (
+        "subscriptions are not shown: members are taken to have the topics assigned",
+        "no generation is shown; 1 stands for the last one",
+        "client.rack is shown of no member of the consumer protocol",
+    )
+
+
+def test_options_fill_in_what_a_consumer_group_does_not_tell(tmp_path: Path) -> None:
+    tables = cluster(member("x", ("t", 0)), member("y"))
+    equal = only(tables, Joining(assume=Assume.EQUAL))
+    assert [m.subscription for m in equal.members] == [("t",), ("t",)]
+    path = tmp_path / "subscriptions.json"
+    path.write_text(json.dumps({"g": {"client-x": ["t", "u"], "y": ["u"]}}))
+    stated = only(tables, Joining(subscriptions=load_subscriptions(path)))
+    assert [m.subscription for m in stated.members] == [("t", "u"), ("u",)]
+
+
+def test_a_stated_subscription_goes_before_the_one_told() -> None:
+    tables = cluster(member("x", ("t", 0)), sent={"x": sent("t")})
+    stated = only(tables, Joining(subscriptions={"g": {"x": ("u", "t")}}))
+    assert stated.members[0].subscription == ("u", "t")
+
+
+def test_subscriptions_told_of_some_members_only_are_not_taken_for_the_group() -> None:
+    group = only(cluster(member("x", ("t", 0)), member("y"), sent={"x": sent("t", "u")}))
+    assert [m.subscription for m in group.members] == [("t",), ()]
+    assert "subscriptions are not shown" in group.notes[0]
+
+
+def test_a_damaged_subscription_is_an_error_of_its_group() -> None:
+    assert error(cluster(member("x"), sent={"x": b"\0\3\0\0\0\1"})).startswith(
+        "group 'g': member 'x': its subscription cannot be read: topics: "
+    )
+
+
+def test_a_group_that_reconciles_is_noted_as_such() -> None:
+    group = only(cluster(member("x", ("t", 0), target=[("t", 0), ("t", 1)])))
+    assert [m.owned.to_list() for m in group.members] == [[("t", 0)]]
+    assert any("reconciling" in note for note in group.notes)
+
+
+def test_a_group_that_rebalances_is_imported_as_it_is_and_noted() -> None:
+    group = only(cluster(member("x"), state="PreparingRebalance", offsets={"g": {("t", 1): 3}}))
+    assert [topic.name for topic in group.topics] == ["t"]
+    assert "the group was rebalancing, state PreparingRebalance" in group.notes
+
+
+def test_a_group_that_changes_while_it_is_read_is_read_again() -> None:
+    early, late = LiveGroup("g", "Stable"), LiveGroup("g", "Stable", (member("x", ("t", 0)),))
+    group = only(Tables({"g": [early, late, late, late]}))
+    assert [m.id for m in group.members] == ["x"]
+    assert not any("changed" in note for note in group.notes)
+
+
+def test_a_group_that_never_rests_is_noted_as_such() -> None:
+    other = [LiveGroup("g", "Stable", (member("x", ("t", n % 2)),)) for n in range(20)]
+    assert "the group changed while it was read" in only(Tables({"g": list(other)})).notes
+
+
+def test_topics_that_are_gone_are_left_out_and_noted() -> None:
+    group = only(
+        cluster(member("x", ("t", 0)), sent={"x": sent("t", "no")}, offsets={"g": {("old", 4): 1}})
+    )
+    assert [topic.name for topic in group.topics] == ["t"]
+    assert group.members[0].subscription == ("t", "no")
+    assert "topics that the cluster does not have are left out: no, old" in group.notes
+
+
+def test_an_empty_group_has_the_topics_it_committed_to() -> None:
+    tables = cluster(state="Empty", offsets={"g": {("u", 0): 1}})
+    group = only(tables)
+    assert ([t.name for t in group.topics], group.members) == (["u"], ())
+    [skipped] = read(tables, skip_empty=True)
+    assert skipped.skipped == "the group has no active members"
+
+
+def test_lag_is_the_end_less_what_is_committed() -> None:
+    tables = cluster(
+        member("x", ("t", 0), ("t", 1)),
+        offsets={"g": {("t", 0): 3, ("t", 1): 9}},
+        growth=[{("t", 0): 10, ("t", 1): 9}],
+    )
+    assert only(tables, Joining(weights=Weights.LAG)).topics[0].weights == (7, 0)
+    assert tables.asked == ["ends"]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "ends"),
+    [({("t", 0): 3}, {("t", 0): 4, ("t", 1): 4}), ({("t", 0): 3, ("t", 1): 3}, {("t", 0): 4})],
+)
+def test_a_lag_without_commit_or_without_leader_is_missing(
+    offsets: dict[Place, int], ends: dict[Place, int]
+) -> None:
+    def tables() -> Tables:
+        return cluster(member("x", ("t", 0)), offsets={"g": offsets}, growth=[ends])
+
+    lag = Joining(weights=Weights.LAG)
+    assert error(tables(), lag).startswith("group 'g': no lag is shown for t-1; give --missing-lag")
+    assert only(tables(), replace(lag, missing_lag=5)).topics[0].weights == (1, 5)
+
+
+def test_a_rate_is_what_came_in_between_two_samples() -> None:
+    growth = [{("t", 0): 3, ("t", 1): 5}, {("t", 0): 3, ("t", 1): 2**40}]
+    group = only(cluster(member("x", ("t", 0)), growth=growth), RATE)
+    assert group.topics[0].weights == (0, 2**40 - 5)
+    assert "weights are messages appended within 10.0 s" in group.notes
+
+
+def test_a_partition_without_a_leader_has_no_rate() -> None:
+    growth = [{("t", 0): 3}, {("t", 0): 4, ("t", 1): 1}]
+    assert "no rate is shown for t-1" in error(cluster(member("x", ("t", 0)), growth=growth), RATE)
+
+
+def test_a_partition_that_lost_messages_weighs_nothing_and_is_noted() -> None:
+    growth = [{("t", 0): 9, ("t", 1): 9}, {("t", 0): 2, ("t", 1): 10}]
+    group = only(cluster(member("x", ("t", 0)), growth=growth), RATE)
+    assert group.topics[0].weights == (0, 1)
+    assert "partitions that lost messages between the samples weigh 0" in group.notes
+
+
+@pytest.mark.parametrize(
+    "refuse",
+    [
+        lambda tables, refusal: tables.groups.update(bad=[refusal]),
+        lambda tables, refusal: tables.offsets.update(bad=refusal),
+    ],
+)
+def test_what_is_refused_for_one_group_costs_no_other(
+    refuse: Callable[[Tables, SourceError], None],
+) -> None:
+    tables = Tables({name: [LiveGroup(name, "Stable")] for name in ("g", "bad")})
+    refuse(tables, SourceError("group 'bad': not authorized"))
+    refused, other = read(tables)
+    assert (refused.id, refused.error) == ("bad", "group 'bad': not authorized")
+    assert (other.id, other.error) == ("g", None)
+
+
+def test_a_topic_that_may_not_be_seen_is_an_error_of_the_groups_that_have_to_do_with_it() -> None:
+    groups = {name: [LiveGroup(name, "Stable", (member(name),))] for name in ("a", "b")}
+    tables = Tables(groups, sent={"a": sent("t", "x"), "b": sent("t")})
+    tables.metadata["x"] = SourceError("topic 'x': not authorized")
+    hidden, other = read(tables)
+    assert hidden.error == "group 'a': topic 'x': not authorized"
+    assert other.group is not None
+
+
+def test_only_the_groups_asked_for_are_read_once_and_in_order() -> None:
+    tables = Tables({name: [LiveGroup(name, "Empty")] for name in "abc"})
+    found = read(tables, "c", "nope", "a", "c")
+    assert [(one.id, one.error) for one in found] == [
+        ("a", None),
+        ("c", None),
+        ("nope", "group 'nope': the cluster has no such consumer group"),
+    ]
+
+
+def test_a_member_outside_its_subscription_is_an_error() -> None:
+    assert "has t-0, but its subscription is given as ['u']" in error(
+        cluster(member("x", ("t", 0)), sent={"x": sent("u")})
+    )

@@ -1,0 +1,138 @@
+"""On Spark a history is what it is without, and captures are one table."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from kassay.experiments.history.stages import generation_rows, rebalance_rows
+from kassay.experiments.history.table_rows import judged_row
+from kassay.experiments.report.history_report import is_history, render
+from kassay.experiments.spark.capture_source import register
+from kassay.experiments.spark.history_output import GROUPS, write_history
+from kassay.experiments.spark.history_pipeline import Known
+from kassay.experiments.spark.record_sources import from_cluster_by_spark, from_files
+from kassay.reference.model.group import InvalidGroupError
+from pyspark.sql import SparkSession
+
+from tests.experiments.history.lives import COUNTS, decode_rows, rows
+
+pytestmark = pytest.mark.spark
+
+CAPTURES = Path(__file__).parents[3] / "examples" / "captures"
+LIVES = {"g": "sticky", "h": "range", "i": "cooperative-sticky"}
+
+
+def _records() -> list[dict]:
+    lives = (rows(name, assignor, seed=1, steps=5) for name, assignor in LIVES.items())
+    return [row for life in lives for row in life]
+
+
+def _write(spark: SparkSession, records: list[dict], home: Path, *, tasks: int) -> dict[str, int]:
+    home.mkdir()
+    half = len(records) // 2
+    for name, part in (("a.parquet", records[:half]), ("b.parquet", records[half:])):
+        pq.write_table(pa.Table.from_pylist(part), home / name)
+    return write_history(
+        spark,
+        from_files(spark, [home / "a.parquet", home / "b.parquet"]),
+        home / "out",
+        known=Known(counts=COUNTS),
+        tasks=tasks,
+        manifest=lambda counts: {"rows": counts},
+    )
+
+
+def test_tables_are_what_the_streams_say_whatever_the_order_of_records(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    records = _records()
+    told = sorted(
+        (row for row in decode_rows(records) if row["kind"] == 2),
+        key=lambda row: (row["group"], row["offset"]),
+    )
+    generations = list(generation_rows(told, names={}))
+    judged = [judged_row(row) for row in rebalance_rows(generations, counts=COUNTS)]
+    random.Random(5).shuffle(records)
+    damaged = {**records[0], "value": b"\0\3\0", "partition": 9, "offset": 7}
+    counts = _write(spark, [*records, damaged, records[3]], tmp_path / "once", tasks=2)
+    out = tmp_path / "once" / "out"
+    assert pq.read_table(out / "generations").to_pylist() == generations
+    assert sorted(pq.read_table(out / "rebalances").to_pylist(), key=_case) == sorted(
+        judged, key=_case
+    )
+    [error] = pq.read_table(out / "errors").to_pylist()
+    assert (error["partition"], error["offset"]) == (9, 7)
+    assert counts["records"] == len(records) + 2
+    commits = pq.read_table(out / "commits").to_pylist()
+    assert {(row["group"], row["topic_partition"]) for row in commits} == {
+        (name, n) for name in LIVES for n in range(3)
+    }
+    last = {name: max(r["number"] for r in generations if r["group"] == name) for name in LIVES}
+    assert all(row["committed"] == 10 * last[row["group"]] for row in commits)
+    documents = [json.loads(line) for line in (out / GROUPS).read_text().splitlines()]
+    assert [document["id"] for document in documents] == sorted(LIVES)
+    assert is_history(out)
+    page, summary = render(out)
+    assert page.count("<svg") == 1 + 2 * len(LIVES)
+    assert "| h | range |" in summary
+    assert render(out) == (page, summary)
+
+
+def _case(row: dict) -> str:
+    return row["case"]
+
+
+def test_parquet_without_the_columns_of_records_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pq.write_table(pa.Table.from_pylist([{"key": b"", "offset": 1}]), tmp_path / "x.parquet")
+    with pytest.raises(InvalidGroupError, match=r"x\.parquet: no column value among key, offset"):
+        from_files(spark, [tmp_path / "x.parquet"])
+    with pytest.raises(InvalidGroupError, match=r"y\.parquet: no such file"):
+        from_files(spark, [tmp_path / "y.parquet"])
+
+
+def test_no_option_changes_which_records_of_a_cluster_are_read(spark: SparkSession) -> None:
+    columns = "key binary, value binary, partition int, offset long, timestamp timestamp"
+    session = MagicMock()
+    reader = session.read.format.return_value.options
+    reader.return_value.load.return_value = spark.createDataFrame([], columns)
+    options = {"kafka.isolation.level": "read_uncommitted", "kafka.security.protocol": "SSL"}
+    options["kafka.bootstrap.servers"] = "elsewhere:1"
+    from_cluster_by_spark(session, "here:1", [0, 1], options)
+    given = reader.call_args.kwargs
+    assert given["kafka.bootstrap.servers"] == "here:1"
+    assert given["kafka.isolation.level"] == "read_committed"
+    assert given["kafka.security.protocol"] == "SSL"
+    assert json.loads(given["assign"]) == {"__consumer_offsets": [0, 1]}
+    assert (given["startingOffsets"], given["endingOffsets"]) == ("earliest", "latest")
+
+
+def test_captures_are_one_table_and_bad_ones_are_rows_with_errors(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    good = CAPTURES / "all-groups" / "members-verbose.txt"
+    for number in range(3):
+        (tmp_path / f"{number}.txt").write_bytes(good.read_bytes())
+    (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\xfd\x00not text")
+    (tmp_path / "cut.txt").write_bytes(good.read_bytes()[:-200])
+    register(spark)
+    frame = spark.read.format("kassay").option("captures_a_task", "2").load(str(tmp_path))
+    found = [row.asDict() for row in frame.collect()]
+    by_capture = {Path(row["capture"]).name for row in found}
+    assert by_capture == {"0.txt", "1.txt", "2.txt", "bad.txt", "cut.txt"}
+    [bad] = [row for row in found if row["capture"].endswith("bad.txt")]
+    assert "bad.txt" in bad["error"]
+    assert bad["document"] is None
+    groups = {row["id"] for row in found if row["capture"].endswith("0.txt") and row["document"]}
+    assert groups
+    for number in range(3):
+        mine = [row for row in found if row["capture"].endswith(f"{number}.txt")]
+        assert {row["id"] for row in mine if row["document"]} == groups
+        assert all(row["members"] is not None for row in mine if row["document"])

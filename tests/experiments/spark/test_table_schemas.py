@@ -1,0 +1,35 @@
+from dataclasses import make_dataclass
+
+import pyarrow as pa
+import pytest
+from kassay.experiments.spark.table_schemas import TABLES, record_row, schema_of
+from kassay.experiments.study.case import Case
+from kassay.experiments.study.evaluate_case import study
+from kassay.experiments.study.table_rows import OptimumRow, Record, TimingRow
+
+
+def test_columns_are_the_fields_of_the_rows():
+    schema = schema_of(OptimumRow)
+    assert schema.field("case") == pa.field("case", pa.string(), nullable=False)
+    assert schema.field("imbalance_value") == pa.field("imbalance_value", pa.int64())
+    seconds = schema_of(TimingRow).field("seconds")
+    assert seconds == pa.field("seconds", pa.float64(), nullable=False)
+
+
+def test_a_type_that_has_no_column_is_refused():
+    with pytest.raises(TypeError, match="column 'loads': no column type"):
+        schema_of(make_dataclass("Row", [("loads", tuple)]))
+
+
+def test_every_record_fits_the_schemas():
+    record = record_row(study(Case(family="named", seed=4, assignors=("range",))))
+    for name, schema in TABLES.items():
+        rows = pa.Table.from_pylist(record[name], schema=schema).num_rows
+        assert rows == (2 if name == "timings" else 1)
+
+
+def test_an_integer_beyond_64_bits_is_left_out_rather_than_wrong():
+    group = study(Case(family="named", seed=0, assignors=())).group
+    row = OptimumRow(case="big", status="optimal", imbalance_value=2**63)
+    columns = record_row(Record(group=group, optimum=row))["optima"][0]
+    assert columns["imbalance_value"] is None

@@ -1,0 +1,191 @@
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+from kassay.experiments.implementations.convergence import rejoin
+from kassay.experiments.study.case import Case, cases_of, imported_cases
+from kassay.experiments.study.families.membership_events import Event
+from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+from kassay.experiments.study.families.registry import FAMILIES, USUAL
+from kassay.experiments.study.families.seeded_groups import Range, SeededFamily
+from kassay.reference import InvalidGroupError, violations
+from kassay.reference.assignors import assign
+from kassay.reference.documents.json_codec import group_document, parse_group
+from kassay.reference.model.ownership import ownership
+
+from tests import brute_force
+
+SEEDED = [name for name in USUAL if FAMILIES[name].size is None]
+WITH_EVENT = [name for name in SEEDED if not name.endswith(("fresh", "churn"))]
+
+
+def documents(name: str, seeds: range, start: str | None = None) -> str:
+    groups = (FAMILIES[name].build(seed, start=start) for seed in seeds)
+    return "\n".join(json.dumps(group_document(group), sort_keys=True) for group in groups)
+
+
+def test_seeds_give_the_groups_they_always_gave():
+    everything = "\n".join(documents(name, range(5)) for name in SEEDED)
+    digest = hashlib.sha256(everything.encode()).hexdigest()
+    assert digest == "cfe19e841dca456102a2fc2539f55e97ed0f7149b5040cbeeefbc5b5f60348ac"
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_two_builds_of_a_seed_are_equal_and_two_seeds_are_not(name):
+    assert documents(name, range(8)) == documents(name, range(8))
+    assert len(set(documents(name, range(8)).splitlines())) == 8
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_groups_are_documents_that_can_be_read_back(name):
+    for seed in range(8):
+        group = FAMILIES[name].build(seed)
+        assert parse_group(json.loads(json.dumps(group_document(group)))) == group
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_equal_families_have_equal_subscriptions_and_mixed_ones_mostly_not(name):
+    subscriptions = [
+        {frozenset(member.subscription) for member in FAMILIES[name].build(seed).members}
+        for seed in range(20)
+    ]
+    if name.startswith("equal"):
+        assert {len(distinct) for distinct in subscriptions} == {1}
+    else:
+        assert sum(len(distinct) > 1 for distinct in subscriptions) > 15
+
+
+@pytest.mark.parametrize("name", ["equal-fresh", "mixed-fresh"])
+def test_in_a_fresh_group_nobody_owns_anything(name):
+    assert all(ownership(FAMILIES[name].build(seed)).owned_count == 0 for seed in range(8))
+
+
+@pytest.mark.parametrize("name", WITH_EVENT)
+def test_before_an_event_everything_consumed_was_owned_once(name):
+    for seed in range(8):
+        group = FAMILIES[name].build(seed)
+        claims = [tp for member in group.members for tp in member.owned]
+        assert len(set(claims)) == len(claims) > 0
+
+
+def test_those_who_join_own_nothing_and_sort_anywhere():
+    ranks = []
+    for seed in range(40):
+        group = FAMILIES["mixed-join"].build(seed)
+        newcomers = [member for member in group.members if member.generation == -1]
+        assert newcomers
+        assert all(len(member.owned) == 0 for member in newcomers)
+        ids = sorted(member.id for member in group.members)
+        ranks.extend(ids.index(member.id) / len(ids) for member in newcomers)
+    assert min(ranks) < 0.2
+    assert max(ranks) > 0.8
+
+
+def test_those_who_leave_leave_orphans():
+    for seed in range(8):
+        group = FAMILIES["equal-leave"].build(seed)
+        consumed = group.members[0].subscription
+        total = sum(topic.partitions for topic in group.topics if topic.name in consumed)
+        assert ownership(group).owned_count < total or total < len(group.members) + 1
+
+
+def test_changed_subscriptions_make_some_claims_stale():
+    stale = [len(ownership(FAMILIES["mixed-resubscribe"].build(seed)).stale) for seed in range(20)]
+    assert sum(count > 0 for count in stale) > 10
+
+
+def test_a_topic_that_grew_has_partitions_that_nobody_owned():
+    for seed in range(8):
+        owners = ownership(FAMILIES["equal-grow"].build(seed)).owners
+        consumed = [o for o in owners.values() if (o >= 0).any()]
+        assert any((owner == -1).any() for owner in consumed)
+
+
+def test_with_a_history_of_its_own_members_own_the_last_result_of_that_assignor():
+    family = SeededFamily(
+        name="test", mixed=True, event=Event.GROW, own_history=True, topics=Range(2, 4)
+    )
+    for seed in range(5):
+        group = family.build(seed, start="roundrobin")
+        before = replace(
+            group,
+            topics=tuple(
+                replace(
+                    topic,
+                    partitions=int((ownership(group).owners[topic.name] >= 0).sum())
+                    or topic.partitions,
+                )
+                for topic in group.topics
+            ),
+        )
+        assert rejoin(before, assign(before, "roundrobin")).members == tuple(
+            replace(member, generation=member.generation + 1) for member in group.members
+        )
+
+
+def test_the_events_of_a_churn_are_the_same_whoever_assigns():
+    for seed in range(5):
+        one = FAMILIES["mixed-churn"].build(seed, start="range")
+        two = FAMILIES["mixed-churn"].build(seed, start="roundrobin")
+        assert one.topics == two.topics
+        assert [(m.id, m.subscription) for m in one.members] == [
+            (m.id, m.subscription) for m in two.members
+        ]
+
+
+def test_a_history_ends_where_its_assignor_has_no_answer(monkeypatch):
+    group = FAMILIES["mixed-churn"].build(0, start="range")
+    monkeypatch.setattr(
+        "kassay.experiments.study.families.seeded_groups.settle",
+        lambda *_: type("Settled", (), {"assignment": None}),
+    )
+    first = FAMILIES["mixed-churn"].build(0, start="range")
+    assert ownership(first).owned_count == 0
+    assert ownership(group).owned_count > 0
+
+
+@pytest.mark.parametrize("name", ["A", "B", "C"])
+def test_the_optima_of_named_groups_are_what_trying_everything_finds(name):
+    remarkable = NAMED_GROUPS[name]
+    squares = sum(load * load for load in remarkable.loads)
+    assert brute_force.optimum(remarkable.group) == (squares, remarkable.moves)
+
+
+def test_cases_are_dealt_evenly_and_named_families_come_whole():
+    cases = list(cases_of(USUAL, seeds=26, assignors=["range", "sticky"]))
+    count = {name: sum(case.family == name for case in cases) for name in USUAL}
+    assert count["named"] == len(NAMED_GROUPS)
+    assert sorted({count[name] for name in SEEDED if not name.endswith("churn")}) == [2, 3]
+    churn = [case for case in cases if case.family == "equal-churn"]
+    assert {(case.start, case.assignors) for case in churn} == {
+        ("range", ("range",)),
+        ("sticky", ("sticky",)),
+    }
+    assert len({case.name for case in cases}) == len(cases)
+
+
+def test_imported_groups_travel_as_their_documents():
+    text = json.dumps({"id": "g", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]})
+    (case,) = imported_cases([text], assignors=["range"])
+    assert case.name == "imported/0"
+    assert case.build() == parse_group(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        (Case(family="nope", seed=0, assignors=()), "no family 'nope'"),
+        (Case(family="imported", seed=0, assignors=(), document="{"), "imported/0"),
+        (Case(family="imported", seed=4, assignors=(), document="{}"), "imported/4: missing key"),
+    ],
+)
+def test_a_case_that_cannot_be_built_says_why(case, message):
+    with pytest.raises(InvalidGroupError, match=message):
+        case.build()
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_every_assignor_answers_validly_or_not_at_all(name):
+    group = FAMILIES[name].build(0)
+    assert list(violations(group, assign(group, "roundrobin"))) == []

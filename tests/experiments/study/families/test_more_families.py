@@ -1,0 +1,116 @@
+import hashlib
+import json
+from itertools import pairwise
+
+import pytest
+from kassay.experiments.study.families.benchmark_grid import GridFamily
+from kassay.experiments.study.families.overlapping_subscriptions import OverlapFamily, Shape
+from kassay.experiments.study.families.registry import FAMILIES, USUAL
+from kassay.experiments.study.families.weighted_groups import WEIGHTED
+from kassay.reference import violations
+from kassay.reference.assignors import assign
+from kassay.reference.documents.json_codec import group_document, parse_group
+from kassay.reference.model.ownership import ownership
+
+MORE = [name for name in FAMILIES if name not in USUAL]
+SEEDS = range(6)
+
+
+def groups(name):
+    return [FAMILIES[name].build(seed) for seed in SEEDS]
+
+
+def shaped(shape):
+    family = OverlapFamily(name=f"test-{shape}", shape=shape)
+    return [family.build(seed) for seed in range(30)]
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_groups_are_the_same_at_every_build_and_can_be_read_back(name):
+    for once, again in zip(groups(name), groups(name), strict=True):
+        assert once == again
+        assert parse_group(json.loads(json.dumps(group_document(once)))) == once
+        assert list(violations(once, assign(once, "roundrobin"))) == []
+        assert once.id.startswith(f"{name}/")
+
+
+def test_seeds_give_the_groups_they_always_gave():
+    documents = [group_document(group) for name in MORE for group in groups(name)[:3]]
+    digest = hashlib.sha256(json.dumps(documents, sort_keys=True).encode()).hexdigest()
+    assert digest == "626c9335dde9dbc98a6c614b8e8014bb89945d63994625992473907a40fad0b9"
+
+
+def test_nested_subscriptions_hold_each_other():
+    for group in shaped(Shape.NESTED):
+        sets = sorted((set(m.subscription) for m in group.members), key=len)
+        assert all(small <= large for small, large in pairwise(sets))
+
+
+def test_blocks_share_nothing_but_by_one_member():
+    for group in shaped(Shape.BLOCKS):
+        if len(group.topics) >= 6:
+            sets = {frozenset(m.subscription) for m in group.members}
+            touching = [(a, b) for a in sets for b in sets if a != b and a & b]
+            assert all(len(a | b) <= 2 + 2 * len(group.topics) // 3 for a, b in touching)
+
+
+def test_skewed_topics_have_ever_fewer_consumers():
+    consumers = [0] * 12
+    for group in shaped(Shape.SKEWED):
+        for member in group.members:
+            for topic in member.subscription:
+                consumers[int(topic[1:])] += 1
+    assert consumers[0] > 2 * consumers[2] > 2 * consumers[5]
+
+
+def test_overlaps_are_fresh_or_after_a_join_or_a_leave():
+    groups = shaped(Shape.RANDOM)
+    owned = [ownership(group).owned_count for group in groups]
+    assert 0 < owned.count(0) < len(owned)
+    assert any(
+        m.generation == -1 for g, n in zip(groups, owned, strict=True) if n for m in g.members
+    )
+
+
+@pytest.mark.parametrize("family", WEIGHTED, ids=lambda family: family.name)
+def test_weighted_groups_have_unequal_weights(family):
+    weights = [w for seed in SEEDS for t in family.build(seed).topics for w in t.weights]
+    assert min(weights) >= 1
+    assert len(set(weights)) > 1
+    assert (set(weights) == {1, 10}) == (family.weights == "two-speed")
+
+
+def test_in_racks_every_member_and_every_replica_has_one():
+    for group in groups("racks-mixed"):
+        assert {member.rack for member in group.members} <= {"r0", "r1", "r2"}
+        assert all(len(held) == 2 for topic in group.topics for held in topic.racks)
+
+
+def test_the_grid_has_every_point_once_and_few_members_join():
+    family = GridFamily(name="test", members=(4, 6), partitions_a_member=(5,), topics=(2, 5))
+    assert family.size == len(set(family.points)) == 16
+    for seed, (members, each, topics, mixed, incremental) in enumerate(family.points):
+        group = family.build(seed)
+        assert (len(group.members), len(group.topics)) == (members, topics)
+        assert group.partition_count == members * each
+        assert (len({m.subscription for m in group.members}) > 1) == mixed
+        newcomers = [m for m in group.members if m.generation == -1]
+        assert len(newcomers) == (1 if incremental else members)
+
+
+def test_scenarios_show_what_the_studied_assignor_itself_led_to():
+    family = FAMILIES["scenarios"]
+    histories = {
+        json.dumps(group_document(family.build(15, start=start))["members"])
+        for start in ("sticky", "cooperative-sticky", "roundrobin")
+    }
+    assert len(histories) >= 2
+    assert FAMILIES["scenarios"].build(15).members
+
+
+def test_worlds_are_all_small_groups():
+    family = FAMILIES["worlds-3x3"]
+    every = [family.build(seed) for seed in range(family.size)]
+    assert len(every) == 2 + 6 + 14 + 2 + 17 + 83 + 2 + 31 + 319
+    assert max(len(group.members) for group in every) == 3
+    assert max(group.partition_count for group in every) == 3

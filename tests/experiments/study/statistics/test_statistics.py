@@ -1,0 +1,114 @@
+import numpy as np
+import pandas as pd
+import pytest
+from kassay.experiments.study.statistics.paired_comparison import mcnemar, mean_interval, paired
+from kassay.experiments.study.statistics.performance_profiles import distribution, profile
+from kassay.experiments.study.statistics.rank_stability import agreement, effects, mean_gaps
+from kassay.reference.model.metrics import MEASURES
+
+
+def comparisons(assignor: str, least: list[bool | None], moves: list[int | None]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "case": [f"g{place}" for place in range(len(least))],
+            "assignor": assignor,
+            "proven": pd.array([True] * len(least), dtype="boolean"),
+            "least_imbalance": pd.array(least, dtype="boolean"),
+            "unnecessary_moves": pd.array(moves, dtype="Int64"),
+            "owned": pd.array([1] * len(least), dtype="Int64"),
+        }
+    )
+
+
+ROWS = pd.concat(
+    [
+        comparisons("sticky", [True, True, False, None], [0, 2, 1, None]),
+        comparisons("uniform", [True, False, True, True], [0, 0, 4, 0]),
+    ]
+)
+
+
+def test_a_pair_splits_all_groups_and_a_missing_answer_is_a_miss():
+    found = paired(ROWS, "sticky", "uniform")
+    assert (found.both, found.only_before, found.only_after, found.neither) == (1, 1, 2, 0)
+    assert found.groups == 4
+
+
+def test_moves_are_compared_only_where_both_are_known():
+    found = paired(ROWS, "sticky", "uniform")
+    assert (found.moves_known, found.fewer, found.same, found.more) == (3, 1, 1, 1)
+    assert found.mean_difference == pytest.approx(1 / 3)
+
+
+def test_turning_a_pair_round_turns_its_figures_round():
+    there, back = paired(ROWS, "sticky", "uniform"), paired(ROWS, "uniform", "sticky")
+    assert (there.only_before, there.fewer) == (back.only_after, back.more)
+    assert there.mean_difference == -back.mean_difference
+    assert there.p_value == back.p_value
+
+
+def test_a_pair_without_common_groups_has_no_figures():
+    found = paired(ROWS[ROWS["assignor"] == "sticky"], "sticky", "uniform")
+    assert (found.groups, found.p_value, found.mean_difference, found.interval) == (
+        0,
+        None,
+        None,
+        None,
+    )
+
+
+def test_mcnemar_is_twice_the_binomial_tail():
+    assert mcnemar(1, 9) == pytest.approx(2 * (1 + 10) / 2**10)
+    assert mcnemar(0, 0) is None
+
+
+def test_the_interval_of_a_mean_is_the_normal_one_for_many_values():
+    values = np.random.default_rng(1).integers(0, 7, 20_000)
+    low, high = mean_interval(values, seed=0)
+    half = 1.96 * values.std() / np.sqrt(len(values))
+    assert low == pytest.approx(values.mean() - half, abs=half / 10)
+    assert high == pytest.approx(values.mean() + half, abs=half / 10)
+    assert mean_interval(values, seed=0) == (low, high)
+
+
+def test_a_profile_never_counts_an_assignor_that_gave_no_answer():
+    rows = pd.DataFrame(
+        {
+            "case": ["x", "y", "x", "y"],
+            "assignor": ["a", "a", "b", "b"],
+            "proven": True,
+            "makespan_greedy": pd.array([1, None, 1, 3], dtype="Int64"),
+            "makespan_optimum": pd.array([1, None, 1, 3], dtype="Int64"),
+        }
+    )
+    found = profile(rows, "makespan", assignors=["a", "b"], ratios=[1, 1000])
+    assert found["a"].tolist() == [0.5, 0.5]
+    assert found["b"].tolist() == [1, 1]
+
+
+def test_a_distribution_rises_to_one():
+    rows = pd.DataFrame({"assignor": "a", "gap": pd.array([3, 0, 0, None], dtype="Int64")})
+    found = distribution(rows, "gap", assignors=["a", "absent"])
+    assert found["gap"].tolist() == [0, 3]
+    assert found["share"].tolist() == pytest.approx([2 / 3, 1])
+
+
+def test_mean_gaps_are_taken_over_groups_that_all_answered():
+    gaps = {f"{name}_gap": pd.array([2, 10, 4], dtype="Int64") for name in MEASURES}
+    rows = pd.DataFrame({"case": ["x", "y", "x"], "assignor": ["a", "a", "b"], **gaps})
+    found = mean_gaps(rows, assignors=["a", "b"])
+    assert found["makespan"].tolist() == [2, 4]
+    assert agreement(found).loc["spread", "makespan"] == 1
+
+
+def test_a_measure_that_ties_everyone_agrees_with_nothing():
+    found = agreement(pd.DataFrame({"one": [1, 1], "two": [1, 2]}))
+    assert found["one"].isna().all()
+    assert found.loc["two", "two"] == 1
+
+
+def test_a_parameter_that_never_varies_has_no_effect():
+    rows = ROWS.assign(members=[1, 2, 3, 4] * 2, partitions=7, mixed=False)
+    found = effects(rows, assignors=["sticky"])
+    assert np.isnan(found.loc["sticky", "partitions"])
+    assert found.loc["sticky", "members"] > 0

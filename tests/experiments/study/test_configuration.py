@@ -1,0 +1,66 @@
+from pathlib import Path
+
+import pytest
+from kassay.experiments.study.case import IMPORTED
+from kassay.experiments.study.configuration import read_config
+from kassay.experiments.study.families.registry import FAMILIES
+from kassay.reference import InvalidGroupError
+from kassay.reference.assignors import ASSIGNORS
+
+STUDIES = Path(__file__).parents[3] / "experiments" / "study" / "configurations"
+
+
+def read(name):
+    return read_config((STUDIES / name).read_text(encoding="utf-8"), name)
+
+
+def test_the_published_study_has_a_million_groups_and_all_assignors():
+    config = read("published.yaml")
+    assert sum(1 for _ in config.cases()) >= 1_000_000
+    assert config.assignors == tuple(ASSIGNORS)
+    assert config.limits.deterministic is not None
+
+
+@pytest.mark.parametrize("name", ["quick.yaml", "published.yaml"])
+def test_the_committed_studies_take_every_family_but_the_largest(name):
+    assert set(FAMILIES) - set(read(name).families) <= {"jmh", "worlds-3x3", "worlds-3x4"}
+
+
+def test_all_that_a_file_says_is_taken():
+    config = read_config(
+        "families: {named: all, mixed-join: 2}\nassignors: [range]\nfirst_seed: 5\n"
+        "groups: [a.jsonl]\ndrawn: 3\nwave: 4\nlimits: {time: 1, memory: 99, group: 2.5}\n",
+        "mine.yaml",
+        directory=Path("there"),
+    )
+    assert [case.name for case in config.cases()][-2:] == ["mixed-join/5", "mixed-join/6"]
+    assert config.groups == (Path("there/a.jsonl"),)
+    assert (config.drawn, config.wave) == (3, 4)
+    assert (config.limits.time, config.limits.memory, config.limits.group) == (1.0, 99, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "mine.yaml:1: the script is empty"),
+        ("families: [", "mine.yaml:1: not valid YAML"),
+        ("families: {}\nfamlies: {}", "mine.yaml:2: famlies: unknown key"),
+        ("drawn: 3", "it needs families, or groups"),
+        ("families:\n  nope: 3", "mine.yaml:2: families.nope: no such family"),
+        (f"families:\n  {IMPORTED}: 3", "families.imported: no such family"),
+        ("families:\n  mixed-join: all", "mine.yaml:2: families.mixed-join: the family has no end"),
+        ("families:\n  mixed-join: -1", "families.mixed-join: must be 0 or more"),
+        ("families:\n  mixed-join: many", "families.mixed-join: expected an integer"),
+        ("families: {}\nassignors:\n- range\n- rnage", "mine.yaml:4: assignors[1]: no assignor"),
+        ("families: {}\nassignors: [range, range]", "assignors[1]: 'range' is repeated"),
+        ("families: {}\nwave: 0", "mine.yaml:2: wave: must be 1 or more"),
+        ("families: {}\nlimits: {time: soon}", "limits.time: expected a number"),
+        ("families: {}\nlimits: {time: 0}", "limits.time: must be above 0"),
+        ("families: {}\nlimits: {memory: 0}", "limits.memory: must be 1 or more"),
+        ("families: {}\nlimits: {tiem: 1}", "limits.tiem: unknown key"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(text, message):
+    with pytest.raises(InvalidGroupError) as refused:
+        read_config(text, "mine.yaml")
+    assert message in str(refused.value)

@@ -1,0 +1,67 @@
+import pytest
+from kassay.experiments.study.case import Case
+from kassay.experiments.study.evaluate_case import study
+
+CASE = Case(family="mixed-join", seed=1, assignors=("range", "roundrobin"))
+
+
+def fail(*_, **__):
+    raise RuntimeError("out of luck")
+
+
+def test_a_record_has_a_row_of_each_table_for_each_contestant():
+    record = study(CASE)
+    assert record.group.case == record.optimum.case == "mixed-join/1"
+    assert [row.assignor for row in record.assignments] == ["range", "roundrobin"]
+    assert [row.assignor for row in record.comparisons] == ["range", "roundrobin"]
+    assert {row.case for row in record.comparisons} == {"mixed-join/1"}
+
+
+def test_rows_agree_with_each_other():
+    record = study(CASE)
+    for assignment, comparison in zip(record.assignments, record.comparisons, strict=True):
+        assert assignment.sum_of_squares == comparison.sum_of_squares_greedy
+        assert assignment.moved == comparison.movement_greedy
+        assert record.optimum.imbalance_value == comparison.sum_of_squares_optimum
+        assert assignment.kept + assignment.moved == record.group.owned
+        assert assignment.kept + assignment.moved + assignment.placed == record.group.partitions
+
+
+def test_a_group_that_cannot_be_built_is_a_row_without_figures():
+    record = study(Case(family="nope", seed=0, assignors=("range",)))
+    assert "no family 'nope'" in record.group.error
+    assert (record.optimum, record.assignments, record.comparisons) == (None, (), ())
+
+
+def test_an_assignor_of_ours_that_breaks_is_an_error_row_and_the_others_still_run(monkeypatch):
+    real = study.__globals__["settle"]
+    monkeypatch.setattr(
+        "kassay.experiments.study.evaluate_case.settle",
+        lambda group, name: fail() if name == "range" else real(group, name),
+    )
+    record = study(CASE)
+    assert [row.ending for row in record.assignments] == ["error", "ok"]
+    assert record.assignments[0].detail == "RuntimeError: out of luck"
+    assert [row.ending for row in record.comparisons] == ["error", "ok"]
+
+
+def test_a_solver_that_breaks_is_an_error_row_and_no_gap_is_told(monkeypatch):
+    monkeypatch.setattr("kassay.experiments.study.evaluate_case.best", fail)
+    record = study(CASE)
+    assert (record.optimum.status, record.optimum.detail) == ("error", "RuntimeError: out of luck")
+    assert [row.proven for row in record.comparisons] == [None, None]
+    assert [row.ending for row in record.assignments] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_only_small_groups_travel_whole(seed):
+    record = study(Case(family="mixed-grow", seed=seed, assignors=("range",)))
+    small = record.group.document is not None
+    assert small == (record.assignments[0].assignment is not None)
+    assert small == (record.optimum.assignment is not None)
+
+
+def test_a_row_tells_who_wants_what():
+    record = study(Case(family="named", seed=0, assignors=()))
+    row = record.group
+    assert (row.topics, row.consumed, row.subscriptions, row.participants) == (2, 2, 4, 3)

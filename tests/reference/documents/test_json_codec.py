@@ -1,0 +1,265 @@
+import io
+import json
+from pathlib import Path
+
+import jsonschema
+import kassay.reference.documents.json_codec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kassay.reference import Assignment, InvalidGroupError, load_group
+from kassay.reference.documents.json_codec import (
+    assignment_document,
+    group_document,
+    load_assignment,
+    parse_assignment,
+    parse_group,
+    read_groups,
+)
+
+from tests.strategies import groups
+
+SCHEMA = json.loads(
+    Path(kassay.reference.documents.json_codec.__file__).with_name("group.schema.json").read_text()
+)
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+FULL = {
+    "id": "orders-2026-11",
+    "topics": {
+        "orders": {
+            "partitions": 2,
+            "weights": [3, 4],
+            "racks": [["a"], ["a", None]],
+            "id": "12c500ed-0b78-3910-9fb4-6af0f246be87",
+        },
+        "audit": 3,
+    },
+    "members": [
+        {
+            "id": "c0",
+            "topics": ["orders", "audit"],
+            "owned": [["orders", 0], ["audit", 2], ["orders", 1]],
+            "generation": 7,
+            "instance_id": "i0",
+            "rack": "a",
+            "capacity": 9,
+            "protocol_version": 1,
+            "sub_generation": 6,
+            "user_data": "v0",
+            "streams": {"orders": 2},
+        },
+        {"id": "c1", "topics": []},
+    ],
+    "notes": ["subscriptions are not known"],
+}
+
+
+def test_a_document_with_every_key_comes_back_as_it_was():
+    VALIDATOR.validate(FULL)
+    assert group_document(parse_group(FULL)) == FULL
+
+
+@given(groups(weighted=True, messy=True))
+def test_documents_survive_a_round_trip_and_fit_the_schema(group):
+    document = json.loads(json.dumps(group_document(group)))
+    VALIDATOR.validate(document)
+    assert parse_group(document) == group
+
+
+def test_owned_by_topic_is_short_for_pairs_in_that_order():
+    member = {"id": "a", "topics": [], "owned": {"u": [1, 0], "t": [2]}}
+    group = parse_group({"topics": {}, "members": [member]})
+    assert group.members[0].owned == [("u", 1), ("u", 0), ("t", 2)]
+    assert group_document(group)["members"][0]["owned"] == [["u", 1], ["u", 0], ["t", 2]]
+
+
+def test_a_topic_id_as_kafka_prints_it_is_taken():
+    topics = {"t": {"partitions": 1, "id": "EsUA7Qt4ORCftGrw8ka-hw"}}
+    group = parse_group({"topics": topics, "members": []})
+    assert str(group.topics[0].uuid) == "12c500ed-0b78-3910-9fb4-6af0f246be87"
+
+
+MEMBER = {"id": "a", "topics": ["t"]}
+
+BAD = [
+    ([], "x: expected an object, got []"),
+    ({"members": []}, "x: missing key 'topics'"),
+    ({"topics": {}}, "x: missing key 'members'"),
+    ({"topics": {}, "members": [], "topcs": 1}, "x: unknown key 'topcs', known are"),
+    ({"topics": {"t": -1}, "members": []}, "x: topics['t']: partitions must be from 0"),
+    ({"topics": {"t": "3"}, "members": []}, "topics['t']: expected a partition count or an object"),
+    (
+        {"topics": {"t": True}, "members": []},
+        "topics['t'].partitions: expected an integer, got true",
+    ),
+    ({"topics": {"t": 2.0}, "members": []}, "topics['t']: expected a partition count"),
+    ({"topics": {"t": {}}, "members": []}, "topics['t']: missing key 'partitions'"),
+    ({"topics": {"t": {"partitions": 1, "weight": [1]}}, "members": []}, "unknown key 'weight'"),
+    ({"topics": {"t": {"partitions": 1, "weights": [0.5]}}, "members": []}, "weights[0]: expected"),
+    (
+        {"topics": {"t": {"partitions": 2, "weights": [1]}}, "members": []},
+        "one entry a partition (2)",
+    ),
+    (
+        {"topics": {"t": {"partitions": 1, "racks": ["a"]}}, "members": []},
+        "racks[0]: expected a list",
+    ),
+    ({"topics": {"t": {"partitions": 1, "id": "zz"}}, "members": []}, "not a topic id: 'zz'"),
+    ({"topics": {}, "members": {}}, "x: members: expected a list, got {}"),
+    ({"topics": {}, "members": [MEMBER, MEMBER]}, "x: member id 'a' is listed twice"),
+    ({"topics": {}, "members": [{"topics": []}]}, "x: members[0]: missing key 'id'"),
+    (
+        {"topics": {}, "members": [{"id": 3, "topics": []}]},
+        "members[0].id: expected a string, got 3",
+    ),
+    (
+        {"topics": {}, "members": [MEMBER | {"owned": [["t"]]}]},
+        "members[0].owned[0]: expected [topic",
+    ),
+    ({"topics": {}, "members": [MEMBER | {"owned": [["t", "1"]]}]}, 'expected an integer, got "1"'),
+    ({"topics": {}, "members": [MEMBER | {"owned": [["t", -1]]}]}, "partition number must be"),
+    ({"topics": {}, "members": [MEMBER | {"owned": ["t-1"]}]}, 'partition number], got "t-1"'),
+    ({"topics": {}, "members": [MEMBER | {"owned": "t-1"}]}, "owned: expected a list of [topic"),
+    ({"topics": {}, "members": [MEMBER | {"generation": None}]}, "generation: expected an integer"),
+    ({"topics": {}, "members": [MEMBER | {"generation": -2}]}, "x: members[0]: generation must be"),
+    ({"topics": {}, "members": [MEMBER | {"topics": ["t", "t"]}]}, "'t' is subscribed to twice"),
+    ({"topics": {}, "members": [MEMBER | {"capacity": -1}]}, "members[0]: capacity must be"),
+    ({"topics": {}, "members": [MEMBER | {"user_data": "v7"}]}, "user_data must be null or 'v0'"),
+    ({"topics": {}, "members": [MEMBER | {"streams": {"t": 0}}]}, "streams of topic 't' must be"),
+    ({"topics": {}, "members": [MEMBER | {"subscription": []}]}, "unknown key 'subscription'"),
+]
+
+
+@pytest.mark.parametrize(("document", "message"), BAD, ids=[message for _, message in BAD])
+def test_a_bad_document_gives_one_error_that_names_field_and_value(document, message):
+    with pytest.raises(InvalidGroupError) as caught:
+        parse_group(document, where="x")
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("x: ")
+    assert "\n" not in str(caught.value)
+
+
+# What JSON Schema cannot say: uniqueness of ids, one entry a partition, the form of a UUID;
+# and it takes 2.0 for an integer.
+BEYOND_SCHEMA = (
+    "listed twice",
+    "one entry a partition",
+    "not a topic id",
+    "got 2.0",
+    "'t']: expected a partition count",
+)
+
+
+@pytest.mark.parametrize(
+    "document", [d for d, message in BAD if not any(said in message for said in BEYOND_SCHEMA)]
+)
+def test_the_schema_refuses_what_the_parser_refuses(document):
+    assert not VALIDATOR.is_valid(document)
+
+
+def read(text):
+    return list(read_groups(io.StringIO(text), name="f.jsonl"))
+
+
+LINE = '{"id": "g%d", "topics": {"t": 1}, "members": []}\n'
+
+
+def test_json_lines_are_read_one_a_group_and_blank_lines_passed_over():
+    assert [group.id for _, group in read(LINE % 1 + "\n" + LINE % 2)] == ["g1", "g2"]
+
+
+def test_one_document_may_span_lines():
+    document = json.dumps(FULL, indent=2)
+    assert [group.id for _, group in read(document)] == ["orders-2026-11"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ['{"id": "g9", "topics": {"t": 1}, "memb\n', '{"id": "x", "id": "y"}\n', "oops\n", "[1]\n"],
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_bad_line_costs_only_itself(bad, place):
+    lines = [LINE % 1, LINE % 2]
+    lines.insert(place, bad)
+    results = read("".join(lines))
+    errors = [group for _, group in results if isinstance(group, InvalidGroupError)]
+    assert len(results) == 3
+    assert len(errors) == 1
+    assert str(errors[0]).startswith(f"f.jsonl:{place + 1}: ")
+
+
+def test_a_bad_document_keeps_its_id():
+    ((stated, error),) = read('{"id": "g7", "topics": {"t": -1}, "members": []}')
+    assert stated == "g7"
+    assert isinstance(error, InvalidGroupError)
+
+
+def test_truncated_json_says_where_it_ends():
+    ((_, error),) = read(json.dumps(FULL, indent=2)[:60])
+    assert "f.jsonl:5: not valid JSON" in str(error)
+
+
+def test_a_truncated_line_is_told_by_its_own_number_and_not_by_that_of_the_next():
+    (_, error), (_, good) = read((LINE % 1)[:30] + "\n" + LINE % 2)
+    assert str(error).startswith("f.jsonl:1: not valid JSON")
+    assert str(error).endswith("column 31, at the end of the text")
+    assert not isinstance(good, InvalidGroupError)
+
+
+@pytest.mark.parametrize("text", ['{"topics": NaN}', '{"topics": {"t": Infinity}}', "[" * 100_000])
+def test_what_is_not_quite_json_is_refused(text):
+    ((_, error),) = read(text)
+    assert isinstance(error, InvalidGroupError)
+
+
+def test_an_empty_file_has_no_groups():
+    assert read(" \n\n") == []
+
+
+def test_load_group_wants_exactly_one(tmp_path):
+    path = tmp_path / "g.json"
+    path.write_text(LINE % 1 + LINE % 2)
+    with pytest.raises(InvalidGroupError, match="expected one group document, got 2"):
+        load_group(path)
+    path.write_text(LINE % 1)
+    assert load_group(path).id == "g1"
+    path.write_text("{}")
+    with pytest.raises(InvalidGroupError, match="missing key 'topics'"):
+        load_group(path)
+
+
+def test_bytes_that_are_not_utf8_are_one_error(tmp_path):
+    path = tmp_path / "g.json"
+    path.write_bytes(b'{"id": "\xff"}')
+    with pytest.raises(InvalidGroupError, match="not UTF-8 text: byte 0xff"):
+        load_group(path)
+
+
+def test_assignments_are_read_bare_or_from_an_answer(tmp_path):
+    assignment = Assignment({"a": [("t", 1), ("t", 0)], "b": []})
+    document = assignment_document(assignment)
+    assert document == {"a": [["t", 1], ["t", 0]], "b": []}
+    assert parse_assignment(document) == assignment
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"id": "g", "assignment": document, "terminated": True}))
+    assert load_assignment(path) == assignment
+    path.write_text('{"assignment": null}')
+    with pytest.raises(InvalidGroupError, match="assignment: expected an object, got null"):
+        load_assignment(path)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda s: st.lists(s) | st.dictionaries(st.text(), s),
+        max_leaves=8,
+    )
+)
+def test_any_json_at_all_is_a_group_or_an_invalid_group_error(value):
+    for document in (value, {"topics": value, "members": []}, {"topics": {}, "members": [value]}):
+        try:
+            group = parse_group(document)
+        except InvalidGroupError:
+            continue
+        assert VALIDATOR.is_valid(group_document(group))

@@ -1,0 +1,120 @@
+import math
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kassay.reference import Assignment, Group, Member, Topic
+from kassay.reference.model.external_metrics import (
+    balancedness,
+    count_then_load,
+    kafka_balance_score,
+    kafka_is_balanced,
+    off_rack,
+    outside_band,
+    per_topic_spread,
+    r_score,
+    range_spread,
+    standard_deviation,
+    streams_cost,
+)
+
+from tests.strategies import groups, valid_assignments
+
+RACKED = Group(
+    topics=(Topic(name="t", partitions=3, racks=(("r0",), ("r0", "r1"), (None,))),),
+    members=(
+        Member(id="a", subscription=("t",), rack="r1", owned=[("t", 0)]),
+        Member(id="b", subscription=("t",)),
+    ),
+)
+
+
+def test_off_rack_counts_members_with_a_known_rack_only():
+    assert off_rack(RACKED, Assignment({"a": [("t", 0), ("t", 1), ("t", 2)]})) == 2
+    assert off_rack(RACKED, Assignment({"b": [("t", 0), ("t", 1), ("t", 2)]})) == 0
+
+
+def test_streams_cost_weighs_traffic_and_moves():
+    assignment = Assignment({"a": [("t", 2)], "b": [("t", 0), ("t", 1)]})
+    assert streams_cost(RACKED, assignment) == 1 * 1 + 10 * 1
+
+
+def test_r_score_is_the_moved_weight_over_capacity():
+    assignment = Assignment({"a": [("t", 2)], "b": [("t", 0), ("t", 1)]})
+    assert r_score(RACKED, assignment, capacity=4) == 0.25
+    with pytest.raises(ValueError, match="capacity must be positive, got 0"):
+        r_score(RACKED, assignment, capacity=0)
+
+
+def test_group_a_is_balanced_for_kafka_and_yet_not_optimal():
+    group = Group(
+        topics=(Topic(name="t0", partitions=1), Topic(name="t1", partitions=2)),
+        members=(
+            Member(id="c0", subscription=("t1",)),
+            Member(id="c1", subscription=("t0", "t1")),
+            Member(id="c2", subscription=("t0",)),
+        ),
+    )
+    sticky = Assignment({"c0": [("t1", 0), ("t1", 1)], "c1": [("t0", 0)], "c2": []})
+    assert kafka_is_balanced(group, sticky)
+    lopsided = Assignment({"c0": [], "c1": [("t0", 0), ("t1", 0), ("t1", 1)], "c2": []})
+    assert not kafka_is_balanced(group, lopsided)
+
+
+@given(st.data())
+def test_is_balanced_agrees_with_a_search_for_a_direct_transfer(data):
+    group = data.draw(groups())
+    assignment = data.draw(valid_assignments(group))
+    counts = assignment.loads()
+    helps = any(
+        counts[giver] > counts[taker.id] + 1 and tp.topic in taker.subscription
+        for giver, tps in assignment.items()
+        for tp in tps
+        for taker in group.members
+    )
+    assert kafka_is_balanced(group, assignment) == (not helps)
+
+
+@given(st.data())
+def test_the_restricted_score_is_the_pairwise_sum_over_those_who_can_take_part(data):
+    group = data.draw(groups())
+    assignment = data.draw(valid_assignments(group))
+    subscribers = group.subscribers()
+    topics = group.topic_table()
+    counts = [
+        len(assignment[m.id])
+        for m in group.members
+        if m.subscription
+        and (
+            len(assignment[m.id]) < sum(topics[t].partitions for t in m.subscription)
+            or any(len(subscribers[tp.topic]) > 1 for tp in assignment[m.id])
+        )
+    ]
+    expected = sum(abs(a - b) for a, b in combinations(counts, 2))
+    assert kafka_balance_score(group, assignment) == expected
+
+
+def test_the_band_is_nine_per_cent_each_way():
+    assert outside_band([100, 109, 91]) == 0
+    assert outside_band([100, 110, 90, 100]) == 2
+    assert balancedness([100, 110, 90, 100]) == 50.0
+    assert (outside_band([]), balancedness([])) == (0, 100.0)
+
+
+def test_spreads_of_topicmappr():
+    assert standard_deviation([2, 4, 4, 4, 5, 5, 7, 9]) == 2.0
+    assert range_spread([4, 4]) == 0.0
+    assert range_spread([0, 1]) == math.inf
+    assert standard_deviation([]) == 0.0
+
+
+def test_one_topic_piled_on_one_member_shows_in_the_per_topic_spread():
+    group = Group(
+        topics=(Topic(name="t", partitions=2), Topic(name="u", partitions=2)),
+        members=(Member(id="a", subscription=("t", "u")), Member(id="b", subscription=("t", "u"))),
+    )
+    piled = Assignment({"a": [("t", 0), ("t", 1)], "b": [("u", 0), ("u", 1)]})
+    even = Assignment({"a": [("t", 0), ("u", 1)], "b": [("u", 0), ("t", 1)]})
+    assert (per_topic_spread(group, piled), per_topic_spread(group, even)) == (4, 0)
+    assert count_then_load(group, piled) == (0, 0)

@@ -1,0 +1,71 @@
+import uuid
+
+import pytest
+from kassay.reference import Group, InvalidGroupError, Member, Topic
+
+
+def test_a_topic_id_is_derived_from_the_name_as_java_does():
+    # what UUID.nameUUIDFromBytes prints for the UTF-8 bytes of the name
+    assert str(Topic(name="orders", partitions=1).uuid) == "12c500ed-0b78-3910-9fb4-6af0f246be87"
+
+
+def test_a_stated_topic_id_is_kept():
+    stated = uuid.UUID(int=5)
+    assert Topic(name="t", partitions=1, id=stated).uuid == stated
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Topic(name="t", partitions=-1), "topic 't': partitions must be from 0"),
+        (
+            lambda: Topic(name="t", partitions=2, weights=(1,)),
+            r"one entry a partition \(2\), got 1",
+        ),
+        (lambda: Topic(name="t", partitions=1, weights=(-4,)), "weights must be from 0 .*, got -4"),
+        (lambda: Topic(name="t", partitions=1, weights=(2**63,)), "got 9223372036854775808"),
+        (lambda: Topic(name="t", partitions=1, racks=()), r"racks must have .*, got 0"),
+        (lambda: Member(id="a", subscription=("t", "t")), "'t' is subscribed to twice"),
+        (lambda: Member(id="a", subscription=(), generation=-2), "generation must be -1 or more"),
+        (
+            lambda: Member(id="a", subscription=(), capacity=-1),
+            "capacity must be 0 or more, got -1",
+        ),
+        (lambda: Member(id="a", subscription=(), protocol_version=4), "protocol_version"),
+        (lambda: Member(id="a", subscription=(), user_data="v1"), "user_data must be null or 'v0'"),
+        (lambda: Member(id="a", subscription=(), streams=(("t", 0),)), "streams of topic 't'"),
+        (lambda: Member(id="a", subscription=(), owned=[("t", -3)]), "got -3"),
+    ],
+)
+def test_values_out_of_range_are_refused_by_name(build, message):
+    with pytest.raises(InvalidGroupError, match=message):
+        build()
+
+
+def test_members_and_topics_must_be_unique():
+    member = Member(id="a", subscription=())
+    topic = Topic(name="t", partitions=1)
+    with pytest.raises(InvalidGroupError, match="member id 'a' is listed twice"):
+        Group(topics=(), members=(member, member))
+    with pytest.raises(InvalidGroupError, match="topic 't' is listed twice"):
+        Group(topics=(topic, topic), members=())
+
+
+def test_only_topics_with_partitions_have_subscribers():
+    group = Group(
+        topics=(Topic(name="t", partitions=1), Topic(name="empty", partitions=0)),
+        members=(
+            Member(id="a", subscription=("t", "gone", "empty")),
+            Member(id="b", subscription=("t",)),
+        ),
+    )
+    assert group.subscribers() == {"t": (0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("weights", "weighted"),
+    [((None,), False), (((3, 3),), False), (((1, 2),), True), (((2, 2), None), True)],
+)
+def test_a_group_is_weighted_if_two_of_its_partitions_differ(weights, weighted):
+    topics = tuple(Topic(name=f"t{i}", partitions=2, weights=w) for i, w in enumerate(weights))
+    assert Group(topics=topics, members=()).is_weighted is weighted

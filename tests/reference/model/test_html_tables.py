@@ -1,0 +1,51 @@
+from kassay.reference import Assignment, Group, Member, Topic
+from kassay.reference.model.html_tables import MOST_ROWS, bar, names, table
+from kassay.solver import solve
+
+
+def _group(count: int = 2) -> Group:
+    return Group(
+        id="<g>",
+        topics=(Topic(name="t&", partitions=count),),
+        members=tuple(Member(id=f"<m{n}>", subscription=("t&",)) for n in range(count)),
+    )
+
+
+def test_names_are_escaped_everywhere():
+    group = _group()
+    for shown in (group, solve(group), solve(group).assignment):
+        page = shown._repr_html_()
+        assert "&lt;m0&gt;" in page
+        assert "<m0>" not in page
+        assert "t&-" not in page
+
+
+def test_long_tables_say_how_much_they_leave_out():
+    assert "and 3 more" in _group(MOST_ROWS + 3)._repr_html_()
+    assert "more" not in _group(MOST_ROWS)._repr_html_()
+
+
+def test_long_lists_say_how_much_they_leave_out():
+    assert names(range(14)).endswith("11 and 2 more")
+    assert names([]) == ""
+
+
+def test_a_bar_is_as_long_as_its_share():
+    assert "width:160px" in bar(7, 7)
+    assert "width:80px" in bar(2, 4)
+    assert "width:0px" in bar(0, 0)
+
+
+def test_an_assignment_of_nobody_is_an_empty_table():
+    assert "<tbody></tbody>" in Assignment({})._repr_html_()
+    assert "<tbody></tbody>" in table("", ("a",), [])
+
+
+def test_a_conflict_shows_without_an_assignment():
+    group = Group(
+        topics=(Topic(name="t", partitions=2),),
+        members=(Member(id="a", subscription=("t",), capacity=1),),
+    )
+    page = solve(group)._repr_html_()
+    assert "infeasible" in page
+    assert "assignment" not in page

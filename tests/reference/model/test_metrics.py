@@ -1,0 +1,129 @@
+from itertools import combinations, product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kassay.reference import Assignment, Group, Measure, Member, Topic, imbalance, loads, movement
+from kassay.reference.model.metrics import (
+    MEASURES,
+    balance_score,
+    deviation,
+    idle_members,
+    leximax,
+    movement_count,
+    participants,
+    spread,
+    sum_of_squares,
+)
+
+from tests.strategies import groups, valid_assignments
+
+vectors = st.lists(st.integers(0, 50), min_size=1, max_size=6)
+
+
+@given(vectors)
+def test_balance_score_is_the_sum_over_pairs(vector):
+    assert balance_score(vector) == sum(abs(a - b) for a, b in combinations(vector, 2))
+
+
+@given(vectors)
+def test_deviation_is_the_scaled_sum_of_distances_from_the_mean(vector):
+    mean = sum(vector) / len(vector)
+    assert deviation(vector) == pytest.approx(len(vector) * sum(abs(x - mean) for x in vector))
+
+
+@given(vectors, st.randoms())
+def test_measures_do_not_see_the_order_of_the_members(vector, random):
+    shuffled = random.sample(vector, len(vector))
+    assert leximax(vector) == leximax(shuffled)
+    for measure in MEASURES.values():
+        assert measure(vector) == measure(shuffled)
+
+
+@given(st.integers(0, 20), st.integers(1, 6))
+def test_every_measure_is_least_for_the_most_even_loads(total, size):
+    even = [total // size + (1 if rank < total % size else 0) for rank in range(size)]
+    others = product(range(min(total, 6) + 1), repeat=min(size, 3))
+    for vector in others:
+        if len(vector) == size and sum(vector) == total:
+            assert leximax(even) <= leximax(vector)
+            for measure in MEASURES.values():
+                assert measure(even) <= measure(vector)
+
+
+def test_no_members_measure_nothing():
+    assert [measure(()) for measure in MEASURES.values()] == [0, 0, 0, 0, 0]
+
+
+def group_of_two(weights=None, owned=()) -> Group:
+    return Group(
+        topics=(Topic(name="t", partitions=3, weights=weights),),
+        members=(
+            Member(id="a", subscription=("t",), owned=owned),
+            Member(id="b", subscription=("t",)),
+            Member(id="idle", subscription=("gone",)),
+        ),
+    )
+
+
+def test_idle_members_are_left_out_of_the_loads():
+    group = group_of_two()
+    assert idle_members(group) == ("idle",)
+    assert participants(group) == ("a", "b")
+    assert loads(group, Assignment({"a": [("t", 0)], "idle": []})) == {"a": 1, "b": 0}
+
+
+def test_a_member_of_empty_topics_only_is_idle():
+    group = Group(
+        topics=(Topic(name="empty", partitions=0),),
+        members=(Member(id="a", subscription=("empty",)),),
+    )
+    assert idle_members(group) == ("a",)
+
+
+def test_loads_are_weighed_and_imbalance_measures_them():
+    group = group_of_two(weights=(5, 1, 1))
+    assignment = Assignment({"a": [("t", 0)], "b": [("t", 1), ("t", 2)]})
+    assert loads(group, assignment) == {"a": 5, "b": 2}
+    assert imbalance(group, assignment) == 29
+    assert imbalance(group, assignment, measure=Measure.MAKESPAN) == 5
+    assert imbalance(group, assignment, measure="spread") == 3
+
+
+def test_movement_counts_only_partitions_that_had_an_owner():
+    group = group_of_two(weights=(5, 1, 1), owned=[("t", 0), ("t", 1)])
+    assignment = Assignment({"a": [("t", 1)], "b": [("t", 0), ("t", 2)]})
+    count = movement_count(group, assignment)
+    assert movement(group, assignment) == 1
+    assert (count.kept, count.moved, count.placed, count.unassigned) == (1, 1, 1, 0)
+    assert (count.kept_weight, count.moved_weight, count.placed_weight) == (1, 5, 1)
+
+
+def test_a_withheld_partition_is_unassigned_and_not_moved():
+    group = group_of_two(owned=[("t", 0), ("t", 1)])
+    count = movement_count(group, Assignment({"a": [("t", 1)], "b": [("t", 2)]}))
+    assert (count.moved, count.unassigned, count.unassigned_weight) == (0, 1, 1)
+
+
+@given(st.data())
+def test_movement_agrees_with_a_count_partition_by_partition(data):
+    group = data.draw(groups())
+    assignment = data.draw(valid_assignments(group))
+    before = {tp: member.id for member in group.members for tp in member.owned}
+    after = {tp: member for member, tps in assignment.items() for tp in tps}
+    expected = sum(tp in after and after[tp] != owner for tp, owner in before.items())
+    assert movement(group, assignment) == expected
+
+
+@given(st.data())
+def test_weighed_loads_sum_to_the_weight_of_all_subscribed_partitions(data):
+    group = data.draw(groups(weighted=True))
+    assignment = data.draw(valid_assignments(group))
+    subscribers = group.subscribers()
+    total = sum(t.total_weight for t in group.topics if subscribers.get(t.name))
+    assert sum(loads(group, assignment).values()) == total
+
+
+def test_squares_and_spread_of_the_javadoc_example():
+    assert sum_of_squares([9, 10, 11]) - sum_of_squares([10, 10, 10]) == 2
+    assert spread([9, 10, 11]) == 2

@@ -1,0 +1,162 @@
+"""What a checker of certificates says, and what it keeps silent about, at the limits."""
+
+from dataclasses import replace
+
+import pytest
+from kassay.reference import Assignment, Group, Member, Topic
+from kassay.solver import (
+    Certificate,
+    Claim,
+    CrossRack,
+    Imbalance,
+    Measure,
+    MembersUsed,
+    Movement,
+    Origin,
+    PriceTable,
+    TopicSpread,
+    certify,
+    objections,
+    solve,
+)
+
+from tests.solver.certified import GROUP, LOPSIDED, PROOF, complaints
+
+UNLIKE = Group(
+    topics=(Topic(name="t", partitions=3),),
+    members=(
+        Member(id="a", subscription=("t",), owned=[("t", 0)]),
+        Member(id="b", subscription=("t",), owned=[("t", 1), ("t", 2)]),
+    ),
+)
+
+
+def test_an_answer_that_is_priced_is_not_priced_again():
+    solution = solve(GROUP)
+    assert certify(GROUP, solution) is solution.certificate
+
+
+def test_prices_beside_a_chain_that_improves_claim_no_optimum():
+    assert not replace(PROOF, chain=certify(GROUP, LOPSIDED).chain).is_optimal
+
+
+@pytest.mark.parametrize(
+    ("weight", "other", "proven"),
+    [
+        (1, Topic(name="unread", partitions=2, weights=(1, 7)), True),
+        (1, Topic(name="u", partitions=1, weights=(1,)), True),
+        (1, Topic(name="u", partitions=1, weights=(2,)), False),
+        (1, Topic(name="u", partitions=1, weights=(0,)), False),
+        (5, Topic(name="u", partitions=1, weights=(5,)), True),
+        (5, Topic(name="u", partitions=0), True),
+    ],
+)
+def test_only_weights_that_somebody_consumes_keep_prices_from_proving(weight, other, proven):
+    group = Group(
+        topics=(Topic(name="t", partitions=3, weights=(weight,) * 3), other),
+        members=(Member(id="a", subscription=("t", "u")), Member(id="b", subscription=("t", "u"))),
+    )
+    consumed = [(other.name, n) for n in range(other.partitions) if other.name == "u"]
+    even = Assignment({"a": [("t", 0), ("t", 1)], "b": [("t", 2), *consumed]})
+    assert (certify(group, even).prices is not None) == proven
+
+
+def test_a_single_move_that_two_members_of_unlike_loads_could_spare_is_seen():
+    certificate = certify(UNLIKE, Assignment({"a": [("t", 0), ("t", 1)], "b": [("t", 2)]}))
+    assert not certificate.is_optimal
+    (transfer,) = certificate.chain
+    assert str(transfer) == "a gives t-1 to b"
+
+
+@pytest.mark.parametrize("names", ["", "a"])
+def test_where_nobody_consumes_anything_that_is_proven(names):
+    group = Group(
+        topics=(Topic(name="t", partitions=3),),
+        members=tuple(Member(id=name, subscription=()) for name in names),
+    )
+    certificate = certify(group, Assignment({name: [] for name in names}))
+    assert certificate.is_optimal
+    assert list(objections(group, Assignment({name: [] for name in names}), certificate)) == []
+
+
+def test_a_trusted_bound_below_the_value_is_not_refuted_by_an_improvement():
+    modest = Certificate(
+        (Claim(Imbalance(), 9, 5, Origin.CP_SAT), Claim(Movement(), 0, 0, Origin.CP_SAT))
+    )
+    assert not modest.is_optimal
+    assert complaints(modest, LOPSIDED) == []
+
+
+def test_a_chain_of_several_transfers_is_one_objection():
+    group = Group(
+        topics=(Topic(name="t", partitions=1), Topic(name="u", partitions=2)),
+        members=(
+            Member(id="a", subscription=("u",)),
+            Member(id="b", subscription=("t", "u")),
+            Member(id="c", subscription=("t",)),
+        ),
+    )
+    uneven = Assignment({"a": [("u", 0), ("u", 1)], "b": [("t", 0)]})
+    believed = Certificate(
+        (Claim(Imbalance(), 5, 5, Origin.CP_SAT), Claim(Movement(), 0, 0, Origin.CP_SAT))
+    )
+    assert list(objections(group, uneven, believed)) == [
+        "the bounds are wrong: a chain improves the assignment, first a gives u-0 to b"
+    ]
+
+
+def test_a_low_price_of_a_member_without_partitions_is_seen_at_the_topic():
+    prices = PriceTable(members={"a": (5, 1), "b": (-2, 0)}, topics={"t": (5, 1)})
+    forged = Certificate(
+        (Claim(Imbalance(), 9, 9, Origin.PRICES), Claim(Movement(), 0, 0, Origin.PRICES)), prices
+    )
+    said = "topic 't' at member 'b': price (5, 1) is above (-2, 1), one more partition there"
+    assert said in complaints(forged, LOPSIDED)
+    assert not any(text.startswith("member 'b'") for text in complaints(forged, LOPSIDED))
+
+
+def test_bounds_after_a_movement_are_counted_too():
+    levels = (Movement(), Imbalance(Measure.MAKESPAN), Imbalance(Measure.SPREAD))
+    certificate = certify(GROUP, solve(GROUP, levels=levels))
+    counted = replace(
+        certificate,
+        claims=tuple(
+            replace(claim, bound=0, origin=Origin.COUNTING) for claim in certificate.claims
+        ),
+    )
+    held = solve(GROUP, levels=levels).assignment
+    assert complaints(counted, held) == []
+    forged = replace(counted.claims[1], bound=3)
+    assert complaints(replace(counted, claims=(counted.claims[0], forged)), held) == [
+        "the bound 3 on makespan is above 2, which counting gives"
+    ]
+
+
+def test_a_chain_that_breaks_several_subscriptions_is_one_objection():
+    idle = [Member(id=name, subscription=()) for name in ("x", "y")]
+    group = replace(GROUP, members=(*GROUP.members, *idle))
+    base = certify(group, LOPSIDED)
+    steps = tuple(
+        replace(base.chain[0], partition=partition, taker=taker)
+        for partition, taker in zip(LOPSIDED["a"], ("x", "y"), strict=False)
+    )
+    (said,) = objections(group, LOPSIDED, replace(base, chain=steps))
+    assert said.startswith("the chain leads to no valid assignment")
+
+
+def test_a_topic_may_cost_no_more_than_the_last_partition_of_a_member_that_kept_its_own():
+    group = replace(UNLIKE, members=(*UNLIKE.members, Member(id="c", subscription=("t",))))
+    spread = Assignment({"a": [("t", 0)], "b": [("t", 1)], "c": [("t", 2)]})
+    certificate = certify(group, spread)
+    assert certificate.prices.topics == {"t": (3, 0)}
+    assert list(objections(group, spread, certificate)) == []
+
+
+@pytest.mark.parametrize(
+    ("level", "value"), [(CrossRack(), 0), (TopicSpread(), 5), (MembersUsed(), 2)]
+)
+def test_levels_beyond_imbalance_and_movement_are_measured_again(level, value):
+    assert complaints(Certificate((Claim(level, value, 0, Origin.CP_SAT),))) == []
+    assert complaints(Certificate((Claim(level, value + 1, 0, Origin.CP_SAT),))) == [
+        f"{level.name} is {value}, not {value + 1}"
+    ]

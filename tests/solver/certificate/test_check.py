@@ -1,0 +1,372 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from kassay.reference import (
+    Assignment,
+    Group,
+    Member,
+    Topic,
+    imbalance,
+    movement,
+    violations,
+)
+from kassay.solver import (
+    Certificate,
+    Claim,
+    Imbalance,
+    MaxMoves,
+    MaxPartitions,
+    Measure,
+    Method,
+    Movement,
+    Origin,
+    PriceTable,
+    Tolerance,
+    Transfer,
+    certify,
+    improving_chain,
+    objections,
+    solve,
+)
+from kassay.solver.certificate.documents import certificate_document
+from kassay.solver.improvement.transfer_chains import apply_chain
+
+from tests import brute_force
+from tests.solver.certified import BEST, GROUP, LOPSIDED, PROOF, complaints
+from tests.strategies import groups, valid_assignments
+
+
+def claims(squares, moves):
+    return (
+        Claim(Imbalance(), squares, squares, Origin.PRICES),
+        Claim(Movement(), moves, moves, Origin.PRICES),
+    )
+
+
+def quality(group, assignment):
+    return imbalance(group, assignment), movement(group, assignment)
+
+
+@given(groups(messy=True))
+def test_the_optimum_comes_with_a_proof_that_holds(group):
+    solution = solve(group)
+    assert list(objections(group, solution.assignment, solution.certificate)) == []
+    assert certify(group, solution.assignment) == solution.certificate
+
+
+@given(st.data())
+def test_an_assignment_is_certified_exactly_if_brute_force_finds_nothing_better(data):
+    group = data.draw(groups())
+    assignment = data.draw(valid_assignments(group))
+    optimal = quality(group, assignment) == brute_force.optimum(group)
+    certificate = certify(group, assignment)
+    assert certificate.is_optimal == (certificate.prices is not None) == optimal
+    assert (improving_chain(group, assignment) == ()) == optimal
+    assert (certificate.chain == ()) == optimal
+    assert list(objections(group, assignment, certificate)) == []
+
+
+@given(st.data())
+def test_a_chain_improves_and_chains_lead_to_the_optimum(data):
+    group = data.draw(groups())
+    assignment = data.draw(valid_assignments(group))
+    while chain := improving_chain(group, assignment):
+        better = apply_chain(group, assignment, chain)
+        assert list(violations(group, better)) == []
+        assert quality(group, better) < quality(group, assignment)
+        assignment = better
+    assert quality(group, assignment) == brute_force.optimum(group)
+
+
+@given(st.data())
+def test_a_proof_of_one_assignment_proves_no_worse_one(data):
+    group = data.draw(groups())
+    other = data.draw(valid_assignments(group))
+    solution = solve(group)
+    assume(quality(group, other) != quality(group, solution.assignment))
+    assert list(objections(group, other, solution.certificate)) != []
+    claimed = replace(solution.certificate, claims=claims(*quality(group, other)))
+    assert list(objections(group, other, claimed)) != []
+
+
+@given(st.data())
+def test_prices_of_anybody_prove_nothing_false(data):
+    group = data.draw(groups())
+    assignment = data.draw(valid_assignments(group))
+    solution = solve(group)
+    prices = st.tuples(st.integers(-3, 9), st.integers(-3, 3))
+    forged = replace(
+        solution.certificate,
+        claims=claims(*quality(group, assignment)),
+        prices=PriceTable(
+            members={name: data.draw(prices) for name in solution.certificate.prices.members},
+            topics={name: data.draw(prices) for name in solution.certificate.prices.topics},
+        ),
+    )
+    if not list(objections(group, assignment, forged)):
+        assert quality(group, assignment) == brute_force.optimum(group)
+
+
+def with_prices(**changes):
+    return replace(PROOF, prices=replace(PROOF.prices, **changes))
+
+
+def test_the_example_is_proven_by_these_prices():
+    assert complaints(PROOF) == []
+    assert PROOF.is_optimal
+    assert certificate_document(PROOF) == {
+        "version": 2,
+        "claims": [
+            {"level": "sum_of_squares", "value": 5, "bound": 5, "origin": "prices"},
+            {"level": "movement", "cost": "count", "value": 1, "bound": 1, "origin": "prices"},
+        ],
+        "members": {"a": [3, 1], "b": [3, 0]},
+        "topics": {"t": [3, 1]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("squares", "moves", "said"),
+    [
+        (
+            4,
+            1,
+            [
+                "sum_of_squares is 5, not 4",
+                "the bound 4 on sum_of_squares is not the value 5 that prices prove",
+            ],
+        ),
+        (
+            6,
+            1,
+            [
+                "sum_of_squares is 5, not 6",
+                "the bound 6 on sum_of_squares is above the value 5",
+            ],
+        ),
+        (
+            5,
+            0,
+            [
+                "movement is 1, not 0",
+                "the bound 0 on movement is not the value 1 that prices prove",
+            ],
+        ),
+        (5, 2, ["movement is 1, not 2", "the bound 2 on movement is above the value 1"]),
+    ],
+)
+def test_tampered_values_are_seen(squares, moves, said):
+    assert complaints(replace(PROOF, claims=claims(squares, moves))) == said
+
+
+@pytest.mark.parametrize("origin", list(Origin))
+@pytest.mark.parametrize("change", [1, -1])
+def test_a_tampered_bound_is_seen_or_no_longer_claims_optimality(origin, change):
+    first, second = PROOF.claims
+    forged = replace(
+        PROOF, claims=(replace(first, bound=first.bound + change, origin=origin), second)
+    )
+    assert complaints(forged) != [] or not forged.is_optimal
+    if change > 0 or origin is Origin.PRICES:
+        assert complaints(forged) != []
+
+
+@pytest.mark.parametrize("member", ["a", "b"])
+@pytest.mark.parametrize("change", [(1, 0), (-1, 0), (0, 1), (0, -1)])
+def test_a_tampered_member_price_is_seen(member, change):
+    prices = dict(PROOF.prices.members)
+    squared, moved = prices[member]
+    prices[member] = (squared + change[0], moved + change[1])
+    assert complaints(with_prices(members=prices)) != []
+
+
+@pytest.mark.parametrize("change", [(1, 0), (-1, 0), (0, 1), (0, -1)])
+def test_a_tampered_topic_price_is_seen(change):
+    price = (3 + change[0], 1 + change[1])
+    assert complaints(with_prices(topics={"t": price})) != []
+
+
+def test_missing_prices_are_named():
+    assert complaints(with_prices(members={"a": (3, 1)})) == ["member 'b' has no price"]
+    assert complaints(with_prices(topics={})) == ["topic 't' has no price"]
+    assert complaints(replace(PROOF, prices=None)) == ["bounds rest on prices, but there are none"]
+
+
+def test_prices_are_no_proof_of_what_they_do_not_speak_of():
+    weighted = Group(
+        topics=(Topic(name="t", partitions=3, weights=(1, 1, 5)),), members=GROUP.members
+    )
+    said = list(
+        objections(
+            weighted, BEST, replace(PROOF, claims=(Claim(Imbalance(), 29, 29, Origin.PRICES),))
+        )
+    )
+    assert said == ["prices prove nothing about these levels of this group"]
+    tolerant = Claim(Imbalance(tolerance=Tolerance(absolute=1)), 5, 5, Origin.PRICES)
+    assert complaints(replace(PROOF, claims=(tolerant,))) == said
+    makespan = Claim(Imbalance(Measure.MAKESPAN), 2, 2, Origin.PRICES)
+    assert complaints(replace(PROOF, claims=(makespan,))) == []
+    assert complaints(replace(PROOF, claims=(makespan, PROOF.claims[1]))) == said
+    assert complaints(replace(PROOF, claims=PROOF.claims[::-1])) == said
+
+
+@pytest.mark.parametrize("measure", list(Measure))
+def test_prices_prove_every_measure_alone(measure):
+    solution = solve(GROUP, levels=(Imbalance(measure),))
+    assert [claim.origin for claim in solution.certificate.claims] == [Origin.PRICES]
+    assert complaints(solution.certificate, solution.assignment) == []
+
+
+def test_cp_sat_answers_carry_the_origin_of_their_bounds_and_are_priced_where_they_can_be():
+    solution = solve(GROUP, method=Method.CP_SAT)
+    assert Origin.PRICES not in {claim.origin for claim in solution.certificate.claims}
+    assert [c.bounded() for c in solution.certificate.claims] == [b for _, b in solution.levels]
+    certificate = certify(GROUP, solution)
+    assert {claim.origin for claim in certificate.claims} == {Origin.PRICES}
+    assert complaints(certificate, solution.assignment) == []
+
+
+def test_an_answer_that_is_not_optimal_carries_the_chain_that_improves_it():
+    rushed = solve(GROUP, method=Method.CP_SAT, time_limit=0)
+    slow = replace(rushed, assignment=LOPSIDED, certificate=certify(GROUP, LOPSIDED))
+    certificate = certify(GROUP, slow)
+    assert certificate.chain == (Transfer(BEST["b"][0]._replace(partition=0), "a", "b"),)
+    assert not certificate.is_optimal
+    assert complaints(certificate, LOPSIDED) == []
+
+
+def test_a_chain_that_does_not_improve_is_refused():
+    chain = certify(GROUP, LOPSIDED).chain
+    step = chain[0]
+    base = certify(GROUP, LOPSIDED)
+    for bad, said in [
+        ((replace(step, giver="b"),), "the chain cannot be carried out: 'b' does not have t-0"),
+        (
+            (replace(step, taker="zoe"),),
+            "the chain cannot be carried out: no member 'zoe' in the group",
+        ),
+        ((step, replace(step, giver="b", taker="a")), "the chain improves nothing"),
+    ]:
+        assert complaints(replace(base, chain=bad), LOPSIDED) == [said]
+
+
+def test_a_chain_out_of_a_subscription_is_refused():
+    group = replace(GROUP, members=(*GROUP.members, Member(id="idle", subscription=())))
+    certificate = certify(group, LOPSIDED)
+    forged = replace(certificate, chain=(replace(certificate.chain[0], taker="idle"),))
+    (said,) = objections(group, LOPSIDED, forged)
+    assert said.startswith("the chain leads to no valid assignment")
+
+
+def test_trusted_bounds_are_refuted_by_a_chain_where_there_is_one():
+    believed = Certificate(
+        (Claim(Imbalance(), 9, 9, Origin.CP_SAT), Claim(Movement(), 0, 0, Origin.CP_SAT))
+    )
+    assert complaints(believed, LOPSIDED) == [
+        "the bounds are wrong: a chain improves the assignment, first a gives t-0 to b"
+    ]
+
+
+def test_constraints_excuse_what_they_forbid_and_must_hold():
+    held = solve(GROUP, constraints=(MaxMoves(0),))
+    certificate = certify(GROUP, held)
+    assert certificate.chain == ()
+    assert certificate.constraints == (MaxMoves(0),)
+    assert complaints(certificate, held.assignment) == []
+    assert "the assignment breaks a constraint: at most 0 partitions move" in complaints(
+        certificate, BEST
+    )
+
+
+def test_capacities_of_the_group_must_hold():
+    small = replace(GROUP, members=(replace(GROUP.members[0], capacity=2), GROUP.members[1]))
+    assert certify(small, BEST).is_optimal
+    with pytest.raises(ValueError, match="breaks a constraint: 'a' carries at most 2"):
+        certify(small, LOPSIDED)
+
+
+def test_without_an_assignment_there_is_nothing_to_certify():
+    nothing = solve(GROUP, constraints=(MaxPartitions(1),))
+    assert nothing.certificate is None
+    with pytest.raises(ValueError, match="there is no assignment to certify"):
+        certify(GROUP, nothing)
+
+
+def test_a_tampered_assignment_is_seen():
+    certificate = PROOF
+    incomplete = Assignment({"a": [("t", 0)], "b": [("t", 2)]})
+    assert list(objections(GROUP, incomplete, certificate)) == [
+        "the assignment is not valid: t-1 is assigned to nobody"
+    ]
+    worse = Assignment({"a": [("t", 0)], "b": [("t", 1), ("t", 2)]})
+    assert "movement is 2, not 1" in list(objections(GROUP, worse, certificate))
+    with pytest.raises(ValueError, match="t-1 is assigned to nobody"):
+        certify(GROUP, incomplete)
+
+
+def test_right_counts_of_the_wrong_partitions_are_not_certified():
+    members = (
+        Member(id="a", subscription=("t",), owned=[("t", 0)]),
+        Member(id="b", subscription=("t",), owned=[("t", 1)]),
+    )
+    group = Group(topics=(Topic(name="t", partitions=2),), members=members)
+    swapped = Assignment({"a": [("t", 1)], "b": [("t", 0)]})
+    assert not certify(group, swapped).is_optimal
+    assert [str(transfer) for transfer in improving_chain(group, swapped)] == [
+        "b gives t-0 to a",
+        "a gives t-1 to b",
+    ]
+    forged = replace(solve(group).certificate, claims=claims(2, 2))
+    assert list(objections(group, swapped, forged)) == [
+        "the movement is 2, but with these counts it can be 0"
+    ]
+
+
+def test_a_chain_can_be_carried_out_only_by_those_who_have_its_partitions():
+    chain = improving_chain(GROUP, Assignment({"a": [("t", n) for n in range(3)]}))
+    with pytest.raises(ValueError, match="'a' does not have t-0"):
+        apply_chain(GROUP, Assignment({"b": [("t", n) for n in range(3)]}), chain)
+
+
+def test_a_price_below_what_a_members_last_partition_costs_hides_no_imbalance():
+    members = tuple(Member(id=name, subscription=("t",)) for name in "ab")
+    group = Group(topics=(Topic(name="t", partitions=2),), members=members)
+    lopsided = Assignment({"a": [("t", 0), ("t", 1)]})
+    prices = {"a": (1, 0), "b": (1, 0)}
+    forged = Certificate(claims(4, 0), PriceTable(members=prices, topics={"t": (1, 1)}))
+    assert list(objections(group, lopsided, forged)) == [
+        "member 'a': price (1, 0) is below (3, 0), its last partition"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("member", "topic", "said"),
+    [
+        ((5, 0), (5, 1), []),
+        ((7, 0), (7, 1), []),
+        ((4, 9), (4, 10), ["member 'a': price (4, 9) is below (5, 0), its last partition"]),
+        ((5, -1), (5, 0), ["member 'a': price (5, -1) is below (5, 0), its last partition"]),
+        ((7, 1), (7, 2), ["member 'a': price (7, 1) is above (7, 0), one more partition"]),
+        (
+            (5, 0),
+            (5, 0),
+            [
+                "topic 't' at member 'a': price (5, 0) is below (5, 1), the last partition there",
+            ],
+        ),
+        (
+            (5, 0),
+            (5, 2),
+            ["topic 't' at member 'a': price (5, 2) is above (5, 1), one more partition there"],
+        ),
+    ],
+)
+def test_prices_are_held_to_their_limits_exactly(member, topic, said):
+    group = Group(
+        topics=(Topic(name="t", partitions=3),), members=(Member(id="a", subscription=("t",)),)
+    )
+    everything = Assignment({"a": [("t", number) for number in range(3)]})
+    prices = PriceTable(members={"a": member}, topics={"t": topic})
+    assert list(objections(group, everything, Certificate(claims(9, 0), prices))) == said

@@ -1,0 +1,73 @@
+"""Bounds of weighted answers: counted again, or trusted."""
+
+from dataclasses import replace
+
+from kassay.reference import Assignment, Group, Member, Topic
+from kassay.solver import (
+    Certificate,
+    Claim,
+    Cost,
+    Imbalance,
+    Measure,
+    Movement,
+    Origin,
+    certify,
+    objections,
+    solve,
+)
+
+from tests.solver.certified import GROUP, complaints
+
+WEIGHTED = Group(
+    topics=(Topic(name="t", partitions=5, weights=(8, 7, 6, 5, 4)),),
+    members=tuple(Member(id=name, subscription=("t",)) for name in "ab"),
+)
+
+
+def test_bounds_of_weighted_answers_are_counted_again_or_trusted():
+    solution = solve(WEIGHTED, levels=(Imbalance(Measure.MAKESPAN),))
+    certificate = certify(WEIGHTED, solution)
+    assert certificate == solution.certificate
+    assert list(objections(WEIGHTED, solution.assignment, certificate)) == []
+    (claim,) = certificate.claims
+    assert (claim.value, claim.bound, claim.origin) == (15, 15, Origin.COUNTING)
+    assert certificate.trusted == ()
+    apart = Assignment({"a": [("t", 0)], "b": [("t", n) for n in range(1, 5)]})
+    forged = replace(certificate, claims=(replace(claim, value=22, bound=22),))
+    assert list(objections(WEIGHTED, apart, forged)) == [
+        "the bound 22 on makespan is above 15, which counting gives"
+    ]
+    believed = replace(
+        certificate, claims=(replace(claim, value=22, bound=22, origin=Origin.CP_SAT),)
+    )
+    assert list(objections(WEIGHTED, apart, believed)) == []
+    assert believed.trusted == believed.claims
+
+
+def test_a_bound_that_counts_on_an_earlier_level_is_counted_again_with_it():
+    certificate = certify(GROUP, solve(GROUP, levels=(Imbalance(Measure.MAKESPAN), Movement())))
+    assert [(c.bound, c.origin) for c in certificate.claims] == [
+        (2, Origin.COUNTING),
+        (1, Origin.COUNTING),
+    ]
+    assert complaints(certificate) == []
+
+
+def test_what_no_solver_proved_of_a_weighted_assignment_is_counted():
+    apart = Assignment({"a": [("t", 0)], "b": [("t", n) for n in range(1, 5)]})
+    certificate = certify(WEIGHTED, apart)
+    assert [(c.level.name, c.value, c.bound) for c in certificate.claims] == [
+        ("makespan", 22, 15),
+        ("movement", 0, 0),
+    ]
+    assert not certificate.is_optimal
+    assert certificate.chain == ()
+
+
+def test_moved_weight_is_measured_again():
+    owner = replace(WEIGHTED.members[0], owned=[("t", 0), ("t", 2)])
+    group = replace(WEIGHTED, members=(owner, WEIGHTED.members[1]))
+    held = Assignment({"a": [("t", 1), ("t", 2)], "b": [("t", 0), ("t", 3), ("t", 4)]})
+    for value, said in ((8, []), (7, ["movement is 8, not 7"])):
+        claimed = Certificate((Claim(Movement(Cost.WEIGHT), value, 0, Origin.CP_SAT),))
+        assert list(objections(group, held, claimed)) == said

@@ -1,0 +1,123 @@
+"""Certificates as documents: they come back as they went, and a broken one is refused."""
+
+import json
+import pickle
+
+import pytest
+from hypothesis import given
+from kassay.reference import InvalidGroupError
+from kassay.solver import (
+    Capacity,
+    Certificate,
+    Claim,
+    Colocated,
+    CrossRack,
+    Forbidden,
+    Imbalance,
+    MaxMoves,
+    MaxPartitions,
+    Measure,
+    MembersUsed,
+    Movement,
+    Origin,
+    Pinned,
+    Separated,
+    Tolerance,
+    TopicSpread,
+    certify,
+    solve,
+)
+from kassay.solver.certificate.documents import certificate_document, parse_certificate
+
+from tests.solver.certified import GROUP, LOPSIDED, PROOF
+from tests.strategies import groups
+
+CLAIM = {"level": "makespan", "value": 3, "bound": 3, "origin": "cp-sat"}
+
+
+def travelled(certificate):
+    return parse_certificate(json.loads(json.dumps(certificate_document(certificate))))
+
+
+@given(groups())
+def test_certificates_travel_as_json_and_as_pickles(group):
+    certificate = solve(group).certificate
+    assert travelled(certificate) == certificate
+    assert pickle.loads(pickle.dumps(certificate)) == certificate
+
+
+def test_all_levels_and_constraints_travel():
+    tolerance = Tolerance(absolute=3, relative=0.01)
+    levels = (
+        *(Imbalance(measure) for measure in Measure),
+        Imbalance(Measure.MAKESPAN, tolerance),
+        Movement(),
+        Movement("weight", tolerance),
+        Movement({("t", 0): 5, ("t", 1): 0}, other=2),
+        CrossRack(tolerance),
+        TopicSpread(),
+        MembersUsed(),
+    )
+    constraints = (
+        Capacity(4),
+        Capacity(5, "a"),
+        MaxPartitions(6, "b"),
+        MaxMoves(0),
+        Pinned("t", 1, "a"),
+        Forbidden("a", "t"),
+        Forbidden("a", "t", 2),
+        Colocated(("t", "u")),
+        Separated((("t", 0), ("u", 1))),
+    )
+    certificate = Certificate(
+        claims=tuple(
+            Claim(level, index + 2, index, origin)
+            for index, (level, origin) in enumerate(zip(levels, list(Origin) * 3, strict=False))
+        ),
+        chain=certify(GROUP, LOPSIDED).chain,
+        constraints=constraints,
+    )
+    assert travelled(certificate) == certificate
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"colour": "red"}, "colour"),
+        ({"version": 1}, "version must be 2, got 1"),
+        ({"members": {"a": [3, 1, 0], "b": [3, 0]}}, r"members\['a'\]: expected a pair"),
+        ({"topics": {"t": [3]}}, r"topics\['t'\]: expected a pair"),
+        ({"topics": None}, r"certificate.topics: expected an object"),
+        ({"claims": None}, r"certificate.claims: expected a list"),
+        ({"claims": [{"level": "speed"}]}, r"claims\[0\].origin: expected a string"),
+        ({"claims": [CLAIM | {"colour": "red"}]}, r"claims\[0\]: .*colour"),
+        ({"claims": [CLAIM | {"level": "speed"}]}, r"claims\[0\].level: no level 'speed'"),
+        ({"claims": [CLAIM | {"origin": "hope"}]}, r"claims\[0\].origin: no origin 'hope'"),
+        ({"claims": [CLAIM | {"value": 1.0}]}, r"claims\[0\].value: expected an integer"),
+        ({"claims": [CLAIM | {"bound": None}]}, r"claims\[0\].bound: expected an integer"),
+        ({"claims": [CLAIM | {"tolerance": [0]}]}, r"claims\[0\].tolerance: expected a number and"),
+        (
+            {"claims": [CLAIM | {"tolerance": [0, 1, 0]}]},
+            r"claims\[0\].tolerance: expected a number",
+        ),
+        ({"claims": [CLAIM | {"tolerance": [-1, 0, 1]}]}, "tolerances must be 0 or more"),
+        ({"claims": [CLAIM | {"level": "movement", "cost": "gold"}]}, "gold"),
+        ({"claims": [CLAIM | {"level": "movement", "cost": [[1]]}]}, "a partition and its cost"),
+        ({"chain": [{"partition": ["t"], "from": "a", "to": "b"}]}, "a topic and a number"),
+        ({"chain": [{"partition": ["t", 0], "from": "a", "via": "b"}]}, "via"),
+        ({"constraints": [{"constraint": "speed"}]}, "no constraint 'speed'"),
+        ({"constraints": [{"constraint": "max_moves", "member": "a"}]}, "member"),
+    ],
+)
+def test_a_certificate_of_another_form_is_refused_where_it_differs(change, said):
+    document = certificate_document(PROOF) | change
+    with pytest.raises(InvalidGroupError, match=said):
+        parse_certificate(document)
+
+
+@pytest.mark.parametrize("half", ["members", "topics"])
+def test_half_the_prices_are_refused(half):
+    document = certificate_document(PROOF)
+    del document[half]
+    with pytest.raises(InvalidGroupError, match=f"certificate.{half}: expected an object"):
+        parse_certificate(document)

@@ -1,0 +1,74 @@
+"""The small groups whose optima are known: found by both methods, and explained."""
+
+import pytest
+from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+from kassay.reference import Assignment, loads
+from kassay.reference.assignors import assign
+from kassay.solver import Method, solve
+from kassay.solver.improvement.explanation import explain
+
+NAMES = ["A", "B", "C", "D", "E"]
+SQUARES = {"A": 3, "B": 3, "C": 6, "D": 91, "E": 300}
+
+
+@pytest.mark.parametrize("method", [Method.FLOW, Method.CP_SAT])
+@pytest.mark.parametrize("name", NAMES)
+def test_both_methods_find_and_prove_the_known_optima(name, method):
+    known = NAMED_GROUPS[name]
+    solution = solve(known.group, method=method)
+    assert solution.status == "optimal"
+    assert (solution.imbalance.value, solution.movement.value) == (SQUARES[name], known.moves)
+    assert (
+        tuple(sorted(loads(known.group, solution.assignment).values(), reverse=True)) == known.loads
+    )
+
+
+def words(name, assignment):
+    return [str(step) for step in explain(NAMED_GROUPS[name].group, assignment)]
+
+
+def test_the_chain_that_sticky_does_not_see_in_group_a():
+    sticky = assign(NAMED_GROUPS["A"].group, "sticky")
+    (step,) = explain(NAMED_GROUPS["A"].group, sticky)
+    assert not step.is_direct
+    assert str(step) == (
+        "c0 gives t1-0 to c1, c1 gives t0-0 to c2: c0 drops from 2 to 1, "
+        "c2 rises from 0 to 1, no more owned partitions move"
+    )
+
+
+def test_the_chain_of_group_b_costs_two_moves():
+    sticky = assign(NAMED_GROUPS["B"].group, "sticky")
+    (said,) = words("B", sticky)
+    assert said == (
+        "c2 gives t1-0 to c1, c1 gives t0-0 to c0: c2 drops from 2 to 1, "
+        "c0 rises from 0 to 1, two more owned partitions move"
+    )
+
+
+def test_a_needless_move_of_group_c_is_taken_back():
+    sticky = assign(NAMED_GROUPS["C"].group, "sticky")
+    (step,) = explain(NAMED_GROUPS["C"].group, sticky)
+    assert (step.moves, step.imbalance) == (-1, (6, 6))
+    assert not step.is_direct
+
+
+def test_the_two_moves_that_kafkas_own_note_on_uniform_admits():
+    owned = {m.id: m.owned for m in NAMED_GROUPS["E"].group.members}
+    (step,) = explain(NAMED_GROUPS["E"].group, Assignment(owned))
+    assert len(step.transfers) == 2
+    assert step.moves == 2
+    assert step.loads == (("M3", 11, 10), ("M1", 9, 10))
+
+
+def test_a_direct_transfer_is_one_that_evens_two_loads():
+    group = NAMED_GROUPS["A"].group
+    lopsided = Assignment({"c0": [], "c1": [("t0", 0), ("t1", 0), ("t1", 1)], "c2": []})
+    steps = explain(group, lopsided)
+    assert [step.is_direct for step in steps] == [True, True]
+    assert "all loads stay" not in str(steps[0])
+
+
+def test_an_optimal_assignment_needs_no_words():
+    group = NAMED_GROUPS["D"].group
+    assert explain(group, solve(group).assignment) == ()

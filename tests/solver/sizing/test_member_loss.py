@@ -1,0 +1,95 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kassay.reference import Assignment, Group, Member, Topic
+from kassay.solver.sizing.member_loss import resilience
+from kassay.solver.solve import solve
+
+from tests import brute_force
+from tests.strategies import groups, valid_assignments
+
+
+def by_trying(group: Group, placed: dict[tuple[str, int], str]) -> dict[str, int]:
+    """Least makespan after each loss: all ways to deal out what the lost member had."""
+    result = {}
+    weight = brute_force.weights(group)
+    for lost in brute_force.participants(group):
+        states = {tuple(0 for m in group.members if m.id != lost)}
+        names = [m.id for m in group.members if m.id != lost]
+        for tp in brute_force.partitions_to_place(group):
+            takers = [m.id for m in group.members if m.id != lost and tp[0] in m.subscription]
+            if placed.get(tp, lost) != lost:
+                takers = [placed[tp]]
+            if takers:
+                states = {
+                    tuple(
+                        load + weight[tp] * (name == taker)
+                        for name, load in zip(names, loads, strict=True)
+                    )
+                    for loads in states
+                    for taker in takers
+                }
+        result[lost] = min(max(loads, default=0) for loads in states)
+    return result
+
+
+@given(data=st.data(), weighted=st.booleans())
+@settings(deadline=None, max_examples=50)
+def test_every_loss_costs_what_brute_force_says(data: st.DataObject, weighted: bool):
+    group = data.draw(groups(max_total=6, weighted=weighted))
+    assignment = data.draw(valid_assignments(group))
+    placed = {tuple(tp): member for member, tps in assignment.items() for tp in tps}
+    found = resilience(group, assignment)
+    assert {loss.member: loss.makespan.value for loss in found.losses} == by_trying(group, placed)
+    assert all(loss.makespan.is_proven for loss in found.losses)
+
+
+@given(group=groups(max_total=6))
+@settings(deadline=None, max_examples=25)
+def test_without_an_assignment_the_owners_of_today_count(group: Group):
+    found = resilience(group)
+    truth = by_trying(group, brute_force.owners(group))
+    assert {loss.member: loss.makespan.value for loss in found.losses} == truth
+    assert found.makespan.value == max(truth.values(), default=0)
+
+
+def test_partitions_that_only_the_lost_member_consumes_are_unserved():
+    topics = (Topic(name="a", partitions=3), Topic(name="b", partitions=1))
+    members = (Member(id="x", subscription=("a",)), Member(id="y", subscription=("b",)))
+    group = Group(topics=topics, members=members)
+    found = resilience(group, solve(group).assignment)
+    assert [(loss.unserved, loss.makespan.value) for loss in found.losses] == [(3, 1), (1, 3)]
+    assert found.worst.member == "y"
+
+
+def test_loads_beyond_what_one_partition_may_weigh_are_added_up_exactly():
+    huge = 2**63 - 1
+    topics = (Topic(name="t", partitions=4, weights=(huge, huge, huge - 1, 5)),)
+    members = (
+        Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1), ("t", 2)]),
+        Member(id="b", subscription=("t",), owned=[("t", 3)]),
+    )
+    found = resilience(Group(topics=topics, members=members))
+    assert found.makespan.value == 3 * huge - 1 + 5
+
+
+def test_nobody_to_lose_costs_nothing():
+    found = resilience(Group(topics=(), members=()))
+    assert (found.losses, found.worst, found.makespan.value) == ((), None, 0)
+
+
+def test_no_time_leaves_a_gap_and_never_a_wrong_bound():
+    weights = tuple(range(50, 80))
+    members = tuple(Member(id=name, subscription=("t",)) for name in "abcd")
+    group = Group(topics=(Topic(name="t", partitions=30, weights=weights),), members=members)
+    found = resilience(group, time_limit=0.0)
+    assert found.makespan.bound <= found.makespan.value
+    assert found.makespan.value >= -(-sum(weights) // 3)
+
+
+def test_an_invalid_assignment_is_refused():
+    group = Group(
+        topics=(Topic(name="t", partitions=1),), members=(Member(id="a", subscription=("t",)),)
+    )
+    with pytest.raises(ValueError, match="not valid"):
+        resilience(group, Assignment({"a": []}))

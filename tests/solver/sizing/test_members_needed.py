@@ -1,0 +1,153 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kassay.reference import Group, InvalidGroupError, Member, Topic
+from kassay.reference.model.assignment import violations
+from kassay.solver.sizing.members_needed import members_needed
+from kassay.solver.sizing.resized_groups import resized, settled
+
+from tests import brute_force
+from tests.strategies import groups
+
+
+def team(partitions: int, members: int, *, weights=None) -> Group:
+    return Group(
+        topics=(Topic(name="t", partitions=partitions, weights=weights),),
+        members=tuple(Member(id=f"c{n}", subscription=("t",)) for n in range(members)),
+    )
+
+
+def by_counting_up(group: Group, wish: int) -> int | None:
+    """The least number by brute force, from 0 members to one a partition more than today."""
+    today = settled(group)
+    consumed = [topic for topic, who in today.subscribers().items() if who]
+    newcomer = Member(id="n", subscription=tuple(consumed))
+    kept = brute_force.partitions_to_place(group)
+    for number in range(len(group.members) + len(kept) + 1):
+        then = resized(today, number, newcomer)
+        if brute_force.partitions_to_place(then) != kept:
+            continue
+        if min(max(loads, default=0) for loads in brute_force.reachable(then)) <= wish:
+            return number
+    return None
+
+
+@given(group=groups(max_members=3, max_total=5), wish=st.integers(0, 5))
+@settings(deadline=None, max_examples=40)
+def test_the_number_needed_is_that_of_brute_force(group: Group, wish: int):
+    found = members_needed(group, makespan=wish)
+    truth = by_counting_up(group, wish)
+    assert (None if found.needed is None else found.needed.value) == truth
+    assert found.needed is None or found.needed.is_proven
+    assert bool(found.reason) == (truth is None)
+    assert members_needed(group, capacity=wish).needed == found.needed
+
+
+@given(group=groups(max_members=3, max_total=4, weighted=True), wish=st.integers(0, 12))
+@settings(deadline=None, max_examples=25)
+def test_the_number_needed_with_weights_is_that_of_brute_force(group: Group, wish: int):
+    found = members_needed(group, makespan=wish)
+    truth = by_counting_up(group, wish)
+    assert (None if found.needed is None else found.needed.value) == truth
+
+
+@given(group=groups(max_members=3, max_total=6))
+@settings(deadline=None, max_examples=25)
+def test_makespan_imbalance_and_moves_of_each_number_are_those_of_brute_force(group: Group):
+    for size in members_needed(group, makespan=1, sweep=range(5)).sizes:
+        consumed = tuple(topic for topic, who in group.subscribers().items() if who)
+        then = resized(settled(group), size.members, Member(id="n", subscription=consumed))
+        squares, moves = brute_force.optimum(then)
+        assert (size.imbalance, size.movement.value) == (squares, moves)
+        assert size.makespan.value == brute_force.optimum(then, "makespan")[0]
+        assert list(violations(then, size.assignment)) == []
+
+
+@given(group=groups(messy=True))
+@settings(deadline=None, max_examples=40)
+def test_settling_claims_changes_no_owner(group: Group):
+    assert brute_force.owners(settled(group)) == brute_force.owners(group)
+
+
+def test_partitions_of_members_that_left_are_free_to_place():
+    group = team(4, 4)
+    members = tuple(replace(m, owned=[("t", n)]) for n, m in enumerate(group.members))
+    found = members_needed(replace(group, members=members), makespan=2)
+    size = next(size for size in found.sizes if size.members == 2)
+    assert (found.needed.value, size.movement.value, size.makespan.value) == (2, 0, 2)
+
+
+def test_a_partition_heavier_than_the_wish_is_the_reason():
+    found = members_needed(team(3, 1, weights=(1, 9, 2)), makespan=8)
+    assert (found.needed, found.reason) == (None, "t-1 alone weighs 9")
+
+
+def test_a_topic_that_newcomers_do_not_consume_is_the_reason():
+    topics = (Topic(name="a", partitions=5), Topic(name="b", partitions=2))
+    members = (Member(id="x", subscription=("a", "b")), Member(id="y", subscription=("b",)))
+    found = members_needed(Group(topics=topics, members=members), makespan=4, like="y")
+    assert found.needed is None
+    assert found.reason == "further members cannot relieve today's of 'a', at best 5 on one of them"
+
+
+def test_a_number_that_leaves_a_topic_without_consumer_is_not_enough():
+    topics = (Topic(name="a", partitions=1), Topic(name="b", partitions=1))
+    members = (Member(id="x", subscription=("a",)), Member(id="y", subscription=("b",)))
+    found = members_needed(Group(topics=topics, members=members), makespan=9, sweep=[1])
+    one = next(size for size in found.sizes if size.members == 1)
+    assert (found.needed.value, one.unserved, one.enough) == (2, ("b",), False)
+
+
+def test_own_capacities_of_members_go_before_the_capacity_asked_for():
+    group = team(10, 2)
+    big = replace(group.members[0], capacity=7)
+    found = members_needed(replace(group, members=(big, group.members[1])), capacity=3)
+    assert found.needed.value == 2
+    small = replace(big, capacity=1)
+    found = members_needed(replace(group, members=(small, group.members[1])), capacity=3)
+    assert found.needed.value == 4
+
+
+def test_newcomers_never_take_the_name_of_a_member():
+    group = team(3, 1)
+    group = replace(group, members=(replace(group.members[0], id="new-1"),))
+    grown = resized(group, 3, group.members[0])
+    assert [member.id for member in grown.members] == ["new-1", "new-2", "new-3"]
+
+
+def test_an_empty_group_needs_nobody():
+    assert members_needed(Group(topics=(), members=()), makespan=0).needed.value == 0
+
+
+def test_equal_partitions_of_many_members_are_counted_exactly():
+    found = members_needed(team(1000, 3), makespan=7)
+    assert found.needed.value == found.needed.bound == 143
+
+
+def test_no_time_costs_proof_never_the_answer():
+    weights = tuple(range(50, 80))
+    found = members_needed(team(30, 2, weights=weights), makespan=200, time_limit=0.0)
+    exact = -(-sum(weights) // 200)
+    assert found.needed.bound >= exact
+    assert found.needed.value >= found.needed.bound
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        ({}, "exactly one"),
+        ({"makespan": 1, "capacity": 1}, "exactly one"),
+        ({"makespan": -1}, "must be 0 or more, got -1"),
+        ({"capacity": 1, "sweep": [-2]}, "must be 0 or more, got -2"),
+    ],
+)
+def test_wishes_that_make_no_sense_are_refused(wishes, message):
+    with pytest.raises(ValueError, match=message):
+        members_needed(team(1, 1), **wishes)
+
+
+def test_an_unknown_model_member_is_refused():
+    with pytest.raises(InvalidGroupError, match="no member 'z'"):
+        members_needed(team(1, 1), makespan=1, like="z")

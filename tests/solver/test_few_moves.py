@@ -1,0 +1,85 @@
+"""Few moves under a ceiling of load: bounds below the optimum, plans within the ceiling."""
+
+import random
+
+import numpy as np
+from kassay.reference import Group, Member, Topic
+from kassay.solver import Imbalance, Movement, Tolerance, solve
+from kassay.solver.bounds import shedding_bound
+from kassay.solver.evaluation import level_value
+from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.problem import build_problem
+from kassay.solver.weighted.few_moves import Mover
+from kassay.solver.weighted.movement_bound import exchange_bound
+
+from tests import brute_force
+from tests.solver.random_cases import random_group
+
+
+def crowded(seed: int, partitions: int, members: int) -> Group:
+    rng = random.Random(seed)
+    weights = tuple(max(1, round(100 * rng.lognormvariate(0, 1))) for _ in range(partitions))
+    owners = [rng.randrange(members) for _ in range(partitions)]
+    return Group(
+        topics=(Topic(name="t", partitions=partitions, weights=weights),),
+        members=tuple(
+            Member(
+                id=f"c{member}",
+                subscription=("t",),
+                owned=[("t", p) for p in range(partitions) if owners[p] == member],
+                generation=1,
+            )
+            for member in range(members)
+        ),
+    )
+
+
+def test_bounds_on_moves_never_exceed_the_fewest_possible():
+    rng = random.Random(11)
+    strict = 0
+    for _ in range(150):
+        group = random_group(rng, weighted=True, most=(4, 3, 7))
+        problem = build_problem(group)
+        if not problem.size:
+            continue
+        slack = rng.randint(0, 5)
+        least, moves = brute_force.optimum(group, "makespan", slack=lambda x, s=slack: x + s)
+        ceilings = [least + slack] * problem.width
+        ones = np.ones(problem.size, dtype=np.int64)
+        turns = iter(range(60))
+        bound = exchange_bound(
+            problem,
+            ceilings,
+            ones,
+            incumbent=moves + 1,
+            go_on=lambda turns=turns: next(turns, None) is not None,
+        )
+        simple = shedding_bound(problem, Movement(), ceilings)
+        assert 0 <= bound <= moves
+        assert simple <= moves
+        strict += bound > 0
+    assert strict > 20
+
+
+def test_plans_stay_within_the_ceiling_and_get_no_worse():
+    problem = build_problem(crowded(3, 120, 8))
+    ceiling = problem.total // 8 * 103 // 100
+    mover = Mover(problem, ceiling, np.ones(problem.size, dtype=np.int64), np.random.default_rng(0))
+    first = mover.first_plan(keep_owned(problem))
+    assert max(problem.loads(first)) <= ceiling
+    turns = iter(range(10))
+    better = mover.improve(first, 0, lambda: next(turns, None) is not None)
+    assert max(problem.loads(better)) <= ceiling
+    assert mover.cost(better) <= mover.cost(first)
+    assert mover.cost(better) == level_value(problem, Movement(), better)
+
+
+def test_a_deterministic_limit_gives_the_same_plan_again():
+    group = crowded(4, 80, 6)
+    levels = [Imbalance("makespan", Tolerance(relative=0.02)), Movement()]
+    first, second = (
+        solve(group, levels=levels, deterministic_limit=0.5, time_limit=300) for _ in range(2)
+    )
+    assert first.assignment == second.assignment
+    assert first.levels == second.levels
+    assert first.movement.bound > 0

@@ -1,0 +1,37 @@
+from hypothesis import given, settings
+from kassay.experiments.compare import best
+from kassay.reference.model.metrics import loads, sum_of_squares
+from kassay.solver.flow.moves_within_imbalance import fewest_moves
+from kassay.solver.frontier import frontier
+
+from tests.strategies import groups
+
+
+def squares(group, assignment):
+    return sum_of_squares(tuple(loads(group, assignment).values()))
+
+
+@given(group=groups())
+@settings(deadline=None, max_examples=60)
+def test_the_bounds_hold_the_fewest_moves_that_the_frontier_knows(group):
+    """The frontier takes another way: point after point, searched where the hull has none."""
+    optimum = best(group)
+    if optimum.levels[0][0] != "sum_of_squares" or optimum.imbalance.value == 0:
+        return
+    points = [
+        (p.movement.value, p.imbalance.value)
+        for p in frontier(group, measure="sum_of_squares").points
+    ]
+    for cap in {value + extra for _, value in points for extra in (0, 1)}:
+        expected = min(moves for moves, value in points if value <= cap)
+        found = fewest_moves(group, cap)
+        if found is not None:
+            assert found.bound <= expected <= found.value
+
+
+@given(group=groups())
+@settings(deadline=None, max_examples=60)
+def test_less_than_the_least_imbalance_is_within_nobodys_reach(group):
+    optimum = best(group)
+    if optimum.levels[0][0] == "sum_of_squares":
+        assert fewest_moves(group, optimum.imbalance.value - 1) is None

@@ -1,0 +1,23 @@
+"""Examples in docstrings print what they show."""
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted(
+    ".".join(["kassay", *path.relative_to(ROOT).with_suffix("").parts])
+    for folder in ("reference", "solver", "experiments")
+    for path in (ROOT / folder).rglob("*.py")
+    if ">>> " in path.read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("name", ["kassay", *MODULES])
+def test_docstring_examples(name: str):
+    module = importlib.import_module(name.removesuffix(".__init__"))
+    failed, tried = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert tried
+    assert not failed
