@@ -3,13 +3,12 @@
 import sys
 from collections.abc import Iterator
 
-from kassay.reference.assignors import assign
-from kassay.reference.model.group import Group
-
 from benchmarks import python_clients as rivals
 from benchmarks.java_classes import UpstreamUnavailableError, java_seconds
 from benchmarks.timed_groups import after_one_left, equal_group, mixed_group
 from benchmarks.timing import Timing, best_seconds
+from kassay.reference.assignors import assign
+from kassay.reference.model.group import Group
 
 OURS = "kassay"
 JAVA = "Java, warmed"

@@ -8,13 +8,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from kassay.experiments.spark.history_output import write_history
-from kassay.experiments.spark.history_pipeline import BATCHES, Known
-from kassay.experiments.spark.record_sources import from_files
-from kassay.experiments.spark.session import spark_session
-
 from benchmarks.memory_sampling import by_parts, sampled
 from benchmarks.synthetic_records import PARTITIONS, TOPIC, TOPIC_ID, write_records
+from kassay.experiments.spark.history_output import write_history
+from kassay.experiments.spark.history_pipeline import BATCHES, ClusterMetadata
+from kassay.experiments.spark.record_sources import from_files
+from kassay.experiments.spark.session import spark_session
 
 RECORDS = 10_000_000
 _PARTS = 10
@@ -33,7 +32,7 @@ def measure(records: int) -> None:
                 spark,
                 from_files(spark, [source]),
                 Path(home) / "out",
-                known=Known(counts={TOPIC: PARTITIONS}, names={str(TOPIC_ID): TOPIC}),
+                known=ClusterMetadata(counts={TOPIC: PARTITIONS}, names={str(TOPIC_ID): TOPIC}),
                 tasks=4,
                 manifest=lambda rows: {"rows": rows},
             )

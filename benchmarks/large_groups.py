@@ -6,18 +6,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from kassay.reference.model.group import Group
-from kassay.solver import Solution, solve
-
 from benchmarks.java_classes import UpstreamUnavailableError, java_seconds
 from benchmarks.timed_groups import after_one_left, mixed_group
 from benchmarks.timing import Timing, alone
+from kassay.reference.model.group import Group
+from kassay.solver import Solution, solve
 
-Size = tuple[int, int, int]
+GroupShape = tuple[int, int, int]
 """Members, topics, partitions of each."""
 
-_SIZES: tuple[Size, ...] = ((100, 100, 10), (500, 500, 100), (1000, 500, 2000))
-_LARGEST: Size = (10_000, 1_000, 10)
+_SIZES: tuple[GroupShape, ...] = ((100, 100, 10), (500, 500, 100), (1000, 500, 2000))
+_LARGEST: GroupShape = (10_000, 1_000, 10)
 _LIMIT = 120.0
 _STATUS = Path("/proc/self/status")
 """Where Linux tells of a process; without it, as on macOS, getrusage counts in bytes."""
@@ -35,7 +34,7 @@ def optimum(ours: str, java: str) -> Iterator[Timing]:
     yield alone(_timing, _LARGEST, False, ours)
 
 
-def _group(size: Size, *, one_left: bool) -> Group:
+def _group(size: GroupShape, *, one_left: bool) -> Group:
     members, topics, partitions = size
     fresh = mixed_group(members=members, topics=topics, partitions=partitions)
     if not one_left:
@@ -46,7 +45,7 @@ def _group(size: Size, *, one_left: bool) -> Group:
     return after_one_left(fresh, solution.assignment)
 
 
-def _timing(size: Size, one_left: bool, contestant: str) -> Timing:
+def _timing(size: GroupShape, one_left: bool, contestant: str) -> Timing:
     group = _group(size, one_left=one_left)
     seconds, solution = min((_solved(group) for _ in range(3)), key=lambda timed: timed[0])
     parts = ", ".join(f"{name} {value / seconds:.0%}" for name, value in solution.timings.items())

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from kassay.reference.model.group import Group
 from kassay.solver.cpsat.levels import level_terms
 from kassay.solver.cpsat.model import AssignmentModel
-from kassay.solver.cpsat.search import Budget, minimise
+from kassay.solver.cpsat.search import SearchBudget, minimise
 from kassay.solver.cpsat.symmetry import classify
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.objective import Level
 from kassay.solver.problem import build_problem
-from kassay.solver.solution import Bounded, Solution
+from kassay.solver.solution import LevelValue, Solution
 
 
 def plain_solve(
@@ -33,10 +33,10 @@ def plain_solve(
     ...     members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
     ... )
     >>> plain_solve(group, levels=(Imbalance(), Movement())).imbalance
-    Bounded(value=8, bound=8, slack=0)
+    LevelValue(value=8, bound=8, slack=0)
     """
     start = time.monotonic()
-    budget = Budget(start + time_limit, workers=workers)
+    budget = SearchBudget(start + time_limit, workers=workers)
     problem = build_problem(group)
     model = AssignmentModel(problem, classify(problem, levels, ()))
     best = keep_owned(problem)
@@ -55,7 +55,7 @@ def plain_solve(
         assignment=problem.to_assignment(best),
         method="plain cp-sat",
         levels=tuple(
-            (level.name, Bounded(value, bound, level.tolerance.limit(bound) - bound))
+            (level.name, LevelValue(value, bound, level.tolerance.limit(bound) - bound))
             for level, value, bound in zip(levels, values, bounds, strict=True)
         ),
         seconds=time.monotonic() - start,

@@ -8,8 +8,8 @@ import sys
 import time
 
 from kassay.experiments.simulation.policies import POLICIES, Policy
-from kassay.experiments.simulation.script import Act, Event, MemberPlan, Script, TopicPlan
-from kassay.experiments.simulation.simulation import World
+from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent, TopicPlan
+from kassay.experiments.simulation.simulation import Simulation
 from kassay.experiments.simulation.simulation_result import Step
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
@@ -48,7 +48,7 @@ def measure(rebalances: int, policy: Policy = POLICIES["range"]) -> tuple[int, f
     5
     """
     assignor, steps = _Timed(policy), list[int]()
-    world = World(
+    world = Simulation(
         _script(rebalances),
         Policy(policy.name, policy.protocol, assignor),
         sink=lambda step: steps.append(_generation(step)),
@@ -70,8 +70,11 @@ def _script(rebalances: int) -> Script:
         topics=(TopicPlan(name="t", partitions=PARTITIONS),),
         members=tuple(MemberPlan(id=f"c{n:02d}", topics=("t",)) for n in range(MEMBERS)),
         events=tuple(
-            Event(
-                at=_FIRST + n * _EVERY, act=Act.RESTART, member=f"c{n % MEMBERS:02d}", lasts=_AWAY
+            ScriptEvent(
+                at=_FIRST + n * _EVERY,
+                act=Action.RESTART,
+                member=f"c{n % MEMBERS:02d}",
+                lasts=_AWAY,
             )
             for n in range(restarts)
         ),

@@ -6,13 +6,12 @@ from functools import partial
 from multiprocessing.pool import Pool
 from statistics import median
 
+from benchmarks.timing import Timing, best_seconds
 from kassay.experiments.spark.session import spark_session
-from kassay.experiments.spark.study_pipeline import sweep
+from kassay.experiments.spark.study_pipeline import run_batches
 from kassay.experiments.spark.table_schemas import record_row
 from kassay.experiments.study.case import Case, family_cases
-from kassay.experiments.study.evaluate_case import study
-
-from benchmarks.timing import Timing, best_seconds
+from kassay.experiments.study.evaluate_case import evaluate_case
 
 GROUPS = 4_000
 PROCESSES = 2
@@ -36,7 +35,7 @@ def throughput(ours: str = "kassay") -> Iterator[Timing]:
         multiprocessing.get_context("spawn").Pool(PROCESSES) as pool,
         spark_session(master=f"local[{PROCESSES}]") as spark,
     ):
-        run = {"multiprocessing": partial(_by_pool, pool), ours: partial(sweep, spark)}
+        run = {"multiprocessing": partial(_by_pool, pool), ours: partial(run_batches, spark)}
         for study_all in run.values():
             study_all(cases[: GROUPS // 4])
         rounds = [
@@ -61,4 +60,4 @@ def _by_pool(pool: Pool, cases: Sequence[Case]) -> int:
 
 
 def _rows(case: Case) -> object:
-    return record_row(study(case))
+    return record_row(evaluate_case(case))

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from kassay.reference.coordinator.consumer.reconciliation import ConsumerMember
-from kassay.reference.model.topic_partitions import NOTHING, Partitions, TopicPartition
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol import consumer_records
 from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata, OffsetCommit
-from kassay.reference.protocol.consumer_protocol import Subscription
+from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
 
 TOPIC = "orders"
 TOPIC_ID = uuid.UUID(int=77)
@@ -107,7 +108,9 @@ def _share(index: int, size: int) -> tuple[int, ...]:
 
 def _generation(group: int, number: int) -> GroupMetadata:
     size = _size(group, number)
-    said = Subscription((TOPIC,), owned=NOTHING, generation=-1, rack=None, memory=None)
+    said = ConsumerSubscription(
+        (TOPIC,), owned=NO_PARTITIONS, generation=-1, rack=None, memory=None
+    )
     members = tuple(
         MemberMetadata(
             f"member-{index}",

@@ -14,19 +14,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.plain_cpsat_model import plain_solve
+from benchmarks.timing import Timing
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.objective import Imbalance, Level, Measure, Movement, Tolerance
 from kassay.solver.solve import solve
 
-from benchmarks.plain_cpsat_model import plain_solve
-from benchmarks.timing import Timing
-
 INSTANCES = Path(__file__).parents[2] / "shared" / "fixtures" / "weighted"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchmarkRow:
     """One run, as a line of the table."""
 
     case: str
@@ -111,7 +110,7 @@ class Bench:
     levels: tuple[Level, ...]
     limit: float = 60.0
 
-    def run(self, case: str, group: Group, *, plain: bool = False) -> Row:
+    def run(self, case: str, group: Group, *, plain: bool = False) -> BenchmarkRow:
         """Solve one group once, and say how long that took by the clock and the processor."""
         start, used = time.perf_counter(), time.process_time()
         if plain:
@@ -120,7 +119,7 @@ class Bench:
             solution = solve(group, levels=self.levels, time_limit=self.limit)
         seconds, processor = time.perf_counter() - start, time.process_time() - used
         first, moved = solution.levels[0][1], solution.movement
-        return Row(
+        return BenchmarkRow(
             case=case,
             solver="plain CP-SAT" if plain else "kassay",
             imbalance=first.value,
@@ -132,7 +131,7 @@ class Bench:
         )
 
 
-def exact() -> Iterator[Row]:
+def exact() -> Iterator[BenchmarkRow]:
     """Sum of squares, then moves: 20 partitions on 4 members and 40 on 6."""
     bench = Bench((Imbalance(Measure.SUM_OF_SQUARES), Movement()))
     for partitions, members in ((20, 4), (40, 6)):
@@ -141,7 +140,7 @@ def exact() -> Iterator[Row]:
             yield bench.run(f"{partitions}/{members} seed {seed}", group)
 
 
-def makespan() -> Iterator[Row]:
+def makespan() -> Iterator[BenchmarkRow]:
     """Identical machines with known optima."""
     if not INSTANCES.is_dir():
         print("no instances of identical machines beside this checkout", file=sys.stderr)
@@ -153,7 +152,7 @@ def makespan() -> Iterator[Row]:
         yield bench.run(case, identical_machines(INSTANCES / name))
 
 
-def moves() -> Iterator[Row]:
+def moves() -> Iterator[BenchmarkRow]:
     """Log-normal loads, 1,000 partitions on 50 members, beside a plain model."""
     bench = Bench((Imbalance(Measure.MAKESPAN, Tolerance(relative=0.01)), Movement()))
     for seed in range(5):
@@ -161,7 +160,7 @@ def moves() -> Iterator[Row]:
             yield bench.run(f"1,000/50 seed {seed}", log_normal(seed), plain=plain)
 
 
-PARTS: dict[str, Callable[[], Iterator[Row]]] = {
+PARTS: dict[str, Callable[[], Iterator[BenchmarkRow]]] = {
     "exact": exact,
     "makespan": makespan,
     "moves": moves,

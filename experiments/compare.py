@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kassay.experiments.implementations.convergence import Ending, Settled, settle
+from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.reference.model import html_tables as notebook
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.derived_values import once
+from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, measures, movement
-from kassay.reference.model.ownership import NOBODY, ownership
+from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver import objective
 from kassay.solver.flow.moves_within_imbalance import fewest_moves
 from kassay.solver.objective import Imbalance, Movement, Tolerance
@@ -24,7 +24,7 @@ from kassay.solver.solve import solve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SearchLimits:
     """What one search may use up.
 
     Parameters
@@ -50,7 +50,7 @@ class Limits:
     memory: int = 8192
 
 
-LIMITS = Limits()
+LIMITS = SearchLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +142,9 @@ def compare(
     assignor: str,
     *,
     optimum: Solution | None = None,
-    settled: Settled | None = None,
+    settled: StableResult | None = None,
     fewest: Callable[[int], int | None] | None = None,
-    limits: Limits = LIMITS,
+    limits: SearchLimits = LIMITS,
 ) -> Comparison:
     """Compare an assignor with the optimum on one group.
 
@@ -156,9 +156,9 @@ def compare(
     assignor
         One of `kassay.reference.assignors.ASSIGNORS`.
     optimum
-        The group's `best`, where it is known already.
+        The group's `solve_optimum`, where it is known already.
     settled
-        What `settle` made of it, where that is known already.
+        What `run_until_stable` made of it, where that is known already.
     fewest
         `fewest_moves_within` of the group as a function of the imbalance, for callers
         who remember it from one assignor to the next.
@@ -177,8 +177,8 @@ def compare(
     >>> result.least_imbalance, result.movement_greedy, result.movement_optimum
     (True, 2, 1)
     """
-    optimum = optimum or best(group, limits=limits)
-    settled = settled or settle(group, assignor)
+    optimum = optimum or solve_optimum(group, limits=limits)
+    settled = settled or run_until_stable(group, assignor)
     measure = Measure(optimum.levels[0][0])
     fewest = fewest or partial(fewest_moves_within, group, optimum=optimum, limits=limits)
     figures: dict[str, int | bool | None] = dict(_optima(group, optimum, measure))
@@ -199,7 +199,7 @@ def compare(
     )
 
 
-def best(group: Group, *, limits: Limits = LIMITS) -> Solution:
+def solve_optimum(group: Group, *, limits: SearchLimits = LIMITS) -> Solution:
     """Find the least imbalance and the fewest moves to it, capacities left aside."""
     return solve(
         _without_capacities(group),
@@ -209,7 +209,7 @@ def best(group: Group, *, limits: Limits = LIMITS) -> Solution:
     )
 
 
-def stay(group: Group) -> Assignment:
+def keep_owners(group: Group) -> Assignment:
     """Leave every owned partition with its owner, and give the rest to the least loaded.
 
     A witness: whatever its imbalance is can be had without any move.
@@ -217,7 +217,7 @@ def stay(group: Group) -> Assignment:
     Examples
     --------
     >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
-    >>> stay(NAMED_GROUPS["B"].group).loads()
+    >>> keep_owners(NAMED_GROUPS["B"].group).loads()
     {'c0': 0, 'c1': 1, 'c2': 2}
     """
     owners = ownership(group).owners
@@ -227,7 +227,7 @@ def stay(group: Group) -> Assignment:
     free: list[tuple[int, str, int]] = []
     for topic in group.topics:
         for number, owner in enumerate(owners[topic.name].tolist()):
-            if owner != NOBODY:
+            if owner != NO_OWNER:
                 hands[owner].append((topic.name, number))
                 carried[owner] += topic.weight(number)
             elif subscribers.get(topic.name):
@@ -245,7 +245,7 @@ def fewest_moves_within(
     imbalance: int,
     *,
     optimum: Solution,
-    limits: Limits = LIMITS,
+    limits: SearchLimits = LIMITS,
 ) -> int | None:
     """Count the fewest moves to any assignment whose imbalance is at most ``imbalance``.
 
@@ -256,7 +256,7 @@ def fewest_moves_within(
     imbalance
         The most imbalance allowed, by the measure that ``optimum`` minimises.
     optimum
-        The group's `best`, both levels proven.
+        The group's `solve_optimum`, both levels proven.
     limits
         What the search may use up.
 
@@ -268,7 +268,7 @@ def fewest_moves_within(
     if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
         return optimum.movement.value
     measure = Measure(optimum.levels[0][0])
-    if measures(group, once(stay, group))[measure] <= imbalance:
+    if measures(group, cached(keep_owners, group))[measure] <= imbalance:
         return 0
     if group.partition_count > limits.within_partitions:
         return None

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         Tolerance,
         TopicSpread,
     )
-    from kassay.solver.sizing.member_loss import resilience
+    from kassay.solver.sizing.member_loss import member_loss
     from kassay.solver.sizing.members_needed import members_needed
     from kassay.solver.solution import Solution, Status
     from kassay.solver.solve import Method, solve
@@ -187,11 +187,11 @@ __all__ = [
     "load_group",
     "load_groups",
     "loads",
+    "member_loss",
     "members_needed",
     "movement",
     "ownership",
     "plan",
-    "resilience",
     "solve",
     "violations",
 ]

@@ -2,7 +2,8 @@
 
 from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import Assignment, InvalidAssignmentError, violations
-from kassay.reference.model.group import NO_GENERATION, Group, InvalidGroupError, Member, Topic
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.metrics import Measure, imbalance, loads, movement
 from kassay.reference.model.ownership import Ownership, ownership
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
@@ -11,8 +12,8 @@ __all__ = [
     "NO_GENERATION",
     "Assignment",
     "Group",
+    "InputError",
     "InvalidAssignmentError",
-    "InvalidGroupError",
     "Measure",
     "Member",
     "Ownership",

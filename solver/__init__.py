@@ -1,7 +1,7 @@
 """The optimum: the least imbalanced assignment, then the stickiest, with proof."""
 
-from kassay.solver.certificate.check import Certificate, PriceTable, certify, objections
-from kassay.solver.certificate.claims import Claim, Origin
+from kassay.solver.certificate.check import Certificate, PriceTable, certificate_errors, certify
+from kassay.solver.certificate.claims import LevelClaim, Origin
 from kassay.solver.constraints import (
     Capacity,
     Colocated,
@@ -11,62 +11,62 @@ from kassay.solver.constraints import (
     Pinned,
     Separated,
 )
-from kassay.solver.frontier import Frontier, Point, frontier
+from kassay.solver.frontier import Frontier, FrontierPoint, frontier
 from kassay.solver.improvement.explanation import Explanation, explain
 from kassay.solver.improvement.transfer_chains import Transfer, improving_chain
 from kassay.solver.objective import (
-    Cost,
     CrossRack,
     Imbalance,
     Measure,
     MembersUsed,
     Movement,
+    MovementCost,
     Tolerance,
     TopicSpread,
 )
-from kassay.solver.sizing.member_loss import Loss, Resilience, resilience
-from kassay.solver.sizing.members_needed import Size, Sizing, members_needed
-from kassay.solver.solution import Bounded, Solution, Status
+from kassay.solver.sizing.member_loss import MemberLoss, MemberLosses, member_loss
+from kassay.solver.sizing.members_needed import MemberCount, Sizing, members_needed
+from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import Method, solve
 
 __all__ = [
-    "Bounded",
     "Capacity",
     "Certificate",
-    "Claim",
     "Colocated",
-    "Cost",
     "CrossRack",
     "Explanation",
     "Forbidden",
     "Frontier",
+    "FrontierPoint",
     "Imbalance",
-    "Loss",
+    "LevelClaim",
+    "LevelValue",
     "MaxMoves",
     "MaxPartitions",
     "Measure",
+    "MemberCount",
+    "MemberLoss",
+    "MemberLosses",
     "MembersUsed",
     "Method",
     "Movement",
+    "MovementCost",
     "Origin",
     "Pinned",
-    "Point",
     "PriceTable",
-    "Resilience",
     "Separated",
-    "Size",
     "Sizing",
     "Solution",
     "Status",
     "Tolerance",
     "TopicSpread",
     "Transfer",
+    "certificate_errors",
     "certify",
     "explain",
     "frontier",
     "improving_chain",
+    "member_loss",
     "members_needed",
-    "objections",
-    "resilience",
     "solve",
 ]

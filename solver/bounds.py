@@ -7,19 +7,20 @@ from itertools import accumulate
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
+
 from kassay.solver.evaluation import RackTable, imbalance_of, movement_costs
 from kassay.solver.objective import (
-    Cost,
     CrossRack,
     Imbalance,
     Level,
     Measure,
     MembersUsed,
     Movement,
+    MovementCost,
     TopicSpread,
 )
 from kassay.solver.problem import Problem
-from numpy.typing import NDArray
 
 
 def level_bound(problem: Problem, level: Level, ceilings: "Sequence[int] | None" = None) -> int:
@@ -39,7 +40,7 @@ def level_bound(problem: Problem, level: Level, ceilings: "Sequence[int] | None"
         case Imbalance():
             return imbalance_bound(problem, level.measure)
         case Movement():
-            return 0 if ceilings is None else shedding_bound(problem, level, ceilings)
+            return 0 if ceilings is None else overload_moves_bound(problem, level, ceilings)
         case CrossRack():
             near = RackTable(problem)
             return sum(
@@ -49,7 +50,9 @@ def level_bound(problem: Problem, level: Level, ceilings: "Sequence[int] | None"
         case TopicSpread():
             counts = np.bincount(problem.topic, minlength=len(problem.group.topics)).tolist()
             return sum(
-                imbalance_of(Measure.SUM_OF_SQUARES, even(count, len(problem.sets[index])))
+                imbalance_of(
+                    Measure.SUM_OF_SQUARES, rounded_up_mean(count, len(problem.sets[index]))
+                )
                 for count, index in zip(counts, problem.set_of_topic.tolist(), strict=True)
                 if count
             )
@@ -101,15 +104,15 @@ def _water_fill(weights: Sequence[int], width: int) -> list[int]:
             break
         alone.append(weight)
         left -= weight
-    return [*alone, *even(left, width - len(alone))]
+    return [*alone, *rounded_up_mean(left, width - len(alone))]
 
 
-def even(total: int, parts: int) -> list[int]:
+def rounded_up_mean(total: int, parts: int) -> list[int]:
     """Split a total into integers that differ by at most one, greater ones first.
 
     Examples
     --------
-    >>> even(8, 3)
+    >>> rounded_up_mean(8, 3)
     [3, 3, 2]
     """
     low, more = divmod(total, parts)
@@ -183,7 +186,7 @@ def load_ceiling(problem: Problem, measure: Measure, limit: int) -> int:
     rest = problem.width - 1
 
     def least(load: int) -> int:
-        vector = [load, *even(problem.total - load, rest)] if rest else [load]
+        vector = [load, *rounded_up_mean(problem.total - load, rest)] if rest else [load]
         return imbalance_of(measure, vector)
 
     low = -(-problem.total // problem.width)
@@ -196,7 +199,7 @@ def load_ceiling(problem: Problem, measure: Measure, limit: int) -> int:
     return high
 
 
-def shedding_bound(problem: Problem, level: Movement, ceilings: Sequence[int]) -> int:
+def overload_moves_bound(problem: Problem, level: Movement, ceilings: Sequence[int]) -> int:
     """Bound movement: what each member must shed of what it owns to come under its ceiling."""
     bound = 0
     for rows, ceiling in zip(owned_rows(problem), ceilings, strict=True):
@@ -204,9 +207,9 @@ def shedding_bound(problem: Problem, level: Movement, ceilings: Sequence[int]) -
         excess = sum(weights) - ceiling
         if excess <= 0:
             continue
-        if level.cost is Cost.WEIGHT:
+        if level.cost is MovementCost.WEIGHT:
             bound += excess
-        elif level.cost is Cost.COUNT:
+        elif level.cost is MovementCost.COUNT:
             bound += least_count(weights, excess)
         else:
             costs = [int(cost) for cost in movement_costs(problem, level)[rows]]

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kassay.reference.model.group import Group, InvalidGroupError
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import TopicPartition
 
 
@@ -140,13 +141,13 @@ def check_constraints(group: Group, constraints: Iterable[Constraint]) -> None:
     >>> check_constraints(Group(topics=(), members=()), [Pinned("t", 0, "a")])
     Traceback (most recent call last):
         ...
-    kassay...InvalidGroupError: constraint Pinned(topic='t', partition=0, member='a'): ...
+    kassay...InputError: constraint Pinned(topic='t', partition=0, member='a'): ...
     """
     members = group.member_table()
     counts = {topic.name: topic.partitions for topic in group.topics}
     for constraint in constraints:
         for problem in _problems(constraint, members, counts):
-            raise InvalidGroupError(f"constraint {constraint!r}: {problem}")
+            raise InputError(f"constraint {constraint!r}: {problem}")
 
 
 def _problems(

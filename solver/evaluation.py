@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
+
 from kassay.reference.model import metrics
-from kassay.reference.model.ownership import NOBODY
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column, TopicPartition
 from kassay.solver.constraints import (
     Capacity,
@@ -17,18 +19,17 @@ from kassay.solver.constraints import (
     Separated,
 )
 from kassay.solver.objective import (
-    Cost,
     CrossRack,
     Imbalance,
     Level,
     Measure,
     MembersUsed,
     Movement,
+    MovementCost,
     TopicSpread,
     leximax_rank,
 )
 from kassay.solver.problem import Placement, Problem, Weights
-from numpy.typing import NDArray
 
 
 def level_value(problem: Problem, level: Level, placement: Placement) -> int:
@@ -37,7 +38,7 @@ def level_value(problem: Problem, level: Level, placement: Placement) -> int:
         case Imbalance():
             return imbalance_of(level.measure, problem.loads(placement))
         case Movement():
-            moved = (problem.owner != NOBODY) & (problem.owner != placement)
+            moved = (problem.owner != NO_OWNER) & (problem.owner != placement)
             return sum(movement_costs(problem, level)[moved].tolist())
         case CrossRack():
             return int(np.count_nonzero(RackTable(problem).across(placement)))
@@ -64,9 +65,9 @@ def imbalance_of(measure: Measure, loads: Sequence[int]) -> int:
 
 def movement_costs(problem: Problem, level: Movement) -> Weights:
     """Return what moving each row costs; rows without an owner have a cost that never counts."""
-    if level.cost is Cost.COUNT:
+    if level.cost is MovementCost.COUNT:
         return np.ones(problem.size, dtype=np.int64)
-    if level.cost is Cost.WEIGHT:
+    if level.cost is MovementCost.WEIGHT:
         return problem.weight
     table = dict(level.cost)
     costs = [table.get(tp, level.other) for tp in problem.row_of]
@@ -136,11 +137,11 @@ def _pairs_hold(
     match constraint:
         case Pinned():
             row = problem.row_of.get(TopicPartition(constraint.topic, constraint.partition))
-            position = problem.position_of.get(constraint.member, NOBODY)
+            position = problem.position_of.get(constraint.member, NO_OWNER)
             return row is not None and bool(placement[row] == position)
         case Forbidden():
             rows = topic_rows(problem, constraint.topic, constraint.partition)
-            position = problem.position_of.get(constraint.member, NOBODY)
+            position = problem.position_of.get(constraint.member, NO_OWNER)
             return not bool((placement[rows] == position).any())
         case Colocated():
             together = bundles(problem, constraint)

@@ -10,7 +10,7 @@ from kassay.reference.model.group import Group
 from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
 from kassay.solver.objective import Imbalance, Measure, Movement, default_levels
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.solution import Bounded, Solution
+from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _LARGEST_WEIGHT = 2**20  # so that squares of loads stay far from 64 bits
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class FrontierPoint:
     """One trade-off between moves and imbalance.
 
     Parameters
@@ -36,8 +36,8 @@ class Point:
         An assignment that has these values.
     """
 
-    movement: Bounded
-    imbalance: Bounded
+    movement: LevelValue
+    imbalance: LevelValue
     assignment: Assignment = field(repr=False)
 
     @property
@@ -63,7 +63,7 @@ class Frontier:
     """
 
     measure: Measure
-    points: tuple[Point, ...]
+    points: tuple[FrontierPoint, ...]
     complete: bool
     conflict: tuple[str, ...] = ()
 
@@ -185,7 +185,9 @@ class _Descent:
             return Frontier(measure, (_point(top),), complete=False)
         return self._joined(_point(top), _point(low), most_points)
 
-    def _joined(self, top: Point, bottom: Point, most_points: int | None) -> Frontier:
+    def _joined(
+        self, top: FrontierPoint, bottom: FrontierPoint, most_points: int | None
+    ) -> Frontier:
         """Fill in what lies between the two ends."""
         found, complete = self._between(top, bottom, most_points)
         points = _undominated([*found, bottom])
@@ -193,8 +195,8 @@ class _Descent:
         return Frontier(self.levels[0].measure, points, complete=proven)
 
     def _between(
-        self, top: Point, bottom: Point, most_points: int | None
-    ) -> tuple[list[Point], bool]:
+        self, top: FrontierPoint, bottom: FrontierPoint, most_points: int | None
+    ) -> tuple[list[FrontierPoint], bool]:
         """Go down from the top; say besides whether no number of moves was skipped."""
         points, point, complete = [top], top, True
         last = bottom.movement.value
@@ -212,7 +214,7 @@ class _Descent:
             points.append(point)
         return points, complete
 
-    def _within(self, cap: int, bottom: Point, share: float) -> Point | None:
+    def _within(self, cap: int, bottom: FrontierPoint, share: float) -> FrontierPoint | None:
         """Return the point with at most so many moves; None if there was no time for it."""
         hint, floor = bottom.assignment, 0
         if self.hull is not None:
@@ -229,25 +231,25 @@ class _Descent:
             return None
         point = _point(found)
         bound = max(point.imbalance.bound, floor)
-        return replace(point, imbalance=Bounded(point.imbalance.value, bound))
+        return replace(point, imbalance=LevelValue(point.imbalance.value, bound))
 
-    def _exact(self, moves: int) -> Point:
+    def _exact(self, moves: int) -> FrontierPoint:
         """Return a point on the hull."""
         if self.hull is None:
             raise LookupError("there is no hull")
         placement = self.hull.placement(moves)
         squares = sum(load**2 for load in self.problem.loads(placement))
         assignment = self.problem.to_assignment(placement)
-        return Point(Bounded(moves, moves), Bounded(squares, squares), assignment)
+        return FrontierPoint(LevelValue(moves, moves), LevelValue(squares, squares), assignment)
 
-    def _is_next(self, point: Point, bottom: Point) -> bool:
+    def _is_next(self, point: FrontierPoint, bottom: FrontierPoint) -> bool:
         """Say whether nothing can lie between a point and the one with the fewest moves."""
         if bottom.movement.value + 1 >= point.movement.value:
             return True
         nearest = point.imbalance.value + (self.step if point.movement.is_proven else 0)
         return nearest + self.step > bottom.imbalance.value
 
-    def _sharpened(self, point: Point, above: Point) -> Point:
+    def _sharpened(self, point: FrontierPoint, above: FrontierPoint) -> FrontierPoint:
         """Raise a point's bound by what is known of the point with more moves.
 
         Fewer moves than the fewest at some imbalance cost at least one step more of it.
@@ -256,7 +258,7 @@ class _Descent:
         if above.movement.is_proven:
             known = max(known, above.imbalance.value + self.step)
         bound = max(point.imbalance.bound, known)
-        return replace(point, imbalance=Bounded(point.imbalance.value, bound))
+        return replace(point, imbalance=LevelValue(point.imbalance.value, bound))
 
     def _solve(
         self,
@@ -279,18 +281,18 @@ class _Descent:
         )
 
 
-def _point(solution: Solution) -> Point:
+def _point(solution: Solution) -> FrontierPoint:
     if solution.assignment is None:
         raise LookupError("there is no assignment, so there is no point")
     table = dict(solution.levels)
     movement = table.pop(Movement.name)
     (imbalance,) = table.values()
-    return Point(movement, imbalance, solution.assignment)
+    return FrontierPoint(movement, imbalance, solution.assignment)
 
 
-def _undominated(points: Sequence[Point]) -> tuple[Point, ...]:
+def _undominated(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:
     """Sort by moves and drop what has no less imbalance than a point with as few."""
-    kept: list[Point] = []
+    kept: list[FrontierPoint] = []
     for point in sorted(points, key=lambda point: (point.movement.value, point.imbalance.value)):
         if not kept or point.imbalance.value < kept[-1].imbalance.value:
             kept.append(point)

@@ -3,13 +3,14 @@
 import heapq
 
 import numpy as np
-from kassay.reference.model.ownership import NOBODY
+
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.problem import Placement, Problem
 
 
-def first_placements(problem: Problem) -> list[Placement]:
+def initial_placements(problem: Problem) -> list[Placement]:
     """Construct placements without search: ownership kept, and balance from nothing."""
-    return [keep_owned(problem), heaviest_first(problem)]
+    return [keep_owned(problem), longest_processing_time(problem)]
 
 
 def keep_owned(problem: Problem) -> Placement:
@@ -17,17 +18,17 @@ def keep_owned(problem: Problem) -> Placement:
     return _fill(problem, problem.owner.copy())
 
 
-def heaviest_first(problem: Problem) -> Placement:
+def longest_processing_time(problem: Problem) -> Placement:
     """Place all rows heaviest first on the least loaded, its owner first among equals.
 
     Graham's longest-processing-time rule, within what members consume.
     """
-    return _fill(problem, np.full(problem.size, NOBODY, dtype=np.int32))
+    return _fill(problem, np.full(problem.size, NO_OWNER, dtype=np.int32))
 
 
 def _fill(problem: Problem, placement: Placement) -> Placement:
     """Place the rows that are with nobody yet."""
-    placed = placement != NOBODY
+    placed = placement != NO_OWNER
     loads: list[int] = [0] * problem.width
     for position, weight in zip(
         placement[placed].tolist(), problem.weight[placed].tolist(), strict=True
@@ -65,6 +66,6 @@ class _Takers:
         while heap[0][0] != loads[heap[0][1]]:
             position = heap[0][1]
             heapq.heapreplace(heap, (loads[position], position))
-        if preferred != NOBODY and loads[preferred] == heap[0][0]:
+        if preferred != NO_OWNER and loads[preferred] == heap[0][0]:
             return preferred
         return heap[0][1]

@@ -21,7 +21,7 @@ class Measure(StrEnum):
     LEXIMAX = "leximax"
 
 
-class Cost(StrEnum):
+class MovementCost(StrEnum):
     """What one moved partition costs."""
 
     COUNT = "count"
@@ -117,7 +117,7 @@ class Movement:
     Parameters
     ----------
     cost
-        `Cost.COUNT`: each costs 1. `Cost.WEIGHT`: its weight. Or (partition, cost)
+        `MovementCost.COUNT`: each costs 1. `MovementCost.WEIGHT`: its weight. Or (partition, cost)
         pairs, as a mapping or a tuple: partitions not listed cost ``other``.
     tolerance
         What later levels may give up.
@@ -130,7 +130,7 @@ class Movement:
         If a cost is negative.
     """
 
-    cost: Cost | tuple[tuple[TopicPartition, int], ...] = Cost.COUNT
+    cost: MovementCost | tuple[tuple[TopicPartition, int], ...] = MovementCost.COUNT
     tolerance: Tolerance = EXACT
     other: int = 1
     name: ClassVar[str] = "movement"
@@ -138,7 +138,7 @@ class Movement:
     def __post_init__(self) -> None:
         """Freeze a mapping and check signs."""
         if isinstance(self.cost, str):
-            object.__setattr__(self, "cost", Cost(self.cost))
+            object.__setattr__(self, "cost", MovementCost(self.cost))
             return
         pairs = self.cost.items() if isinstance(self.cost, Mapping) else self.cost
         costs = tuple(sorted((TopicPartition(*tp), cost) for tp, cost in pairs))

@@ -6,12 +6,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from kassay.reference.model.assignment import Assignment, assignees
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import participant_indices
-from kassay.reference.model.ownership import NOBODY, ownership
+from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import Column, Partitions, TopicPartition
-from numpy.typing import NDArray
 
 # Sums of loads up to here cannot overflow 64 bits, not even a few of them added up.
 EXACT_IN_64_BITS = 2**60
@@ -40,7 +41,7 @@ class Problem:
     weight
         Load, one entry a row.
     owner
-        Position of the owner or `NOBODY`, one entry a row.
+        Position of the owner or `NO_OWNER`, one entry a row.
     sets
         The different sets of consumers, each as ascending positions.
     set_of_topic
@@ -119,9 +120,9 @@ class Problem:
     def to_placement(self, assignment: Assignment) -> Placement | None:
         """Read an assignment; None unless it gives every row to somebody who consumes it."""
         now = assignees(self.group, assignment)
-        position_of = np.full(len(self.group.members) + 1, NOBODY, dtype=np.int32)
+        position_of = np.full(len(self.group.members) + 1, NO_OWNER, dtype=np.int32)
         position_of[list(self.members)] = np.arange(self.width, dtype=np.int32)
-        placement = np.full(self.size, NOBODY, dtype=np.int32)
+        placement = np.full(self.size, NO_OWNER, dtype=np.int32)
         for index, topic in enumerate(self.group.topics):
             rows = self.topic == index
             if rows.any():
@@ -152,7 +153,7 @@ def build_problem(group: Group) -> Problem:
     ((1,), [3, 4], [0])
     """
     members = participant_indices(group)
-    position_of = np.full(len(group.members) + 1, NOBODY, dtype=np.int32)
+    position_of = np.full(len(group.members) + 1, NO_OWNER, dtype=np.int32)
     position_of[list(members)] = np.arange(len(members), dtype=np.int32)
     subscribers = group.subscribers()
     owners = ownership(group).owners

@@ -22,7 +22,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class LevelValue:
     """The value of one level, and the least that it can be.
 
     Parameters
@@ -42,7 +42,7 @@ class Bounded:
 
     Examples
     --------
-    >>> Bounded(7, 5).gap, Bounded(7, 5).is_proven, Bounded(7, 5, slack=2).is_proven
+    >>> LevelValue(7, 5).gap, LevelValue(7, 5).is_proven, LevelValue(7, 5, slack=2).is_proven
     (2, False, True)
     """
 
@@ -94,7 +94,7 @@ class Solution:
 
     assignment: Assignment | None
     method: str
-    levels: tuple[tuple[str, Bounded], ...] = ()
+    levels: tuple[tuple[str, LevelValue], ...] = ()
     seconds: float = 0.0
     timings: Mapping[str, float] = field(default_factory=dict)
     certificate: "Certificate | None" = None
@@ -113,7 +113,7 @@ class Solution:
         return self.assignment is not None and all(level.is_proven for _, level in self.levels)
 
     @property
-    def imbalance(self) -> Bounded:
+    def imbalance(self) -> LevelValue:
         """The first level. Every solve has one.
 
         Raises
@@ -126,7 +126,7 @@ class Solution:
         return self.levels[0][1]
 
     @property
-    def movement(self) -> Bounded:
+    def movement(self) -> LevelValue:
         """The level named ``movement``.
 
         Raises

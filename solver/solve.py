@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.solver.certificate.check import Certificate, prices_prove
-from kassay.solver.certificate.claims import Claim, Origin
+from kassay.solver.certificate.claims import LevelClaim, Origin
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import level_value
 from kassay.solver.objective import Level, default_levels
@@ -16,7 +16,7 @@ from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution
 
 if TYPE_CHECKING:
-    from kassay.solver.cpsat.entry import Outcome
+    from kassay.solver.cpsat.entry import CpSatResult
 
 
 class Method(StrEnum):
@@ -118,10 +118,10 @@ def solve(
     # done once a process and costs a second or two, which no time limit is to pay for.
     waiting = time.monotonic()
     from kassay.solver.cpsat.entry import solve_problem  # noqa: PLC0415
-    from kassay.solver.cpsat.search import Budget  # noqa: PLC0415
+    from kassay.solver.cpsat.search import SearchBudget  # noqa: PLC0415
 
     start += time.monotonic() - waiting
-    budget = Budget(
+    budget = SearchBudget(
         deadline=start + time_limit,
         deterministic=deterministic_limit,
         workers=workers,
@@ -153,7 +153,7 @@ def _by_flow(problem: Problem, levels: Sequence[Level], *, start: float) -> Solu
     assignment = problem.to_assignment(flow.placement)
     values = [level_value(problem, level, flow.placement) for level in levels]
     claims = tuple(
-        Claim(level, value, value, Origin.PRICES)
+        LevelClaim(level, value, value, Origin.PRICES)
         for level, value in zip(levels, values, strict=True)
     )
     end = time.monotonic()
@@ -171,17 +171,17 @@ def _to_solution(
     problem: Problem,
     levels: Sequence[Level],
     constraints: tuple[Constraint, ...],
-    outcome: "Outcome",
+    outcome: "CpSatResult",
     *,
     times: tuple[float, float, float],
 ) -> Solution:
     start, built, solved = times
     placement = outcome.placement
     assignment = None if placement is None else problem.to_assignment(placement)
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[LevelClaim, ...] = ()
     if placement is not None:
         claims = tuple(
-            Claim(level, level_value(problem, level, placement), reached.bound, reached.origin)
+            LevelClaim(level, level_value(problem, level, placement), reached.bound, reached.origin)
             for level, reached in zip(levels, outcome.reached, strict=True)
         )
     end = time.monotonic()

@@ -13,12 +13,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from kassay.experiments.study.families.exhaustive_groups import small_worlds
+from rich.progress import track
+
+from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups
 from kassay.reference import Group, violations
 from kassay.reference.documents.json_codec import group_document
 from kassay.solver import Method, solve
-from rich.progress import track
-
 from tests import brute_force
 from tests.random_groups import random_group
 
@@ -29,7 +29,7 @@ def every_small_world() -> Iterator[Group]:
     """All groups of at most `MEMBERS` members and `PARTITIONS` partitions, up to symmetry."""
     for members in range(1, MEMBERS + 1):
         for partitions in range(1, PARTITIONS + 1):
-            yield from small_worlds(members=members, partitions=partitions)
+            yield from exhaustive_groups(members=members, partitions=partitions)
 
 
 def random_groups(seeds: Iterable[int]) -> Iterator[Group]:

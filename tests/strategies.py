@@ -1,6 +1,7 @@
 """Hypothesis strategies for groups and assignments."""
 
 from hypothesis import strategies as st
+
 from kassay.reference import Assignment, Group, Member, Topic
 
 RACKS = ("r0", "r1", "r2")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
+
 from kassay.experiments.cli import _COMMANDS, app
 from kassay.experiments.simulation.script_parser import parse_script
 from kassay.reference.documents.json_codec import parse_group

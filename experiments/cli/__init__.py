@@ -7,9 +7,10 @@ import sys
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from kassay.reference.model.group import InvalidGroupError
 from rich.console import Console
 from typer.core import TyperGroup
+
+from kassay.reference.model.errors import KassayError
 
 BAD_INPUT = 2
 
@@ -99,16 +100,16 @@ def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; bad input becomes one line on stderr and exit code 2."""
     try:
         return app(arguments)
-    except (InvalidGroupError, OSError) as error:
+    except (KassayError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             # The reader of our output went away; leave quietly, as any filter does.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
-        complain(_words(error))
+        print_error(_words(error))
         sys.exit(BAD_INPUT)
 
 
-def complain(message: str) -> None:
+def print_error(message: str) -> None:
     """Write one error line to stderr."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     # Under NO_COLOR rich leaves out colours but not bold.
@@ -116,7 +117,7 @@ def complain(message: str) -> None:
     console.print(message, markup=False)
 
 
-def remark(message: str) -> None:
+def print_note(message: str) -> None:
     """Write one line to stderr that is no error."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(f"kassay: {message}", markup=False)
 

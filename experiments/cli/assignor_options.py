@@ -3,9 +3,10 @@
 from typing import Annotated
 
 import typer
-from kassay.experiments.implementations.user_assignors import ANSWER_SECONDS, custom_names
+
+from kassay.experiments.implementations.user_assignors import ANSWER_SECONDS, user_assignor_names
 from kassay.reference.assignors import ASSIGNORS
-from kassay.reference.model.group import InvalidGroupError
+from kassay.reference.model.errors import InputError
 
 
 def _known(name: str | None) -> str | None:
@@ -59,12 +60,12 @@ def custom_assignors(
 ) -> list[str]:
     """Name the assignors of one's own that were asked for."""
     try:
-        return custom_names(
+        return user_assignor_names(
             commands=commands or (),
             callables=functions or (),
             seconds=ANSWER_SECONDS if seconds is None else seconds,
         )
-    except InvalidGroupError as error:
+    except InputError as error:
         raise typer.BadParameter(str(error)) from None
 
 

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
 from kassay.reference.assignors import ASSIGNORS
 

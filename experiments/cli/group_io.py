@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
-from kassay.experiments.cli import BAD_INPUT, complain, remark
-from kassay.reference.documents.json_codec import read_groups
-from kassay.reference.model.group import Group, InvalidGroupError
-from kassay.reference.model.ownership import ownership
 from rich.console import Console
 from rich.table import Table
+
+from kassay.experiments.cli import BAD_INPUT, print_error, print_note
+from kassay.reference.documents.json_codec import read_groups
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
+from kassay.reference.model.ownership import ownership
 
 STDIN = Path("-")
 NOT_REACHED = 1
@@ -43,7 +45,7 @@ OutputFormat = Annotated[
 ]
 
 
-Read = tuple[str | None, Group | InvalidGroupError]
+Read = tuple[str | None, Group | InputError]
 """The id of a group, and the group or what is wrong with it."""
 
 
@@ -81,7 +83,7 @@ def answer_groups(
     file
         Where the documents are; `STDIN` for standard input.
     work
-        Answers one group. It may raise `InvalidGroupError` for a group that it
+        Answers one group. It may raise `InputError` for a group that it
         cannot take.
     output
         Format on standard output.
@@ -124,18 +126,18 @@ def _answers(
     found = False
     for group_id, group in groups:
         found = True
-        if isinstance(group, InvalidGroupError):
+        if isinstance(group, InputError):
             yield _failure(group_id, group)
             continue
         _report_claims(group)
         try:
             answer = work(group)
-        except InvalidGroupError as error:
+        except InputError as error:
             yield _failure(group_id, error)
             continue
         yield answer.record, 0 if answer.reached else NOT_REACHED
     if not found:
-        raise InvalidGroupError(f"{name_of(file)}: no group document in it")
+        raise InputError(f"{name_of(file)}: no group document in it")
 
 
 def _report_claims(group: Group) -> None:
@@ -145,14 +147,14 @@ def _report_claims(group: Group) -> None:
     if dropped:
         first = dropped[0]
         others = f", and {len(dropped) - 1} more" if len(dropped) > 1 else ""
-        remark(
+        print_note(
             f"group {group.id!r}: dropped the claim of {first.member!r} to "
             f"{first.topic}-{first.partition}, {first.reason}{others}"
         )
 
 
-def _failure(group_id: str | None, error: InvalidGroupError) -> tuple[Mapping[str, object], int]:
-    complain(str(error))
+def _failure(group_id: str | None, error: InputError) -> tuple[Mapping[str, object], int]:
+    print_error(str(error))
     return {"id": group_id, "error": str(error)}, BAD_INPUT
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from kassay.experiments.plotting.tradeoff_plots import FORMATS
 
 

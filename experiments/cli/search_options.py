@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+
 from kassay.solver.objective import Measure
 
 FirstLevel = Annotated[

@@ -20,7 +20,7 @@ from kassay.solver.objective import (
 _LEVELS: tuple[Level, ...] = (Movement(), CrossRack(), TopicSpread(), MembersUsed())
 
 
-def contradictions(
+def solution_errors(
     group: Group,
     assignment: Assignment,
     told: Mapping[str, object],

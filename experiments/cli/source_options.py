@@ -6,14 +6,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from kassay.experiments.cli import remark
+
+from kassay.experiments.cli import print_note
 from kassay.experiments.cli.group_io import STDIN, Read, name_of, open_text
 from kassay.experiments.sources.capture_files import import_groups, load_metadata, load_sizes
-from kassay.experiments.sources.group_documents import Assume, Joining, load_subscriptions
-from kassay.experiments.sources.partition_weights import Weights, load_table, weigh_group
-from kassay.experiments.sources.tool_documents import Found
+from kassay.experiments.sources.group_documents import (
+    AssumedSubscriptions,
+    ImportOptions,
+    load_subscriptions,
+)
+from kassay.experiments.sources.partition_weights import WeightOptions, load_table, weigh_group
+from kassay.experiments.sources.tool_documents import DocumentRows
 from kassay.reference.documents.json_codec import read_groups
-from kassay.reference.model.group import Group, InvalidGroupError
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 
 LIVE = "From a running cluster"
 
@@ -96,14 +102,14 @@ Timeout = Annotated[
 ]
 
 
-def joining_of(
+def import_options(
     *,
     subscriptions: str,
     weights: str,
     sizes: Path | None,
     missing_lag: int | None,
     metadata: Path | None = None,
-) -> Joining:
+) -> ImportOptions:
     """Return how to fill in what sources do not tell, as options say it.
 
     Raises
@@ -111,33 +117,33 @@ def joining_of(
     SourceError
         If a file cannot be read.
     """
-    assumed, named = subscriptions in list(Assume), weights in list(Weights)
-    if sizes is not None and weights != Weights.SIZE:
+    assumed, named = subscriptions in list(AssumedSubscriptions), weights in list(WeightOptions)
+    if sizes is not None and weights != WeightOptions.SIZE:
         raise typer.BadParameter("--sizes goes with --weights size")
-    known = Found() if metadata is None else load_metadata(metadata)
-    return Joining(
-        assume=Assume(subscriptions) if assumed else Assume.ASSIGNED,
+    known = DocumentRows() if metadata is None else load_metadata(metadata)
+    return ImportOptions(
+        assume=AssumedSubscriptions(subscriptions) if assumed else AssumedSubscriptions.ASSIGNED,
         subscriptions=None if assumed else load_subscriptions(Path(subscriptions)),
         counts=known.counts,
         at_least=known.at_least,
-        weights=Weights(weights) if named else Weights.NONE,
+        weights=WeightOptions(weights) if named else WeightOptions.NONE,
         missing_lag=missing_lag,
         sizes=None if sizes is None else load_sizes(sizes),
         table=None if named else load_table(Path(weights)),
     )
 
 
-def read_source(source: Path, joining: Joining) -> Iterator[Read]:
+def read_source(source: Path, joining: ImportOptions) -> Iterator[Read]:
     """Read group documents or captures; an error stands where a group cannot be read."""
     if source == STDIN or _holds_documents(source):
         with open_text(source) as stream:
             for id, found in read_groups(stream, name=name_of(source)):
                 yield (
                     id,
-                    found if isinstance(found, InvalidGroupError) else _weighed(found, joining),
+                    found if isinstance(found, InputError) else _weighed(found, joining),
                 )
         return
-    if joining.weights is Weights.RATE:
+    if joining.weights is WeightOptions.RATE:
         raise typer.BadParameter(
             "a rate takes a cluster: kassay import --bootstrap-server ... --weights rate"
         )
@@ -145,15 +151,15 @@ def read_source(source: Path, joining: Joining) -> Iterator[Read]:
         if imported.group is not None:
             yield imported.id, imported.group
         elif imported.error is not None:
-            yield imported.id, InvalidGroupError(imported.error)
+            yield imported.id, InputError(imported.error)
         else:
-            remark(f"skipped {imported.id!r}: {imported.skipped}")
+            print_note(f"skipped {imported.id!r}: {imported.skipped}")
 
 
-def _weighed(group: Group, joining: Joining) -> Group | InvalidGroupError:
+def _weighed(group: Group, joining: ImportOptions) -> Group | InputError:
     try:
         return weigh_group(group, joining)
-    except InvalidGroupError as error:
+    except InputError as error:
         return error
 
 

@@ -21,7 +21,7 @@ _MOST_ORDERS = 5_040
 _Described = tuple[object, ...]
 
 
-def kind_of(group: Group) -> str:
+def canonical_form(group: Group) -> str:
     """Describe a group but for the names and the order of members, topics and partitions.
 
     Two groups with the same description are the same up to names. The reverse holds
@@ -43,9 +43,9 @@ def kind_of(group: Group) -> str:
     ...             Member(id="b", subscription=("t",), owned=[("t", n) for n in second]),
     ...         ),
     ...     )
-    >>> kind_of(two([0], [])) == kind_of(two([], [1]))
+    >>> canonical_form(two([0], [])) == canonical_form(two([], [1]))
     True
-    >>> kind_of(two([0], [])) == kind_of(two([0], [1]))
+    >>> canonical_form(two([0], [])) == canonical_form(two([0], [1]))
     False
     """
     return min(_text(_described(group, order)) for order in _orders(group))
@@ -56,7 +56,7 @@ def short_name(kind: str) -> str:
     return sha256(kind.encode()).hexdigest()[:12]
 
 
-def tidied(group: Group, still: Callable[[Group], bool]) -> Group:
+def with_canonical_names(group: Group, still: Callable[[Group], bool]) -> Group:
     """Give members and topics plain names, and owners one generation, if that may be.
 
     Parameters

@@ -7,31 +7,31 @@ from itertools import permutations, product
 
 from kassay.experiments.counterexamples.canonical_form import renamed
 from kassay.experiments.study.case import Case
-from kassay.experiments.study.families.exhaustive_groups import small_worlds
+from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 
-SMALL_WORLDS = "small-worlds"
+EXHAUSTIVE = "small-worlds"
 
 
-def world_cases(*, members: int, partitions: int, assignor: str) -> Iterator[Case]:
+def exhaustive_cases(*, members: int, partitions: int, assignor: str) -> Iterator[Case]:
     """Yield a case for each kind of group with up to so many members and partitions.
 
     Examples
     --------
-    >>> sum(1 for _ in world_cases(members=2, partitions=2, assignor="sticky"))
+    >>> sum(1 for _ in exhaustive_cases(members=2, partitions=2, assignor="sticky"))
     27
     """
     worlds = (
         world
         for partition_count in range(1, partitions + 1)
         for member_count in range(1, members + 1)
-        for world in small_worlds(members=member_count, partitions=partition_count)
+        for world in exhaustive_groups(members=member_count, partitions=partition_count)
     )
     for seed, world in enumerate(worlds):
         document = json.dumps(group_document(world), separators=(",", ":"))
-        yield Case(family=SMALL_WORLDS, seed=seed, assignors=(assignor,), document=document)
+        yield Case(family=EXHAUSTIVE, seed=seed, assignors=(assignor,), document=document)
 
 
 def namings(group: Group) -> Iterator[Group]:
@@ -46,8 +46,8 @@ def namings(group: Group) -> Iterator[Group]:
 
     Examples
     --------
-    >>> from kassay.experiments.study.families.exhaustive_groups import small_worlds
-    >>> [sum(1 for _ in namings(w)) for w in small_worlds(members=2, partitions=1)]
+    >>> from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups
+    >>> [sum(1 for _ in namings(w)) for w in exhaustive_groups(members=2, partitions=1)]
     [1, 2]
     """
     yield group

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 
-from kassay.experiments.compare import best
+from kassay.experiments.compare import solve_optimum
 from kassay.experiments.counterexamples.canonical_form import short_name
 from kassay.experiments.counterexamples.group_size import size_of
-from kassay.experiments.counterexamples.search import Catch, Hunt, judge
+from kassay.experiments.counterexamples.search import Counterexample, SearchOptions, judge
 from kassay.experiments.counterexamples.shortcomings import BY_DEGREE, Shortcoming
 from kassay.experiments.implementations.runner import run
 from kassay.reference.documents.json_codec import assignment_document, group_document, parse_group
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import Livelock
+from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, loads, movement
 from kassay.solver.improvement.explanation import explain
@@ -23,7 +23,7 @@ _SHOWN_ORIGINS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class GalleryEntry:
     """A smallest group on which an assignor falls short.
 
     Parameters
@@ -98,10 +98,10 @@ class Gallery:
         The first errors, by case.
     """
 
-    hunt: Hunt
+    hunt: SearchOptions
     counts: dict[str, int]
     by_size: tuple[tuple[int, int, int], ...]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[GalleryEntry, ...]
     errors: tuple[tuple[str, str], ...]
 
     def document(self) -> dict[str, object]:
@@ -118,21 +118,21 @@ class Gallery:
         }
 
 
-def gallery(catches: Iterable[Catch], hunt: Hunt) -> Gallery:
+def gallery(catches: Iterable[Counterexample], hunt: SearchOptions) -> Gallery:
     """Hang what a hunt caught: each kind once, whatever the order it came in.
 
     Examples
     --------
-    >>> from kassay.experiments.counterexamples.search import chase
-    >>> from kassay.experiments.counterexamples.exhaustive_search import world_cases
-    >>> hunt = Hunt(assignor="sticky", shortcoming=Shortcoming.IMBALANCE)
-    >>> cases = world_cases(members=2, partitions=2, assignor="sticky")
-    >>> gallery([chase(case, hunt) for case in cases], hunt).counts["short"]
+    >>> from kassay.experiments.counterexamples.search import search_case
+    >>> from kassay.experiments.counterexamples.exhaustive_search import exhaustive_cases
+    >>> hunt = SearchOptions(assignor="sticky", shortcoming=Shortcoming.IMBALANCE)
+    >>> cases = exhaustive_cases(members=2, partitions=2, assignor="sticky")
+    >>> gallery([search_case(case, hunt) for case in cases], hunt).counts["short"]
     0
     """
     caught = sorted(catches, key=lambda catch: _natural(catch.case))
     hits = [catch for catch in caught if catch.smallest is not None]
-    kinds: dict[str, list[Catch]] = {}
+    kinds: dict[str, list[Counterexample]] = {}
     for catch in hits:
         kinds.setdefault(str(catch.smallest_kind), []).append(catch)
     found = [(_group(same[0]), kind, same) for kind, same in kinds.items()]
@@ -157,7 +157,9 @@ def gallery(catches: Iterable[Catch], hunt: Hunt) -> Gallery:
     )
 
 
-def _counts(caught: Sequence[Catch], hits: Sequence[Catch], smallest: int) -> dict[str, int]:
+def _counts(
+    caught: Sequence[Counterexample], hits: Sequence[Counterexample], smallest: int
+) -> dict[str, int]:
     return {
         "cases": len(caught),
         "short": len(hits),
@@ -170,24 +172,26 @@ def _counts(caught: Sequence[Catch], hits: Sequence[Catch], smallest: int) -> di
     }
 
 
-def _group(catch: Catch) -> Group:
+def _group(catch: Counterexample) -> Group:
     return parse_group(json.loads(str(catch.smallest)), where=catch.case)
 
 
-def _id(hunt: Hunt, place: int) -> str:
+def _id(hunt: SearchOptions, place: int) -> str:
     return f"{hunt.assignor}/{hunt.shortcoming}/{place}"
 
 
-def _piece(group: Group, kind: str, same: Sequence[Catch], hunt: Hunt) -> Piece:
+def _piece(
+    group: Group, kind: str, same: Sequence[Counterexample], hunt: SearchOptions
+) -> GalleryEntry:
     judged = judge(group, hunt)
     given = judged.settled.assignment
     steps: tuple[str, ...] = ()
     if given is not None and not group.is_weighted:
         steps = tuple(str(step) for step in explain(group, given))
     verdict = run(group, hunt.assignor) if given is None else None
-    if verdict is not None and isinstance(verdict.livelock, Livelock):
+    if verdict is not None and isinstance(verdict.livelock, LivelockError):
         given = verdict.livelock.state
-    return Piece(
+    return GalleryEntry(
         group=group,
         kind=short_name(kind),
         severity=judged.severity,
@@ -195,7 +199,7 @@ def _piece(group: Group, kind: str, same: Sequence[Catch], hunt: Hunt) -> Piece:
         origins=tuple(catch.case for catch in same[:_SHOWN_ORIGINS]),
         verdict=_words(hunt.shortcoming, judged.severity, judged.settled.detail),
         given=given,
-        optimum=best(group, limits=hunt.limits).assignment,
+        optimum=solve_optimum(group, limits=hunt.limits).assignment,
         steps=steps,
     )
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kassay.experiments.counterexamples.gallery import Gallery, Piece
+from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry
 from kassay.experiments.counterexamples.group_size import size_of
 from kassay.experiments.counterexamples.shortcomings import Shortcoming
-from kassay.experiments.plotting.assignment_figure import Panel, draw
+from kassay.experiments.plotting.assignment_figure import AssignmentPanel, draw_assignment
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import Assignment
@@ -28,7 +28,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hanging:
+class EntryView:
     """A piece as the page shows it.
 
     Parameters
@@ -47,11 +47,11 @@ class Hanging:
         The group document, to be copied and tried.
     """
 
-    piece: Piece
+    piece: GalleryEntry
     size: str
     topics: tuple[tuple[str, int], ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
-    panels: tuple[Panel, ...]
+    panels: tuple[AssignmentPanel, ...]
     document: str
 
 
@@ -79,7 +79,7 @@ def render_gallery(found: Gallery, *, about: Mapping[str, str], top: int) -> str
     )
 
 
-def _hanging(piece: Piece, found: Gallery) -> Hanging:
+def _hanging(piece: GalleryEntry, found: Gallery) -> EntryView:
     size = size_of(piece.group)
     never_ends = found.hunt.shortcoming is Shortcoming.LIVELOCK
     answers = [
@@ -93,7 +93,7 @@ def _hanging(piece: Piece, found: Gallery) -> Hanging:
         (load for _, given in answers if given is not None for load in given.loads().values()),
         default=0,
     )
-    return Hanging(
+    return EntryView(
         piece=piece,
         size=", ".join(
             (
@@ -126,12 +126,12 @@ def _rows(group: Group) -> list[tuple[str, tuple[str, ...]]]:
     return rows
 
 
-def _panel(group: Group, title: str, given: Assignment, longest: int) -> Panel:
+def _panel(group: Group, title: str, given: Assignment, longest: int) -> AssignmentPanel:
     vector = "/".join(map(str, leximax(loads(group, given).values())))
-    return Panel(
+    return AssignmentPanel(
         title=title,
         facts=f"loads {vector}, {_plural(movement(group, given), 'move')}",
-        svg=draw(group, given, title=f"{group.id}, {title}", longest=longest),
+        svg=draw_assignment(group, given, title=f"{group.id}, {title}", longest=longest),
     )
 
 

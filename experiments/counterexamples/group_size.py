@@ -6,7 +6,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import ownership
 
 
-class Size(NamedTuple):
+class GroupSize(NamedTuple):
     """How large a group is: by this order smaller groups come first."""
 
     members: int
@@ -16,16 +16,16 @@ class Size(NamedTuple):
     subscriptions: int
 
 
-def size_of(group: Group) -> Size:
+def size_of(group: Group) -> GroupSize:
     """Measure a group.
 
     Examples
     --------
     >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
     >>> size_of(NAMED_GROUPS["A"].group)
-    Size(members=3, partitions=3, topics=2, owned=0, subscriptions=4)
+    GroupSize(members=3, partitions=3, topics=2, owned=0, subscriptions=4)
     """
-    return Size(
+    return GroupSize(
         members=len(group.members),
         partitions=group.partition_count,
         topics=len(group.topics),

@@ -2,14 +2,14 @@
 
 from random import Random
 
-from kassay.experiments.counterexamples.mutable_group import Draft, change
+from kassay.experiments.counterexamples.mutable_group import MutableGroup, change
 from kassay.experiments.counterexamples.shrinking import Predicate
 from kassay.reference.model.group import Group
 
 _AT_ONCE = (1, 1, 1, 2, 2, 3, 4)
 
 
-def wander(group: Group, fails: Predicate, *, steps: int, seed: str) -> Group:
+def random_walk(group: Group, fails: Predicate, *, steps: int, seed: str) -> Group:
     """Change a group at random, again and again, never making it larger.
 
     Taking one thing away after another ends where no single one can go. Here several go at
@@ -32,12 +32,12 @@ def wander(group: Group, fails: Predicate, *, steps: int, seed: str) -> Group:
     --------
     >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
     >>> group = NAMED_GROUPS["D"].group
-    >>> smaller = wander(group, lambda g: g.partition_count >= 4, steps=200, seed="demo")
+    >>> smaller = random_walk(group, lambda g: g.partition_count >= 4, steps=200, seed="demo")
     >>> smaller.partition_count
     4
     """
     rng = Random(seed)  # noqa: S311
-    now = Draft.of(group)
+    now = MutableGroup.of(group)
     now.tidy()
     if not now.owners or not fails(now.group()):
         return group

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from kassay.experiments.compare import LIMITS, Limits, best
-from kassay.experiments.counterexamples.canonical_form import kind_of, tidied
-from kassay.experiments.counterexamples.exhaustive_search import SMALL_WORLDS, namings
+from kassay.experiments.compare import LIMITS, SearchLimits, solve_optimum
+from kassay.experiments.counterexamples.canonical_form import canonical_form, with_canonical_names
+from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, namings
 from kassay.experiments.counterexamples.group_size import size_of
-from kassay.experiments.counterexamples.random_walk import wander
+from kassay.experiments.counterexamples.random_walk import random_walk
 from kassay.experiments.counterexamples.shortcomings import (
     BY_DEGREE,
     NEEDS_OPTIMUM,
@@ -27,7 +27,7 @@ MAX_ATTEMPTS = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hunt:
+class SearchOptions:
     """What is hunted.
 
     Parameters
@@ -48,14 +48,14 @@ class Hunt:
 
     assignor: str
     shortcoming: Shortcoming
-    limits: Limits = LIMITS
+    limits: SearchLimits = LIMITS
     attempts: int = MAX_ATTEMPTS
     wander: int = 0
     restarts: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Catch:
+class Counterexample:
     """What one case came to. Fields are columns.
 
     Parameters
@@ -94,7 +94,7 @@ class Catch:
     smallest_severity: str | None = None
 
 
-def chase(case: Case, hunt: Hunt) -> Catch:
+def search_case(case: Case, hunt: SearchOptions) -> Counterexample:
     """Judge the group of a case, and shrink it if the assignor falls short.
 
     Whatever goes wrong is told in the catch: a hunt does not fail for one group.
@@ -109,46 +109,50 @@ def chase(case: Case, hunt: Hunt) -> Catch:
     Examples
     --------
     >>> from kassay.experiments.study.case import Case
-    >>> hunt = Hunt(assignor="sticky", shortcoming=Shortcoming.IMBALANCE)
-    >>> catch = chase(Case(family="mixed-fresh", seed=3, assignors=("sticky",)), hunt)
+    >>> hunt = SearchOptions(assignor="sticky", shortcoming=Shortcoming.IMBALANCE)
+    >>> catch = search_case(Case(family="mixed-fresh", seed=3, assignors=("sticky",)), hunt)
     >>> catch.error, catch.proven, catch.namings
     (None, True, 1)
     """
     try:
         return _chased(case, hunt)
     except Exception as error:  # noqa: BLE001 - whatever fails on one group is a row
-        return Catch(case=case.name, error=f"{type(error).__name__}: {error}", proven=False)
+        return Counterexample(
+            case=case.name, error=f"{type(error).__name__}: {error}", proven=False
+        )
 
 
-def _chased(case: Case, hunt: Hunt) -> Catch:
+def _chased(case: Case, hunt: SearchOptions) -> Counterexample:
     group = case.build()
-    named = namings(group) if case.family == SMALL_WORLDS else (group,)
+    named = namings(group) if case.family == EXHAUSTIVE else (group,)
     tried, proven, found = _judged(named, hunt)
-    catch = Catch(case=case.name, proven=proven, namings=tried, short=len(found))
+    catch = Counterexample(case=case.name, proven=proven, namings=tried, short=len(found))
     if not found:
         return catch
     severity, worst = max(found, key=lambda pair: pair[0])
-    smallest, reached = shrunk(worst, hunt, severity)
-    return Catch(
+    smallest, reached = shrink_group(worst, hunt, severity)
+    return Counterexample(
         case=case.name,
         proven=proven,
         namings=tried,
         short=len(found),
         severity=str(severity),
-        kind=kind_of(worst),
+        kind=canonical_form(worst),
         smallest=json.dumps(group_document(smallest), ensure_ascii=False, separators=(",", ":")),
-        smallest_kind=kind_of(smallest),
+        smallest_kind=canonical_form(smallest),
         smallest_severity=str(reached),
     )
 
 
-def _judged(named: Iterable[Group], hunt: Hunt) -> tuple[int, bool, list[tuple[Fraction, Group]]]:
+def _judged(
+    named: Iterable[Group], hunt: SearchOptions
+) -> tuple[int, bool, list[tuple[Fraction, Group]]]:
     """Judge one group under several namings, which all have the same optimum."""
     optimum, proven, tried = None, True, 0
     found: list[tuple[Fraction, Group]] = []
     for group in named:
         if optimum is None and hunt.shortcoming in NEEDS_OPTIMUM:
-            optimum = best(group, limits=hunt.limits)
+            optimum = solve_optimum(group, limits=hunt.limits)
         judged = shortfall(
             group,
             hunt.assignor,
@@ -163,7 +167,7 @@ def _judged(named: Iterable[Group], hunt: Hunt) -> tuple[int, bool, list[tuple[F
     return tried, proven, found
 
 
-def shrunk(group: Group, hunt: Hunt, severity: Fraction) -> tuple[Group, Fraction]:
+def shrink_group(group: Group, hunt: SearchOptions, severity: Fraction) -> tuple[Group, Fraction]:
     """Shrink a group as long as the assignor falls short on it.
 
     Where the hunt is for how bad it gets, it must stay as bad. Nothing odd comes in:
@@ -187,7 +191,7 @@ def shrunk(group: Group, hunt: Hunt, severity: Fraction) -> tuple[Group, Fractio
     if hunt.wander:
         ways = [
             _least(
-                wander(smallest, still, steps=hunt.wander, seed=f"wander/{way}"),
+                random_walk(smallest, still, steps=hunt.wander, seed=f"wander/{way}"),
                 still,
                 hunt.attempts,
             )
@@ -199,20 +203,20 @@ def shrunk(group: Group, hunt: Hunt, severity: Fraction) -> tuple[Group, Fractio
 
 def _least(group: Group, still: Predicate, attempts: int) -> Group:
     """Shrink and tidy until nothing is gained."""
-    smallest = tidied(shrink(group, still, attempts=attempts), still)
+    smallest = with_canonical_names(shrink(group, still, attempts=attempts), still)
     while True:
         # Under its new names more may go than under its own.
-        smaller = tidied(shrink(smallest, still, attempts=attempts), still)
+        smaller = with_canonical_names(shrink(smallest, still, attempts=attempts), still)
         if size_of(smaller) >= size_of(smallest):
             return smallest
         smallest = smaller
 
 
-def _severity(group: Group, hunt: Hunt) -> Fraction:
+def _severity(group: Group, hunt: SearchOptions) -> Fraction:
     return judge(group, hunt).severity
 
 
-def judge(group: Group, hunt: Hunt) -> Shortfall:
+def judge(group: Group, hunt: SearchOptions) -> Shortfall:
     """Judge one group."""
     return shortfall(group, hunt.assignor, shortcoming=hunt.shortcoming, limits=hunt.limits)
 

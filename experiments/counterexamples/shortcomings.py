@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from kassay.experiments.compare import LIMITS, Comparison, Limits, best, compare
-from kassay.experiments.implementations.convergence import Ending, Settled, settle
+from kassay.experiments.compare import LIMITS, Comparison, SearchLimits, compare, solve_optimum
+from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.reference.model.group import Group
 from kassay.solver.solution import Solution
 
@@ -46,7 +46,7 @@ class Shortfall:
 
     severity: Fraction
     proven: bool
-    settled: Settled
+    settled: StableResult
     comparison: Comparison | None = None
 
 
@@ -56,7 +56,7 @@ def shortfall(
     *,
     shortcoming: Shortcoming,
     optimum: Solution | None = None,
-    limits: Limits = LIMITS,
+    limits: SearchLimits = LIMITS,
 ) -> Shortfall:
     """Measure how far an assignor falls short on a group.
 
@@ -69,7 +69,7 @@ def shortfall(
     shortcoming
         In what way.
     optimum
-        The group's `best`, where it is known already.
+        The group's `solve_optimum`, where it is known already.
     limits
         What each search may use up.
 
@@ -82,7 +82,7 @@ def shortfall(
     >>> shortfall(group, "sticky", shortcoming=Shortcoming.MOVES).severity
     Fraction(0, 1)
     """
-    settled = settle(group, assignor)
+    settled = run_until_stable(group, assignor)
     if shortcoming not in NEEDS_OPTIMUM:
         wanted = (
             {Ending.NONTERMINATING}
@@ -95,7 +95,7 @@ def shortfall(
     comparison = compare(
         group,
         assignor,
-        optimum=optimum or best(group, limits=limits),
+        optimum=optimum or solve_optimum(group, limits=limits),
         settled=settled,
         # Only moves need that search.
         fewest=None if shortcoming is Shortcoming.MOVES else _unknown,

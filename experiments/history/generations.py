@@ -4,7 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kassay.experiments.history.group_state import Entry, Generation, Kind, MemberThen, Protocol
+from kassay.experiments.history.group_state import (
+    Generation,
+    GenerationMember,
+    GroupRecord,
+    RebalanceProtocol,
+    RecordKind,
+)
 from kassay.reference.protocol.decoding import Fields
 
 _T = TypeVar("_T")
@@ -24,7 +30,7 @@ class _Consumers:
 
 
 def generations(
-    group: str, entries: Iterable[Entry], *, names: Mapping[str, str] | None = None
+    group: str, entries: Iterable[GroupRecord], *, names: Mapping[str, str] | None = None
 ) -> Iterator[Generation]:
     """Rebuild the generations of a group.
 
@@ -61,11 +67,11 @@ class _Replay:
         self._held: Generation | None = None
         self._consumers = _Consumers()
 
-    def enter(self, entry: Entry) -> Iterator[Generation]:
-        if entry.kind == Kind.GROUP:
+    def enter(self, entry: GroupRecord) -> Iterator[Generation]:
+        if entry.kind == RecordKind.GROUP:
             if entry.value is not None:
                 yield from self._hold(self._classic(entry, entry.value))
-            elif self._held is not None and self._held.protocol is Protocol.CLASSIC:
+            elif self._held is not None and self._held.protocol is RebalanceProtocol.CLASSIC:
                 yield from self._delete()
         elif self._is_deletion(entry):
             yield from self._delete()
@@ -77,9 +83,11 @@ class _Replay:
             yield self._held
         self._held = None
 
-    def _is_deletion(self, entry: Entry) -> bool:
+    def _is_deletion(self, entry: GroupRecord) -> bool:
         return (
-            entry.kind == Kind.EPOCH and entry.value is None and self._consumers.epoch is not None
+            entry.kind == RecordKind.EPOCH
+            and entry.value is None
+            and self._consumers.epoch is not None
         )
 
     def _delete(self) -> Iterator[Generation]:
@@ -98,13 +106,13 @@ class _Replay:
             yield held
         self._held = found
 
-    def _classic(self, entry: Entry, value: Fields) -> Generation:
+    def _classic(self, entry: GroupRecord, value: Fields) -> Generation:
         stamp = value["timestamp"]
         return Generation(
             group=self._group,
             life=self._life,
             number=value["generation"],
-            protocol=Protocol.CLASSIC,
+            protocol=RebalanceProtocol.CLASSIC,
             assignor=value["protocol"],
             timestamp=entry.timestamp if stamp < 0 else stamp,
             partition=entry.partition,
@@ -112,28 +120,28 @@ class _Replay:
             members=_classic_members(value["members"]),
         )
 
-    def _consumer(self, entry: Entry) -> Iterator[Generation]:
+    def _consumer(self, entry: GroupRecord) -> Iterator[Generation]:
         now, value = self._consumers, entry.value
         member = entry.key.get("member_id", "")
         match entry.kind:
-            case Kind.EPOCH if value is not None:
+            case RecordKind.EPOCH if value is not None:
                 now.epoch = value["epoch"]
                 now.announced.add(value["epoch"])
                 if not now.members:
                     yield from self._hold(self._snapshot(entry, value["epoch"]))
-            case Kind.PARTITIONS:
+            case RecordKind.PARTITIONS:
                 self._learn(value)
-            case Kind.MEMBER:
+            case RecordKind.MEMBER:
                 _put(now.members, member, value)
-            case Kind.TARGET:
+            case RecordKind.TARGET:
                 _put(now.targets, member, value)
                 # A static member takes over from itself without a new epoch.
                 if value is not None and now.epoch is not None and now.epoch == now.target_epoch:
                     yield from self._hold(self._snapshot(entry, now.epoch))
-            case Kind.TARGET_EPOCH if value is not None:
+            case RecordKind.TARGET_EPOCH if value is not None:
                 now.target_epoch = value["epoch"]
                 yield from self._hold(self._snapshot(entry, value["epoch"]))
-            case Kind.REGEX:
+            case RecordKind.REGEX:
                 _put(now.regexes, entry.key["regex"], tuple(value["topics"]) if value else None)
 
     def _learn(self, value: Fields | None) -> None:
@@ -141,7 +149,7 @@ class _Replay:
             self._names[topic["topic_id"]] = topic["topic"]
             self._consumers.counts[topic["topic"]] = topic["partitions"]
 
-    def _snapshot(self, entry: Entry, epoch: int) -> Generation:
+    def _snapshot(self, entry: GroupRecord, epoch: int) -> Generation:
         now = self._consumers
         held = -1 if self._held is None else self._held.number
         passed = len(now.announced & set(range(held + 1, epoch)))
@@ -151,7 +159,7 @@ class _Replay:
             group=self._group,
             life=self._life,
             number=epoch,
-            protocol=Protocol.CONSUMER,
+            protocol=RebalanceProtocol.CONSUMER,
             assignor=assignors.pop() if len(assignors) == 1 else None,
             timestamp=entry.timestamp,
             partition=entry.partition,
@@ -161,10 +169,10 @@ class _Replay:
             passed=passed,
         )
 
-    def _member(self, id: str) -> MemberThen:
+    def _member(self, id: str) -> GenerationMember:
         said, target = self._consumers.members[id], self._consumers.targets.get(id)
         expressed = self._consumers.regexes.get(said["regex"] or "", ())
-        return MemberThen(
+        return GenerationMember(
             id=id,
             instance_id=said["instance_id"],
             client_id=said["client_id"],
@@ -180,7 +188,7 @@ class _Replay:
         )
 
 
-def _classic_members(said: Sequence[Fields]) -> tuple[MemberThen, ...]:
+def _classic_members(said: Sequence[Fields]) -> tuple[GenerationMember, ...]:
     """Return members by id; where some got partitions, those without any got none."""
     members = sorted(map(_classic_member, said), key=lambda member: member.id)
     if any(member.assigned is not None for member in members):
@@ -188,13 +196,13 @@ def _classic_members(said: Sequence[Fields]) -> tuple[MemberThen, ...]:
     return tuple(members)
 
 
-def _classic_member(said: Fields) -> MemberThen:
+def _classic_member(said: Fields) -> GenerationMember:
     # Of other applications these are bytes, which say nothing here.
     subscription, assignment = (
         said[name] if isinstance(said[name], dict) else None
         for name in ("subscription", "assignment")
     )
-    return MemberThen(
+    return GenerationMember(
         id=said["member_id"],
         instance_id=said["instance_id"],
         client_id=said["client_id"],

@@ -9,7 +9,7 @@ Numbers = tuple[tuple[str, tuple[int, ...]], ...]
 """Partition numbers by topic, in the order assigned."""
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     """What a record is, by the number that its key begins with."""
 
     GROUP = 2
@@ -22,7 +22,7 @@ class Kind(IntEnum):
     REGEX = 16
 
 
-class Protocol(StrEnum):
+class RebalanceProtocol(StrEnum):
     """Which of Kafka's group protocols a group follows."""
 
     CLASSIC = "classic"
@@ -30,7 +30,7 @@ class Protocol(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberThen:
+class GenerationMember:
     """A member in one generation.
 
     Parameters
@@ -84,12 +84,12 @@ class Generation:
     group: str
     life: int
     number: int
-    protocol: Protocol
+    protocol: RebalanceProtocol
     assignor: str | None
     timestamp: int | None
     partition: int | None
     offset: int | None
-    members: tuple[MemberThen, ...]
+    members: tuple[GenerationMember, ...]
     counts: tuple[tuple[str, int], ...] = ()
     passed: int = 0
 
@@ -100,7 +100,7 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class GroupRecord:
     """A decoded record of one group in its place; ``value`` is None for a tombstone."""
 
     kind: int

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
+
 from kassay.experiments.report.table_reader import read_table
 
 

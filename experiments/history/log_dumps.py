@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kassay.reference.protocol.decoding import Fields, Record
+from kassay.reference.protocol.decoding import DecodedRecord, Fields
 from kassay.reference.protocol.primitive_types import CorruptRecordError
 from kassay.reference.protocol.record_schemas import ASSIGNMENT, KEYS, SUBSCRIPTION, Field, Schema
 
@@ -58,17 +58,17 @@ _OURS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DumpLine:
     """A record that a line shows, or the error in its place."""
 
     partition: int | None
     offset: int
     timestamp: int
-    record: Record | None
+    record: DecodedRecord | None
     error: str | None = None
 
 
-def read_dump(lines: Iterable[str], *, name: str) -> Iterator[Line]:
+def read_dump(lines: Iterable[str], *, name: str) -> Iterator[DumpLine]:
     """Read the records of a dump, in the order of its lines.
 
     Parameters
@@ -99,7 +99,7 @@ def read_dump(lines: Iterable[str], *, name: str) -> Iterator[Line]:
             record = _record(match["key"], match["payload"])
         except ValueError as failure:
             error = f"{name}:{number}: {failure}"
-        yield Line(partition, int(match["offset"]), int(match["timestamp"]), record, error)
+        yield DumpLine(partition, int(match["offset"]), int(match["timestamp"]), record, error)
 
 
 def _partition(text: str) -> int | None:
@@ -107,34 +107,34 @@ def _partition(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _record(key: str, payload: str | None) -> Record:
+def _record(key: str, payload: str | None) -> DecodedRecord:
     if key.startswith("{"):
         return _json_record(key, payload)
     if (failed := _FAILED.match(key)) is not None:
         raise CorruptRecordError(f"the tool failed: {failed['why']}")
     if (foreign := _FOREIGN.match(key)) is not None:
-        return Record(int(foreign["kind"]), {}, None)
+        return DecodedRecord(int(foreign["kind"]), {}, None)
     if (commit := _OLD_COMMIT.fullmatch(key)) is not None:
         place = {"topic": commit["topic"], "partition": int(commit["n"])}
-        return Record(1, {"group": commit["group"]} | place, _old_commit(payload))
+        return DecodedRecord(1, {"group": commit["group"]} | place, _old_commit(payload))
     if (group := _OLD_GROUP.fullmatch(key)) is not None:
-        return Record(2, {"group": group["group"]}, _old_group(payload))
+        return DecodedRecord(2, {"group": group["group"]}, _old_group(payload))
     raise CorruptRecordError("its bytes are lost in text, dump it with --offsets-decoder")
 
 
-def _json_record(key: str, payload: str | None) -> Record:
+def _json_record(key: str, payload: str | None) -> DecodedRecord:
     head = json.loads(key)
     kind = int(head["type"]) if isinstance(head, dict) and "type" in head else -1
     if kind not in KEYS:
-        return Record(kind, {}, None)
+        return DecodedRecord(kind, {}, None)
     fields, schema = KEYS[kind]
     named = _take(fields, head.get("data"))
     if payload is None:
         raise CorruptRecordError("a key without a payload: the line is cut")
     if payload == _DELETED:
-        return Record(kind, named, None)
+        return DecodedRecord(kind, named, None)
     body = json.loads(payload)
-    return Record(kind, named, _take(schema.fields, body.get("data")))
+    return DecodedRecord(kind, named, _take(schema.fields, body.get("data")))
 
 
 def _take(fields: tuple[Field, ...], said: object) -> Fields:

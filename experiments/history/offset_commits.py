@@ -10,7 +10,7 @@ _VERSION, _OFFSET, _EPOCH, _TIME = 2, 8, 4, 8  # sizes in bytes
 _PLAIN_VERSIONS = 4  # as many have fields of fixed places, and lengths of two bytes
 
 
-def surely_whole(values: pa.BinaryArray) -> NDArray[np.bool_]:
+def is_complete_batch(values: pa.BinaryArray) -> NDArray[np.bool_]:
     """Tell which values are for sure those of an offset commit that keeps to its format.
 
     Null is, being a tombstone. Values of version 4 with tagged fields or a long text, and
@@ -20,7 +20,7 @@ def surely_whole(values: pa.BinaryArray) -> NDArray[np.bool_]:
     --------
     >>> commit = bytes.fromhex("0003 0000000000000009 00000000 0001 6d 0000000000000005")
     >>> newer = bytes.fromhex("0004 0000000000000009 00000000 02 6d 0000000000000005 00")
-    >>> surely_whole(pa.array([commit, commit[:-1], newer, None])).tolist()
+    >>> is_complete_batch(pa.array([commit, commit[:-1], newer, None])).tolist()
     [True, False, True, True]
     """
     ends, data = _bytes_of(values)

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kassay.experiments.compare import LIMITS, Comparison, Limits, compare
-from kassay.experiments.history.group_state import Generation, MemberThen, Numbers
-from kassay.experiments.implementations.convergence import Ending, Settled, withheld
+from kassay.experiments.compare import LIMITS, Comparison, SearchLimits, compare
+from kassay.experiments.history.group_state import Generation, GenerationMember, Numbers
+from kassay.experiments.implementations.convergence import Ending, StableResult, withheld_partitions
 from kassay.reference.model.assignment import Assignment, violations
-from kassay.reference.model.group import NO_GENERATION, Group, InvalidGroupError, Member, Topic
-from kassay.reference.model.topic_partitions import NOTHING, Partitions
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 Pairs = tuple[tuple[str, int], ...]
 
@@ -93,7 +94,7 @@ def rebalances(
             _remember(now, generation)
 
 
-def judge(rebalance: Rebalance, *, limits: Limits = LIMITS) -> Comparison | None:
+def judge(rebalance: Rebalance, *, limits: SearchLimits = LIMITS) -> Comparison | None:
     """Hold a rebalance against the optimum; None where it cannot be put as a group.
 
     Where it is not known who had what before, no moves are told.
@@ -102,7 +103,7 @@ def judge(rebalance: Rebalance, *, limits: Limits = LIMITS) -> Comparison | None
     if group is None or assignment is None:
         return None
     fault = next(violations(group, assignment), None)
-    outcome = Settled(
+    outcome = StableResult(
         ending=Ending.OK if fault is None else Ending.INVALID,
         assignment=assignment if fault is None else None,
         rounds=rebalance.rounds,
@@ -121,10 +122,10 @@ def judge(rebalance: Rebalance, *, limits: Limits = LIMITS) -> Comparison | None
     )
 
 
-def settled(group: Group, assignment: Assignment, *, id: str, generation: int) -> Group:
+def with_current_owners(group: Group, assignment: Assignment, *, id: str, generation: int) -> Group:
     """Return a group as a rebalance left it: everybody owns what they got."""
     members = tuple(
-        replace(member, owned=assignment.get(member.id, NOTHING), generation=generation)
+        replace(member, owned=assignment.get(member.id, NO_PARTITIONS), generation=generation)
         for member in group.members
     )
     return replace(group, id=id, members=members)
@@ -155,7 +156,7 @@ def _rebalance(now: _Past, generation: Generation) -> Rebalance:
     pairs = {member.id: _pairs(member.assigned or ()) for member in generation.members}
     try:
         group = _group(now, generation)
-    except InvalidGroupError as error:
+    except InputError as error:
         reason = str(error)
     if any(member.subscription is None for member in generation.members):
         group, reason = None, "what its members subscribed to is not told"
@@ -178,7 +179,7 @@ def _group(now: _Past, generation: Generation) -> Group:
     )
 
 
-def _member(now: _Past, member: MemberThen) -> Member:
+def _member(now: _Past, member: GenerationMember) -> Member:
     owned = now.owned.get(_identity(member), ())
     return Member(
         id=member.id,
@@ -191,7 +192,11 @@ def _member(now: _Past, member: MemberThen) -> Member:
 
 
 def _withholds(group: Group, assignment: Assignment | None) -> bool:
-    return assignment is not None and bool(group.members) and withheld(group, assignment) > 0
+    return (
+        assignment is not None
+        and bool(group.members)
+        and withheld_partitions(group, assignment) > 0
+    )
 
 
 def _remember(now: _Past, generation: Generation) -> None:
@@ -200,7 +205,7 @@ def _remember(now: _Past, generation: Generation) -> None:
     now.reason, now.first, now.rounds = None, None, 0
 
 
-def _identity(member: MemberThen) -> str:
+def _identity(member: GenerationMember) -> str:
     """Name a member for good: a static one gets a new member id whenever it restarts."""
     return f"member {member.id}" if member.instance_id is None else f"static {member.instance_id}"
 

@@ -4,11 +4,11 @@ import json
 import uuid
 from collections.abc import Mapping
 
-from kassay.experiments.history.group_state import Entry
-from kassay.reference.protocol.decoding import Record
+from kassay.experiments.history.group_state import GroupRecord
+from kassay.reference.protocol.decoding import DecodedRecord
 
 
-def to_payload(record: Record) -> str:
+def to_payload(record: DecodedRecord) -> str:
     """Write key and value of a record as JSON.
 
     Bytes are left out: what applications other than consumers put there, and the user
@@ -16,7 +16,7 @@ def to_payload(record: Record) -> str:
 
     Examples
     --------
-    >>> to_payload(Record(3, {"group": "g"}, {"epoch": 7, "version": 0}))
+    >>> to_payload(DecodedRecord(3, {"group": "g"}, {"epoch": 7, "version": 0}))
     '[{"group":"g"},{"epoch":7,"version":0}]'
     """
     return json.dumps(
@@ -24,10 +24,10 @@ def to_payload(record: Record) -> str:
     )
 
 
-def from_payload(row: Mapping[str, object]) -> Entry:
+def from_payload(row: Mapping[str, object]) -> GroupRecord:
     """Read a row of the table of records back."""
     key, value = json.loads(str(row["payload"]))
-    return Entry(
+    return GroupRecord(
         kind=_integer(row["kind"]) or 0,
         key=key,
         value=value,

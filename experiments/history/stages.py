@@ -6,12 +6,13 @@ from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
+
 from kassay.experiments.history.generations import generations
-from kassay.experiments.history.offset_commits import integers, plain_list, surely_whole
+from kassay.experiments.history.offset_commits import integers, is_complete_batch, plain_list
 from kassay.experiments.history.rebalances import rebalances
 from kassay.experiments.history.record_json import from_payload, to_payload
 from kassay.experiments.history.table_rows import generation_of, generation_row, rebalance_row
-from kassay.reference.protocol.decoding import Fields, Record, decode_key, decode_value
+from kassay.reference.protocol.decoding import DecodedRecord, Fields, decode_key, decode_value
 from kassay.reference.protocol.primitive_types import CorruptRecordError
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS
 
@@ -45,7 +46,7 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]
     commits: dict[bytes, _Newest] = {}
     for batch in batches:
         keys, values = (plain_list(batch.column(name)) for name in ("key", "value"))
-        whole = surely_whole(batch.column("value")).tolist()
+        whole = is_complete_batch(batch.column("value")).tolist()
         places = zip(*(integers(batch.column(name)) for name in _PLACE), strict=True)
         for key, value, sure, place in zip(keys, values, whole, places, strict=True):
             held = commits.get(key) if key is not None else None
@@ -60,7 +61,7 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]
                 yield {**_EMPTY, **_named(place)} | {"records": 1, "error": str(error)}
                 continue
             if not commit:
-                yield row_of(Record(kind, fields, found), _named(place))
+                yield row_of(DecodedRecord(kind, fields, found), _named(place))
             elif held is not None:
                 held.count(value, place)
             elif key is not None:
@@ -70,7 +71,7 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]
     yield from _drained(commits)
 
 
-def row_of(record: Record, place: Row) -> dict[str, Any]:
+def row_of(record: DecodedRecord, place: Row) -> dict[str, Any]:
     """Return a decoded record as a row of the table of records."""
     return {
         **_EMPTY,
@@ -120,7 +121,7 @@ class _Newest:
 
     def row(self) -> dict[str, Any]:
         """Return it as a row of the table of records."""
-        record = Record(self.kind, self.key, decode_value(self.kind, self._value))
+        record = DecodedRecord(self.kind, self.key, decode_value(self.kind, self._value))
         return row_of(record, _named(self._place)) | {"records": self._records}
 
 

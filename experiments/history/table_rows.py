@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from kassay.experiments.compare import LIMITS, Comparison, Limits
-from kassay.experiments.history.group_state import Generation, MemberThen, Protocol
-from kassay.experiments.history.rebalances import Rebalance, judge, settled
+from kassay.experiments.compare import LIMITS, Comparison, SearchLimits
+from kassay.experiments.history.group_state import Generation, GenerationMember, RebalanceProtocol
+from kassay.experiments.history.rebalances import Rebalance, judge, with_current_owners
 from kassay.reference.documents.json_codec import (
     assignment_document,
     group_document,
@@ -69,7 +69,7 @@ def generation_of(row: Mapping[str, Any]) -> Generation:
     """Return the generation of such a row."""
     counts = tuple((each["topic"], each["partitions"]) for each in row["counts"])
     members = tuple(_member_of(each) for each in row["members"])
-    protocol = Protocol(row["protocol"])
+    protocol = RebalanceProtocol(row["protocol"])
     return Generation(**{**row, "protocol": protocol, "members": members, "counts": counts})
 
 
@@ -95,7 +95,7 @@ def rebalance_row(found: Rebalance) -> dict[str, object]:
     return asdict(row) | rest
 
 
-def judged_row(row: Mapping[str, Any], *, limits: Limits = LIMITS) -> dict[str, object]:
+def judged_row(row: Mapping[str, Any], *, limits: SearchLimits = LIMITS) -> dict[str, object]:
     """Fill the columns of the comparison into a row of `rebalance_row`.
 
     A rebalance that makes our own code fail says so in its row.
@@ -117,7 +117,9 @@ def last_document(row: Mapping[str, Any]) -> dict[str, object] | None:
         return None
     group = parse_group(json.loads(row["document"]))
     given = parse_assignment(json.loads(row["assigned"]))
-    return group_document(settled(group, given, id=row["group"], generation=row["generation"]))
+    return group_document(
+        with_current_owners(group, given, id=row["group"], generation=row["generation"])
+    )
 
 
 def _rebalance_of(row: Mapping[str, Any]) -> Rebalance:
@@ -126,7 +128,7 @@ def _rebalance_of(row: Mapping[str, Any]) -> Rebalance:
         group=row["group"],
         life=row["life"],
         number=row["generation"],
-        protocol=Protocol(row["protocol"]),
+        protocol=RebalanceProtocol(row["protocol"]),
         assignor=row["assignor"],
         timestamp=row["timestamp"],
         partition=None,
@@ -144,7 +146,7 @@ def _rebalance_of(row: Mapping[str, Any]) -> Rebalance:
     )
 
 
-def _member_row(member: MemberThen) -> dict[str, object]:
+def _member_row(member: GenerationMember) -> dict[str, object]:
     row = asdict(member)
     row["subscription"] = None if member.subscription is None else list(member.subscription)
     if member.assigned is not None:
@@ -154,9 +156,9 @@ def _member_row(member: MemberThen) -> dict[str, object]:
     return row
 
 
-def _member_of(row: Mapping[str, Any]) -> MemberThen:
+def _member_of(row: Mapping[str, Any]) -> GenerationMember:
     subscription, assigned = row["subscription"], row["assigned"]
-    return MemberThen(
+    return GenerationMember(
         **{
             **row,
             "subscription": None if subscription is None else tuple(subscription),

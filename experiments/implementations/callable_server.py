@@ -15,7 +15,7 @@ from types import ModuleType
 
 from kassay.reference.documents.json_codec import assignment_document, parse_group
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import Livelock
+from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import Group
 
 
@@ -64,7 +64,7 @@ def answer(function: Callable[[Group], object], line: str) -> dict[str, object]:
         if not isinstance(found, Assignment):
             found = Assignment({member: list(pairs) for member, pairs in found.items()})
         return {"assignment": assignment_document(found)}
-    except Livelock as livelock:
+    except LivelockError as livelock:
         return {"assignment": None, "terminated": False, "reason": str(livelock)}
     except Exception as error:  # noqa: BLE001 - whatever it raises is its answer
         return {"error": f"{type(error).__name__}: {error}"}

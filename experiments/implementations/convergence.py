@@ -6,7 +6,7 @@ from enum import StrEnum
 from kassay.experiments.implementations.runner import run
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import NO_GENERATION, Group
-from kassay.reference.model.topic_partitions import NOTHING
+from kassay.reference.model.topic_partitions import NO_PARTITIONS
 
 INCREMENTAL = frozenset({"cooperative-sticky"})
 MAX_ROUNDS = 16
@@ -23,7 +23,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class StableResult:
     """What an assignor made of a group once nothing was in transit any more.
 
     Parameters
@@ -45,7 +45,7 @@ class Settled:
     detail: str | None = None
 
 
-def settle(group: Group, assignor: str) -> Settled:
+def run_until_stable(group: Group, assignor: str) -> StableResult:
     """Run an assignor as its members would, follow-up rebalances included.
 
     ``cooperative-sticky`` withholds partitions that change hands: their owners give them
@@ -72,30 +72,30 @@ def settle(group: Group, assignor: str) -> Settled:
     ...     topics=(Topic(name="t", partitions=3),),
     ...     members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
     ... )
-    >>> settle(group, "range").assignment.loads()
+    >>> run_until_stable(group, "range").assignment.loads()
     {'a': 2, 'b': 1}
     """
     now = group
     for round_number in range(1, MAX_ROUNDS + 1):
         outcome = run(now, assignor)
         if outcome.failed is not None:
-            return Settled(
+            return StableResult(
                 ending=Ending.FAILED,
                 assignment=None,
                 rounds=round_number,
                 detail=str(outcome.failed),
             )
         if outcome.assignment is None:
-            return Settled(
+            return StableResult(
                 ending=Ending.NONTERMINATING,
                 assignment=None,
                 rounds=round_number,
                 detail=str(outcome.livelock),
             )
-        if assignor not in INCREMENTAL or not withheld(now, outcome.assignment):
+        if assignor not in INCREMENTAL or not withheld_partitions(now, outcome.assignment):
             return _judged(group, outcome.assignment, round_number)
         now = rejoin(now, outcome.assignment)
-    return Settled(
+    return StableResult(
         ending=Ending.NONTERMINATING,
         assignment=None,
         rounds=MAX_ROUNDS,
@@ -103,7 +103,7 @@ def settle(group: Group, assignor: str) -> Settled:
     )
 
 
-def withheld(group: Group, assignment: Assignment) -> int:
+def withheld_partitions(group: Group, assignment: Assignment) -> int:
     """Count the partitions that somebody consumes and nobody was given."""
     consumed = {topic for topic, members in group.subscribers().items() if members}
     wanted = sum(topic.partitions for topic in group.topics if topic.name in consumed)
@@ -128,7 +128,7 @@ def rejoin(group: Group, assignment: Assignment) -> Group:
     members = tuple(
         replace(
             member,
-            owned=assignment.get(member.id, NOTHING),
+            owned=assignment.get(member.id, NO_PARTITIONS),
             generation=generation,
             sub_generation=None,
             user_data=None,
@@ -138,8 +138,8 @@ def rejoin(group: Group, assignment: Assignment) -> Group:
     return replace(group, members=members)
 
 
-def _judged(group: Group, assignment: Assignment, rounds: int) -> Settled:
+def _judged(group: Group, assignment: Assignment, rounds: int) -> StableResult:
     fault = next(violations(group, assignment), None)
     if fault is not None:
-        return Settled(ending=Ending.INVALID, assignment=None, rounds=rounds, detail=fault)
-    return Settled(ending=Ending.OK, assignment=assignment, rounds=rounds)
+        return StableResult(ending=Ending.INVALID, assignment=None, rounds=rounds, detail=fault)
+    return StableResult(ending=Ending.OK, assignment=assignment, rounds=rounds)

@@ -10,12 +10,14 @@ import time
 from contextlib import suppress
 from typing import IO
 
+from kassay.reference.model.errors import RunError
+
 _CHUNK = 1 << 16
 _LONGEST_ANSWER = 1 << 28  # bytes
 _SHOWN = 200  # characters
 
 
-class NoAnswerError(RuntimeError):
+class NoAnswerError(RunError):
     """The process did not answer: it ran out of time, died, or cannot be started."""
 
 

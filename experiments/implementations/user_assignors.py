@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kassay.reference.model.group import InvalidGroupError
+from kassay.reference.model.errors import InputError
 
 ANSWER_SECONDS = 10.0
 _NAME = re.compile(r"(?P<kind>cmd|python)(@(?P<seconds>[0-9.e+-]+)s)?:(?P<what>.+)", re.DOTALL)
@@ -20,7 +20,7 @@ _CALLABLE = re.compile(r"(?P<module>[^:]+):(?P<function>[A-Za-z_][\w.]*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Custom:
+class UserAssignor:
     """A custom assignor, taken apart.
 
     Parameters
@@ -35,18 +35,18 @@ class Custom:
     seconds: float
 
 
-def is_custom(name: str) -> bool:
+def is_user_assignor(name: str) -> bool:
     """Tell whether a name is that of a custom assignor.
 
     Examples
     --------
-    >>> is_custom("cmd:./mine"), is_custom("sticky")
+    >>> is_user_assignor("cmd:./mine"), is_user_assignor("sticky")
     (True, False)
     """
     return _NAME.fullmatch(name) is not None
 
 
-def parse_custom(name: str) -> Custom:
+def parse_user_assignor(name: str) -> UserAssignor:
     """Take the name of a custom assignor apart.
 
     Raises
@@ -56,30 +56,30 @@ def parse_custom(name: str) -> Custom:
 
     Examples
     --------
-    >>> parse_custom("cmd@2.5s:./mine --fast")
-    Custom(command=('./mine', '--fast'), seconds=2.5)
+    >>> parse_user_assignor("cmd@2.5s:./mine --fast")
+    UserAssignor(command=('./mine', '--fast'), seconds=2.5)
     """
     match = _NAME.fullmatch(name)
     if match is None:
-        raise InvalidGroupError(f"no custom assignor {name!r}")
+        raise InputError(f"no custom assignor {name!r}")
     seconds = float(match["seconds"]) if match["seconds"] else ANSWER_SECONDS
     what = match["what"]
     if match["kind"] == "python":
         _callable(what)
-        return Custom(
+        return UserAssignor(
             (sys.executable, "-m", "kassay.experiments.implementations.callable_server", what),
             seconds,
         )
     try:
         command = tuple(shlex.split(what))
     except ValueError as error:
-        raise InvalidGroupError(f"assignor command {what!r}: {str(error).lower()}") from None
+        raise InputError(f"assignor command {what!r}: {str(error).lower()}") from None
     if not command:
-        raise InvalidGroupError(f"assignor command {what!r} is empty")
-    return Custom(command, seconds)
+        raise InputError(f"assignor command {what!r} is empty")
+    return UserAssignor(command, seconds)
 
 
-def custom_names(
+def user_assignor_names(
     *,
     commands: Sequence[str] = (),
     callables: Sequence[str] = (),
@@ -103,21 +103,21 @@ def custom_names(
 
     Examples
     --------
-    >>> custom_names(commands=["./mine"], callables=["mine:assign"], seconds=2.5)
+    >>> user_assignor_names(commands=["./mine"], callables=["mine:assign"], seconds=2.5)
     ['cmd@2.5s:./mine', 'python@2.5s:mine:assign']
     """
     limit = "" if seconds == ANSWER_SECONDS else f"@{seconds:g}s"
     names = [f"cmd{limit}:{command}" for command in commands]
     names += [f"python{limit}:{function}" for function in callables]
     for name in names:
-        if not is_custom(name):
-            raise InvalidGroupError(f"assignor {name!r} is empty")
-        parse_custom(name)
+        if not is_user_assignor(name):
+            raise InputError(f"assignor {name!r} is empty")
+        parse_user_assignor(name)
     return list(dict.fromkeys(names))
 
 
 def _callable(what: str) -> tuple[str, str]:
     match = _CALLABLE.fullmatch(what)
     if match is None:
-        raise InvalidGroupError(f"assignor {what!r} is not of the form module:function")
+        raise InputError(f"assignor {what!r} is not of the form module:function")
     return match["module"], match["function"]

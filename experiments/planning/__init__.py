@@ -10,17 +10,22 @@ from kassay.experiments.planning.group_changes import (
     reweigh,
     subscribe,
 )
-from kassay.experiments.planning.move_order import Batch, Move, schedule
+from kassay.experiments.planning.move_order import Move, MoveBatch, schedule
 from kassay.experiments.planning.plan import Plan, plan
-from kassay.experiments.planning.what_if_scenarios import Outcome, Scenario, scenarios, what_if
+from kassay.experiments.planning.what_if_scenarios import (
+    Scenario,
+    ScenarioResult,
+    scenarios,
+    what_if,
+)
 
 __all__ = [
-    "Batch",
     "Change",
     "Move",
-    "Outcome",
+    "MoveBatch",
     "Plan",
     "Scenario",
+    "ScenarioResult",
     "add_members",
     "grow",
     "limit_members",

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kassay.experiments.compare import Limits, fewest_moves_within
-from kassay.experiments.implementations.convergence import Ending, settle
+from kassay.experiments.compare import SearchLimits, fewest_moves_within
+from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.planning.rack_locality import across_racks
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.assignment import Assignment
@@ -19,7 +19,7 @@ ASIDE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class CurrentState:
     """How a group stands under one assignment.
 
     Parameters
@@ -43,7 +43,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative:
+class AssignorOutcome:
     """What one of Kafka's assignors would make of the group from here.
 
     Parameters
@@ -66,34 +66,36 @@ class Alternative:
     ending: str
     detail: str | None
     rounds: int
-    standing: Standing | None
+    standing: CurrentState | None
     moves: int | None
     needed: int | None
 
 
-def standing_of(group: Group, assignment: Assignment) -> Standing:
+def current_state(group: Group, assignment: Assignment) -> CurrentState:
     """Measure an assignment."""
     vector = loads(group, assignment)
     measured = {name: measure(tuple(vector.values())) for name, measure in MEASURES.items()}
-    return Standing(
+    return CurrentState(
         loads=vector,
         measures={str(name): value for name, value in measured.items()},
         across_racks=across_racks(group, assignment),
     )
 
 
-def alternatives_of(group: Group, optimum: Solution, limits: Limits) -> Iterator[Alternative]:
+def assignor_outcomes(
+    group: Group, optimum: Solution, limits: SearchLimits
+) -> Iterator[AssignorOutcome]:
     """Yield what each of Kafka's assignors settles on, and what that costs."""
     for assignor in ASSIGNORS:
         if assignor in LEGACY:
             continue
-        settled = settle(group, assignor)
+        settled = run_until_stable(group, assignor)
         standing = moves = needed = None
         if settled.ending is Ending.OK and settled.assignment is not None:
-            standing = standing_of(group, settled.assignment)
+            standing = current_state(group, settled.assignment)
             moves = count_moves(group, settled.assignment)
             needed = _needed(group, standing, optimum, limits)
-        yield Alternative(
+        yield AssignorOutcome(
             assignor=assignor,
             ending=str(settled.ending),
             detail=settled.detail,
@@ -104,7 +106,9 @@ def alternatives_of(group: Group, optimum: Solution, limits: Limits) -> Iterator
         )
 
 
-def _needed(group: Group, standing: Standing, optimum: Solution, limits: Limits) -> int | None:
+def _needed(
+    group: Group, standing: CurrentState, optimum: Solution, limits: SearchLimits
+) -> int | None:
     if optimum.imbalance.gap or optimum.movement.gap:
         return None
     imbalance = standing.measures[optimum.levels[0][0]]

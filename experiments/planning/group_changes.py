@@ -1,7 +1,7 @@
 """What may become of a group: one function a change, each from a group to a group.
 
 Every change starts from the group as it is settled today: each member owns what it has a
-claim to that holds. What a change cannot be made to is an `InvalidGroupError` that names
+claim to that holds. What a change cannot be made to is an `InputError` that names
 it; nothing is guessed.
 """
 
@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from kassay.reference.model.group import Group, InvalidGroupError, Member, Topic
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.solver.sizing.resized_groups import a_newcomer, resized, with_capacity
+from kassay.solver.sizing.resized_groups import new_member, resized, with_capacity
 
 Change = Callable[[Group], Group]
 """A group as it would be."""
@@ -46,10 +47,10 @@ def add_members(group: Group, count: int, *, like: str | None = None) -> Group:
     """
     number = len(group.members) + count
     if number < 0:
-        raise InvalidGroupError(
+        raise InputError(
             f"{-count} members cannot leave group {group.id!r}, which has {len(group.members)}"
         )
-    return resized(group, number, a_newcomer(group, like, None))
+    return resized(group, number, new_member(group, like, None))
 
 
 def remove_members(group: Group, members: Iterable[str]) -> Group:
@@ -70,7 +71,7 @@ def repartition(group: Group, topic: str, count: int) -> Group:
     """
     old = _topic(group, topic)
     if count < old.partitions:
-        raise InvalidGroupError(
+        raise InputError(
             f"topic {topic!r} has {old.partitions} partitions and cannot have {count}: "
             "Kafka takes none away"
         )
@@ -90,7 +91,7 @@ def subscribe(group: Group, member: str, topic: str) -> Group:
     old = _member(group, member)
     _topic(group, topic)
     if topic in old.subscription:
-        raise InvalidGroupError(f"member {member!r} subscribes to {topic!r} already")
+        raise InputError(f"member {member!r} subscribes to {topic!r} already")
     new = replace(old, subscription=(*old.subscription, topic))
     return replace(group, members=tuple(new if one is old else one for one in group.members))
 
@@ -111,9 +112,9 @@ def grow(group: Group, factor: Fraction | float | str) -> Group:
     """
     share = factor if isinstance(factor, Fraction) else Fraction(str(factor))
     if share < 0:
-        raise InvalidGroupError(f"growth must be 0 or more, got {factor!r}")
+        raise InputError(f"growth must be 0 or more, got {factor!r}")
     if not any(topic.weights is not None for topic in group.topics):
-        raise InvalidGroupError(
+        raise InputError(
             f"group {group.id!r} has no weights that could grow: give some with --weights"
         )
     return replace(
@@ -144,7 +145,7 @@ def reweigh(group: Group, weights: Mapping[str, Sequence[int]]) -> Group:
     """
     missing = [topic.name for topic in group.topics if topic.name not in weights]
     if missing:
-        raise InvalidGroupError(f"no weights for topic {missing[0]!r}")
+        raise InputError(f"no weights for topic {missing[0]!r}")
     return replace(
         group,
         topics=tuple(replace(topic, weights=tuple(weights[topic.name])) for topic in group.topics),
@@ -156,7 +157,7 @@ def limit_members(group: Group, capacity: int) -> Group:
     return with_capacity(group, capacity)
 
 
-def after(group: Group, assignment: Mapping[str, Partitions]) -> Group:
+def change_group(group: Group, assignment: Mapping[str, Partitions]) -> Group:
     """Return the group as it stands once an assignment has been carried out."""
     generation = max((member.generation for member in group.members), default=-1) + 1
     members = tuple(
@@ -174,12 +175,12 @@ def after(group: Group, assignment: Mapping[str, Partitions]) -> Group:
 def _topic(group: Group, name: str) -> Topic:
     topic = group.topic_table().get(name)
     if topic is None:
-        raise InvalidGroupError(f"no topic {name!r} in group {group.id!r}")
+        raise InputError(f"no topic {name!r} in group {group.id!r}")
     return topic
 
 
 def _member(group: Group, name: str) -> Member:
     member = group.member_table().get(name)
     if member is None:
-        raise InvalidGroupError(f"no member {name!r} in group {group.id!r}")
+        raise InputError(f"no member {name!r} in group {group.id!r}")
     return member

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
-from kassay.reference.model.ownership import NOBODY, ownership
+from kassay.reference.model.ownership import NO_OWNER, ownership
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class MoveBatch:
     """Moves that are made together.
 
     Parameters
@@ -61,7 +61,7 @@ def moves_between(group: Group, assignment: Assignment) -> tuple[Move, ...]:
     for member, partitions in assignment.items():
         for topic, number in partitions:
             owner = owners[topic][number]
-            giver = None if owner == NOBODY else group.members[owner].id
+            giver = None if owner == NO_OWNER else group.members[owner].id
             if giver != member:
                 found.append(
                     Move(
@@ -75,7 +75,7 @@ def moves_between(group: Group, assignment: Assignment) -> tuple[Move, ...]:
     return tuple(sorted(found, key=lambda move: (move.topic, move.partition)))
 
 
-def schedule(group: Group, assignment: Assignment, *, most: int = 1) -> tuple[Batch, ...]:
+def schedule(group: Group, assignment: Assignment, *, most: int = 1) -> tuple[MoveBatch, ...]:
     """Order the moves in batches, so that few partitions wait and relief comes first.
 
     Partitions without an owner wait already: all of them make the first batch. Any other
@@ -127,7 +127,7 @@ def schedule(group: Group, assignment: Assignment, *, most: int = 1) -> tuple[Ba
             carried[move.taker] += move.weight
             if move.giver is not None:
                 carried[move.giver] -= move.weight
-        batches.append(Batch(moves=tuple(wave), makespan=max(carried.values(), default=0)))
+        batches.append(MoveBatch(moves=tuple(wave), makespan=max(carried.values(), default=0)))
     return tuple(batches)
 
 
@@ -166,7 +166,7 @@ def _carried(group: Group) -> dict[str, int]:
     hands: list[list[tuple[str, int]]] = [[] for _ in group.members]
     for topic, column in owners.items():
         for number, owner in enumerate(column.tolist()):
-            if owner != NOBODY:
+            if owner != NO_OWNER:
                 hands[owner].append((topic, number))
     held = Assignment({m.id: hand for m, hand in zip(group.members, hands, strict=True)})
     return {member.id: 0 for member in group.members} | dict(loads(group, held))

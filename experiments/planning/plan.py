@@ -4,25 +4,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from kassay.experiments.compare import LIMITS, Limits, stay
+from kassay.experiments.compare import LIMITS, SearchLimits, keep_owners
 from kassay.experiments.planning.assignor_outcomes import (
-    Alternative,
-    Standing,
-    alternatives_of,
-    standing_of,
+    AssignorOutcome,
+    CurrentState,
+    assignor_outcomes,
+    current_state,
 )
-from kassay.experiments.planning.move_order import Batch, Move, moves_between, schedule
-from kassay.experiments.planning.rack_locality import Racks, compare_racks
+from kassay.experiments.planning.move_order import Move, MoveBatch, moves_between, schedule
+from kassay.experiments.planning.rack_locality import RackLocality, compare_racks
 from kassay.experiments.planning.what_if_scenarios import makespan_of
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import participants
-from kassay.reference.model.ownership import NOBODY, ownership
+from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver.frontier import Frontier, frontier
 from kassay.solver.improvement.explanation import Explanation, explain
-from kassay.solver.sizing.member_loss import Resilience, resilience
+from kassay.solver.sizing.member_loss import MemberLosses, member_loss
 from kassay.solver.sizing.members_needed import Sizing, members_needed
-from kassay.solver.solution import Bounded, Solution
+from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
 GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
@@ -31,7 +31,7 @@ EXPLAINABLE = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class PlanOption:
     """How many members keep today's best greatest load when traffic grows.
 
     Parameters
@@ -87,20 +87,20 @@ class Plan:
     """
 
     group: Group
-    today: Standing
+    today: CurrentState
     unowned: int
     idle: tuple[str, ...]
-    racks: Racks | None
+    racks: RackLocality | None
     optimum: Solution = field(repr=False)
-    then: Standing
-    makespan: Bounded
+    then: CurrentState
+    makespan: LevelValue
     moves: tuple[Move, ...]
-    batches: tuple[Batch, ...]
+    batches: tuple[MoveBatch, ...]
     frontier: Frontier
     reasons: tuple[Explanation, ...]
-    alternatives: tuple[Alternative, ...]
-    needs: tuple[Need, ...]
-    resilience: Resilience
+    alternatives: tuple[AssignorOutcome, ...]
+    needs: tuple[PlanOption, ...]
+    resilience: MemberLosses
 
     @property
     def assignment(self) -> Assignment:
@@ -121,7 +121,7 @@ def plan(
     batch: int = 1,
     growth: Iterable[Fraction] = GROWTH,
     points: int = 25,
-    limits: Limits = LIMITS,
+    limits: SearchLimits = LIMITS,
     seed: int = 0,
 ) -> Plan:
     """Plan the way from a group as it is to the best it can be.
@@ -151,33 +151,33 @@ def plan(
     >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
     >>> found = plan(NAMED_GROUPS["E"].group)
     >>> found.today.makespan, found.makespan, found.moved
-    (11, Bounded(value=10, bound=10, slack=0), 2)
+    (11, LevelValue(value=10, bound=10, slack=0), 2)
     """
     optimum = solve(
         group, time_limit=limits.time, deterministic_limit=limits.deterministic, seed=seed
     )
     if optimum.assignment is None:
         raise LookupError("; ".join(optimum.conflict) or "no assignment was found in time")
-    stayed = stay(group)
-    then = standing_of(group, optimum.assignment)
+    stayed = keep_owners(group)
+    then = current_state(group, optimum.assignment)
     makespan = makespan_of(group, optimum)
     active = participants(group)
     return Plan(
         group=group,
-        today=standing_of(group, stayed),
+        today=current_state(group, stayed),
         unowned=_unowned(group),
         idle=tuple(member.id for member in group.members if member.id not in active),
         racks=compare_racks(group, stayed, optimum, limits=limits, seed=seed),
         optimum=optimum,
         then=then,
-        makespan=makespan or Bounded(0, 0),
+        makespan=makespan or LevelValue(0, 0),
         moves=moves_between(group, optimum.assignment),
         batches=schedule(group, optimum.assignment, most=batch),
         frontier=_frontier(group, points, limits, seed),
         reasons=explain(group, stayed) if group.partition_count <= EXPLAINABLE else (),
-        alternatives=tuple(alternatives_of(group, optimum, limits)),
+        alternatives=tuple(assignor_outcomes(group, optimum, limits)),
         needs=tuple(_needs(group, then.makespan, growth, limits, seed)),
-        resilience=resilience(
+        resilience=member_loss(
             group,
             optimum.assignment,
             time_limit=limits.time,
@@ -190,11 +190,11 @@ def plan(
 def _unowned(group: Group) -> int:
     owners, subscribers = ownership(group).owners, group.subscribers()
     return sum(
-        int((column == NOBODY).sum()) for topic, column in owners.items() if subscribers[topic]
+        int((column == NO_OWNER).sum()) for topic, column in owners.items() if subscribers[topic]
     )
 
 
-def _frontier(group: Group, points: int, limits: Limits, seed: int) -> Frontier:
+def _frontier(group: Group, points: int, limits: SearchLimits, seed: int) -> Frontier:
     return frontier(
         group,
         most_points=points,
@@ -205,8 +205,8 @@ def _frontier(group: Group, points: int, limits: Limits, seed: int) -> Frontier:
 
 
 def _needs(
-    group: Group, makespan: int, growth: Iterable[Fraction], limits: Limits, seed: int
-) -> Iterable[Need]:
+    group: Group, makespan: int, growth: Iterable[Fraction], limits: SearchLimits, seed: int
+) -> Iterable[PlanOption]:
     for factor in growth:
         wish = int(makespan / factor)
         sizing = members_needed(
@@ -216,4 +216,4 @@ def _needs(
             deterministic_limit=limits.deterministic,
             seed=seed,
         )
-        yield Need(growth=factor, makespan=wish, sizing=sizing)
+        yield PlanOption(growth=factor, makespan=wish, sizing=sizing)

@@ -6,14 +6,14 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable
 
-from kassay.experiments.planning.assignor_outcomes import Alternative
-from kassay.experiments.planning.group_changes import after
-from kassay.experiments.planning.plan import Need, Plan
-from kassay.experiments.planning.rack_locality import Racks
+from kassay.experiments.planning.assignor_outcomes import AssignorOutcome
+from kassay.experiments.planning.group_changes import change_group
+from kassay.experiments.planning.plan import Plan, PlanOption
+from kassay.experiments.planning.rack_locality import RackLocality
 from kassay.reference.documents.json_codec import assignment_document, group_document
-from kassay.reference.model.ownership import NOBODY, ownership
-from kassay.reference.protocol.consumer_protocol import Memory, encode_memory
-from kassay.solver.solution import Bounded
+from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference.protocol.consumer_protocol import StickyUserData, encode_sticky_user_data
+from kassay.solver.solution import LevelValue
 
 VERSION = 1
 """Of the form of ``plan.json``; see ``plan.schema.json``."""
@@ -124,7 +124,7 @@ def group_after(plan: Plan) -> dict[str, object]:
 
     An assignor that keeps what members own, fed with it, starts from the plan.
     """
-    return group_document(after(plan.group, plan.assignment))
+    return group_document(change_group(plan.group, plan.assignment))
 
 
 def sticky_seed(plan: Plan) -> dict[str, object]:
@@ -133,14 +133,16 @@ def sticky_seed(plan: Plan) -> dict[str, object]:
     By member, the user data of Kafka's ``StickyAssignor``, version 1, in base64: what its
     ``subscriptionUserData`` must return when the consumer joins for the first time.
     """
-    settled = after(plan.group, plan.assignment)
+    settled = change_group(plan.group, plan.assignment)
     return {
         "group": plan.group.id,
         "assignor": "sticky",
         "version": 1,
         "generation": max((member.generation for member in settled.members), default=-1),
         "members": {
-            member.id: b64encode(encode_memory(Memory(member.owned, member.generation))).decode()
+            member.id: b64encode(
+                encode_sticky_user_data(StickyUserData(member.owned, member.generation))
+            ).decode()
             for member in settled.members
         },
     }
@@ -154,11 +156,11 @@ def unowned_names(plan: Plan) -> list[str]:
         for topic, column in owners.items()
         if subscribers[topic]
         for number, owner in enumerate(column.tolist())
-        if owner == NOBODY
+        if owner == NO_OWNER
     ]
 
 
-def _racks(racks: Racks) -> dict[str, object]:
+def _racks(racks: RackLocality) -> dict[str, object]:
     return {
         "across": {
             "today": racks.today,
@@ -177,7 +179,7 @@ def _racks(racks: Racks) -> dict[str, object]:
     }
 
 
-def _alternative(one: Alternative) -> dict[str, object]:
+def _alternative(one: AssignorOutcome) -> dict[str, object]:
     document: dict[str, object] = {
         "assignor": one.assignor,
         "ending": one.ending,
@@ -192,7 +194,7 @@ def _alternative(one: Alternative) -> dict[str, object]:
     return document
 
 
-def _need(one: Need) -> dict[str, object]:
+def _need(one: PlanOption) -> dict[str, object]:
     needed = one.sizing.needed
     return {
         "growth": str(one.growth),
@@ -202,7 +204,7 @@ def _need(one: Need) -> dict[str, object]:
     }
 
 
-def _bounded(value: Bounded) -> dict[str, int]:
+def _bounded(value: LevelValue) -> dict[str, int]:
     return {"value": value.value, "bound": value.bound}
 
 

@@ -8,13 +8,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import jinja2
+
 from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan_files import loads_csv, moves_csv, unowned_names
-from kassay.experiments.plotting.assignment_figure import draw
+from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.tradeoff_plots import frontier_svg
 from kassay.reference.model.group import Member
-from kassay.solver.solution import Bounded
+from kassay.solver.solution import LevelValue
 
 _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -25,7 +26,7 @@ _LISTED = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class MemberRow:
     """A member's line in the table of loads.
 
     Parameters
@@ -78,7 +79,9 @@ def _context(plan: Plan) -> dict[str, object]:
         "unowned": unowned_names(plan),
         "batches": batches,
         "unlisted": sum(len(batch.moves) for batch in plan.batches) - listed,
-        "drawing": draw(plan.group, plan.assignment, title="Who has what, and what moves")
+        "drawing": draw_assignment(
+            plan.group, plan.assignment, title="Who has what, and what moves"
+        )
         if small
         else "",
         "frontier_svg": frontier_svg(points, measure=str(plan.frontier.measure)),
@@ -111,10 +114,10 @@ def _shortened(text: str, short: Mapping[str, str]) -> str:
     return text
 
 
-def _rows(plan: Plan) -> tuple[Row, ...]:
+def _rows(plan: Plan) -> tuple[MemberRow, ...]:
     greatest = max(plan.today.makespan, plan.then.makespan, 1)
     rows = (
-        Row(
+        MemberRow(
             member=member,
             today=load,
             then=plan.then.loads[member],
@@ -134,7 +137,7 @@ def _environment(*, autoescape: bool) -> jinja2.Environment:
     return made
 
 
-def _proven(value: Bounded | None) -> str:
+def _proven(value: LevelValue | None) -> str:
     """Say what is proven of a value."""
     if value is None:
         return "not found in time"

@@ -3,12 +3,12 @@
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from kassay.experiments.compare import Limits
+from kassay.experiments.compare import SearchLimits
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.objective import CrossRack, Imbalance, Measure
-from kassay.solver.solution import Bounded, Solution
+from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
 ASIDE_SECONDS = 5.0
@@ -16,7 +16,7 @@ ASIDE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rack:
+class RackSummary:
     """One rack, and what its members read.
 
     Parameters
@@ -39,7 +39,7 @@ class Rack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Racks:
+class RackLocality:
     """The racks of a group.
 
     Parameters
@@ -53,10 +53,10 @@ class Racks:
         whatever it takes to move; None where that was not found in time.
     """
 
-    racks: tuple[Rack, ...]
+    racks: tuple[RackSummary, ...]
     today: int
     then: int
-    least: Bounded | None
+    least: LevelValue | None
 
 
 def has_racks(group: Group) -> bool:
@@ -95,13 +95,13 @@ def across_racks(group: Group, assignment: Assignment) -> int | None:
 
 
 def compare_racks(
-    group: Group, today: Assignment, optimum: Solution, *, limits: Limits, seed: int
-) -> Racks | None:
+    group: Group, today: Assignment, optimum: Solution, *, limits: SearchLimits, seed: int
+) -> RackLocality | None:
     """Say what is read across racks today, then, and at least; None without racks."""
     crossing, then = across_racks(group, today), optimum.assignment
     if crossing is None or then is None:
         return None
-    return Racks(
+    return RackLocality(
         racks=_racks(group, today, then),
         today=crossing,
         then=across_racks(group, then) or 0,
@@ -109,14 +109,14 @@ def compare_racks(
     )
 
 
-def _racks(group: Group, today: Assignment, then: Assignment) -> tuple[Rack, ...]:
+def _racks(group: Group, today: Assignment, then: Assignment) -> tuple[RackSummary, ...]:
     members = Counter(member.rack for member in group.members)
     partitions: Counter[str | None] = Counter(
         rack for racks in _replicas(group).values() for rack in racks
     )
     before, after = _reads(group, today), _reads(group, then)
     return tuple(
-        Rack(
+        RackSummary(
             name=name,
             members=members[name],
             partitions=partitions[name],
@@ -144,7 +144,7 @@ def _reads(group: Group, assignment: Assignment) -> Counter[str | None]:
     return reads
 
 
-def _least(group: Group, optimum: Solution, limits: Limits, seed: int) -> Bounded | None:
+def _least(group: Group, optimum: Solution, limits: SearchLimits, seed: int) -> LevelValue | None:
     brief = replace(limits, time=min(limits.time, ASIDE_SECONDS))
     found = solve(
         group,

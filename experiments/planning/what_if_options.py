@@ -19,7 +19,8 @@ from kassay.experiments.planning.group_changes import (
     subscribe,
 )
 from kassay.experiments.sources.partition_weights import load_table
-from kassay.reference.model.group import Group, InvalidGroupError
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 
 Alternatives = Sequence[tuple[str, Change]]
 
@@ -28,7 +29,7 @@ _NUMBER = re.compile(r"([+-]?)(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class ScenarioSpec:
     """Changes to a group, in words.
 
     Parameters
@@ -95,14 +96,14 @@ def _call(change: Any, group: Group, **arguments: Any) -> Group:
 def _partitions(text: str) -> Alternatives:
     topic, separator, count = text.rpartition("=")
     if not separator or not topic or not count.isdecimal():
-        raise InvalidGroupError(f"--partitions wants TOPIC=COUNT, got {text!r}")
+        raise InputError(f"--partitions wants TOPIC=COUNT, got {text!r}")
     return [(f"{topic} {count} partitions", partial(repartition, topic=topic, count=int(count)))]
 
 
 def _subscription(text: str) -> Alternatives:
     member, separator, topic = text.rpartition("=")
     if not separator or not member or not topic:
-        raise InvalidGroupError(f"--subscribe wants MEMBER=TOPIC, got {text!r}")
+        raise InputError(f"--subscribe wants MEMBER=TOPIC, got {text!r}")
     return [(f"{member} reads {topic}", partial(subscribe, member=member, topic=topic))]
 
 
@@ -112,13 +113,13 @@ def _sizes(text: str, like: str | None) -> Iterable[tuple[str, Change]]:
         if swept and swept[1] == swept[3]:
             first, last, step = int(swept[2]), int(swept[4]), int(swept[5] or 1)
             if first > last or not step:
-                raise InvalidGroupError(f"--members: no number is in {part!r}")
+                raise InputError(f"--members: no number is in {part!r}")
             for number in range(first, last + 1, step):
                 yield _size(swept[1], number, like)
         elif single:
             yield _size(single[1], int(single[2]), like)
         else:
-            raise InvalidGroupError(
+            raise InputError(
                 f"--members wants a number, +N, -N or FIRST..LAST[:STEP], got {part!r}"
             )
 
@@ -139,5 +140,5 @@ def _growth(text: str) -> Iterable[tuple[str, Change]]:
         try:
             factor = Fraction(part)
         except (ValueError, ZeroDivisionError):
-            raise InvalidGroupError(f"--growth wants a factor like 1.5, got {part!r}") from None
+            raise InputError(f"--growth wants a factor like 1.5, got {part!r}") from None
         yield f"growth {part}", partial(grow, factor=factor)

@@ -10,8 +10,8 @@ from kassay.experiments.planning.group_changes import Change
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads, participants
 from kassay.solver.objective import Measure
-from kassay.solver.sizing.resized_groups import settled
-from kassay.solver.solution import Bounded, Solution, Status
+from kassay.solver.sizing.resized_groups import with_valid_ownership
+from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import solve
 
 
@@ -32,7 +32,7 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ScenarioResult:
     """The optimum of a scenario.
 
     Parameters
@@ -61,8 +61,8 @@ class Outcome:
     members: int
     partitions: int
     status: Status
-    makespan: Bounded | None
-    movement: Bounded | None
+    makespan: LevelValue | None
+    movement: LevelValue | None
     placed: int
     unserved: tuple[str, ...]
     seconds: float
@@ -109,7 +109,7 @@ def scenarios(
     >>> [(one.scenario.name, one.makespan.value) for one in map(what_if, scenarios(group, kinds))]
     [('members +0', 4), ('members +1', 2), ('members +3', 1)]
     """
-    today = settled(group)
+    today = with_valid_ownership(group)
     for chosen in product(*alternatives):
         changed = reduce(lambda so_far, change: change[1](so_far), chosen, today)
         name = ", ".join(name for name, _ in chosen)
@@ -124,7 +124,7 @@ def what_if(
     deterministic_limit: float | None = None,
     workers: int = 1,
     seed: int = 0,
-) -> Outcome:
+) -> ScenarioResult:
     """Find the optimum of a scenario.
 
     Parameters
@@ -148,9 +148,9 @@ def what_if(
     seconds = perf_counter() - begin
     subscribers = group.subscribers()
     consumed = [topic for topic in group.topics if subscribers[topic.name]]
-    owned = sum(len(member.owned) for member in settled(group).members)
+    owned = sum(len(member.owned) for member in with_valid_ownership(group).members)
     partitions = sum(topic.partitions for topic in consumed)
-    return Outcome(
+    return ScenarioResult(
         scenario=scenario,
         members=len(participants(group)),
         partitions=partitions,
@@ -164,7 +164,7 @@ def what_if(
     )
 
 
-def makespan_of(group: Group, solution: Solution) -> Bounded | None:
+def makespan_of(group: Group, solution: Solution) -> LevelValue | None:
     """Return the greatest load of a solution, and what its levels prove of the least.
 
     The least sum of squares of equal weights has the least makespan too (docs/problem.md);
@@ -176,10 +176,10 @@ def makespan_of(group: Group, solution: Solution) -> Bounded | None:
     value = max(vector.values(), default=0)
     measure = solution.levels[0][0]
     if measure == Measure.MAKESPAN:
-        return Bounded(value, min(value, solution.imbalance.bound))
+        return LevelValue(value, min(value, solution.imbalance.bound))
     if solution.imbalance.gap == 0 and not group.is_weighted:
-        return Bounded(value, value)
-    return Bounded(value, min(value, -(-sum(vector.values()) // max(1, len(vector)))))
+        return LevelValue(value, value)
+    return LevelValue(value, min(value, -(-sum(vector.values()) // max(1, len(vector)))))
 
 
 def _unserved(before: Group | None, subscribers: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
@@ -192,5 +192,5 @@ def _unserved(before: Group | None, subscribers: Mapping[str, Sequence[int]]) ->
     )
 
 
-def _bounded(value: Bounded | None) -> dict[str, int] | None:
+def _bounded(value: LevelValue | None) -> dict[str, int] | None:
     return None if value is None else {"value": value.value, "bound": value.bound}

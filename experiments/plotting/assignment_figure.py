@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads, participants
-from kassay.reference.model.ownership import NOBODY, ownership
+from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
 
 _ROW = 26
@@ -21,7 +21,7 @@ _NAME_WIDTHS = ((30, 6), (25, 5), (21, 4))  # cells so wide have room for names 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
+class AssignmentPanel:
     """One assignment drawn.
 
     Parameters
@@ -45,7 +45,7 @@ class _Cell:
     kind: str  # kept, moved, placed: the class that styles it
 
 
-def draw(group: Group, assignment: Assignment, *, title: str, longest: int = 0) -> str:
+def draw_assignment(group: Group, assignment: Assignment, *, title: str, longest: int = 0) -> str:
     """Draw an assignment as SVG: a bar a member, an arrow a pair of members.
 
     Cells are partitions: kept by their owner, moved here from another member, or placed
@@ -91,7 +91,7 @@ def _owners(group: Group) -> dict[TopicPartition, str]:
         TopicPartition(topic, number): group.members[owner].id
         for topic, column in ownership(group).owners.items()
         for number, owner in enumerate(column.tolist())
-        if owner != NOBODY
+        if owner != NO_OWNER
     }
 
 

@@ -4,8 +4,9 @@ import base64
 from pathlib import Path
 
 import jinja2
-from kassay.experiments.plotting import svg_figures as figures
 from markupsafe import Markup
+
+from kassay.experiments.plotting import svg_figures as figures
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

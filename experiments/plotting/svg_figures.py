@@ -11,9 +11,10 @@ from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
-from kassay.experiments.report.study_summary import Share, assignors_of, families_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from kassay.experiments.report.study_summary import Proportion, assignors_of, families_of
 
 EQUAL, MIXED = "#0b66a8", "#c2521b"
 INK, MUTED, RULE = "#1f2328", "#57606a", "#d8dee4"
@@ -68,15 +69,15 @@ class Plot:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FigureRow:
     """One line of a dot plot: a label, and a share for equal and for mixed subscriptions."""
 
     label: str
-    equal: Share
-    mixed: Share
+    equal: Proportion
+    mixed: Proportion
 
 
-def dots(rows: Sequence[Row], *, name: str, title: str) -> Plot:
+def dots(rows: Sequence[FigureRow], *, name: str, title: str) -> Plot:
     """Draw shares as dots with their intervals: one line an assignor, two dots a line."""
     with _figure(0.34 * len(rows) + 0.55) as (figure, axes):
         for position, row in enumerate(rows):

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
-from kassay.experiments.planning.what_if_scenarios import Outcome
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+
+from kassay.experiments.planning.what_if_scenarios import ScenarioResult
 
 FORMATS = (".svg", ".png")
 
@@ -62,7 +63,9 @@ def _staircase(points: Sequence[tuple[int, int]], measure: str, title: str | Non
     return figure
 
 
-def draw_scenarios(outcomes: Sequence[Outcome], file: Path, *, title: str | None = None) -> None:
+def draw_scenarios(
+    outcomes: Sequence[ScenarioResult], file: Path, *, title: str | None = None
+) -> None:
     """Draw greatest load and moves of scenarios side by side, the proven bounds as ticks.
 
     Parameters

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
+
 from kassay.experiments.plotting import svg_figures as figures
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_figures import Plot
@@ -35,7 +36,7 @@ _COLUMNS = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPast:
+class GroupHistory:
     """What one group went through.
 
     Parameters
@@ -94,7 +95,7 @@ def render(directory: Path) -> tuple[str, str]:
     return page, summary
 
 
-def _groups(table: pd.DataFrame) -> list[GroupPast]:
+def _groups(table: pd.DataFrame) -> list[GroupHistory]:
     pasts = [_past(str(name), mine) for name, mine in table.groupby("group", sort=True)]
     worst = sorted(pasts, key=lambda past: (-past.unnecessary, past.name))[:DRAWN]
     drawn = {past.name: _plots(table[table["group"] == past.name], past.name) for past in worst}
@@ -104,9 +105,9 @@ def _groups(table: pd.DataFrame) -> list[GroupPast]:
     ]
 
 
-def _past(name: str, table: pd.DataFrame) -> GroupPast:
+def _past(name: str, table: pd.DataFrame) -> GroupHistory:
     told = table[table["unnecessary_moves"].notna()]
-    return GroupPast(
+    return GroupHistory(
         name=name,
         assignor=", ".join(sorted({each or "–" for each in table["assignor"]})),
         rebalances=len(table),
@@ -118,7 +119,7 @@ def _past(name: str, table: pd.DataFrame) -> GroupPast:
     )
 
 
-def _total(table: pd.DataFrame) -> GroupPast:
+def _total(table: pd.DataFrame) -> GroupHistory:
     past = _past("all groups", table)
     if not past.judged:
         return past

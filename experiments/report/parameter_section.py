@@ -4,17 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib as mpl
 import pandas as pd
+from matplotlib.figure import Figure
+
 from kassay.experiments.plotting import svg_figures as figures
 from kassay.experiments.report import study_summary as summary
-from kassay.experiments.report.statistics_section import COLOURS, COMPARED, DASHES, Table
-from kassay.experiments.report.study_summary import Share
+from kassay.experiments.report.statistics_section import COLOURS, COMPARED, DASHES, SectionTable
+from kassay.experiments.report.study_summary import Proportion
 from kassay.experiments.study.statistics.parameter_effects import (
     MEASURED,
     levels,
     with_parameters,
     within_families,
 )
-from matplotlib.figure import Figure
 
 _TITLES = {"missed": "misses the least imbalance", "wasteful": "moves more than it must"}
 
@@ -43,14 +44,14 @@ def parameters(
     }
 
 
-def _families(rows: pd.DataFrame, families: Iterable[Mapping[str, object]]) -> Table:
+def _families(rows: pd.DataFrame, families: Iterable[Mapping[str, object]]) -> SectionTable:
     counts = rows.groupby("family", observed=True)["case"].nunique()
     told = [(str(family["name"]), in_words(family)) for family in families]
     table = pd.DataFrame(
         [(name, int(counts.get(name, 0)), words) for name, words in told],
         columns=["family", "groups", "parameters"],
     )
-    return Table(
+    return SectionTable(
         name="families",
         columns=tuple(table.columns),
         rows=tuple((name, str(groups), words) for name, groups, words in table.to_numpy()),
@@ -89,18 +90,18 @@ def _one(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-def _levels(found: pd.DataFrame, names: Sequence[str]) -> Table:
+def _levels(found: pd.DataFrame, names: Sequence[str]) -> SectionTable:
     """Return a row a level, with a cell an assignor and outcome."""
     cells: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
     groups: dict[tuple[str, str], int] = {}
     for row in found.to_dict("records"):
         key = (str(row["parameter"]), str(row["level"]))
         groups[key] = max(groups.get(key, 0), int(row["groups"]))
-        share = Share(int(row["count"]), int(row["groups"]))
+        share = Proportion(int(row["count"]), int(row["groups"]))
         cell = f"{share.percent} ({100 * row['low']:.1f} to {100 * row['high']:.1f})"
         cells.setdefault(key, {})[str(row["outcome"]), str(row["assignor"])] = cell
     columns = [(outcome, name) for outcome in _TITLES for name in names]
-    return Table(
+    return SectionTable(
         name="levels-of-parameters",
         columns=(
             "parameter",
@@ -116,7 +117,7 @@ def _levels(found: pd.DataFrame, names: Sequence[str]) -> Table:
     )
 
 
-def _within(found: pd.DataFrame, names: Sequence[str]) -> Table:
+def _within(found: pd.DataFrame, names: Sequence[str]) -> SectionTable:
     """Return a row a family and assignor, with a cell a parameter, for missed balance."""
     missed = found[found["outcome"] == "missed"]
     shown = {
@@ -126,7 +127,7 @@ def _within(found: pd.DataFrame, names: Sequence[str]) -> Table:
         for row in missed.to_dict("records")
     }
     keys = sorted({key[:2] for key in shown}, key=lambda key: (key[0], names.index(key[1])))
-    return Table(
+    return SectionTable(
         name="effect-within-families",
         columns=("family", "assignor", *MEASURED),
         rows=tuple((*key, *(shown.get((*key, name), "–") for name in MEASURED)) for key in keys),

@@ -12,9 +12,9 @@ from pathlib import Path
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.study_report import context
-from kassay.experiments.report.study_summary import Share
+from kassay.experiments.report.study_summary import Proportion
 from kassay.experiments.report.table_reader import Tables, load_tables
-from kassay.reference.model.group import InvalidGroupError
+from kassay.reference.model.errors import InputError
 
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 
@@ -29,14 +29,14 @@ def numbers(tables: Tables) -> str:
     return made.get_template("study.md.j2").render(**facts, families=families).strip() + "\n"
 
 
-def in_words(share: Share) -> str:
+def in_words(share: Proportion) -> str:
     r"""Say a share with its interval.
 
     Examples
     --------
-    >>> in_words(Share(45, 50))
+    >>> in_words(Proportion(45, 50))
     '90\xa0% (78.6–95.7)'
-    >>> in_words(Share(0, 0))
+    >>> in_words(Proportion(0, 0))
     '–'
     """
     if share.value is None:
@@ -63,7 +63,7 @@ def put_into(page: str, text: str, *, where: str) -> str:
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise InvalidGroupError(f"{where}: no {BEGIN} with {END} after it")
+        raise InputError(f"{where}: no {BEGIN} with {END} after it")
     return f"{before}{BEGIN}\n\n{text}\n{END}{after}"
 
 
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
         page.write_text(
             put_into(page.read_text(encoding="utf-8"), text, where=str(page)), encoding="utf-8"
         )
-    except (InvalidGroupError, OSError) as error:
+    except (InputError, OSError) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
     return 0

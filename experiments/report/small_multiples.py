@@ -4,15 +4,16 @@ from collections.abc import Iterator, Mapping
 
 import matplotlib as mpl
 import pandas as pd
+from matplotlib.figure import Figure
+
 from kassay.experiments.plotting import svg_figures as figures
 from kassay.experiments.report.study_summary import Figures
-from matplotlib.figure import Figure
 
 MISSED, WASTEFUL = figures.EQUAL, figures.MIXED
 _KINDS = (("missed", MISSED, "o", -0.16), ("wasteful", WASTEFUL, "s", 0.16))
 
 
-def by_family(families: Mapping[str, Mapping[str, Figures]]) -> Iterator[figures.Plot]:
+def figures_by_family(families: Mapping[str, Mapping[str, Figures]]) -> Iterator[figures.Plot]:
     """Draw for each family how often each assignor falls short, with intervals.
 
     Parameters

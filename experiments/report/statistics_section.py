@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass
 
 import matplotlib as mpl
 import pandas as pd
+from matplotlib.figure import Figure
+
 from kassay.experiments.plotting import svg_figures as figures
 from kassay.experiments.report import study_summary as summary
-from kassay.experiments.study.statistics.paired_comparison import Paired, paired
+from kassay.experiments.study.statistics.paired_comparison import PairedComparison, compare_pairs
 from kassay.experiments.study.statistics.performance_profiles import distribution, profile
 from kassay.experiments.study.statistics.rank_stability import agreement, effects, mean_gaps
-from matplotlib.figure import Figure
 
 COMPARED = ("sticky", "cooperative-sticky", "uniform")
 PROFILED = ("sum_of_squares", "makespan", "movement")
@@ -23,7 +24,7 @@ DASHES = ("-", "--", "-.", ":")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class SectionTable:
     """A table of the page, with its data.
 
     Parameters
@@ -44,11 +45,11 @@ class Table:
     csv: str
 
 
-def findings(rows: pd.DataFrame) -> Mapping[str, object]:
+def statistics_tables(rows: pd.DataFrame) -> Mapping[str, object]:
     """Return what the page tells of pairs, profiles, parameters and measures."""
     names = summary.assignors_of(rows)
     compared = [name for name in COMPARED if name in names] or list(names)
-    pairs = [paired(rows, one, two) for one, two in itertools.combinations(compared, 2)]
+    pairs = [compare_pairs(rows, one, two) for one, two in itertools.combinations(compared, 2)]
     gaps = mean_gaps(rows, assignors=names)
     return {
         "pairs": _pairs(pairs),
@@ -73,7 +74,7 @@ def findings(rows: pd.DataFrame) -> Mapping[str, object]:
     }
 
 
-def _pairs(pairs: Sequence[Paired]) -> Table:
+def _pairs(pairs: Sequence[PairedComparison]) -> SectionTable:
     shown = tuple(
         (
             f"{one.before} → {one.after}",
@@ -102,18 +103,18 @@ def _pairs(pairs: Sequence[Paired]) -> Table:
         "mean difference (95 %)",
     )
     csv = pd.DataFrame([asdict(one) for one in pairs]).to_csv(index=False)
-    return Table(name="migration", columns=headings, rows=shown, csv=csv)
+    return SectionTable(name="migration", columns=headings, rows=shown, csv=csv)
 
 
-def _interval(one: Paired) -> str:
+def _interval(one: PairedComparison) -> str:
     if one.mean_difference is None or one.interval is None:
         return "–"
     low, high = one.interval
     return f"{one.mean_difference:+.2f} ({low:+.2f} to {high:+.2f})".replace("-", "−")
 
 
-def _numbers(table: pd.DataFrame, name: str, label: str) -> Table:
-    return Table(
+def _numbers(table: pd.DataFrame, name: str, label: str) -> SectionTable:
+    return SectionTable(
         name=name,
         columns=(label, *(str(column).replace("_", " ") for column in table.columns)),
         rows=tuple(

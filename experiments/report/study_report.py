@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 import jinja2
 import pandas as pd
+
 from kassay.experiments.plotting import svg_figures as figures
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
@@ -12,8 +13,8 @@ from kassay.experiments.report import small_multiples as multiples
 from kassay.experiments.report import study_summary as summary
 from kassay.experiments.report import worst_groups as worst
 from kassay.experiments.report.parameter_section import parameters
-from kassay.experiments.report.statistics_section import Table, findings
-from kassay.experiments.report.study_summary import Figures, Share
+from kassay.experiments.report.statistics_section import SectionTable, statistics_tables
+from kassay.experiments.report.study_summary import Figures, Proportion
 from kassay.experiments.report.table_reader import SPARING, Tables
 
 
@@ -35,7 +36,7 @@ class Grid:
 
     name: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Share, ...]], ...]
+    rows: tuple[tuple[str, tuple[Proportion, ...]], ...]
     csv: str
 
 
@@ -81,9 +82,9 @@ def render_markdown(tables: Tables) -> str:
     return render(tables).markdown
 
 
-def _shown(facts: object) -> Iterator[figures.Plot | Grid | Table]:
+def _shown(facts: object) -> Iterator[figures.Plot | Grid | SectionTable]:
     """Yield every figure and table among what the templates tell."""
-    if isinstance(facts, figures.Plot | Grid | Table):
+    if isinstance(facts, figures.Plot | Grid | SectionTable):
         yield facts
     elif isinstance(facts, Mapping):
         for value in facts.values():
@@ -128,10 +129,10 @@ def context(tables: Tables) -> dict[str, object]:
         ),
         "gap_legend": figures.legend(figures.bin_labels(figures.GAP_BINS), figures.STEPS),
         "move_legend": figures.legend(figures.bin_labels(figures.MOVE_BINS), figures.STEPS),
-        "family_plots": tuple(multiples.by_family(families)),
-        "findings": findings(counted),
+        "family_plots": tuple(multiples.figures_by_family(families)),
+        "findings": statistics_tables(counted),
         "parameters": parameters(counted, described),
-        "exhibits": tuple(worst.worst(tables, rows)),
+        "exhibits": tuple(worst.worst_groups(tables, rows)),
         "remarkable": tuple(worst.named(tables, rows)),
     }
 
@@ -155,7 +156,7 @@ def _counts(tables: Tables) -> dict[str, int]:
     }
 
 
-def _overall(overall: Mapping[str, Figures]) -> Table:
+def _overall(overall: Mapping[str, Figures]) -> SectionTable:
     """Return the first table's figures, whose cells the templates write themselves."""
     rows = [
         {"assignor": name, **asdict(found)}
@@ -167,7 +168,7 @@ def _overall(overall: Mapping[str, Figures]) -> Table:
         for name, found in overall.items()
     ]
     table = pd.json_normalize(rows, sep="_")
-    return Table(name="assignors", columns=(), rows=(), csv=table.to_csv(index=False))
+    return SectionTable(name="assignors", columns=(), rows=(), csv=table.to_csv(index=False))
 
 
 def _grid(families: Mapping[str, Mapping[str, Figures]], field: str, name: str) -> Grid:
@@ -201,12 +202,15 @@ def _by_subscriptions(
 def _dot_plots(found: Mapping[str, tuple[Figures, Figures]]) -> tuple[figures.Plot, ...]:
     return (
         figures.dots(
-            [figures.Row(name, one.least, two.least) for name, (one, two) in found.items()],
+            [figures.FigureRow(name, one.least, two.least) for name, (one, two) in found.items()],
             name="least-imbalance",
             title="Groups in which it reaches the least imbalance",
         ),
         figures.dots(
-            [figures.Row(name, one.wasteful, two.wasteful) for name, (one, two) in found.items()],
+            [
+                figures.FigureRow(name, one.wasteful, two.wasteful)
+                for name, (one, two) in found.items()
+            ],
             name="moves-more-than-needed",
             title="Groups in which it moves more than it must",
         ),
@@ -220,7 +224,7 @@ def _environment(*, autoescape: bool) -> jinja2.Environment:
     return made
 
 
-def _tint(share: Share, good: bool) -> str:
+def _tint(share: Proportion, good: bool) -> str:
     """Return the background of a cell: none where all is well, stronger the worse."""
     if share.value is None:
         return "transparent"

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
-from kassay.experiments.report.table_reader import SPARING, Tables
 from scipy.stats import binomtest
+
+from kassay.experiments.report.table_reader import SPARING, Tables
 
 CONFIDENCE = 0.95
 PICKED = "named"
@@ -36,7 +37,7 @@ _COUNTED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Proportion:
     r"""A count of a total, with the interval that the true share lies in.
 
     Parameters
@@ -46,9 +47,9 @@ class Share:
 
     Examples
     --------
-    >>> Share(45, 50).percent
+    >>> Proportion(45, 50).percent
     '90\xa0%'
-    >>> low, high = Share(45, 50).interval
+    >>> low, high = Proportion(45, 50).interval
     >>> round(low, 3), round(high, 3)
     (0.786, 0.957)
     """
@@ -103,8 +104,8 @@ class Figures:
     """
 
     groups: int
-    least: Share
-    wasteful: Share
+    least: Proportion
+    wasteful: Proportion
     moves: int
     unnecessary: int
     worst_makespan: int | None
@@ -112,9 +113,9 @@ class Figures:
     failed: int
 
     @property
-    def missed(self) -> Share:
+    def missed(self) -> Proportion:
         """Groups in which it did not reach the least imbalance, or anything at all."""
-        return Share(self.least.total - self.least.count, self.least.total)
+        return Proportion(self.least.total - self.least.count, self.least.total)
 
 
 def joined(tables: Tables) -> pd.DataFrame:
@@ -155,8 +156,8 @@ def figures_of(rows: pd.DataFrame) -> Figures:
     worst = proven["makespan_gap"].max()
     return Figures(
         groups=len(proven),
-        least=Share(int(least.sum()), len(proven)),
-        wasteful=Share(int((owned["unnecessary_moves"] > 0).sum()), len(owned)),
+        least=Proportion(int(least.sum()), len(proven)),
+        wasteful=Proportion(int((owned["unnecessary_moves"] > 0).sum()), len(owned)),
         moves=int(owned["movement_greedy"].sum()),
         unnecessary=int(owned["unnecessary_moves"].sum()),
         worst_makespan=None if pd.isna(worst) else int(worst),

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow.dataset
-from kassay.reference.model.group import InvalidGroupError
+
+from kassay.reference.model.errors import InputError
 
 MANIFEST = "manifest.json"
 # A study of a million groups has nine million assignments, and few that are kept whole.
@@ -55,13 +56,13 @@ def load_tables(directory: Path) -> Tables:
     """
     manifest = directory / MANIFEST
     if not manifest.is_file():
-        raise InvalidGroupError(f"{directory}: no {MANIFEST} in it, so no complete study")
+        raise InputError(f"{directory}: no {MANIFEST} in it, so no complete study")
     try:
         document = json.loads(manifest.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise InvalidGroupError(f"{manifest}: {error}") from None
+        raise InputError(f"{manifest}: {error}") from None
     if not isinstance(document, dict):
-        raise InvalidGroupError(f"{manifest}: expected an object")
+        raise InputError(f"{manifest}: expected an object")
     found = {
         name: read_table(directory / name, columns, keys=_KEYS)
         for name, columns in _COLUMNS.items()
@@ -81,7 +82,7 @@ def read_table(
         If it is not there.
     """
     if not path.is_dir():
-        raise InvalidGroupError(f"{path}: no such table")
+        raise InputError(f"{path}: no such table")
     dataset = pyarrow.dataset.dataset(path, format="parquet", exclude_invalid_files=True)
     table = dataset.to_table(columns=columns)
     for place, name in enumerate(table.column_names):

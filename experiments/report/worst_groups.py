@@ -6,10 +6,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import pandas as pd
-from kassay.experiments.compare import Limits, best
-from kassay.experiments.implementations.convergence import settle
+
+from kassay.experiments.compare import SearchLimits, solve_optimum
+from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.runner import run
-from kassay.experiments.plotting.assignment_figure import Panel, draw
+from kassay.experiments.plotting.assignment_figure import AssignmentPanel, draw_assignment
 from kassay.experiments.report.study_summary import PICKED, drawn
 from kassay.experiments.report.table_reader import Tables
 from kassay.experiments.study.case import Case
@@ -17,8 +18,9 @@ from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIO
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.documents.json_codec import group_document, parse_assignment, parse_group
 from kassay.reference.model.assignment import Assignment, violations
-from kassay.reference.model.assignor_result import Livelock
-from kassay.reference.model.group import Group, InvalidGroupError
+from kassay.reference.model.assignor_result import LivelockError
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, loads, movement
 from kassay.reference.model.ownership import ownership
 from kassay.solver.improvement.explanation import explain
@@ -29,7 +31,7 @@ _TRIED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exhibit:
+class WorstGroup:
     """A group, what an assignor made of it, and an optimum beside it.
 
     Parameters
@@ -57,7 +59,7 @@ class Exhibit:
     case: str
     assignor: str
     about: str
-    panels: tuple[Panel, ...]
+    panels: tuple[AssignmentPanel, ...]
     steps: tuple[str, ...]
     more: int
     document: str
@@ -73,7 +75,7 @@ class _Whole:
     optimum: Assignment | None
 
 
-def worst(tables: Tables, rows: pd.DataFrame) -> Iterator[Exhibit]:
+def worst_groups(tables: Tables, rows: pd.DataFrame) -> Iterator[WorstGroup]:
     """Yield the worst groups small enough to be drawn.
 
     Where the tables hold no more of a group than its seed, it is built again.
@@ -107,7 +109,7 @@ def worst(tables: Tables, rows: pd.DataFrame) -> Iterator[Exhibit]:
                 yield exhibit
 
 
-def named(tables: Tables, rows: pd.DataFrame) -> Iterator[Exhibit]:
+def named(tables: Tables, rows: pd.DataFrame) -> Iterator[WorstGroup]:
     """Yield the small groups to remember, each under an assignor that falls short on it."""
     known = rows[rows["family"] == PICKED].sort_values("case", kind="stable")
     shown: set[str] = set()
@@ -133,7 +135,7 @@ def _drawable(groups: pd.DataFrame) -> pd.Series:
     return groups.loc[small.fillna(value=False).astype(bool) & kept, "case"]
 
 
-def _first(tables: Tables, rows: Iterable[Mapping[str, Any]], title: str) -> Iterator[Exhibit]:
+def _first(tables: Tables, rows: Iterable[Mapping[str, Any]], title: str) -> Iterator[WorstGroup]:
     """Yield an exhibit of the first of some groups that can be shown."""
     for row in rows:
         whole = _whole(tables, row)
@@ -152,16 +154,16 @@ def _whole(tables: Tables, row: Mapping[str, Any]) -> _Whole | None:
     greedy = _kept(_one(tables.assignments, case=case, assignor=assignor))
     circling = False
     if greedy is None and row["ending"] == "ok":
-        greedy = settle(group, assignor).assignment
+        greedy = run_until_stable(group, assignor).assignment
         if greedy is None or movement(group, greedy) != row["movement_greedy"]:
             return None
     elif greedy is None:
         livelock = run(group, assignor).livelock
-        if isinstance(livelock, Livelock):
+        if isinstance(livelock, LivelockError):
             greedy, circling = livelock.state, True
     optimum = _kept(_one(tables.optima, case=case))
     if optimum is None:
-        optimum = best(group, limits=_limits(tables.manifest)).assignment
+        optimum = solve_optimum(group, limits=_limits(tables.manifest)).assignment
     return _Whole(group=group, greedy=greedy, circling=circling, optimum=optimum)
 
 
@@ -172,7 +174,7 @@ def _group(about: Mapping[str, Any]) -> Group | None:
     case = Case(family=about["family"], seed=about["seed"], assignors=(), start=about["start"])
     try:
         group = case.build()
-    except InvalidGroupError:
+    except InputError:
         return None
     same = (len(group.members), len(group.topics), ownership(group).owned_count)
     return group if same == (about["members"], about["topics"], about["owned"]) else None
@@ -182,15 +184,15 @@ def _kept(row: Mapping[str, Any]) -> Assignment | None:
     return None if row["assignment"] is None else parse_assignment(json.loads(row["assignment"]))
 
 
-def _limits(manifest: Mapping[str, Any]) -> Limits:
+def _limits(manifest: Mapping[str, Any]) -> SearchLimits:
     said = manifest.get("configuration", {}).get("limits", {})
-    known = {field.name for field in fields(Limits)}
-    return Limits(**{name: value for name, value in said.items() if name in known})
+    known = {field.name for field in fields(SearchLimits)}
+    return SearchLimits(**{name: value for name, value in said.items() if name in known})
 
 
 def _exhibit(
     whole: _Whole, row: Mapping[str, Any], about: Mapping[str, Any], title: str
-) -> Exhibit:
+) -> WorstGroup:
     group, assignor = whole.group, row["assignor"]
     name = f"{assignor}, a state that repeats" if whole.circling else assignor
     answers = [
@@ -203,7 +205,7 @@ def _exhibit(
     if whole.greedy is not None and not group.is_weighted:
         sound = next(violations(group, whole.greedy), None) is None
         steps = tuple(map(str, explain(group, whole.greedy))) if sound else ()
-    return Exhibit(
+    return WorstGroup(
         title=title,
         case=row["case"],
         assignor=assignor,
@@ -215,12 +217,12 @@ def _exhibit(
     )
 
 
-def _panel(group: Group, case: str, name: str, given: Assignment, longest: int) -> Panel:
+def _panel(group: Group, case: str, name: str, given: Assignment, longest: int) -> AssignmentPanel:
     vector = "/".join(map(str, leximax(loads(group, given).values())))
-    return Panel(
+    return AssignmentPanel(
         title=name,
         facts=f"loads {vector}, {_plural(movement(group, given), 'move')}",
-        svg=draw(group, given, title=f"{case}, {name}", longest=longest),
+        svg=draw_assignment(group, given, title=f"{case}, {name}", longest=longest),
     )
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
-from kassay.experiments.simulation.policies import Policy, Protocol
+from kassay.experiments.simulation.policies import GroupProtocol, Policy
 from kassay.reference.coordinator.classic.coordinator import ClassicCoordinator
 from kassay.reference.coordinator.classic.states import GroupState
 from kassay.reference.coordinator.clock import Clock
-from kassay.reference.coordinator.config import Config
+from kassay.reference.coordinator.config import CoordinatorConfig
 from kassay.reference.coordinator.consumer.coordinator import (
     ConsumerCoordinator,
     Heartbeat,
@@ -16,11 +16,11 @@ from kassay.reference.coordinator.log import Log
 from kassay.reference.model.group import Topic
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.reference.protocol.messages import (
-    Code,
-    Identity,
+    ErrorCode,
     JoinReply,
     JoinRequest,
     JoinResponse,
+    MemberIdentity,
     Offsets,
     SyncReply,
     SyncRequest,
@@ -55,7 +55,7 @@ class Broker:
         policy: Policy,
         topics: Callable[[], Iterable[Topic]],
         *,
-        config: Config,
+        config: CoordinatorConfig,
         new_id: Callable[[str], str],
         watch: Watch | None = None,
     ) -> None:
@@ -74,7 +74,7 @@ class Broker:
     def take_over(self) -> None:
         """Load the group from the log and coordinate it from now on."""
         self.is_up = True
-        if self._policy.protocol is Protocol.CONSUMER:
+        if self._policy.protocol is GroupProtocol.CONSUMER:
             self.consumer = ConsumerCoordinator.load(
                 "group",
                 self._clock,
@@ -139,38 +139,38 @@ class Broker:
     def join(self, request: JoinRequest, reply: JoinReply) -> None:
         """JoinGroup."""
         if self.classic is None:
-            reply(JoinResponse(Code.NOT_COORDINATOR, request.member_id))
+            reply(JoinResponse(ErrorCode.NOT_COORDINATOR, request.member_id))
         else:
             self.classic.join(request, reply)
 
     def sync(self, request: SyncRequest, reply: SyncReply) -> None:
         """SyncGroup."""
         if self.classic is None:
-            reply(SyncResponse(Code.NOT_COORDINATOR))
+            reply(SyncResponse(ErrorCode.NOT_COORDINATOR))
         else:
             self.classic.sync(request, reply)
 
-    def heartbeat(self, member_id: str, generation: int, instance_id: str | None) -> Code:
+    def heartbeat(self, member_id: str, generation: int, instance_id: str | None) -> ErrorCode:
         """Heartbeat of the classic protocol."""
         if self.classic is None:
-            return Code.NOT_COORDINATOR
+            return ErrorCode.NOT_COORDINATOR
         return self.classic.heartbeat(member_id, generation, instance_id)
 
     def leave(self, member_id: str, instance_id: str | None) -> None:
         """LeaveGroup."""
         if self.classic is not None:
-            self.classic.leave(Identity(member_id, instance_id))
+            self.classic.leave(MemberIdentity(member_id, instance_id))
 
     def consumer_heartbeat(self, beat: Heartbeat) -> HeartbeatResponse:
         """Heartbeat of the consumer protocol."""
         if self.consumer is None:
-            return HeartbeatResponse(Code.NOT_COORDINATOR)
+            return HeartbeatResponse(ErrorCode.NOT_COORDINATOR)
         return self.consumer.heartbeat(beat)
 
-    def commit(self, member_id: str, generation: int, offsets: Offsets) -> Code:
+    def commit(self, member_id: str, generation: int, offsets: Offsets) -> ErrorCode:
         """OffsetCommit, in a generation or an epoch."""
         if self.classic is not None:
             return self.classic.commit(member_id, generation, offsets)
         if self.consumer is not None:
             return self.consumer.commit(member_id, generation, offsets)
-        return Code.NOT_COORDINATOR
+        return ErrorCode.NOT_COORDINATOR

@@ -9,26 +9,26 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kassay.experiments.simulation.consumer import Consumer
-from kassay.experiments.simulation.policies import Protocol
+from kassay.experiments.simulation.policies import GroupProtocol
 from kassay.experiments.simulation.script import MemberPlan
 from kassay.reference.model.group import NO_GENERATION
-from kassay.reference.model.topic_partitions import NOTHING, Partitions
-from kassay.reference.protocol.consumer_protocol import Memory, Subscription
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+from kassay.reference.protocol.consumer_protocol import ConsumerSubscription, StickyUserData
 from kassay.reference.protocol.messages import (
     NO_ERROR,
     UNKNOWN_MEMBER,
-    Code,
+    ErrorCode,
     JoinRequest,
     JoinResponse,
-    Offer,
+    SupportedProtocol,
     SyncRequest,
     SyncResponse,
 )
 
 if TYPE_CHECKING:
-    from kassay.experiments.simulation.simulation import World
+    from kassay.experiments.simulation.simulation import Simulation
 
-_RETRIED = (Code.NOT_COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE)
+_RETRIED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 class Phase(Enum):
@@ -43,19 +43,19 @@ class Phase(Enum):
 _OUT, _JOINING, _SYNCING, _MEMBER = Phase
 
 
-class ClassicConsumer(Consumer):
+class ClassicProtocolClient(Consumer):
     """Joins, syncs, sends heartbeats, and gives up its partitions as its protocol wants."""
 
     phase: Phase
     generation: int
-    memory: Memory | None
+    memory: StickyUserData | None
     saw: dict[str, int] | None = None
     """As leader, the partition counts that it assigned by."""
 
-    def __init__(self, world: "World", plan: MemberPlan) -> None:
+    def __init__(self, world: "Simulation", plan: MemberPlan) -> None:
         super().__init__(world, plan)
         self._assignor = world.policy.name
-        self._is_eager = world.policy.protocol is Protocol.EAGER
+        self._is_eager = world.policy.protocol is GroupProtocol.EAGER
 
     @property
     def commit_generation(self) -> int:
@@ -100,7 +100,7 @@ class ClassicConsumer(Consumer):
         settings = self._settings
         request = JoinRequest(
             self.member_id,
-            (Offer(self._assignor, self._subscription()),),
+            (SupportedProtocol(self._assignor, self._subscription()),),
             self.name,
             self.instance_id,
             settings.session,
@@ -108,22 +108,22 @@ class ClassicConsumer(Consumer):
         )
         self._broker.join(request, self._ask(self._on_join))
 
-    def _subscription(self) -> Subscription:
+    def _subscription(self) -> ConsumerSubscription:
         topics, memory = self.topics, self.memory
         if not self._is_eager:
-            data = None if memory is None else Memory(None, memory.generation)
-            return Subscription(topics, self.owned, self.generation, self.plan.rack, data)
+            data = None if memory is None else StickyUserData(None, memory.generation)
+            return ConsumerSubscription(topics, self.owned, self.generation, self.plan.rack, data)
         data = memory if self._assignor == "sticky" else None
-        return Subscription(topics, NOTHING, self.generation, self.plan.rack, data)
+        return ConsumerSubscription(topics, NO_PARTITIONS, self.generation, self.plan.rack, data)
 
     def _on_join(self, response: JoinResponse) -> None:
         code = response.code
         if code is NO_ERROR:
             self._joined(response)
-        elif code is Code.MEMBER_ID_REQUIRED:
+        elif code is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = response.member_id
             self._send_join()
-        elif code is Code.UNKNOWN_MEMBER_ID:
+        elif code is ErrorCode.UNKNOWN_MEMBER_ID:
             self._forget_membership()
             self._rejoin()
         elif code in _RETRIED:
@@ -163,13 +163,13 @@ class ClassicConsumer(Consumer):
             self._complete(response.assignment)
         elif code in _RETRIED:
             self._later(self._rejoin, self._settings.backoff)
-        elif code is Code.FENCED_INSTANCE_ID:
+        elif code is ErrorCode.FENCED_INSTANCE_ID:
             self.world.tell(self.name, f"gives up: {code}")
             self.crash()
         else:
-            if code is Code.UNKNOWN_MEMBER_ID:
+            if code is ErrorCode.UNKNOWN_MEMBER_ID:
                 self._forget_membership()
-            elif code is Code.ILLEGAL_GENERATION:
+            elif code is ErrorCode.ILLEGAL_GENERATION:
                 self.generation = NO_GENERATION
             self._rejoin()
 
@@ -188,7 +188,7 @@ class ClassicConsumer(Consumer):
                 self._let_go(revoked)
             self._take(Partitions.of(tp for tp in assigned if tp not in has))
         self._resume()
-        self.memory = Memory(assigned, self.generation)
+        self.memory = StickyUserData(assigned, self.generation)
         self.world.rebalances.remember(self.member_id, self.memory)
         if gives_up or self._wants_to_join:
             self._rejoin()
@@ -210,20 +210,20 @@ class ClassicConsumer(Consumer):
             answer = partial(self._on_heartbeat, code, self.generation)
             self._clock.after(self.world.latency(), answer)
 
-    def _on_heartbeat(self, code: Code, generation: int) -> None:
+    def _on_heartbeat(self, code: ErrorCode, generation: int) -> None:
         if generation != self.generation or not self.is_up or self.phase is not _MEMBER:
             return
-        if code is Code.REBALANCE_IN_PROGRESS:
+        if code is ErrorCode.REBALANCE_IN_PROGRESS:
             if not self._wants_to_join:
                 self._wants_to_join = True
                 self._later(self._rejoin, self.world.chance(self._settings.poll))
-        elif code is Code.FENCED_INSTANCE_ID:
+        elif code is ErrorCode.FENCED_INSTANCE_ID:
             self.world.tell(self.name, f"gives up: {code}")
             self.crash()
-        elif code is Code.UNKNOWN_MEMBER_ID:
+        elif code is ErrorCode.UNKNOWN_MEMBER_ID:
             self._forget_membership()
             self._rejoin()
-        elif code is Code.ILLEGAL_GENERATION:
+        elif code is ErrorCode.ILLEGAL_GENERATION:
             self.generation = NO_GENERATION
             self._rejoin()
 
@@ -240,7 +240,7 @@ class ClassicConsumer(Consumer):
         code = self._broker.heartbeat(self.member_id, self.generation, self.instance_id)
         self._ask(self._hear)(code)
 
-    def _hear(self, code: Code) -> None:
+    def _hear(self, code: ErrorCode) -> None:
         if code is NO_ERROR:
             self._must_hear = False
             self._resume()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kassay.experiments.simulation.script import MemberPlan
 from kassay.reference.coordinator.clock import Timer
-from kassay.reference.model.topic_partitions import NOTHING, Partitions
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 if TYPE_CHECKING:
-    from kassay.experiments.simulation.simulation import World
+    from kassay.experiments.simulation.simulation import Simulation
 
 
 _T = TypeVar("_T")
@@ -32,7 +32,7 @@ class Consumer(ABC):
         How it is configured.
     """
 
-    def __init__(self, world: "World", plan: MemberPlan) -> None:
+    def __init__(self, world: "Simulation", plan: MemberPlan) -> None:
         self.world = world
         self._clock, self._settings = world.clock, world.settings
         self._broker, self._ledger, self._traffic = world.broker, world.ledger, world.traffic
@@ -41,7 +41,7 @@ class Consumer(ABC):
         self.name = plan.id
         self.instance_id = plan.id if plan.static else None
         self.member_id = ""
-        self.owned: Partitions = NOTHING
+        self.owned: Partitions = NO_PARTITIONS
         self.is_up = False
         self.is_stalled = False
         self.is_frozen = False
@@ -253,6 +253,6 @@ def _union(some: Partitions, more: Partitions) -> Partitions:
 
 def _difference(some: Partitions, less: Partitions) -> Partitions:
     if less is some:
-        return NOTHING
+        return NO_PARTITIONS
     without = frozenset(less)
     return Partitions.of(tp for tp in some if tp not in without)

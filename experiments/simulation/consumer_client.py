@@ -17,22 +17,22 @@ from kassay.reference.coordinator.consumer.coordinator import (
     HeartbeatResponse,
 )
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.reference.protocol.messages import NO_ERROR, Code
+from kassay.reference.protocol.messages import NO_ERROR, ErrorCode
 
 if TYPE_CHECKING:
-    from kassay.experiments.simulation.simulation import World
+    from kassay.experiments.simulation.simulation import Simulation
 
-_RETRIED = (Code.NOT_COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE)
+_RETRIED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 _SUPERVISOR = 1_000
 """After how many ms a process is started again that ended at UNRELEASED_INSTANCE_ID."""
 
 
-class ModernConsumer(Consumer):
+class ConsumerProtocolClient(Consumer):
     """Reconciles what it has with what it is told, and says so at once."""
 
     epoch: int
 
-    def __init__(self, world: "World", plan: MemberPlan) -> None:
+    def __init__(self, world: "Simulation", plan: MemberPlan) -> None:
         super().__init__(world, plan)
         self._retry = self._timer(partial(self._send, full=True))
 
@@ -100,14 +100,14 @@ class ModernConsumer(Consumer):
         elif code in _RETRIED:
             self._heartbeat.cancel()
             self._retry.start(self._settings.backoff)
-        elif code in (Code.UNKNOWN_MEMBER_ID, Code.FENCED_MEMBER_EPOCH):
+        elif code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
             self.epoch = JOIN
             self._pending = None
             self._must_hear = False
             self._let_go(self.owned)
             self._resume()
             self._send(full=True)
-        elif code is Code.UNRELEASED_INSTANCE_ID:
+        elif code is ErrorCode.UNRELEASED_INSTANCE_ID:
             self.crash()
             self.start_after(_SUPERVISOR)
         else:

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kassay.experiments.implementations.convergence import Ending, rejoin, withheld
+from kassay.experiments.implementations.convergence import Ending, rejoin, withheld_partitions
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
-from kassay.reference.assignors import attempt
+from kassay.reference.assignors import run_assignor
 from kassay.reference.model.group import Group
 
 MOST = 50
@@ -20,7 +20,7 @@ MOST = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settling:
+class ConvergenceCounts:
     """How a group came to rest.
 
     Parameters
@@ -39,31 +39,31 @@ class Settling:
     rounds: int
 
 
-def settling(group: Group, assignor: str = "cooperative-sticky") -> Settling:
+def count_convergence(group: Group, assignor: str = "cooperative-sticky") -> ConvergenceCounts:
     """Rebalance a group until nothing is withheld any more.
 
     Examples
     --------
     >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
-    >>> settling(NAMED_GROUPS["B"].group).rounds
+    >>> count_convergence(NAMED_GROUPS["B"].group).rounds
     1
     """
     seen: set[tuple[object, ...]] = set()
     now, name = group, group.id or ""
     for number in range(1, MOST + 1):
-        outcome = attempt(now, assignor)
+        outcome = run_assignor(now, assignor)
         if outcome.failed is not None:
-            return Settling(group=name, ending=Ending.FAILED, rounds=number)
+            return ConvergenceCounts(group=name, ending=Ending.FAILED, rounds=number)
         if outcome.assignment is None:
-            return Settling(group=name, ending=Ending.NONTERMINATING, rounds=number)
-        if not withheld(now, outcome.assignment):
-            return Settling(group=name, ending=Ending.OK, rounds=number)
+            return ConvergenceCounts(group=name, ending=Ending.NONTERMINATING, rounds=number)
+        if not withheld_partitions(now, outcome.assignment):
+            return ConvergenceCounts(group=name, ending=Ending.OK, rounds=number)
         state = tuple((member, tuple(tps)) for member, tps in outcome.assignment.items())
         if state in seen:
-            return Settling(group=name, ending=Ending.NONTERMINATING, rounds=number)
+            return ConvergenceCounts(group=name, ending=Ending.NONTERMINATING, rounds=number)
         seen.add(state)
         now = rejoin(now, outcome.assignment)
-    return Settling(group=name, ending=Ending.NONTERMINATING, rounds=MOST)
+    return ConvergenceCounts(group=name, ending=Ending.NONTERMINATING, rounds=MOST)
 
 
 def sweep(families: Iterable[str], seeds: int) -> Iterator[tuple[str, Counter[str]]]:
@@ -72,7 +72,7 @@ def sweep(families: Iterable[str], seeds: int) -> Iterator[tuple[str, Counter[st
         family = FAMILIES[name]
         counts: Counter[str] = Counter()
         for seed in range(seeds if family.size is None else min(seeds, family.size)):
-            found = settling(family.build(seed, start="cooperative-sticky"))
+            found = count_convergence(family.build(seed, start="cooperative-sticky"))
             known = found.ending is Ending.OK
             counts[f"{found.rounds} rounds" if known else str(found.ending)] += 1
         yield name, counts

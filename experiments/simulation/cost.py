@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 
-from kassay.experiments.compare import LIMITS, Limits, compare
-from kassay.experiments.implementations.convergence import Ending, Settled
+from kassay.experiments.compare import LIMITS, SearchLimits, compare
+from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.simulation.policies import Policy
-from kassay.experiments.simulation.simulation_result import History, Step
+from kassay.experiments.simulation.simulation_result import SimulationResult, Step
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class SimulationCost:
     """Accounts of one history from its first event on. Fields are columns.
 
     Parameters
@@ -58,7 +58,9 @@ class Cost:
     lag_peak: int
 
 
-def cost_of(history: History, policy: Policy, *, begins: int, limits: Limits = LIMITS) -> Cost:
+def cost_of(
+    history: SimulationResult, policy: Policy, *, begins: int, limits: SearchLimits = LIMITS
+) -> SimulationCost:
     """Sum up what a history cost, every rebalance of it solved.
 
     Parameters
@@ -76,13 +78,13 @@ def cost_of(history: History, policy: Policy, *, begins: int, limits: Limits = L
     needed = unnecessary = gap = 0
     proven = True
     for group, assignment in filter(None, map(_rebalance, episodes)):
-        settled = Settled(ending=Ending.OK, assignment=assignment, rounds=1)
+        settled = StableResult(ending=Ending.OK, assignment=assignment, rounds=1)
         found = compare(group, policy.name, settled=settled, limits=limits)
         proven = proven and found.unnecessary_moves is not None
         needed += found.movement_optimum or 0
         unnecessary += found.unnecessary_moves or 0
         gap += found.sum_of_squares_gap or 0
-    return Cost(
+    return SimulationCost(
         script=history.script,
         policy=history.policy,
         protocol=str(policy.protocol),

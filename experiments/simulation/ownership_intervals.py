@@ -3,17 +3,18 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kassay.reference.model.errors import InternalError
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 
 NOBODY, UNTOUCHED = -1, -2
 
 
-class OverlapError(RuntimeError):
+class OverlapError(InternalError):
     """Two members consume one partition at once: a bug of the simulation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class OwnershipInterval:
     """A partition consumed by one member from ``start`` to ``end``, in milliseconds."""
 
     partition: TopicPartition
@@ -66,7 +67,7 @@ class _Topic:
         return self._unread + self.waiting * (self.rate * now // 1000)
 
 
-class Ledger:
+class OwnershipIntervals:
     """Accounts of consumption, fed by the consumers as they start and stop.
 
     A partition has a consumer while a running member that has been assigned it polls. The
@@ -74,7 +75,7 @@ class Ledger:
 
     Examples
     --------
-    >>> ledger = Ledger(keep=True)
+    >>> ledger = OwnershipIntervals(keep=True)
     >>> ledger.add_topic("t", 1, rate=100, now=0)
     >>> t0 = Partitions.of([("t", 0)])
     >>> ledger.take("a", t0, now=3_000)
@@ -87,7 +88,7 @@ class Ledger:
 
     def __init__(self, *, keep: bool = False) -> None:
         self.moves = 0
-        self.stretches: list[Stretch] | None = [] if keep else None
+        self.stretches: list[OwnershipInterval] | None = [] if keep else None
         self._topics: dict[str, _Topic] = {}
         self._members: dict[str, int] = {}
         self._names: list[str] = []
@@ -186,7 +187,7 @@ class Ledger:
         for partition in partitions:
             member, start = self._begun.pop(partition)
             if self.stretches is not None and now > start:
-                self.stretches.append(Stretch(partition, member, start, now))
+                self.stretches.append(OwnershipInterval(partition, member, start, now))
 
     def _columns(self, partitions: Partitions) -> list[tuple[_Topic, list[int]]]:
         names, numbers = partitions.topics, partitions.numbers

@@ -7,13 +7,13 @@ from functools import partial
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.ownership import NOBODY, ownership
+from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
 
 Assign = Callable[[Group], Assignment]
 
 
-class Protocol(StrEnum):
+class GroupProtocol(StrEnum):
     """How a group gets from one assignment to the next."""
 
     EAGER = "eager"
@@ -36,7 +36,7 @@ class Policy:
     """
 
     name: str
-    protocol: Protocol
+    protocol: GroupProtocol
     assign: Assign
 
 
@@ -52,7 +52,7 @@ def withhold(assign: Assign) -> Assign:
         index = {member.id: number for number, member in enumerate(group.members)}
 
         def is_free(member: str, tp: TopicPartition) -> bool:
-            return int(owners[tp.topic][tp.partition]) in (NOBODY, index[member])
+            return int(owners[tp.topic][tp.partition]) in (NO_OWNER, index[member])
 
         full = assign(group)
         return Assignment(
@@ -78,22 +78,22 @@ def _kafka(name: str, group: Group) -> Assignment:
     return assign(group, name)
 
 
-def _policy(name: str, protocol: Protocol, assign: Assign | None = None) -> Policy:
+def _policy(name: str, protocol: GroupProtocol, assign: Assign | None = None) -> Policy:
     return Policy(name, protocol, assign or partial(_kafka, name))
 
 
 POLICIES: dict[str, Policy] = {
     policy.name: policy
     for policy in (
-        _policy("range", Protocol.EAGER),
-        _policy("roundrobin", Protocol.EAGER),
-        _policy("sticky", Protocol.EAGER),
-        _policy("optimum-eager", Protocol.EAGER, optimum),
-        _policy("cooperative-sticky", Protocol.COOPERATIVE),
-        _policy("optimum-cooperative", Protocol.COOPERATIVE, withhold(optimum)),
-        _policy("server-range", Protocol.CONSUMER),
-        _policy("uniform", Protocol.CONSUMER),
-        _policy("optimum-consumer", Protocol.CONSUMER, optimum),
+        _policy("range", GroupProtocol.EAGER),
+        _policy("roundrobin", GroupProtocol.EAGER),
+        _policy("sticky", GroupProtocol.EAGER),
+        _policy("optimum-eager", GroupProtocol.EAGER, optimum),
+        _policy("cooperative-sticky", GroupProtocol.COOPERATIVE),
+        _policy("optimum-cooperative", GroupProtocol.COOPERATIVE, withhold(optimum)),
+        _policy("server-range", GroupProtocol.CONSUMER),
+        _policy("uniform", GroupProtocol.CONSUMER),
+        _policy("optimum-consumer", GroupProtocol.CONSUMER, optimum),
     )
 }
 """Policies by name."""

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kassay.experiments.simulation.cost import Cost, cost_of
+from kassay.experiments.simulation.cost import SimulationCost, cost_of
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
 from kassay.experiments.simulation.simulation import simulate
-from kassay.experiments.simulation.timeline_figure import draw
+from kassay.experiments.simulation.timeline_figure import draw_timeline
 
 PICTURES = (
     ("rolling-restart", "sticky"),
@@ -26,7 +26,7 @@ PICTURES = (
 """Scripts and policies that are drawn."""
 
 
-def costs(scripts: Iterable[str] = tuple(SCENARIOS)) -> Iterator[Cost]:
+def costs(scripts: Iterable[str] = tuple(SCENARIOS)) -> Iterator[SimulationCost]:
     """Run ready-made scripts under every policy.
 
     Examples
@@ -40,7 +40,7 @@ def costs(scripts: Iterable[str] = tuple(SCENARIOS)) -> Iterator[Cost]:
             yield cost_of(simulate(script, policy), policy, begins=script.begins)
 
 
-def table(rows: Iterable[Cost]) -> Iterator[str]:
+def table(rows: Iterable[SimulationCost]) -> Iterator[str]:
     """Write costs as a Markdown table."""
     yield (
         "| scenario | policy | protocol | rebalances | moves | needed | too many | gap | "
@@ -56,7 +56,7 @@ def table(rows: Iterable[Cost]) -> Iterator[str]:
         )
 
 
-def protocols(rows: Iterable[Cost]) -> Iterator[str]:
+def protocols(rows: Iterable[SimulationCost]) -> Iterator[str]:
     """Write what each protocol does with each scenario as a Markdown table, side by side.
 
     Rebalances, moves, and partition-seconds without a consumer, under Kafka's own sticky
@@ -65,7 +65,7 @@ def protocols(rows: Iterable[Cost]) -> Iterator[str]:
     names = ("sticky", "cooperative-sticky", "uniform")
     yield "| scenario | eager: sticky | cooperative: cooperative-sticky | KIP-848: uniform |"
     yield "|---|--:|--:|--:|"
-    by_script: dict[str, dict[str, Cost]] = {}
+    by_script: dict[str, dict[str, SimulationCost]] = {}
     for row in rows:
         by_script.setdefault(row.script, {})[row.policy] = row
     for script, found in by_script.items():
@@ -80,7 +80,7 @@ def pictures(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for name, policy in PICTURES:
         history = simulate(load_script(name), POLICIES[policy], keep=True)
-        draw(history, directory / f"simulate-{name}-{policy}.svg")
+        draw_timeline(history, directory / f"simulate-{name}-{policy}.svg")
 
 
 def main(directory: str) -> None:

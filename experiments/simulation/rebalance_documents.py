@@ -3,18 +3,18 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from kassay.experiments.simulation.policies import Policy, Protocol
+from kassay.experiments.simulation.policies import GroupProtocol, Policy
 from kassay.experiments.simulation.simulation_result import Step
 from kassay.reference.coordinator.clock import Clock
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import Livelock, UpstreamFailure
+from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
-from kassay.reference.model.topic_partitions import NOTHING
-from kassay.reference.protocol.consumer_protocol import Memory
-from kassay.reference.protocol.messages import Joined
+from kassay.reference.model.topic_partitions import NO_PARTITIONS
+from kassay.reference.protocol.consumer_protocol import StickyUserData
+from kassay.reference.protocol.messages import JoinedMember
 
 
-class Rebalances:
+class RebalanceRecorder:
     """Runs the assignor and keeps what it saw and said.
 
     Parameters
@@ -46,13 +46,13 @@ class Rebalances:
         self._topics = topics
         self._name = name
         self._keep = keep
-        self._memories: dict[str, Memory] = {}
+        self._memories: dict[str, StickyUserData] = {}
 
-    def remember(self, member_id: str, memory: Memory) -> None:
+    def remember(self, member_id: str, memory: StickyUserData) -> None:
         """Keep what a member was given last: its prior ownership in the next rebalance."""
         self._memories[member_id] = memory
 
-    def of_members(self, joined: tuple[Joined, ...]) -> Group:
+    def of_members(self, joined: tuple[JoinedMember, ...]) -> Group:
         """Describe a rebalance as its leader sees it.
 
         Of assignors that send no ownership it is taken from what the members were given.
@@ -60,12 +60,12 @@ class Rebalances:
         members = tuple(self._member(one) for one in joined)
         return Group(topics=tuple(self._topics.values()), members=members)
 
-    def assign(self, group: Group, generation: int) -> Assignment | Livelock | UpstreamFailure:
+    def assign(self, group: Group, generation: int) -> Assignment | LivelockError | UpstreamError:
         """Have a group assigned; where that fails, what it fails with."""
-        answer: Assignment | Livelock | UpstreamFailure
+        answer: Assignment | LivelockError | UpstreamError
         try:
             answer = self._policy.assign(group)
-        except (Livelock, UpstreamFailure) as failure:
+        except (LivelockError, UpstreamError) as failure:
             answer = failure
         assignment = answer if isinstance(answer, Assignment) else None
         wanted = {topic for member in group.members for topic in member.subscription}
@@ -87,14 +87,14 @@ class Rebalances:
         if self.last is not None and self.last.generation == generation:
             self.last.settled_at = self._clock.now
 
-    def _member(self, joined: Joined) -> Member:
+    def _member(self, joined: JoinedMember) -> Member:
         said = joined.metadata
-        if self._policy.protocol is Protocol.COOPERATIVE:
+        if self._policy.protocol is GroupProtocol.COOPERATIVE:
             owned, generation = said.owned, said.generation
         else:
             memory = said.memory or self._memories.get(joined.member_id)
             if memory is None or memory.partitions is None:
-                owned, generation = NOTHING, NO_GENERATION
+                owned, generation = NO_PARTITIONS, NO_GENERATION
             else:
                 owned, generation = memory.partitions, memory.generation
         return Member(

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
-from kassay.reference.coordinator.config import Config
+from kassay.reference.coordinator.config import CoordinatorConfig
 
 
-class Act(StrEnum):
+class Action(StrEnum):
     """What can happen."""
 
     JOIN = "join"
@@ -64,7 +64,7 @@ class MemberPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class ScriptEvent:
     """Something that happens; which fields count depends on ``act``.
 
     Parameters
@@ -87,7 +87,7 @@ class Event:
     """
 
     at: int
-    act: Act
+    act: Action
     member: str = ""
     lasts: int = 0
     topics: tuple[str, ...] = ()
@@ -155,12 +155,12 @@ class Script:
     name: str
     topics: tuple[TopicPlan, ...]
     members: tuple[MemberPlan, ...]
-    events: tuple[Event, ...] = ()
+    events: tuple[ScriptEvent, ...] = ()
     policies: tuple[str, ...] = ("sticky",)
     until: int = 300_000
     seed: int = 0
     settings: Settings = field(default_factory=Settings)
-    broker: Config = field(default_factory=Config)
+    broker: CoordinatorConfig = field(default_factory=CoordinatorConfig)
 
     @property
     def begins(self) -> int:

@@ -6,29 +6,36 @@ from dataclasses import fields, replace
 from typing import TypeVar
 
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.script import Act, Event, MemberPlan, Script, Settings, TopicPlan
-from kassay.reference.coordinator.config import Config
-from kassay.reference.documents.config_nodes import Place, described, read_places
+from kassay.experiments.simulation.script import (
+    Action,
+    MemberPlan,
+    Script,
+    ScriptEvent,
+    Settings,
+    TopicPlan,
+)
+from kassay.reference.coordinator.config import CoordinatorConfig
+from kassay.reference.documents.config_nodes import ConfigNode, format_choices, read_nodes
 
 _DURATION = re.compile(r"(\d+)(ms|s|m|h)")
 _MOST_PARTITIONS, _MOST_MEMBERS, _MOST_TIMES = 1_000_000, 10_000, 100_000
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-_T = TypeVar("_T", Settings, Config)
+_T = TypeVar("_T", Settings, CoordinatorConfig)
 
-_EVENT_KEYS: dict[Act, tuple[str, ...]] = {
-    Act.JOIN: ("member",),
-    Act.LEAVE: ("member",),
-    Act.CRASH: ("member",),
-    Act.RESTART: ("member", "for"),
-    Act.FREEZE: ("member", "for"),
-    Act.STALL: ("member", "for"),
-    Act.SUBSCRIBE: ("member", "topics"),
-    Act.GROW: ("topic", "partitions"),
-    Act.FAIL_OVER: ("for",),
+_EVENT_KEYS: dict[Action, tuple[str, ...]] = {
+    Action.JOIN: ("member",),
+    Action.LEAVE: ("member",),
+    Action.CRASH: ("member",),
+    Action.RESTART: ("member", "for"),
+    Action.FREEZE: ("member", "for"),
+    Action.STALL: ("member", "for"),
+    Action.SUBSCRIBE: ("member", "topics"),
+    Action.GROW: ("topic", "partitions"),
+    Action.FAIL_OVER: ("for",),
 }
 _SETTINGS = tuple(f.name for f in fields(Settings))
 _UNTIL = 300_000
-_BROKER = tuple(f.name for f in fields(Config))
+_BROKER = tuple(f.name for f in fields(CoordinatorConfig))
 
 
 def parse_script(text: str, name: str) -> Script:
@@ -61,9 +68,9 @@ def parse_script(text: str, name: str) -> Script:
     (30000, 'leave')
     >>> parse_script("topics: {orders: 2}", "bad.yaml")
     Traceback (most recent call last):
-    kassay.reference.model.group.InvalidGroupError: bad.yaml:1: the script: 'members' is missing
+    kassay...InputError: bad.yaml:1: the script: 'members' is missing
     """
-    root = read_places(text, name)
+    root = read_nodes(text, name)
     keys = ("name", "policies", "topics", "members", "events", "until", "seed", "settings")
     items = root.only(*keys, "broker")
     for needed in ("topics", "members"):
@@ -78,7 +85,7 @@ def parse_script(text: str, name: str) -> Script:
         topics=topics,
         members=members,
         settings=settings,
-        broker=_knobs(items.get("broker"), Config(), _BROKER, _broker_value),
+        broker=_knobs(items.get("broker"), CoordinatorConfig(), _BROKER, _broker_value),
         until=_duration(items["until"]) if "until" in items else _UNTIL,
         seed=items["seed"].integer() if "seed" in items else 0,
     )
@@ -91,7 +98,7 @@ def parse_script(text: str, name: str) -> Script:
     return script
 
 
-def _topic(name: str, place: Place) -> TopicPlan:
+def _topic(name: str, place: ConfigNode) -> TopicPlan:
     if not isinstance(place.value, dict):
         return TopicPlan(name=name, partitions=place.integer(most=_MOST_PARTITIONS))
     items = place.only("partitions", "rate")
@@ -103,7 +110,7 @@ def _topic(name: str, place: Place) -> TopicPlan:
     )
 
 
-def _members(place: Place, known: dict[str, TopicPlan]) -> Iterable[MemberPlan]:
+def _members(place: ConfigNode, known: dict[str, TopicPlan]) -> Iterable[MemberPlan]:
     seen: dict[str, None] = {}
     for element in place.elements():
         for member in _expanded(element, known):
@@ -113,7 +120,7 @@ def _members(place: Place, known: dict[str, TopicPlan]) -> Iterable[MemberPlan]:
             yield member
 
 
-def _expanded(place: Place, known: dict[str, TopicPlan]) -> Iterable[MemberPlan]:
+def _expanded(place: ConfigNode, known: dict[str, TopicPlan]) -> Iterable[MemberPlan]:
     """Read one entry; with ``count`` it stands for that many members, numbered from 0."""
     keys = ("id", "count", "topics", "static", "rack", "rate", "assigning", "starts", "every")
     items = place.only(*keys)
@@ -142,18 +149,22 @@ def _expanded(place: Place, known: dict[str, TopicPlan]) -> Iterable[MemberPlan]
     )
 
 
-def _topics(place: Place, known: dict[str, TopicPlan]) -> tuple[str, ...]:
+def _topics(place: ConfigNode, known: dict[str, TopicPlan]) -> tuple[str, ...]:
     names = []
     for element in place.elements():
         if element.text() not in known:
-            element.fail(f"no topic is called {element.text()!r}, there are {described(known)}")
+            element.fail(
+                f"no topic is called {element.text()!r}, there are {format_choices(known)}"
+            )
         if element.text() in names:
             element.fail(f"topic {element.text()!r} is subscribed to twice")
         names.append(element.text())
     return tuple(names)
 
 
-def _events(place: Place, script: Script, known: dict[str, TopicPlan]) -> Iterable[Event]:
+def _events(
+    place: ConfigNode, script: Script, known: dict[str, TopicPlan]
+) -> Iterable[ScriptEvent]:
     members = {member.id: None for member in script.members}
     for element in place.elements():
         items = element.items()
@@ -175,15 +186,15 @@ def _events(place: Place, script: Script, known: dict[str, TopicPlan]) -> Iterab
 
 
 def _event(
-    act: Act, items: dict[str, Place], known: dict[str, TopicPlan], members: dict[str, None]
-) -> Event:
-    event = Event(
+    act: Action, items: dict[str, ConfigNode], known: dict[str, TopicPlan], members: dict[str, None]
+) -> ScriptEvent:
+    event = ScriptEvent(
         at=_duration(items["at"]),
         act=act,
         lasts=_duration(items["for"]) if "for" in items else 0,
         topics=_topics(items["topics"], known) if "topics" in items else (),
     )
-    if act is Act.JOIN:
+    if act is Action.JOIN:
         (joins,) = _expanded(items["member"], known)
         if joins.id in members:
             items["member"].fail(f"member {joins.id!r} is there already")
@@ -192,43 +203,47 @@ def _event(
     if "member" in items:
         member = items["member"].text()
         if member not in members:
-            items["member"].fail(f"no member is called {member!r}, there are {described(members)}")
+            items["member"].fail(
+                f"no member is called {member!r}, there are {format_choices(members)}"
+            )
         return replace(event, member=member)
-    if act is Act.GROW:
+    if act is Action.GROW:
         topic = items["topic"].text()
         if topic not in known:
-            items["topic"].fail(f"no topic is called {topic!r}, there are {described(known)}")
+            items["topic"].fail(f"no topic is called {topic!r}, there are {format_choices(known)}")
         count = items["partitions"].integer(known[topic].partitions, _MOST_PARTITIONS)
         return replace(event, topic=topic, partitions=count)
     return event
 
 
-def _act(place: Place) -> Act:
-    acts = [act.value for act in Act]
+def _act(place: ConfigNode) -> Action:
+    acts = [act.value for act in Action]
     if place.text() not in acts:
         place.fail(f"expected one of {', '.join(map(repr, acts))}, got {place.text()!r}")
-    return Act(place.text())
+    return Action(place.text())
 
 
-def _policies(place: Place) -> tuple[str, ...]:
-    elements: Sequence[Place] = place.elements() if isinstance(place.value, list) else [place]
+def _policies(place: ConfigNode) -> tuple[str, ...]:
+    elements: Sequence[ConfigNode] = place.elements() if isinstance(place.value, list) else [place]
     for element in elements:
         if element.text() not in POLICIES:
-            element.fail(f"no policy is called {element.text()!r}, there are {described(POLICIES)}")
+            element.fail(
+                f"no policy is called {element.text()!r}, there are {format_choices(POLICIES)}"
+            )
     if not elements:
         place.fail("at least one policy is needed")
     return tuple(element.text() for element in elements)
 
 
 def _knobs(
-    place: Place | None, default: _T, names: Sequence[str], read: Callable[[Place], int]
+    place: ConfigNode | None, default: _T, names: Sequence[str], read: Callable[[ConfigNode], int]
 ) -> _T:
     if place is None:
         return default
     return replace(default, **{key: read(value) for key, value in place.only(*names).items()})
 
 
-def _check_settings(place: Place, settings: Settings) -> None:
+def _check_settings(place: ConfigNode, settings: Settings) -> None:
     if not 0 < settings.heartbeat < min(settings.session, settings.max_poll):
         place.fail(
             f"heartbeat must be above 0 and below session and max_poll, got {settings.heartbeat} ms"
@@ -238,11 +253,11 @@ def _check_settings(place: Place, settings: Settings) -> None:
             place.fail(f"{name} must be above 0 ms")
 
 
-def _broker_value(place: Place) -> int:
+def _broker_value(place: ConfigNode) -> int:
     return place.integer(1) if place.path.endswith("max_size") else _duration(place)
 
 
-def _duration(place: Place) -> int:
+def _duration(place: ConfigNode) -> int:
     """Read a time, as ``30s``, in milliseconds."""
     if place.value == 0 and not isinstance(place.value, bool):
         return 0

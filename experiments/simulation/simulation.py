@@ -7,20 +7,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from kassay.experiments.simulation.broker import Broker
-from kassay.experiments.simulation.classic_client import ClassicConsumer
+from kassay.experiments.simulation.classic_client import ClassicProtocolClient
 from kassay.experiments.simulation.consumer import Consumer
-from kassay.experiments.simulation.consumer_client import ModernConsumer
-from kassay.experiments.simulation.ownership_intervals import Ledger
-from kassay.experiments.simulation.policies import Policy, Protocol
-from kassay.experiments.simulation.rebalance_documents import Rebalances
-from kassay.experiments.simulation.script import Act, Event, MemberPlan, Script
-from kassay.experiments.simulation.simulation_result import History, Note, Step
+from kassay.experiments.simulation.consumer_client import ConsumerProtocolClient
+from kassay.experiments.simulation.ownership_intervals import OwnershipIntervals
+from kassay.experiments.simulation.policies import GroupProtocol, Policy
+from kassay.experiments.simulation.rebalance_documents import RebalanceRecorder
+from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent
+from kassay.experiments.simulation.simulation_result import SimulationResult, Step, TimelineNote
 from kassay.experiments.simulation.traffic import Traffic
 from kassay.reference.coordinator.classic.coordinator import counted_ids
 from kassay.reference.coordinator.classic.states import GroupState
 from kassay.reference.coordinator.clock import Clock
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import Livelock, UpstreamFailure
+from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.protocol.messages import JoinResponse
@@ -31,7 +31,7 @@ _OBJECTS_BETWEEN = 100_000
 """New objects between two visits of the garbage collector, during a run."""
 
 
-class World:
+class Simulation:
     """Everything there is in one run.
 
     Parameters
@@ -63,12 +63,12 @@ class World:
         self.broker_config = script.broker
         self.clock = Clock()
         self._taking_over = self.clock.timer(self._take_over)
-        self.ledger = Ledger(keep=keep)
+        self.ledger = OwnershipIntervals(keep=keep)
         self.topics: dict[str, Topic] = {}
-        self.history = History(script=script.name, policy=policy.name, until=script.until)
+        self.history = SimulationResult(script=script.name, policy=policy.name, until=script.until)
         self._draw = random.Random(script.seed).random  # noqa: S311 - a simulation's
         self._ids = ids or counted_ids()
-        self.rebalances = Rebalances(
+        self.rebalances = RebalanceRecorder(
             policy, self.clock, self.topics, script.name, sink or self.history.steps.append
         )
         self._plans = {plan.name: plan for plan in script.topics}
@@ -91,7 +91,7 @@ class World:
         for event in script.events:
             self.clock.after(event.at, self._happening(event))
 
-    def run(self, until: int | None = None) -> History:
+    def run(self, until: int | None = None) -> SimulationResult:
         """Let time pass, to the script's end or a moment before it, and close the accounts."""
         end = self.script.until if until is None else until
         with _collecting_rarely():
@@ -116,7 +116,7 @@ class World:
 
     def tell(self, who: str, what: str) -> None:
         """Note something for the timeline."""
-        self.history.notes.append(Note(self.clock.now, who, what))
+        self.history.notes.append(TimelineNote(self.clock.now, who, what))
 
     def new_id(self, client: str) -> str:
         """Make a member id; none comes twice, not after a fail-over either."""
@@ -136,43 +136,47 @@ class World:
     # ---- Events ---------------------------------------------------------------------
 
     def _admit(self, plan: MemberPlan, starts: int) -> None:
-        kind = ModernConsumer if self.policy.protocol is Protocol.CONSUMER else ClassicConsumer
+        kind = (
+            ConsumerProtocolClient
+            if self.policy.protocol is GroupProtocol.CONSUMER
+            else ClassicProtocolClient
+        )
         consumer = self.consumers[plan.id] = kind(self, plan)
         self.clock.after(starts, consumer.start)
 
-    def _happening(self, event: Event) -> Callable[[], None]:
+    def _happening(self, event: ScriptEvent) -> Callable[[], None]:
         return lambda: self._happen(event)
 
-    def _happen(self, event: Event) -> None:
-        if event.act is Act.FAIL_OVER:
+    def _happen(self, event: ScriptEvent) -> None:
+        if event.act is Action.FAIL_OVER:
             self.tell("broker", f"is lost for {event.lasts} ms")
             if self.broker.is_up:
                 self.broker.crash()
                 self._taking_over.start(event.lasts)
-        elif event.act is Act.GROW:
+        elif event.act is Action.GROW:
             self.tell(event.topic, f"grows to {event.partitions} partitions")
             self._add_topic(event.topic, event.partitions)
             self.clock.after(self.settings.metadata, self._notice_metadata)
-        elif event.act is Act.JOIN and event.joins is not None:
+        elif event.act is Action.JOIN and event.joins is not None:
             self.tell(event.member, "joins")
             self._admit(event.joins, 0)
         else:
             self._happen_to(self.consumers[event.member], event)
 
-    def _happen_to(self, consumer: Consumer, event: Event) -> None:
+    def _happen_to(self, consumer: Consumer, event: ScriptEvent) -> None:
         lasts = f" for {event.lasts} ms" if event.lasts else ""
         self.tell(event.member, f"{event.act}{lasts}")
-        if event.act is Act.LEAVE:
+        if event.act is Action.LEAVE:
             consumer.leave()
-        elif event.act is Act.CRASH:
+        elif event.act is Action.CRASH:
             consumer.crash()
-        elif event.act is Act.SUBSCRIBE:
+        elif event.act is Action.SUBSCRIBE:
             consumer.subscribe(event.topics)
-        elif event.act is Act.RESTART:
+        elif event.act is Action.RESTART:
             consumer.leave()
             consumer.start_after(event.lasts)
         else:
-            consumer.hold_up(event.lasts, frozen=event.act is Act.FREEZE)
+            consumer.hold_up(event.lasts, frozen=event.act is Action.FREEZE)
 
     def _take_over(self) -> None:
         self.broker.take_over()
@@ -190,7 +194,7 @@ class World:
     def _notice_metadata(self) -> None:
         self.broker.refresh()
         for consumer in self.consumers.values():
-            if isinstance(consumer, ClassicConsumer) and consumer.is_up:
+            if isinstance(consumer, ClassicProtocolClient) and consumer.is_up:
                 consumer.notice_metadata()
 
     def partition_counts(self) -> dict[str, int]:
@@ -200,26 +204,26 @@ class World:
     # ---- Rebalances -----------------------------------------------------------------
 
     def assign(
-        self, leader: ClassicConsumer, response: JoinResponse
+        self, leader: ClassicProtocolClient, response: JoinResponse
     ) -> dict[str, Partitions] | None:
         """Have the leader assign; None if its assignor never returns or throws."""
         group = self.rebalances.of_members(response.members)
         answer = self._assign(group, response.generation)
         if isinstance(answer, Assignment):
             return dict(answer)
-        if isinstance(answer, Livelock):
+        if isinstance(answer, LivelockError):
             leader.hold_up(_STUCK, frozen=False)
         else:
             leader.leave()
         return None
 
-    def _assign(self, group: Group, generation: int) -> Assignment | Livelock | UpstreamFailure:
+    def _assign(self, group: Group, generation: int) -> Assignment | LivelockError | UpstreamError:
         names = tuple(self.rebalances.clients[member.id] for member in group.members)
         self.ledger.present(names)
         self.history.members.append((self.clock.now, names))
         answer = self.rebalances.assign(group, generation)
         if not isinstance(answer, Assignment):
-            verb = "never returns" if isinstance(answer, Livelock) else "throws"
+            verb = "never returns" if isinstance(answer, LivelockError) else "throws"
             self.tell(self.policy.name, f"{verb} in generation {generation}: {answer}")
         return answer
 
@@ -232,7 +236,7 @@ class World:
         return Assignment({member.id: member.owned for member in group.members})
 
     def _watch(self, now: int, state: GroupState) -> None:
-        self.history.notes.append(Note(now, "group", str(state)))
+        self.history.notes.append(TimelineNote(now, "group", str(state)))
         if state is GroupState.STABLE:
             self.rebalances.settle(self.broker.generation)
 
@@ -252,7 +256,7 @@ def _collecting_rarely() -> Iterator[None]:
         gc.set_threshold(*usual)
 
 
-def simulate(script: Script, policy: Policy, *, keep: bool = False) -> History:
+def simulate(script: Script, policy: Policy, *, keep: bool = False) -> SimulationResult:
     """Run a script under a policy.
 
     Parameters
@@ -275,4 +279,4 @@ def simulate(script: Script, policy: Policy, *, keep: bool = False) -> History:
     >>> [(step.generation, step.assignment.loads()) for step in history.settled]
     [(1, {'c0-00000001': 2, 'c1-00000002': 2})]
     """
-    return World(script, policy, keep=keep).run()
+    return Simulation(script, policy, keep=keep).run()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from kassay.experiments.simulation.ownership_intervals import Stretch
+from kassay.experiments.simulation.ownership_intervals import OwnershipInterval
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 
@@ -40,7 +40,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class TimelineNote:
     """Something that happened, in words."""
 
     at: int
@@ -49,7 +49,7 @@ class Note:
 
 
 @dataclass(slots=True, kw_only=True)
-class History:
+class SimulationResult:
     """One run of a script under one policy.
 
     Parameters
@@ -80,9 +80,9 @@ class History:
     policy: str
     until: int
     steps: list[Step] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
+    notes: list[TimelineNote] = field(default_factory=list)
     members: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
-    stretches: list[Stretch] = field(default_factory=list)
+    stretches: list[OwnershipInterval] = field(default_factory=list)
     moves: int = 0
     stopped_ms: int = 0
     unread: int = 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from kassay.experiments.simulation.simulation_result import History, Step
+from kassay.experiments.simulation.simulation_result import SimulationResult, Step
 from kassay.reference.documents.json_codec import assignment_document, group_document
 
 
@@ -18,14 +18,14 @@ def clock_text(moment: int) -> str:
     return f"{seconds // 60:02d}:{seconds % 60:02d}.{milliseconds:03d}"
 
 
-def timeline(history: History) -> Iterator[str]:
+def timeline(history: SimulationResult) -> Iterator[str]:
     """Tell what happened, a line each, in the order of time.
 
     Examples
     --------
-    >>> from kassay.experiments.simulation.simulation_result import Note
-    >>> history = History(script="demo", policy="range", until=60_000)
-    >>> history.notes.append(Note(5_000, "c0", "crash"))
+    >>> from kassay.experiments.simulation.simulation_result import TimelineNote
+    >>> history = SimulationResult(script="demo", policy="range", until=60_000)
+    >>> history.notes.append(TimelineNote(5_000, "c0", "crash"))
     >>> list(timeline(history))
     ['demo, range', '00:05.000  c0       crash']
     """
@@ -44,7 +44,7 @@ def _told(step: Step) -> str:
     return f"generation {step.generation}: {answer}"
 
 
-def history_document(history: History) -> Mapping[str, object]:
+def simulation_document(history: SimulationResult) -> Mapping[str, object]:
     """Write a history as JSON; every rebalance is a group document with its assignment."""
     return {
         "script": history.script,

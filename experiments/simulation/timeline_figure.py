@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import matplotlib as mpl
-from kassay.experiments.simulation.simulation_result import History
-from kassay.reference.model.topic_partitions import TopicPartition
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from kassay.experiments.simulation.simulation_result import SimulationResult
+from kassay.reference.model.topic_partitions import TopicPartition
 
 _STOP = "#d62728"
 _TAB20 = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]
@@ -14,7 +15,7 @@ _COLOURS = (*_TAB20[:6], *_TAB20[8:])
 """Of members: all of the palette but its two reds, which look like a stop."""
 
 
-def draw(history: History, file: Path) -> None:
+def draw_timeline(history: SimulationResult, file: Path) -> None:
     """Draw a history that was kept; the name of the file decides the format, SVG or PNG.
 
     Every row is a partition, every colour a member; red is a stop.
@@ -33,7 +34,9 @@ def draw(history: History, file: Path) -> None:
         figure.savefig(file, dpi=110, metadata=metadata)
 
 
-def _draw_partitions(axes: Axes, history: History, partitions: list[TopicPartition]) -> None:
+def _draw_partitions(
+    axes: Axes, history: SimulationResult, partitions: list[TopicPartition]
+) -> None:
     names = list(dict.fromkeys(stretch.member for stretch in history.stretches))
     colour = {name: _COLOURS[n % len(_COLOURS)] for n, name in enumerate(sorted(names))}
     row = {partition: number for number, partition in enumerate(partitions)}
@@ -66,7 +69,7 @@ def _draw_partitions(axes: Axes, history: History, partitions: list[TopicPartiti
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7, frameon=False)
 
 
-def _draw_members(axes: Axes, history: History) -> None:
+def _draw_members(axes: Axes, history: SimulationResult) -> None:
     moments = [at / 1000 for at, _ in history.members]
     counts = [len(members) for _, members in history.members]
     if moments:

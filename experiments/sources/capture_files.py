@@ -6,11 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
-from kassay.experiments.sources.describe_output import Parsed, parse_text
+from kassay.experiments.sources.describe_output import ParsedText, parse_text
 from kassay.experiments.sources.errors import SourceError, UnknownToolError
-from kassay.experiments.sources.group_documents import Joining, to_group
-from kassay.experiments.sources.merge_captures import Capture, Place, SeenGroup, gather
-from kassay.experiments.sources.tool_documents import Found, read_tool
+from kassay.experiments.sources.group_documents import ImportOptions, to_group
+from kassay.experiments.sources.merge_captures import (
+    Capture,
+    ObservedGroup,
+    PartitionKey,
+    merge_captures,
+)
+from kassay.experiments.sources.tool_documents import DocumentRows, read_tool
 from kassay.experiments.sources.tool_documents.log_dirs import is_log_dirs, parse_log_dirs
 from kassay.experiments.sources.topic_metadata import (
     Counts,
@@ -18,7 +23,8 @@ from kassay.experiments.sources.topic_metadata import (
     merge_counts,
     parse_topic_description,
 )
-from kassay.reference.model.group import Group, InvalidGroupError
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 
 SUFFIXES = (".txt", ".log", ".out", ".prom", ".json", ".jsonl")
 _MARKS = (
@@ -29,7 +35,7 @@ _MARKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedGroups:
     """One group, or the error or the reason that stands in its place."""
 
     id: str | None
@@ -48,12 +54,12 @@ class _Text:
 
 def import_groups(
     paths: Sequence[Path],
-    joining: Joining,
+    joining: ImportOptions,
     *,
     stdin: TextIO | None = None,
     group: str | None = None,
     skip_empty: bool = False,
-) -> Iterator[Imported]:
+) -> Iterator[ImportedGroups]:
     """Read captures and yield the groups they show, sorted by id for each path.
 
     Parameters
@@ -74,12 +80,12 @@ def import_groups(
         try:
             texts = list(_texts(path, stdin, group))
         except SourceError as error:
-            yield Imported(None, error=str(error))
+            yield ImportedGroups(None, error=str(error))
             continue
         yield from _import_set(texts, joining, skip_empty=skip_empty)
 
 
-def load_metadata(path: Path) -> Found:
+def load_metadata(path: Path) -> DocumentRows:
     """Read partition counts off a metadata file.
 
     It is what ``kafka-topics.sh --describe``, ``kcat -L -J`` or an exporter prints, a topic
@@ -92,14 +98,14 @@ def load_metadata(path: Path) -> Found:
     """
     text = _decode(path)
     if is_topic_description(text):
-        return Found(counts=parse_topic_description(text, name=str(path)))
+        return DocumentRows(counts=parse_topic_description(text, name=str(path)))
     found = read_tool(text, name=str(path))
     if found is None or not (found.counts or found.at_least):
         raise SourceError(f"{path}: no partition counts of topics in it")
     return found
 
 
-def load_sizes(path: Path) -> Mapping[Place, int]:
+def load_sizes(path: Path) -> Mapping[PartitionKey, int]:
     """Read the bytes of every partition off what ``kafka-log-dirs.sh --describe`` printed.
 
     Raises
@@ -113,7 +119,9 @@ def load_sizes(path: Path) -> Mapping[Place, int]:
     return parse_log_dirs(text, name=str(path)).sizes
 
 
-def _import_set(texts: list[_Text], joining: Joining, *, skip_empty: bool) -> Iterator[Imported]:
+def _import_set(
+    texts: list[_Text], joining: ImportOptions, *, skip_empty: bool
+) -> Iterator[ImportedGroups]:
     """Import what one path holds; a text that cannot be read leaves a note with its groups."""
     counts: Counts = dict(joining.counts or {})
     at_least: Counts = dict(joining.at_least or {})
@@ -129,50 +137,52 @@ def _import_set(texts: list[_Text], joining: Joining, *, skip_empty: bool) -> It
         except UnknownToolError as error:
             # Directories hold other JSON too; a file that the caller names must be read.
             if text.named:
-                yield Imported(text.group, error=str(error))
+                yield ImportedGroups(text.group, error=str(error))
             continue
-        except InvalidGroupError as error:
-            yield Imported(text.group, error=str(error))
+        except InputError as error:
+            yield ImportedGroups(text.group, error=str(error))
             unread.append(Path(text.name))
             continue
         if parsed is not None:
             captures.append(Capture(text.name, parsed, text.group))
     try:
-        groups = gather(captures, unread=unread)
+        groups = merge_captures(captures, unread=unread)
     except SourceError as error:
-        yield Imported(None, error=str(error))
+        yield ImportedGroups(None, error=str(error))
         return
     if not groups and (counts or at_least or sizes) and not unread:
         names = ", ".join(text.name for text in texts)
-        yield Imported(None, error=f"{names}: partition counts or sizes only, no group")
+        yield ImportedGroups(None, error=f"{names}: partition counts or sizes only, no group")
     for name in sorted(groups):
         known = replace(joining, counts=counts, at_least=at_least, sizes=sizes)
         yield _import_group(groups[name], known, skip_empty=skip_empty)
 
 
-def _read_text(text: _Text) -> tuple[Found, Parsed | None]:
+def _read_text(text: _Text) -> tuple[DocumentRows, ParsedText | None]:
     if is_topic_description(text.text):
-        return Found(counts=parse_topic_description(text.text, name=text.name)), None
+        return DocumentRows(counts=parse_topic_description(text.text, name=text.name)), None
     found = read_tool(text.text, name=text.name)
     if found is None:
-        return Found(), parse_text(text.text, name=text.name)
+        return DocumentRows(), parse_text(text.text, name=text.name)
     parsed = found.parsed()
     return found, parsed if parsed.tables else None
 
 
-def _import_group(seen: SeenGroup, joining: Joining, *, skip_empty: bool) -> Imported:
+def _import_group(
+    seen: ObservedGroup, joining: ImportOptions, *, skip_empty: bool
+) -> ImportedGroups:
     if seen.error is not None:
-        return Imported(seen.id, error=seen.error)
+        return ImportedGroups(seen.id, error=seen.error)
     if not seen.members and "missing" in seen.notices:
-        return Imported(seen.id, skipped="the cluster has no such group")
+        return ImportedGroups(seen.id, skipped="the cluster has no such group")
     if not seen.members and skip_empty:
-        return Imported(seen.id, skipped="the group has no active members")
+        return ImportedGroups(seen.id, skipped="the group has no active members")
     try:
-        return Imported(seen.id, group=to_group(seen, joining))
+        return ImportedGroups(seen.id, group=to_group(seen, joining))
     except SourceError as error:
-        return Imported(seen.id, error=str(error))
-    except InvalidGroupError as error:
-        return Imported(seen.id, error=f"group {seen.id!r}: {error}")
+        return ImportedGroups(seen.id, error=str(error))
+    except InputError as error:
+        return ImportedGroups(seen.id, error=f"group {seen.id!r}: {error}")
 
 
 def _texts(path: Path, stdin: TextIO | None, group: str | None) -> Iterator[_Text]:

@@ -1,9 +1,9 @@
 """Input that cannot be read for sure."""
 
-from kassay.reference.model.group import InvalidGroupError
+from kassay.reference.model.errors import InputError
 
 
-class SourceError(InvalidGroupError):
+class SourceError(InputError):
     """A text or document that is cut, damaged or contradicts itself; says file and line."""
 
 

@@ -6,8 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from kassay.experiments.sources.errors import SourceError
-from kassay.experiments.sources.merge_captures import Place, SeenGroup, SeenMember
-from kassay.experiments.sources.partition_weights import Weights, weigh
+from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
+from kassay.experiments.sources.partition_weights import WeightOptions, weigh
 from kassay.experiments.sources.topic_metadata import Counts
 from kassay.reference.documents.document_fields import as_array, as_object, as_text
 from kassay.reference.documents.json_text import parse_json
@@ -23,7 +23,7 @@ MOST_PARTITIONS = 1_000_000
 ByMember = Mapping[str, tuple[str, ...]]
 
 
-class Assume(StrEnum):
+class AssumedSubscriptions(StrEnum):
     """What to take for the subscriptions, which no table shows."""
 
     ASSIGNED = "assigned"
@@ -31,15 +31,15 @@ class Assume(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Joining:
+class ImportOptions:
     """How to fill in what captures do not tell.
 
     Parameters
     ----------
     assume
-        For groups that ``subscriptions`` does not list: `Assume.ASSIGNED`, a member
-        subscribes to the topics that it has partitions of; `Assume.EQUAL`, to all that
-        any member has.
+        For groups that ``subscriptions`` does not list: `AssumedSubscriptions.ASSIGNED`, a member
+        subscribes to the topics that it has partitions of; `AssumedSubscriptions.EQUAL`, to all
+        that any member has.
     subscriptions
         By group id, then by member id, client id or group.instance.id.
     counts
@@ -57,13 +57,13 @@ class Joining:
         By topic, what its partitions weigh; None to weigh by ``weights``.
     """
 
-    assume: Assume = Assume.ASSIGNED
+    assume: AssumedSubscriptions = AssumedSubscriptions.ASSIGNED
     subscriptions: Mapping[str, ByMember] | None = None
     counts: Counts | None = None
     at_least: Counts | None = None
-    weights: Weights = Weights.NONE
+    weights: WeightOptions = WeightOptions.NONE
     missing_lag: int | None = None
-    sizes: Mapping[Place, int] | None = None
+    sizes: Mapping[PartitionKey, int] | None = None
     table: Mapping[str, Sequence[int]] | None = None
 
 
@@ -89,7 +89,7 @@ def load_subscriptions(path: Path) -> dict[str, ByMember]:
     }
 
 
-def to_group(seen: SeenGroup, joining: Joining) -> Group:
+def to_group(seen: ObservedGroup, joining: ImportOptions) -> Group:
     """Build the document of one group.
 
     Raises
@@ -128,7 +128,7 @@ def to_group(seen: SeenGroup, joining: Joining) -> Group:
     )
 
 
-def _require_shown_partitions(seen: SeenGroup) -> None:
+def _require_shown_partitions(seen: ObservedGroup) -> None:
     for member in seen.members.values():
         if member.count is not None and member.count != len(member.owned):
             raise SourceError(
@@ -138,7 +138,7 @@ def _require_shown_partitions(seen: SeenGroup) -> None:
             )
 
 
-def _member_notes(seen: SeenGroup) -> Iterator[str]:
+def _member_notes(seen: ObservedGroup) -> Iterator[str]:
     known, stated = len(seen.members), seen.stated_members
     if not known and (stated or not seen.shows_owners) and "empty" not in seen.notices:
         yield "members are not shown" + (f", only that there are {stated}" if stated else "")
@@ -152,7 +152,7 @@ def _member_notes(seen: SeenGroup) -> Iterator[str]:
         yield "owners are shown by client and host or thread, not by member id: they stand for it"
 
 
-def _state_notes(seen: SeenGroup) -> Iterator[str]:
+def _state_notes(seen: ObservedGroup) -> Iterator[str]:
     if "rebalancing" in seen.notices:
         yield f"the group was rebalancing, state {seen.state or 'not shown'}"
     if any(not member.settled for member in seen.members.values()):
@@ -162,13 +162,13 @@ def _state_notes(seen: SeenGroup) -> Iterator[str]:
 
 
 def _subscriptions(
-    seen: SeenGroup, members: Sequence[SeenMember], joining: Joining, notes: list[str]
+    seen: ObservedGroup, members: Sequence[ObservedMember], joining: ImportOptions, notes: list[str]
 ) -> dict[str, tuple[str, ...]]:
     stated = (joining.subscriptions or {}).get(seen.id)
     if stated is not None:
         return {member.id: _stated(seen, member, stated) for member in members}
     everything = tuple(sorted({topic for topic, _ in seen.partitions}))
-    if joining.assume is Assume.EQUAL:
+    if joining.assume is AssumedSubscriptions.EQUAL:
         if members:
             notes.append("subscriptions are not shown: every member is taken to have all topics")
         return {member.id: everything for member in members}
@@ -177,7 +177,7 @@ def _subscriptions(
     return {member.id: tuple(sorted({topic for topic, _ in member.owned})) for member in members}
 
 
-def _stated(seen: SeenGroup, member: SeenMember, stated: ByMember) -> tuple[str, ...]:
+def _stated(seen: ObservedGroup, member: ObservedMember, stated: ByMember) -> tuple[str, ...]:
     names = (member.id, member.instance_id, member.client_id)
     found = next((name for name in names if name is not None and name in stated), None)
     if found is None:
@@ -193,7 +193,10 @@ def _stated(seen: SeenGroup, member: SeenMember, stated: ByMember) -> tuple[str,
 
 
 def _counts(
-    seen: SeenGroup, wanted: Mapping[str, tuple[str, ...]], joining: Joining, notes: list[str]
+    seen: ObservedGroup,
+    wanted: Mapping[str, tuple[str, ...]],
+    joining: ImportOptions,
+    notes: list[str],
 ) -> Counts:
     known, at_least = joining.counts or {}, joining.at_least or {}
     highest: Counts = {}

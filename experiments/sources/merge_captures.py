@@ -9,19 +9,19 @@ from kassay.experiments.sources.describe_output import (
     Notice,
     OffsetCheckerRow,
     OffsetRow,
-    Parsed,
+    ParsedTable,
+    ParsedText,
     StateRow,
-    Table,
 )
-from kassay.experiments.sources.describe_output.typed_rows import Row
+from kassay.experiments.sources.describe_output.typed_rows import TableRow
 from kassay.experiments.sources.errors import SourceError, located
 
-Place = tuple[str, int]
+PartitionKey = tuple[str, int]
 _OWNERS = frozenset({"CONSUMER-ID", "OWNER", "Owner"})
 
 
 @dataclass(slots=True)
-class SeenMember:
+class ObservedMember:
     """One member, as far as the captures show it.
 
     Parameters
@@ -44,11 +44,11 @@ class SeenMember:
     epoch: int | None = None
     count: int | None = None
     settled: bool = True
-    owned: set[Place] = field(default_factory=set)
+    owned: set[PartitionKey] = field(default_factory=set)
 
 
 @dataclass(slots=True)
-class SeenGroup:
+class ObservedGroup:
     """One group, as far as the captures show it.
 
     Parameters
@@ -86,10 +86,10 @@ class SeenGroup:
     """
 
     id: str
-    members: dict[str, SeenMember] = field(default_factory=dict)
-    partitions: dict[Place, str | None] = field(default_factory=dict)
-    lag: dict[Place, int] = field(default_factory=dict)
-    appended: dict[Place, int] = field(default_factory=dict)
+    members: dict[str, ObservedMember] = field(default_factory=dict)
+    partitions: dict[PartitionKey, str | None] = field(default_factory=dict)
+    lag: dict[PartitionKey, int] = field(default_factory=dict)
+    appended: dict[PartitionKey, int] = field(default_factory=dict)
     listed: bool = False
     named: bool = False
     shows_owners: bool = False
@@ -107,11 +107,13 @@ class Capture:
     """A parsed text with its name and the group that rows without a group column are of."""
 
     name: str
-    parsed: Parsed
+    parsed: ParsedText
     group: str | None
 
 
-def gather(captures: Iterable[Capture], *, unread: Iterable[Path] = ()) -> dict[str, SeenGroup]:
+def merge_captures(
+    captures: Iterable[Capture], *, unread: Iterable[Path] = ()
+) -> dict[str, ObservedGroup]:
     """Put captures of any number of groups together, by group id.
 
     Captures that contradict each other about who has a partition leave an error with
@@ -129,7 +131,7 @@ def gather(captures: Iterable[Capture], *, unread: Iterable[Path] = ()) -> dict[
     SourceError
         If a table or notice that names no group comes without one.
     """
-    groups: dict[str, SeenGroup] = {}
+    groups: dict[str, ObservedGroup] = {}
     ordered = list(captures)
     # Tables of members come first: they say which members there are.
     for members_first in (True, False):
@@ -147,7 +149,7 @@ def gather(captures: Iterable[Capture], *, unread: Iterable[Path] = ()) -> dict[
     return groups
 
 
-def _enter_table(groups: dict[str, SeenGroup], capture: Capture, table: Table) -> None:
+def _enter_table(groups: dict[str, ObservedGroup], capture: Capture, table: ParsedTable) -> None:
     for row in table.rows:
         if isinstance(row, MemberRow | OffsetRow | OffsetCheckerRow | StateRow):
             group = _group_of(groups, capture, row)
@@ -160,17 +162,17 @@ def _enter_table(groups: dict[str, SeenGroup], capture: Capture, table: Table) -
 
 
 def _group_of(
-    groups: dict[str, SeenGroup],
+    groups: dict[str, ObservedGroup],
     capture: Capture,
     row: MemberRow | OffsetRow | OffsetCheckerRow | StateRow,
-) -> SeenGroup:
+) -> ObservedGroup:
     name = row.group if row.group is not None else capture.group
     if name is None:
         raise located(capture.name, row.line, "the table does not name its group, give --group")
-    return groups.setdefault(name, SeenGroup(name))
+    return groups.setdefault(name, ObservedGroup(name))
 
 
-def _enter_row(group: SeenGroup, row: Row, where: str) -> None:
+def _enter_row(group: ObservedGroup, row: TableRow, where: str) -> None:
     match row:
         case MemberRow():
             _enter_member(group, row, where)
@@ -187,9 +189,9 @@ def _enter_row(group: SeenGroup, row: Row, where: str) -> None:
             group.epoch = row.epoch if row.epoch is not None else group.epoch
 
 
-def _enter_member(group: SeenGroup, row: MemberRow, where: str) -> None:
+def _enter_member(group: ObservedGroup, row: MemberRow, where: str) -> None:
     group.listed = True
-    member = group.members.setdefault(row.consumer_id, SeenMember(row.consumer_id))
+    member = group.members.setdefault(row.consumer_id, ObservedMember(row.consumer_id))
     member.client_id = row.client_id or member.client_id
     member.instance_id = row.instance_id or member.instance_id
     member.epoch = row.epoch if row.epoch is not None else member.epoch
@@ -208,7 +210,7 @@ def _enter_member(group: SeenGroup, row: MemberRow, where: str) -> None:
             _enter_owner(group, (topic, number), row.consumer_id, where)
 
 
-def _enter_offset(group: SeenGroup, row: OffsetRow, where: str) -> None:
+def _enter_offset(group: ObservedGroup, row: OffsetRow, where: str) -> None:
     holder = row.consumer_id or row.owner
     group.named |= row.consumer_id is None and row.owner is not None
     if group.listed and row.consumer_id is not None and row.consumer_id not in group.members:
@@ -217,7 +219,7 @@ def _enter_offset(group: SeenGroup, row: OffsetRow, where: str) -> None:
             f"{group.id!r}: the captures are of different moments, take them again"
         )
     if holder is not None:
-        member = group.members.setdefault(holder, SeenMember(holder))
+        member = group.members.setdefault(holder, ObservedMember(holder))
         member.client_id = row.client_id or member.client_id
     if row.topic is None or row.partition is None:
         return
@@ -226,12 +228,12 @@ def _enter_offset(group: SeenGroup, row: OffsetRow, where: str) -> None:
     _enter_lag(group, place, row.lag)
 
 
-def _enter_lag(group: SeenGroup, place: Place, lag: int | None) -> None:
+def _enter_lag(group: ObservedGroup, place: PartitionKey, lag: int | None) -> None:
     if lag is not None:
         group.lag[place] = lag
 
 
-def _enter_owner(group: SeenGroup, place: Place, holder: str | None, where: str) -> None:
+def _enter_owner(group: ObservedGroup, place: PartitionKey, holder: str | None, where: str) -> None:
     known = group.partitions.get(place)
     if holder is None:
         group.partitions.setdefault(place, None)
@@ -243,14 +245,14 @@ def _enter_owner(group: SeenGroup, place: Place, holder: str | None, where: str)
             "capture of the group: they are of different moments, take them again"
         )
     group.partitions[place] = holder
-    group.members.setdefault(holder, SeenMember(holder)).owned.add(place)
+    group.members.setdefault(holder, ObservedMember(holder)).owned.add(place)
 
 
-def _enter_notice(groups: dict[str, SeenGroup], capture: Capture, notice: Notice) -> None:
+def _enter_notice(groups: dict[str, ObservedGroup], capture: Capture, notice: Notice) -> None:
     name = notice.group or capture.group
     if name is None:
         raise located(capture.name, notice.line, "the notice names no group", notice.text)
-    group = groups.setdefault(name, SeenGroup(name))
+    group = groups.setdefault(name, ObservedGroup(name))
     group.notices.add(notice.kind)
     if notice.kind == "error":
         failure = located(capture.name, notice.line, "the tool failed", notice.text)

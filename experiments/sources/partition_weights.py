@@ -7,18 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kassay.experiments.sources.errors import SourceError
-from kassay.experiments.sources.merge_captures import Place, SeenGroup
+from kassay.experiments.sources.merge_captures import ObservedGroup, PartitionKey
 from kassay.reference.documents.document_fields import as_array, as_integer, as_object
 from kassay.reference.documents.json_text import parse_json
-from kassay.reference.model.group import Group, InvalidGroupError
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 
 if TYPE_CHECKING:
-    from kassay.experiments.sources.group_documents import Joining
+    from kassay.experiments.sources.group_documents import ImportOptions
 
 Table = Mapping[str, Sequence[int]]
 
 
-class Weights(StrEnum):
+class WeightOptions(StrEnum):
     """What a partition weighs."""
 
     NONE = "none"
@@ -53,7 +54,7 @@ def load_table(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def weigh(
-    seen: SeenGroup, topic: str, count: int, joining: "Joining", notes: list[str]
+    seen: ObservedGroup, topic: str, count: int, joining: "ImportOptions", notes: list[str]
 ) -> tuple[int, ...] | None:
     """Return what the partitions of a topic weigh, None for all the same.
 
@@ -66,18 +67,18 @@ def weigh(
     if joining.table is not None:
         return _from_table(joining.table, topic, count, where)
     match joining.weights:
-        case Weights.NONE:
+        case WeightOptions.NONE:
             return None
-        case Weights.RATE:
+        case WeightOptions.RATE:
             return tuple(_rate(seen, (topic, number), notes) for number in range(count))
-        case Weights.SIZE:
+        case WeightOptions.SIZE:
             notes.append("weights are bytes on disk, of the largest replica")
             return _from_sizes(joining.sizes or {}, topic, count, where)
-        case Weights.LAG:
+        case WeightOptions.LAG:
             return tuple(_lag(seen, (topic, n), joining, notes) for n in range(count))
 
 
-def weigh_group(group: Group, joining: "Joining") -> Group:
+def weigh_group(group: Group, joining: "ImportOptions") -> Group:
     """Weigh a group whose document is known; one that has weights keeps them by default.
 
     Raises
@@ -86,9 +87,9 @@ def weigh_group(group: Group, joining: "Joining") -> Group:
         If the weight of a partition is not known.
     """
     where = f"group {group.id!r}"
-    if joining.table is None and joining.weights is Weights.NONE:
+    if joining.table is None and joining.weights is WeightOptions.NONE:
         return group
-    if joining.table is None and joining.weights is not Weights.SIZE:
+    if joining.table is None and joining.weights is not WeightOptions.SIZE:
         raise SourceError(
             f"{where}: a group document shows no {joining.weights}; "
             f"weigh it where it comes from: kassay import --weights {joining.weights}"
@@ -111,14 +112,16 @@ def _from_table(table: Table, topic: str, count: int, where: str) -> tuple[int, 
     if topic not in table:
         raise SourceError(f"{where}: no weights are given for topic {topic!r}")
     if len(table[topic]) != count:
-        raise InvalidGroupError(
+        raise InputError(
             f"{where}: topic {topic!r} has {count} partitions, weights are given for "
             f"{len(table[topic])}"
         )
     return tuple(table[topic])
 
 
-def _from_sizes(sizes: Mapping[Place, int], topic: str, count: int, where: str) -> tuple[int, ...]:
+def _from_sizes(
+    sizes: Mapping[PartitionKey, int], topic: str, count: int, where: str
+) -> tuple[int, ...]:
     missing = next((n for n in range(count) if (topic, n) not in sizes), None)
     if missing is not None:
         raise SourceError(
@@ -128,7 +131,9 @@ def _from_sizes(sizes: Mapping[Place, int], topic: str, count: int, where: str) 
     return tuple(sizes[topic, number] for number in range(count))
 
 
-def _lag(seen: SeenGroup, place: Place, joining: "Joining", notes: list[str]) -> int:
+def _lag(
+    seen: ObservedGroup, place: PartitionKey, joining: "ImportOptions", notes: list[str]
+) -> int:
     lag = seen.lag.get(place)
     if lag is None:
         if joining.missing_lag is None:
@@ -143,7 +148,7 @@ def _lag(seen: SeenGroup, place: Place, joining: "Joining", notes: list[str]) ->
     return max(lag, 0)
 
 
-def _rate(seen: SeenGroup, place: Place, notes: list[str]) -> int:
+def _rate(seen: ObservedGroup, place: PartitionKey, notes: list[str]) -> int:
     appended = seen.appended.get(place)
     if appended is None:
         raise SourceError(

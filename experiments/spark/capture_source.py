@@ -6,21 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from kassay.experiments.sources.capture_files import (
-    SUFFIXES,
-    Imported,
-    import_groups,
-    load_metadata,
-)
-from kassay.experiments.sources.group_documents import Assume, Joining
-from kassay.experiments.sources.partition_weights import Weights
-from kassay.experiments.sources.tool_documents import Found
-from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model.group import InvalidGroupError
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
+
+from kassay.experiments.sources.capture_files import (
+    SUFFIXES,
+    ImportedGroups,
+    import_groups,
+    load_metadata,
+)
+from kassay.experiments.sources.group_documents import AssumedSubscriptions, ImportOptions
+from kassay.experiments.sources.partition_weights import WeightOptions
+from kassay.experiments.sources.tool_documents import DocumentRows
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.errors import InputError
 
 NAME = "kassay"
 GROUPS = pa.schema(
@@ -39,7 +40,7 @@ _A_TASK = 64
 
 
 @dataclass(frozen=True)
-class Share(InputPartition):
+class CaptureSlice(InputPartition):
     """The captures of one task."""
 
     paths: tuple[str, ...]
@@ -76,7 +77,7 @@ class CapturesReader(DataSourceReader):
 
     def __init__(self, options: dict[str, str]) -> None:
         if "path" not in options:
-            raise InvalidGroupError("no path is given: load a directory of captures")
+            raise InputError("no path is given: load a directory of captures")
         self._root = Path(options["path"].removeprefix("file://"))
         self._share = int(options.get("captures_a_task", _A_TASK))
         self._joining = joining_of(options)
@@ -85,7 +86,7 @@ class CapturesReader(DataSourceReader):
         """Return the shares of the tasks."""
         found = [str(path) for path in captures_in(self._root)]
         return [
-            Share(tuple(found[first : first + self._share]))
+            CaptureSlice(tuple(found[first : first + self._share]))
             for first in range(0, len(found), self._share)
         ]
 
@@ -112,20 +113,20 @@ def captures_in(root: Path) -> list[Path]:
     if root.is_file():
         return [root]
     if not root.is_dir():
-        raise InvalidGroupError(f"{root}: no such file or directory")
+        raise InputError(f"{root}: no such file or directory")
     return sorted(path for path in root.iterdir() if path.is_dir() or path.suffix in SUFFIXES)
 
 
-def capture_rows(path: Path, joining: Joining) -> Iterator[dict[str, object]]:
+def capture_rows(path: Path, joining: ImportOptions) -> Iterator[dict[str, object]]:
     """Import one capture; a row a group, or one that says why there is none."""
     try:
         for found in import_groups([path], joining):
             yield _row(path, found)
     except Exception as error:  # noqa: BLE001 - one bad capture must not end thousands of others
-        yield _row(path, Imported(None, error=f"{path}: {type(error).__name__}: {error}"))
+        yield _row(path, ImportedGroups(None, error=f"{path}: {type(error).__name__}: {error}"))
 
 
-def _row(path: Path, found: Imported) -> dict[str, object]:
+def _row(path: Path, found: ImportedGroups) -> dict[str, object]:
     group = found.group
     return {
         "capture": str(path),
@@ -140,7 +141,7 @@ def _row(path: Path, found: Imported) -> dict[str, object]:
     }
 
 
-def joining_of(options: dict[str, str]) -> Joining:
+def joining_of(options: dict[str, str]) -> ImportOptions:
     """Return how captures are filled in, as options say.
 
     Raises
@@ -149,14 +150,16 @@ def joining_of(options: dict[str, str]) -> Joining:
         If an option has no such value, or its file cannot be read.
     """
     metadata, missing_lag = options.get("metadata"), options.get("missing_lag")
-    known = Found() if metadata is None else load_metadata(Path(metadata))
+    known = DocumentRows() if metadata is None else load_metadata(Path(metadata))
     try:
-        return Joining(
-            assume=Assume(options.get("subscriptions", Assume.ASSIGNED)),
+        return ImportOptions(
+            assume=AssumedSubscriptions(
+                options.get("subscriptions", AssumedSubscriptions.ASSIGNED)
+            ),
             counts=known.counts,
             at_least=known.at_least,
-            weights=Weights(options.get("weights", Weights.NONE)),
+            weights=WeightOptions(options.get("weights", WeightOptions.NONE)),
             missing_lag=None if missing_lag is None else int(missing_lag),
         )
     except ValueError as error:
-        raise InvalidGroupError(f"option of the format {NAME}: {error}") from None
+        raise InputError(f"option of the format {NAME}: {error}") from None

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import kassay.experiments
-import kassay.reference
-import kassay.solver
 from pyspark.sql import SparkSession
 
 import kassay
+import kassay.experiments
+import kassay.reference
+import kassay.solver
+from kassay.reference.model.errors import RunError
 
 _PACKAGES = (kassay, kassay.experiments, kassay.reference, kassay.solver)
 _SUFFIXES = (".py", ".json", ".yaml")
@@ -21,7 +22,7 @@ _LIBRARIES = ("numpy", "ortools", "pyarrow")
 _WHEN = (2000, 1, 1, 0, 0, 0)
 
 
-class WorkerMismatchError(RuntimeError):
+class WorkerMismatchError(RunError):
     """A worker runs other code than the driver."""
 
 
@@ -33,7 +34,7 @@ def pack(target: Path) -> Path:
     return target
 
 
-def ship(spark: SparkSession, directory: Path) -> None:
+def send_code(spark: SparkSession, directory: Path) -> None:
     """Send the code to all workers of a session, ahead of whatever they have installed."""
     archive = str(pack(directory / "kassay.zip"))
     if hasattr(spark, "sparkContext") and not _is_connect(spark):
@@ -47,12 +48,12 @@ def _is_connect(spark: SparkSession) -> bool:
 
 
 @cache
-def identity() -> tuple[tuple[str, str], ...]:
+def code_identity() -> tuple[tuple[str, str], ...]:
     """Tell what this process runs: a digest of the code, and versions that results hang on.
 
     Examples
     --------
-    >>> dict(identity())["python"] == platform.python_version()
+    >>> dict(code_identity())["python"] == platform.python_version()
     True
     """
     digest = hashlib.sha256()
@@ -75,12 +76,12 @@ def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
 
     Examples
     --------
-    >>> check_identity((("python", "2.7"), *identity()[2:]))
+    >>> check_identity((("python", "2.7"), *code_identity()[2:]))
     Traceback (most recent call last):
         ...
     kassay...WorkerMismatchError: the worker on ... has python ..., the driver 2.7
     """
-    own = dict(identity())
+    own = dict(code_identity())
     for name, version in expected:
         if own[name] != version:
             raise WorkerMismatchError(

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from kassay.reference.model.group import InvalidGroupError
+
+from kassay.reference.model.errors import InputError
 
 MANIFEST = "manifest.json"
 _PARTS = ".parts"
@@ -19,7 +20,7 @@ _LOCK = ".lock"
 _DIGEST = "digest"
 
 
-class Parts:
+class CommittedBatches:
     """The waves of one study in a directory; those of any other study are dropped.
 
     Parameters
@@ -112,7 +113,7 @@ def locked(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise InvalidGroupError(f"{directory}: another study is at work there") from None
+            raise InputError(f"{directory}: another study is at work there") from None
         yield
 
 

@@ -5,21 +5,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 import pyarrow as pa
-from kassay.experiments.counterexamples.search import Catch, Hunt, chase
-from kassay.experiments.spark.progress import watched
-from kassay.experiments.spark.table_schemas import schema_of
-from kassay.experiments.study.case import Case
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kassay.experiments.counterexamples.search import Counterexample, SearchOptions, search_case
+from kassay.experiments.spark.progress import with_progress
+from kassay.experiments.spark.table_schemas import schema_of
+from kassay.experiments.study.case import Case
+
 CASES_A_TASK = 50
-_CATCHES = schema_of(Catch)
+_CATCHES = schema_of(Counterexample)
 _CASES = pa.schema([pa.field("case", pa.string(), nullable=False)])
 
 
 def hunt_all(
-    spark: SparkSession, cases: Sequence[Case], hunt: Hunt, *, tasks: int | None = None
-) -> list[Catch]:
+    spark: SparkSession, cases: Sequence[Case], hunt: SearchOptions, *, tasks: int | None = None
+) -> list[Counterexample]:
     """Chase every case.
 
     Parameters
@@ -44,14 +45,14 @@ def hunt_all(
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            here = [asdict(chase(_case(row["case"]), hunt)) for row in batch.to_pylist()]
+            here = [asdict(search_case(_case(row["case"]), hunt)) for row in batch.to_pylist()]
             yield pa.RecordBatch.from_pylist(here, schema=_CATCHES)
 
     rows = [{"case": json.dumps(asdict(case), ensure_ascii=False)} for case in cases]
     plan = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_CASES))
-    with watched(spark, total=len(cases)):
+    with with_progress(spark, total=len(cases)):
         caught = plan.repartition(tasks).mapInArrow(run, from_arrow_schema(_CATCHES)).toArrow()
-    return [Catch(**row) for row in caught.to_pylist()]
+    return [Counterexample(**row) for row in caught.to_pylist()]
 
 
 def _case(text: str) -> Case:

@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 
-from kassay.experiments.compare import LIMITS, Limits
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+
+from kassay.experiments.compare import LIMITS, SearchLimits
 from kassay.experiments.history.table_rows import last_document
 from kassay.experiments.spark.history_pipeline import (
-    Known,
+    ClusterMetadata,
     commits_of,
     errors_of,
     generations_of,
     rebalances_of,
 )
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 TABLES = ("generations", "rebalances", "commits", "errors")
 GROUPS = "groups.jsonl"
@@ -35,10 +36,10 @@ def write_history(
     sources: Sequence[DataFrame],
     directory: Path,
     *,
-    known: Known,
+    known: ClusterMetadata,
     tasks: int,
     manifest: Callable[[dict[str, int]], dict[str, object]],
-    limits: Limits = LIMITS,
+    limits: SearchLimits = LIMITS,
 ) -> dict[str, int]:
     """Write generations, rebalances, newest commits and errors, and the last groups.
 

@@ -6,8 +6,12 @@ from itertools import islice
 from typing import Any
 
 import pyarrow as pa
-from kassay.experiments.compare import LIMITS, Limits
-from kassay.experiments.history.group_state import Kind
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kassay.experiments.compare import LIMITS, SearchLimits
+from kassay.experiments.history.group_state import RecordKind
 from kassay.experiments.history.stages import decode_batches, generation_rows, rebalance_rows
 from kassay.experiments.history.table_rows import judged_row
 from kassay.experiments.spark.history_schemas import (
@@ -18,9 +22,6 @@ from kassay.experiments.spark.history_schemas import (
     RECORDS,
 )
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
-from pyspark.sql.pandas.types import from_arrow_schema
 
 _BATCH = 512  # rows
 BATCHES = {"spark.sql.execution.arrow.maxRecordsPerBatch": "8192"}
@@ -32,7 +33,7 @@ Rows = Iterator[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ClusterMetadata:
     """What records do not tell.
 
     Parameters
@@ -52,7 +53,7 @@ def decoded(raw: DataFrame) -> DataFrame:
     return _mapped(raw, decode_batches, RECORDS)
 
 
-def generations_of(records: DataFrame, *, known: Known, tasks: int) -> DataFrame:
+def generations_of(records: DataFrame, *, known: ClusterMetadata, tasks: int) -> DataFrame:
     """Rebuild the generations of every group; rows of `GENERATIONS`.
 
     Groups are spread over tasks, and each task goes through its groups one after
@@ -62,7 +63,7 @@ def generations_of(records: DataFrame, *, known: Known, tasks: int) -> DataFrame
     lives = records.where(
         F.col("error").isNull()
         & F.col("payload").isNotNull()
-        & ~F.col("kind").isin(*OFFSET_COMMIT_KINDS, int(Kind.CURRENT))
+        & ~F.col("kind").isin(*OFFSET_COMMIT_KINDS, int(RecordKind.CURRENT))
     ).select("group", "kind", *_PLACE, "timestamp", "payload")
     spread = lives.repartition(tasks, "group").sortWithinPartitions(
         "group", *_PLACE, "timestamp", "payload"
@@ -72,7 +73,7 @@ def generations_of(records: DataFrame, *, known: Known, tasks: int) -> DataFrame
 
 
 def rebalances_of(
-    generations: DataFrame, *, known: Known, tasks: int, limits: Limits = LIMITS
+    generations: DataFrame, *, known: ClusterMetadata, tasks: int, limits: SearchLimits = LIMITS
 ) -> DataFrame:
     """Tell and solve every rebalance; rows of `REBALANCES`.
 

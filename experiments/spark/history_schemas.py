@@ -1,6 +1,7 @@
 """Schemas of the tables of a history."""
 
 import pyarrow as pa
+
 from kassay.experiments.compare import Comparison
 from kassay.experiments.history.table_rows import RebalanceRow
 from kassay.experiments.spark.table_schemas import schema_of

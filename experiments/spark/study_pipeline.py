@@ -12,10 +12,19 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from kassay.experiments.compare import LIMITS, Limits
-from kassay.experiments.spark.code_distribution import WorkerMismatchError, check_identity, identity
-from kassay.experiments.spark.committed_batches import Parts, done_before, locked
-from kassay.experiments.spark.progress import Watch, watched
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kassay.experiments.compare import LIMITS, SearchLimits
+from kassay.experiments.spark.code_distribution import (
+    WorkerMismatchError,
+    check_identity,
+    code_identity,
+)
+from kassay.experiments.spark.committed_batches import CommittedBatches, done_before, locked
+from kassay.experiments.spark.progress import ProgressReporter, with_progress
 from kassay.experiments.spark.table_schemas import (
     PLACE,
     RECORDS,
@@ -26,16 +35,12 @@ from kassay.experiments.spark.table_schemas import (
     sealed,
     table_of,
 )
-from kassay.experiments.study.batches import WAVE_CASES, Placed, tasks_of, waves_of
+from kassay.experiments.study.batches import BATCH_CASES, BatchedCase, batches_of, tasks_of
 from kassay.experiments.study.case import Case
-from kassay.experiments.study.evaluate_case import study
-from kassay.experiments.study.isolation import Judge, apart, memory_limit, watchdog
-from kassay.experiments.study.table_rows import Record
-from kassay.reference.model.group import InvalidGroupError
-from pyspark import TaskContext
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from kassay.experiments.study.evaluate_case import evaluate_case
+from kassay.experiments.study.isolation import Judge, memory_limit, run_isolated, watchdog
+from kassay.experiments.study.table_rows import CaseRecord
+from kassay.reference.model.errors import InputError
 
 _BATCH = 64
 _AT_ONCE = 2  # waves: while the last tasks of one run, the next keeps the others busy
@@ -43,12 +48,12 @@ _spared = {"modules": 0}  # of this process
 _MISMATCH = re.compile(rf"{WorkerMismatchError.__name__}: ([^\n]*)")
 
 
-def sweep(
+def run_batches(
     spark: SparkSession,
     cases: Sequence[Case],
     *,
     tasks: int | None = None,
-    limits: Limits = LIMITS,
+    limits: SearchLimits = LIMITS,
     judge: Judge | None = None,
     drawn: int | None = None,
 ) -> pa.Table:
@@ -68,13 +73,13 @@ def sweep(
         What each search may use up. Every search runs on one thread.
     judge
         What to do with a case: a function that workers can import, or that pickles.
-        By default `study` within the limits.
+        By default `evaluate_case` within the limits.
     drawn
         Only groups of seeds below this are kept whole; None for all.
     """
     judge = judge or partial(_judge, limits=limits, drawn=drawn)
     packed = [pickle.dumps(task) for task in tasks_of(cases, tasks=tasks)]
-    expected = identity()
+    expected = code_identity()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         check_identity(expected)
@@ -101,19 +106,19 @@ def _spare_collector() -> None:
         gc.freeze()
 
 
-def _judge(case: Case, *, limits: Limits, drawn: int | None) -> Record:
-    return study(case, limits=limits, drawn=drawn is None or case.seed < drawn)
+def _judge(case: Case, *, limits: SearchLimits, drawn: int | None) -> CaseRecord:
+    return evaluate_case(case, limits=limits, drawn=drawn is None or case.seed < drawn)
 
 
 def _studied(
-    task: Sequence[Placed], judge: Judge, limits: Limits, *, again: bool
+    task: Sequence[BatchedCase], judge: Judge, limits: SearchLimits, *, again: bool
 ) -> Iterator[pa.RecordBatch]:
     """Study a task; where its process died at it before, each group in one of its own."""
     rows: list[dict[str, object]] = []
     with memory_limit(limits.memory), watchdog() as wind:
         for placed in task:
             if again:
-                record = apart(judge, placed.case, limits=limits)
+                record = run_isolated(judge, placed.case, limits=limits)
             else:
                 wind(limits.group)
                 record = judge(placed.case)
@@ -132,8 +137,8 @@ def write_tables(
     *,
     manifest: Callable[[dict[str, int]], Mapping[str, object]],
     tasks: int | None = None,
-    wave: int = WAVE_CASES,
-    limits: Limits = LIMITS,
+    wave: int = BATCH_CASES,
+    limits: SearchLimits = LIMITS,
     judge: Judge | None = None,
     drawn: int | None = None,
 ) -> Mapping[str, object]:
@@ -147,7 +152,7 @@ def write_tables(
     Parameters
     ----------
     spark, cases, tasks, limits, judge, drawn
-        As in `sweep`.
+        As in `run_batches`.
     directory
         Where to. It must be the driver's; the workers need not see it.
     manifest
@@ -170,16 +175,18 @@ def write_tables(
         before = done_before(directory, digest)
         if before is not None:
             return before
-        parts = Parts(directory, digest)
-        waves = waves_of(cases, wave=wave)
+        parts = CommittedBatches(directory, digest)
+        waves = batches_of(cases, wave=wave)
         missing = {index: cut for index, cut in enumerate(waves) if not parts.has(index)}
         left = sum(map(len, missing.values()))
 
         def run(index: int) -> tuple[int, pa.Table]:
             cut = missing[index]
-            return index, sweep(spark, cut, tasks=tasks, limits=limits, judge=judge, drawn=drawn)
+            return index, run_batches(
+                spark, cut, tasks=tasks, limits=limits, judge=judge, drawn=drawn
+            )
 
-        with watched(
+        with with_progress(
             spark, total=len(cases), done=len(cases) - left, wave=_AT_ONCE * wave
         ) as watch:
             _run_all(run, missing, parts, watch)
@@ -191,8 +198,8 @@ def write_tables(
 def _run_all(
     run: Callable[[int], tuple[int, pa.Table]],
     missing: Mapping[int, Sequence[Case]],
-    parts: Parts,
-    watch: Watch,
+    parts: CommittedBatches,
+    watch: ProgressReporter,
 ) -> None:
     """Run the missing waves, a few at once, and keep each as it comes."""
     waiting = list(missing)[::-1]
@@ -206,7 +213,7 @@ def _run_all(
                 index, records = _result(future)
                 records = records.sort_by(PLACE)
                 if records.num_rows != len(missing[index]):
-                    raise InvalidGroupError(
+                    raise InputError(
                         f"wave {index}: {records.num_rows} records of {len(missing[index])} groups"
                     )
                 parts.keep(index, {name: table_of(records, name) for name in TABLES})
@@ -220,12 +227,14 @@ def _result(future: Future[tuple[int, pa.Table]]) -> tuple[int, pa.Table]:
         found = _MISMATCH.search(str(error))
         if found is None:
             raise
-        raise InvalidGroupError(found[1]) from None
+        raise InputError(found[1]) from None
 
 
-def digest_of(cases: Sequence[Case], *, wave: int, limits: Limits, drawn: int | None = None) -> str:
+def digest_of(
+    cases: Sequence[Case], *, wave: int, limits: SearchLimits, drawn: int | None = None
+) -> str:
     """Tell studies apart: what is studied, how it is cut, and by which code."""
-    digest = hashlib.sha256(json.dumps([identity(), wave, drawn, repr(limits)]).encode())
+    digest = hashlib.sha256(json.dumps([code_identity(), wave, drawn, repr(limits)]).encode())
     for case in cases:
         digest.update(repr(case).encode())
     return digest.hexdigest()

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 import pyarrow as pa
+
 from kassay.experiments.compare import Comparison
 from kassay.experiments.study.table_rows import (
     AssignmentRow,
+    CaseRecord,
     GroupRow,
     OptimumRow,
-    Record,
     TimingRow,
 )
 
@@ -60,7 +61,7 @@ SEALED = pa.schema([pa.field("records", pa.binary(), nullable=False)])
 by code that it compiles anew for every task."""
 
 
-def record_row(record: Record) -> dict[str, list[dict[str, object]]]:
+def record_row(record: CaseRecord) -> dict[str, list[dict[str, object]]]:
     """Return a record as a row of `RECORDS`."""
     return {
         "groups": [_columns(record.group)],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.families.registry import FAMILIES
 
-WAVE_CASES = 2_000
+BATCH_CASES = 2_000
 TASK_SECONDS = 1.0
 _LEAST_SHARE = 0.1
 _TASKS_LEFT = 16
@@ -14,21 +14,21 @@ _USUAL_ASSIGNORS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class BatchedCase:
     """A case and its place in its wave."""
 
     place: int
     case: Case
 
 
-def waves_of(cases: Sequence[Case], *, wave: int = WAVE_CASES) -> list[Sequence[Case]]:
+def batches_of(cases: Sequence[Case], *, wave: int = BATCH_CASES) -> list[Sequence[Case]]:
     """Cut a study into waves of nearly equal size, each a fair mix of the study.
 
     Examples
     --------
     >>> from kassay.experiments.study.case import cases_of
     >>> cases = list(cases_of(["mixed-join"], seeds=5, assignors=["range"]))
-    >>> [[case.seed for case in wave] for wave in waves_of(cases, wave=2)]
+    >>> [[case.seed for case in wave] for wave in batches_of(cases, wave=2)]
     [[0, 3], [1, 4], [2]]
     """
     count = -(-len(cases) // wave)
@@ -37,7 +37,7 @@ def waves_of(cases: Sequence[Case], *, wave: int = WAVE_CASES) -> list[Sequence[
 
 def tasks_of(
     cases: Sequence[Case], *, tasks: int | None = None, seconds: float = TASK_SECONDS
-) -> list[tuple[Placed, ...]]:
+) -> list[tuple[BatchedCase, ...]]:
     """Cut a wave into tasks, costly groups first: what comes last is small.
 
     Tasks shrink as the wave comes to its end, so that no core waits long for the last one:
@@ -61,12 +61,12 @@ def tasks_of(
     >>> [[placed.place for placed in task] for task in tasks_of(cases, tasks=2)]
     [[0, 2], [1]]
     """
-    placed = [Placed(place, case) for place, case in enumerate(cases)]
+    placed = [BatchedCase(place, case) for place, case in enumerate(cases)]
     costs = [expected_seconds(case) for case in cases]
     placed.sort(key=lambda here: (-costs[here.place], here.place))
     if tasks is not None:
         return [tuple(placed[first::tasks]) for first in range(min(tasks, len(placed)))]
-    found: list[tuple[Placed, ...]] = []
+    found: list[tuple[BatchedCase, ...]] = []
     begin, spent, left = 0, 0.0, sum(costs)
     for index, here in enumerate(placed):
         spent += costs[here.place]

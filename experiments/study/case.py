@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.documents.json_codec import parse_group
-from kassay.reference.model.group import Group, InvalidGroupError
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 
 IMPORTED = "imported"
 
@@ -58,10 +59,10 @@ class Case:
             try:
                 document = json.loads(self.document)
             except ValueError as error:
-                raise InvalidGroupError(f"{self.name}: {error}") from None
+                raise InputError(f"{self.name}: {error}") from None
             return parse_group(document, where=self.name)
         if self.family not in FAMILIES:
-            raise InvalidGroupError(f"no family {self.family!r}; there are {', '.join(FAMILIES)}")
+            raise InputError(f"no family {self.family!r}; there are {', '.join(FAMILIES)}")
         return FAMILIES[self.family].build(self.seed, start=self.start)
 
 

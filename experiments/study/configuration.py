@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from kassay.experiments.compare import Limits
-from kassay.experiments.study.batches import WAVE_CASES
+from kassay.experiments.compare import SearchLimits
+from kassay.experiments.study.batches import BATCH_CASES
 from kassay.experiments.study.case import IMPORTED, Case, family_cases
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.assignors import ASSIGNORS
-from kassay.reference.documents.config_nodes import Place, read_places
+from kassay.reference.documents.config_nodes import ConfigNode, read_nodes
 
 _ALL = "all"
 
@@ -49,8 +49,8 @@ class StudyConfig:
     first_seed: int = 0
     groups: tuple[Path, ...] = ()
     drawn: int | None = None
-    wave: int = WAVE_CASES
-    limits: Limits = field(default_factory=Limits)
+    wave: int = BATCH_CASES
+    limits: SearchLimits = field(default_factory=SearchLimits)
 
     def cases(self) -> Iterator[Case]:
         """Yield the cases of all families; imported groups are not among them."""
@@ -97,9 +97,9 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
     >>> read_config("families:\n  mixed-jion: 3\n", "mine.yaml")
     Traceback (most recent call last):
         ...
-    kassay...InvalidGroupError: mine.yaml:2: families.mixed-jion: no such family, try ...
+    kassay...InputError: mine.yaml:2: families.mixed-jion: no such family, try ...
     """
-    top = read_places(text, name)
+    top = read_nodes(text, name)
     items = top.only(
         "families", "assignors", "first_seed", "groups", "drawn", "wave", "limits", "about"
     )
@@ -125,7 +125,7 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
     )
 
 
-def _families(places: Place) -> dict[str, int | None]:
+def _families(places: ConfigNode) -> dict[str, int | None]:
     found: dict[str, int | None] = {}
     for name, place in places.items().items():
         if name == IMPORTED or name not in FAMILIES:
@@ -139,7 +139,7 @@ def _families(places: Place) -> dict[str, int | None]:
     return found
 
 
-def _assignors(places: Place) -> tuple[str, ...]:
+def _assignors(places: ConfigNode) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for place in places.elements():
         name = place.text()
@@ -151,18 +151,18 @@ def _assignors(places: Place) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _limits(places: Place) -> Limits:
-    known = {item.name: item.type for item in fields(Limits)}
+def _limits(places: ConfigNode) -> SearchLimits:
+    known = {item.name: item.type for item in fields(SearchLimits)}
     chosen: dict[str, float] = {}
     for name, place in places.only(*known).items():
         if known[name] is int:
             chosen[name] = place.integer(1)
         else:
             chosen[name] = _seconds(place)
-    return Limits(**chosen)  # type: ignore[arg-type]
+    return SearchLimits(**chosen)  # type: ignore[arg-type]
 
 
-def _seconds(place: Place) -> float:
+def _seconds(place: ConfigNode) -> float:
     value = place.value
     if isinstance(value, bool) or not isinstance(value, int | float):
         place.fail(f"expected a number, got {value!r}")

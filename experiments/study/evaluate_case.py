@@ -10,23 +10,23 @@ from typing import Any
 from kassay.experiments.compare import (
     LIMITS,
     Comparison,
-    Limits,
-    best,
+    SearchLimits,
     compare,
     fewest_moves_within,
+    solve_optimum,
 )
-from kassay.experiments.implementations.convergence import Ending, Settled, settle
+from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.table_rows import (
     AssignmentRow,
+    CaseRecord,
     GroupRow,
     OptimumRow,
-    Record,
     TimingRow,
 )
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.derived_values import once_for
+from kassay.reference.model.derived_values import cached_for
 from kassay.reference.model.external_metrics import (
     balancedness,
     kafka_balance_score,
@@ -55,7 +55,7 @@ SHOWN_LOADS = 64
 OPTIMUM = "optimum"
 
 
-def study(case: Case, *, limits: Limits = LIMITS, drawn: bool = True) -> Record:
+def evaluate_case(case: Case, *, limits: SearchLimits = LIMITS, drawn: bool = True) -> CaseRecord:
     """Run every assignor of a case and the solver on its group.
 
     Whatever goes wrong with one of them becomes a row that says so: a study of a million
@@ -77,7 +77,7 @@ def study(case: Case, *, limits: Limits = LIMITS, drawn: bool = True) -> Record:
 
     Examples
     --------
-    >>> record = study(Case(family="named", seed=1, assignors=("sticky",)))
+    >>> record = evaluate_case(Case(family="named", seed=1, assignors=("sticky",)))
     >>> record.optimum.loads, record.assignments[0].loads
     ('1/1/1', '2/1/0')
     """
@@ -86,7 +86,7 @@ def study(case: Case, *, limits: Limits = LIMITS, drawn: bool = True) -> Record:
         drawn = drawn and _is_drawable(group)
         row = _group_row(case, group, drawn=drawn)
     except Exception as error:  # noqa: BLE001 - whatever fails on one group is a row
-        return lost(case, _words(error))
+        return failed_record(case, _words(error))
     begin = time.perf_counter()
     optimum, optimum_row = _optimum(case, group, limits, drawn=drawn)
     timings = [_timing(case, OPTIMUM, begin)]
@@ -104,7 +104,7 @@ def study(case: Case, *, limits: Limits = LIMITS, drawn: bool = True) -> Record:
         comparisons.append(
             _comparison(case, group, assignor, optimum=optimum, settled=settled, fewest=fewest)
         )
-    return Record(
+    return CaseRecord(
         group=row,
         optimum=optimum_row,
         assignments=tuple(assignments),
@@ -113,16 +113,16 @@ def study(case: Case, *, limits: Limits = LIMITS, drawn: bool = True) -> Record:
     )
 
 
-def lost(case: Case, why: str) -> Record:
+def failed_record(case: Case, why: str) -> CaseRecord:
     """Return the record of a case that gave no figures, with the reason."""
-    return Record(group=replace(_bare_row(case), error=why))
+    return CaseRecord(group=replace(_bare_row(case), error=why))
 
 
-def _settled(group: Group, assignor: str) -> Settled:
+def _settled(group: Group, assignor: str) -> StableResult:
     try:
-        return settle(group, assignor)
+        return run_until_stable(group, assignor)
     except Exception as error:  # noqa: BLE001 - whatever fails on one group is a row
-        return Settled(ending=Ending.ERROR, assignment=None, rounds=0, detail=_words(error))
+        return StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=_words(error))
 
 
 def _timing(case: Case, contestant: str, begin: float) -> TimingRow:
@@ -130,10 +130,10 @@ def _timing(case: Case, contestant: str, begin: float) -> TimingRow:
 
 
 def _optimum(
-    case: Case, group: Group, limits: Limits, *, drawn: bool
+    case: Case, group: Group, limits: SearchLimits, *, drawn: bool
 ) -> tuple[Solution | None, OptimumRow]:
     try:
-        solution = best(group, limits=limits)
+        solution = solve_optimum(group, limits=limits)
     except Exception as error:  # noqa: BLE001 - whatever fails on one group is a row
         return None, OptimumRow(case=case.name, status="error", detail=_words(error))
     row = OptimumRow(
@@ -157,7 +157,7 @@ def _comparison(
     assignor: str,
     *,
     optimum: Solution | None,
-    settled: Settled,
+    settled: StableResult,
     fewest: Callable[[int], int | None] | None,
 ) -> Comparison:
     unknown = Comparison(
@@ -208,10 +208,10 @@ def _group_row(case: Case, group: Group, *, drawn: bool) -> GroupRow:
 
 
 def _assignment_row(
-    case: Case, group: Group, assignor: str, settled: Settled, *, drawn: bool
+    case: Case, group: Group, assignor: str, settled: StableResult, *, drawn: bool
 ) -> AssignmentRow:
     assignment = settled.assignment
-    figures = {} if assignment is None else once_for(_figures, group, assignment)
+    figures = {} if assignment is None else cached_for(_figures, group, assignment)
     return AssignmentRow(
         case=case.name,
         assignor=assignor,

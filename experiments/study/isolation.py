@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kassay.experiments.compare import Limits
+from kassay.experiments.compare import SearchLimits
 from kassay.experiments.study.case import Case
-from kassay.experiments.study.evaluate_case import lost
-from kassay.experiments.study.table_rows import Record
+from kassay.experiments.study.evaluate_case import failed_record
+from kassay.experiments.study.table_rows import CaseRecord
 
-Judge = Callable[[Case], Record]
+Judge = Callable[[Case], CaseRecord]
 _MEBIBYTE = 1 << 20
 
 
@@ -53,7 +53,7 @@ def watchdog() -> Iterator[Callable[[float], None]]:
         wind(0)
 
 
-def apart(judge: Judge, case: Case, *, limits: Limits) -> Record:
+def run_isolated(judge: Judge, case: Case, *, limits: SearchLimits) -> CaseRecord:
     """Study a case in a child of this process.
 
     Parameters
@@ -75,7 +75,7 @@ def apart(judge: Judge, case: Case, *, limits: Limits) -> Record:
     >>> from kassay.experiments.compare import LIMITS
     >>> case = Case(family="named", seed=0, assignors=())
     >>> end = lambda _: os.kill(os.getpid(), signal.SIGKILL)
-    >>> apart(end, case, limits=LIMITS).group.error
+    >>> run_isolated(end, case, limits=LIMITS).group.error
     'the process that studied this group died of SIGKILL'
     """
     reading, writing = os.pipe()
@@ -91,16 +91,16 @@ def apart(judge: Judge, case: Case, *, limits: Limits) -> Record:
     if answer is None:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        return lost(case, f"took more than {limits.group:g} s")
+        return failed_record(case, f"took more than {limits.group:g} s")
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code == 0:
-        record: Record = pickle.loads(answer)  # noqa: S301 - our own child wrote it
+        record: CaseRecord = pickle.loads(answer)  # noqa: S301 - our own child wrote it
         return record
-    return lost(case, _death(code))
+    return failed_record(case, _death(code))
 
 
-def _run(judge: Judge, case: Case, writing: int, limits: Limits) -> None:
+def _run(judge: Judge, case: Case, writing: int, limits: SearchLimits) -> None:
     """Be the child: whatever happens, it does not return."""
     code = 1
     try:

@@ -183,7 +183,7 @@ class TimingRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class CaseRecord:
     """All rows of one case."""
 
     group: GroupRow

@@ -10,7 +10,7 @@ from kassay.reference.assignors.client import range as range_
 from kassay.reference.assignors.legacy import range as legacy_range
 from kassay.reference.assignors.legacy import roundrobin as legacy_roundrobin
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import Livelock, Outcome, UpstreamFailure
+from kassay.reference.model.assignor_result import AssignorResult, LivelockError, UpstreamError
 from kassay.reference.model.group import Group
 
 __all__ = ["ASSIGNORS", "Assignor", "assign", "attempt"]
@@ -64,7 +64,7 @@ def assign(group: Group, name: str) -> Assignment:
     return _named(name)(group)
 
 
-def attempt(group: Group, name: str) -> Outcome:
+def run_assignor(group: Group, name: str) -> AssignorResult:
     """Assign as `assign` does, and tell an exception or a loop without end as data.
 
     Parameters
@@ -81,16 +81,16 @@ def attempt(group: Group, name: str) -> Outcome:
 
     Examples
     --------
-    >>> attempt(Group(topics=(), members=()), "roundrobin").failed
-    UpstreamFailure('IllegalArgumentException', 'a group without members has no circle')
+    >>> run_assignor(Group(topics=(), members=()), "roundrobin").failed
+    UpstreamError('IllegalArgumentException', 'a group without members has no circle')
     """
     assignor = _named(name)
     try:
-        return Outcome(name, assignment=assignor(group))
-    except Livelock as livelock:
-        return Outcome(name, livelock=livelock)
-    except UpstreamFailure as failure:
-        return Outcome(name, failed=failure)
+        return AssignorResult(name, assignment=assignor(group))
+    except LivelockError as livelock:
+        return AssignorResult(name, livelock=livelock)
+    except UpstreamError as failure:
+        return AssignorResult(name, failed=failure)
 
 
 def _named(name: str) -> Assignor:

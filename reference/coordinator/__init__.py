@@ -8,15 +8,15 @@ under the other one the assignor is an argument.
 from kassay.reference.coordinator.classic.coordinator import ClassicCoordinator
 from kassay.reference.coordinator.classic.states import GroupState, IllegalTransitionError
 from kassay.reference.coordinator.clock import Clock
-from kassay.reference.coordinator.config import Config
+from kassay.reference.coordinator.config import CoordinatorConfig
 from kassay.reference.coordinator.consumer.coordinator import ConsumerCoordinator
 from kassay.reference.coordinator.log import Log
 
 __all__ = [
     "ClassicCoordinator",
     "Clock",
-    "Config",
     "ConsumerCoordinator",
+    "CoordinatorConfig",
     "GroupState",
     "IllegalTransitionError",
     "Log",

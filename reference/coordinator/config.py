@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class CoordinatorConfig:
     """Broker settings; all times in milliseconds.
 
     Parameters
@@ -33,4 +33,4 @@ class Config:
     assignment_interval: int = 1_000
 
 
-DEFAULTS = Config()
+DEFAULTS = CoordinatorConfig()

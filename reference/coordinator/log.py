@@ -9,7 +9,7 @@ PARTITIONS = 50
 """``offsets.topic.num.partitions`` by default."""
 
 
-class Record(Protocol):
+class LogRecord(Protocol):
     """What can be written: a key, and a value or None to delete the key."""
 
     @property
@@ -49,11 +49,11 @@ class Log:
     __slots__ = ("_history", "_records", "writes")
 
     def __init__(self, *, history: bool = False) -> None:
-        self._records: dict[object, Record] = {}
-        self._history: list[Record] | None = [] if history else None
+        self._records: dict[object, LogRecord] = {}
+        self._history: list[LogRecord] | None = [] if history else None
         self.writes = 0
 
-    def append(self, identity: object, record: Record) -> None:
+    def append(self, identity: object, record: LogRecord) -> None:
         """Write a record; ``identity`` stands for its key, which is costlier to compare."""
         self.writes += 1
         self._records.pop(identity, None)
@@ -62,7 +62,7 @@ class Log:
             self._history.append(record)
 
     @property
-    def history(self) -> tuple[Record, ...]:
+    def history(self) -> tuple[LogRecord, ...]:
         """Every record written, oldest first; empty unless asked for."""
         return tuple(self._history or ())
 

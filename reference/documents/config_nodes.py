@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 import yaml
-from kassay.reference.documents.document_fields import shown
-from kassay.reference.model.group import InvalidGroupError
+
+from kassay.reference.documents.document_fields import format_value
+from kassay.reference.model.errors import InputError
 
 MOST = 2**31 - 1
 """Greatest integer of a script that says nothing narrower, Java's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ConfigNode:
     """A value of a script, and where it stands.
 
     Parameters
@@ -32,15 +33,15 @@ class Place:
 
     def fail(self, problem: str) -> NoReturn:
         """Raise InvalidGroupError that says where and what."""
-        raise InvalidGroupError(f"{self.where}: {self.path or 'the script'}: {problem}")
+        raise InputError(f"{self.where}: {self.path or 'the script'}: {problem}")
 
-    def items(self) -> dict[str, "Place"]:
+    def items(self) -> dict[str, "ConfigNode"]:
         """Take a mapping."""
         if not isinstance(self.value, dict):
             self.fail(f"expected a mapping, got {self._shown()}")
         return self.value
 
-    def elements(self) -> list["Place"]:
+    def elements(self) -> list["ConfigNode"]:
         """Take a list."""
         if not isinstance(self.value, list):
             self.fail(f"expected a list, got {self._shown()}")
@@ -68,7 +69,7 @@ class Place:
             self.fail(f"must be {most} or less, got {self.value}")
         return self.value
 
-    def only(self, *known: str) -> dict[str, "Place"]:
+    def only(self, *known: str) -> dict[str, "ConfigNode"]:
         """Take a mapping that has no other keys than these."""
         items = self.items()
         for key, place in items.items():
@@ -81,10 +82,10 @@ class Place:
             return "a mapping"
         if isinstance(self.value, list):
             return "a list"
-        return shown(self.value)
+        return format_value(self.value)
 
 
-def read_places(text: str, name: str) -> Place:
+def read_nodes(text: str, name: str) -> ConfigNode:
     r"""Read a script: YAML, of which JSON is a part.
 
     Raises
@@ -94,7 +95,7 @@ def read_places(text: str, name: str) -> Place:
 
     Examples
     --------
-    >>> script = read_places("topics:\n  orders: 12\n", "restart.yaml")
+    >>> script = read_nodes("topics:\n  orders: 12\n", "restart.yaml")
     >>> script.items()["topics"].items()["orders"].where
     'restart.yaml:2'
     """
@@ -107,59 +108,57 @@ def read_places(text: str, name: str) -> Place:
         try:
             node = loader.get_single_node()
             if node is None:
-                raise InvalidGroupError(f"{name}:1: the script is empty")
+                raise InputError(f"{name}:1: the script is empty")
             return _place(loader, node, name, "")
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = 1 if mark is None else mark.line + 1
-        raise InvalidGroupError(f"{name}:{line}: not valid YAML or JSON: {error.problem}") from None
+        raise InputError(f"{name}:{line}: not valid YAML or JSON: {error.problem}") from None
     except yaml.YAMLError as error:
-        raise InvalidGroupError(f"{name}:1: not valid YAML or JSON: {error}") from None
+        raise InputError(f"{name}:1: not valid YAML or JSON: {error}") from None
     except RecursionError:
-        raise InvalidGroupError(f"{name}:1: nested too deeply") from None
+        raise InputError(f"{name}:1: nested too deeply") from None
 
 
-def _place(loader: yaml.SafeLoader, node: yaml.Node, name: str, path: str) -> Place:
+def _place(loader: yaml.SafeLoader, node: yaml.Node, name: str, path: str) -> ConfigNode:
     where = f"{name}:{node.start_mark.line + 1}"
     if isinstance(node, yaml.MappingNode):
-        table: dict[str, Place] = {}
+        table: dict[str, ConfigNode] = {}
         for key, place in _entries(loader, node, name, path):
             if key in table:
                 place.fail("the key is repeated")
             table[key] = place
-        return Place(table, where, path)
+        return ConfigNode(table, where, path)
     if isinstance(node, yaml.SequenceNode):
         elements = [
             _place(loader, element, name, f"{path}[{index}]")
             for index, element in enumerate(node.value)
         ]
-        return Place(elements, where, path)
+        return ConfigNode(elements, where, path)
     try:
-        return Place(loader.construct_object(node), where, path)
+        return ConfigNode(loader.construct_object(node), where, path)
     except ValueError as error:
-        raise InvalidGroupError(f"{where}: {path}: {error}") from None
+        raise InputError(f"{where}: {path}: {error}") from None
 
 
 def _entries(
     loader: yaml.SafeLoader, node: yaml.MappingNode, name: str, path: str
-) -> Iterator[tuple[str, Place]]:
+) -> Iterator[tuple[str, ConfigNode]]:
     for key_node, value_node in node.value:
         key = key_node.value
         if not isinstance(key, str):
-            raise InvalidGroupError(
-                f"{name}:{key_node.start_mark.line + 1}: a key must be a string"
-            )
+            raise InputError(f"{name}:{key_node.start_mark.line + 1}: a key must be a string")
         yield key, _place(loader, value_node, name, f"{path}.{key}" if path else key)
 
 
-def described(table: Mapping[str, object]) -> str:
+def format_choices(table: Mapping[str, object]) -> str:
     """List names as errors do.
 
     Examples
     --------
-    >>> described({"a": 1, "b": 2})
+    >>> format_choices({"a": 1, "b": 2})
     "'a', 'b'"
     """
     return ", ".join(map(repr, table))

@@ -17,13 +17,14 @@ from kassay.reference.documents.document_fields import (
     as_optional_integer,
     as_optional_text,
     as_text,
+    format_value,
     no_unknown_keys,
-    shown,
 )
 from kassay.reference.documents.json_text import Located, parse_json, read_json_documents
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import NO_GENERATION, Group, InvalidGroupError, Member, Topic
-from kassay.reference.model.topic_partitions import NOTHING, Partitions
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 _GROUP_KEYS = ("id", "topics", "members", "notes")
 _TOPIC_KEYS = ("partitions", "weights", "racks", "id")
@@ -62,13 +63,13 @@ def parse_group(document: object, *, where: str = "group") -> Group:
     >>> parse_group({"topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]}).id
     >>> parse_group({"topics": {"t": 2}})
     Traceback (most recent call last):
-    kassay.reference.model.group.InvalidGroupError: group: missing key 'members'
+    kassay...InputError: group: missing key 'members'
     """
     table = as_object(document, where)
     no_unknown_keys(table, _GROUP_KEYS, where)
     for key in ("topics", "members"):
         if key not in table:
-            raise InvalidGroupError(f"{where}: missing key {key!r}")
+            raise InputError(f"{where}: missing key {key!r}")
     topics = as_object(table["topics"], f"{where}: topics")
     members = as_array(table["members"], f"{where}: members")
     notes = as_array(table.get("notes", []), f"{where}: notes")
@@ -83,7 +84,7 @@ def parse_group(document: object, *, where: str = "group") -> Group:
             id=as_optional_text(table.get("id"), f"{where}: id"),
             notes=tuple(as_text(note, f"{where}: notes[{i}]") for i, note in enumerate(notes)),
         )
-    except InvalidGroupError as error:
+    except InputError as error:
         raise _located(error, where) from None
 
 
@@ -116,9 +117,9 @@ def load_group(path: str | Path) -> Group:
     with Path(path).open(encoding="utf-8") as stream:
         groups = list(read_groups(stream, name=str(path)))
     if len(groups) != 1:
-        raise InvalidGroupError(f"{path}: expected one group document, got {len(groups)}")
+        raise InputError(f"{path}: expected one group document, got {len(groups)}")
     _, group = groups[0]
-    if isinstance(group, InvalidGroupError):
+    if isinstance(group, InputError):
         raise group
     return group
 
@@ -135,15 +136,13 @@ def load_groups(path: str | Path) -> list[Group]:
     """
     with Path(path).open(encoding="utf-8") as stream:
         groups = [group for _, group in read_groups(stream, name=str(path))]
-    error = next((group for group in groups if isinstance(group, InvalidGroupError)), None)
+    error = next((group for group in groups if isinstance(group, InputError)), None)
     if error is not None:
         raise error
     return [group for group in groups if isinstance(group, Group)]
 
 
-def read_groups(
-    stream: TextIO, *, name: str
-) -> Iterator[tuple[str | None, Group | InvalidGroupError]]:
+def read_groups(stream: TextIO, *, name: str) -> Iterator[tuple[str | None, Group | InputError]]:
     """Yield each group of a JSON or JSON Lines file with its id; bad ones as their error.
 
     Parameters
@@ -210,17 +209,17 @@ def load_assignment(path: str | Path) -> Assignment:
     return parse_assignment(parse_json(text, where=str(path)), where=str(path))
 
 
-def _located(error: InvalidGroupError, where: str) -> InvalidGroupError:
+def _located(error: InputError, where: str) -> InputError:
     message = str(error)
-    return error if message.startswith(where) else InvalidGroupError(f"{where}: {message}")
+    return error if message.startswith(where) else InputError(f"{where}: {message}")
 
 
-def _group_or_error(located: Located) -> Group | InvalidGroupError:
+def _group_or_error(located: Located) -> Group | InputError:
     if located.error is not None:
         return located.error
     try:
         return parse_group(located.value, where=located.where)
-    except InvalidGroupError as error:
+    except InputError as error:
         return error
 
 
@@ -230,7 +229,7 @@ def _topic(name: str, value: object, where: str) -> Topic:
     table = as_object(value, where, instead="a partition count or an object")
     no_unknown_keys(table, _TOPIC_KEYS, where)
     if "partitions" not in table:
-        raise InvalidGroupError(f"{where}: missing key 'partitions'")
+        raise InputError(f"{where}: missing key 'partitions'")
     try:
         return Topic(
             name=name,
@@ -239,8 +238,8 @@ def _topic(name: str, value: object, where: str) -> Topic:
             racks=_racks(table.get("racks"), f"{where}.racks"),
             id=_topic_id(table.get("id"), f"{where}.id"),
         )
-    except InvalidGroupError as error:
-        raise InvalidGroupError(str(error).replace(f"topic {name!r}: ", f"{where}: ", 1)) from None
+    except InputError as error:
+        raise InputError(str(error).replace(f"topic {name!r}: ", f"{where}: ", 1)) from None
 
 
 def _weights(value: object, where: str) -> tuple[int, ...] | None:
@@ -274,7 +273,7 @@ def _topic_id(value: object, where: str) -> uuid.UUID | None:
             return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
         return uuid.UUID(text)
     except (ValueError, binascii.Error):
-        raise InvalidGroupError(f"{where}: not a topic id: {text!r}") from None
+        raise InputError(f"{where}: not a topic id: {text!r}") from None
 
 
 def _member(value: object, where: str) -> Member:
@@ -282,7 +281,7 @@ def _member(value: object, where: str) -> Member:
     no_unknown_keys(table, _MEMBER_KEYS, where)
     for key in ("id", "topics"):
         if key not in table:
-            raise InvalidGroupError(f"{where}: missing key {key!r}")
+            raise InputError(f"{where}: missing key {key!r}")
     member_id = as_text(table["id"], f"{where}.id")
     topics = as_array(table["topics"], f"{where}.topics")
     streams = as_object(table.get("streams", {}), f"{where}.streams")
@@ -305,9 +304,9 @@ def _member(value: object, where: str) -> Member:
                 for topic, count in streams.items()
             ),
         )
-    except InvalidGroupError as error:
+    except InputError as error:
         stated = f"member {member_id!r}: "
-        raise InvalidGroupError(str(error).replace(stated, f"{where}: ", 1)) from None
+        raise InputError(str(error).replace(stated, f"{where}: ", 1)) from None
 
 
 def _sub_generation(table: Mapping[str, object], where: str) -> int | None:
@@ -326,7 +325,7 @@ def _partitions(value: object, where: str) -> Partitions:
             for topic, numbers in value.items()
             for index, number in enumerate(as_array(numbers, f"{where}[{topic!r}]"))
         ]
-        return Partitions.of(pairs) if pairs else NOTHING
+        return Partitions.of(pairs) if pairs else NO_PARTITIONS
     entries = as_array(value, where, instead="a list of [topic, partition] or an object")
     return Partitions.of([_pair(entry, where, index) for index, entry in enumerate(entries)])
 
@@ -336,17 +335,15 @@ def _pair(entry: object, where: str, index: int) -> tuple[str, int]:
         case [str() as topic, number]:
             return topic, _partition_number(number, f"{where}[{index}]")
         case _:
-            raise InvalidGroupError(
-                f"{where}[{index}]: expected [topic, partition number], got {shown(entry)}"
+            raise InputError(
+                f"{where}[{index}]: expected [topic, partition number], got {format_value(entry)}"
             )
 
 
 def _partition_number(value: object, where: str) -> int:
     number = as_integer(value, where)
     if not 0 <= number < 2**31:
-        raise InvalidGroupError(
-            f"{where}: partition number must be from 0 to {2**31 - 1}, got {number!r}"
-        )
+        raise InputError(f"{where}: partition number must be from 0 to {2**31 - 1}, got {number!r}")
     return number
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NoReturn, TextIO
 
-from kassay.reference.model.group import InvalidGroupError
+from kassay.reference.model.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Located:
 
     where: str
     value: object = None
-    error: InvalidGroupError | None = None
+    error: InputError | None = None
 
 
 def parse_json(text: str, *, where: str, first_line: int = 1) -> object:
@@ -52,7 +52,7 @@ def parse_json(text: str, *, where: str, first_line: int = 1) -> object:
     --------
     >>> parse_json('{"a": 1, "a": 2}', where="x.json")
     Traceback (most recent call last):
-    kassay.reference.model.group.InvalidGroupError: x.json:1: key 'a' is repeated in one object
+    kassay...InputError: x.json:1: key 'a' is repeated in one object
     """
     text = text.rstrip("\n")  # the end of a line is not the next one
     try:
@@ -61,15 +61,13 @@ def parse_json(text: str, *, where: str, first_line: int = 1) -> object:
         line = first_line + error.lineno - 1
         shown = text[error.pos : error.pos + 24]
         near = f"near {shown!r}" if shown else "at the end of the text"
-        raise InvalidGroupError(
+        raise InputError(
             f"{where}:{line}: not valid JSON: {error.msg.lower()}, column {error.colno}, {near}"
         ) from None
     except RecursionError:
-        raise InvalidGroupError(
-            f"{where}:{first_line}: not valid JSON: nested too deeply"
-        ) from None
+        raise InputError(f"{where}:{first_line}: not valid JSON: nested too deeply") from None
     except ValueError as error:
-        raise InvalidGroupError(f"{where}:{first_line}: {error}") from None
+        raise InputError(f"{where}:{first_line}: {error}") from None
 
 
 def read_json_documents(stream: TextIO, *, name: str) -> Iterator[Located]:
@@ -99,7 +97,7 @@ def _lines(stream: TextIO, name: str) -> Iterator[str]:
         yield from stream
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
-        raise InvalidGroupError(f"{name}: not UTF-8 text: byte 0x{byte:02x}") from None
+        raise InputError(f"{name}: not UTF-8 text: byte 0x{byte:02x}") from None
 
 
 def _json_lines(
@@ -113,7 +111,7 @@ def _json_lines(
 def _located(text: str, *, where: str, name: str, first_line: int) -> Located:
     try:
         return Located(where, value=parse_json(text, where=name, first_line=first_line))
-    except InvalidGroupError as error:
+    except InputError as error:
         return Located(where, error=error)
 
 

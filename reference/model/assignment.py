@@ -4,28 +4,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
 from kassay.reference.model import html_tables as notebook
-from kassay.reference.model.derived_values import Remembering, once_for
+from kassay.reference.model.derived_values import DerivedValues, cached_for
+from kassay.reference.model.errors import RunError
 from kassay.reference.model.group import Group
-from kassay.reference.model.ownership import NOBODY
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.partition_index import (
     UNKNOWN,
     Offsets,
-    Rows,
+    PartitionIndex,
     consumed_partitions,
     offsets_of,
     select,
     subscription_mask,
 )
 from kassay.reference.model.topic_partitions import Column, Partitions, TopicPartition
-from numpy.typing import NDArray
 
 
-class InvalidAssignmentError(RuntimeError):
+class InvalidAssignmentError(RunError):
     """An assignment of our own making that breaks the rules: a bug."""
 
 
-class Assignment(Remembering, Mapping[str, Partitions]):
+class Assignment(DerivedValues, Mapping[str, Partitions]):
     """The partitions of each member, in the order the assignor listed them.
 
     Parameters
@@ -89,14 +91,14 @@ def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:
     Returns
     -------
     dict
-        Topic to an array of shape (partitions,), `NOBODY` where unassigned.
+        Topic to an array of shape (partitions,), `NO_OWNER` where unassigned.
     """
     return offsets_of(group).by_topic(group, assignee_column(group, assignment))
 
 
 def assignee_column(group: Group, assignment: Assignment) -> Column:
     """Return the arrays of `assignees` as one, in the order of the topics."""
-    return once_for(_tally, group, assignment).column
+    return cached_for(_tally, group, assignment).column
 
 
 def held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
@@ -107,13 +109,13 @@ def held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
     numpy.ndarray
         Shape (topics, members); what `assignees` passes over does not count.
     """
-    return once_for(_held_counts, group, assignment)
+    return cached_for(_held_counts, group, assignment)
 
 
 def _held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
     column, width = assignee_column(group, assignment), len(group.members)
     topic = np.repeat(np.arange(len(group.topics)), offsets_of(group).counts)
-    held = column != NOBODY
+    held = column != NO_OWNER
     keys = topic[held] * width + column[held]
     counts = np.bincount(keys, minlength=len(group.topics) * width)
     return counts.reshape(len(group.topics), width)
@@ -138,13 +140,13 @@ def _tally(group: Group, assignment: Assignment) -> _Tally:
     known = bool(exists.all()) and group.member_table().keys() >= assignment.keys()
     if not known:
         rows = select(rows, exists)
-    column = np.full(offsets.size, NOBODY, dtype=np.int32)
+    column = np.full(offsets.size, NO_OWNER, dtype=np.int32)
     column[offsets.flat(rows)] = rows.member
     valid = (
         known
         # As many rows as partitions that somebody consumes, and each of these has one.
         and len(rows.member) == np.count_nonzero(consumed_partitions(group))
-        and np.array_equal(column != NOBODY, consumed_partitions(group))
+        and np.array_equal(column != NO_OWNER, consumed_partitions(group))
         and bool(subscription_mask(group)[rows.member, rows.topic].all())
     )
     return _Tally(column, valid)
@@ -178,7 +180,7 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     >>> list(violations(group, Assignment({"a": [("t", 0), ("t", 0)]})))
     ["t-0 is assigned 2 times: ['a', 'a']", 't-1 is assigned to nobody']
     """
-    if once_for(_tally, group, assignment).valid:
+    if cached_for(_tally, group, assignment).valid:
         return
     offsets = offsets_of(group)
     index_of = {member.id: index for index, member in enumerate(group.members)}
@@ -218,7 +220,7 @@ def _not_in_metadata(
                 yield f"member {member!r} is assigned topic {topic!r}, which has no metadata"
 
 
-def _triples(rows: Rows) -> Iterator[tuple[int, int, int]]:
+def _triples(rows: PartitionIndex) -> Iterator[tuple[int, int, int]]:
     return zip(rows.member.tolist(), rows.topic.tolist(), rows.number.tolist(), strict=True)
 
 

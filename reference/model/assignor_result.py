@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import KassayError
 from kassay.reference.model.topic_partitions import TopicPartition
 
 JavaClass = Literal[
@@ -17,7 +18,7 @@ JavaClass = Literal[
 ]
 
 
-class UpstreamFailure(RuntimeError):  # noqa: N818 - it is upstream that fails, not we
+class UpstreamError(KassayError):
     """Real Kafka throws an exception on this group.
 
     Parameters
@@ -29,7 +30,7 @@ class UpstreamFailure(RuntimeError):  # noqa: N818 - it is upstream that fails, 
 
     Examples
     --------
-    >>> str(UpstreamFailure("IllegalStateException", "nobody may take t-3"))
+    >>> str(UpstreamError("IllegalStateException", "nobody may take t-3"))
     'IllegalStateException: nobody may take t-3'
     """
 
@@ -43,7 +44,7 @@ class UpstreamFailure(RuntimeError):  # noqa: N818 - it is upstream that fails, 
         return f"{self.java_class}: {self.detail}"
 
 
-class Livelock(RuntimeError):  # noqa: N818 - an outcome, not an error of ours
+class LivelockError(KassayError):
     """Real Kafka never returns on this group: its reassignment came back to a state it had.
 
     Parameters
@@ -57,7 +58,7 @@ class Livelock(RuntimeError):  # noqa: N818 - an outcome, not an error of ours
 
     Examples
     --------
-    >>> print(Livelock(Assignment({"a": [("t", 0)]}), 2, (TopicPartition("t", 0),)))
+    >>> print(LivelockError(Assignment({"a": [("t", 0)]}), 2, (TopicPartition("t", 0),)))
     the state repeats every 2 passes; circling partitions: t-0
     """
 
@@ -77,7 +78,7 @@ class Livelock(RuntimeError):  # noqa: N818 - an outcome, not an error of ours
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AssignorResult:
     """What an assignor did with a group; exactly one of the last three is not None.
 
     Parameters
@@ -94,8 +95,8 @@ class Outcome:
 
     assignor: str
     assignment: Assignment | None = None
-    livelock: Livelock | None = None
-    failed: UpstreamFailure | None = None
+    livelock: LivelockError | None = None
+    failed: UpstreamError | None = None
 
     @property
     def terminated(self) -> bool:

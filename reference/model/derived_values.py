@@ -8,12 +8,12 @@ the object they are about and are dropped with it; they are no part of its value
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-Subject = TypeVar("Subject", bound="Remembering")
+Subject = TypeVar("Subject", bound="DerivedValues")
 Context = TypeVar("Context")
 Fact = TypeVar("Fact")
 
 
-class Remembering:
+class DerivedValues:
     """An immutable object that remembers what was derived from it."""
 
     __slots__ = ("_context", "_facts")
@@ -22,7 +22,7 @@ class Remembering:
     _facts: dict[Any, Any]
 
 
-def once(derive: Callable[[Subject], Fact], subject: Subject) -> Fact:
+def cached(derive: Callable[[Subject], Fact], subject: Subject) -> Fact:
     """Return what a function makes of an object, calling it the first time only.
 
     Parameters
@@ -34,8 +34,8 @@ def once(derive: Callable[[Subject], Fact], subject: Subject) -> Fact:
 
     Examples
     --------
-    >>> seen = Remembering()
-    >>> once(id, seen) == once(id, seen) == id(seen)
+    >>> seen = DerivedValues()
+    >>> cached(id, seen) == cached(id, seen) == id(seen)
     True
     """
     facts = _facts_of(subject, None)
@@ -44,10 +44,10 @@ def once(derive: Callable[[Subject], Fact], subject: Subject) -> Fact:
     return cast("Fact", facts[derive])
 
 
-def once_for(
+def cached_for(
     derive: Callable[[Context, Subject], Fact], context: Context, subject: Subject
 ) -> Fact:
-    """Do as `once` for a function of two objects; the second remembers.
+    """Do as `cached` for a function of two objects; the second remembers.
 
     It remembers for one context, the last: an assignment is judged on one group.
     """
@@ -57,7 +57,7 @@ def once_for(
     return cast("Fact", facts[derive])
 
 
-def _facts_of(subject: Remembering, context: object) -> dict[Any, Any]:
+def _facts_of(subject: DerivedValues, context: object) -> dict[Any, Any]:
     """Return the facts known in a context, none of any other."""
     try:
         if subject._context is context:  # noqa: SLF001 - its own slots

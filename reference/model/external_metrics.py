@@ -7,8 +7,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+
 from kassay.reference.model.assignment import Assignment, held_counts
-from kassay.reference.model.derived_values import once
+from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import (
     balance_score,
@@ -56,7 +57,7 @@ def kafka_balance_score(group: Group, assignment: Assignment) -> int:
     shared = subscription_mask(group).sum(axis=0) > 1
     has_shared = held[shared].any(axis=0).tolist()
     counts = held.sum(axis=0).tolist()
-    reachable = once(_reachable, group)
+    reachable = cached(_reachable, group)
     return balance_score(
         [
             counts[index]

@@ -8,18 +8,15 @@ from types import MappingProxyType
 from typing import cast
 
 from kassay.reference.model import html_tables as notebook
-from kassay.reference.model.derived_values import Remembering, once
-from kassay.reference.model.topic_partitions import NOTHING, Partitions
+from kassay.reference.model.derived_values import DerivedValues, cached
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 NO_GENERATION = -1
 LATEST_PROTOCOL_VERSION = 3
 USER_DATA_WITHOUT_GENERATION = "v0"
 MAX_PARTITIONS = 2**31 - 1
 MAX_WEIGHT = 2**63 - 1
-
-
-class InvalidGroupError(ValueError):
-    """A group, a group document or an assignment document that contradicts itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +61,7 @@ class Topic:
         """Freeze lists and check lengths and signs."""
         where = f"topic {self.name!r}"
         if not 0 <= self.partitions <= MAX_PARTITIONS:
-            raise InvalidGroupError(
+            raise InputError(
                 f"{where}: partitions must be from 0 to {MAX_PARTITIONS}, got {self.partitions!r}"
             )
         if self.weights is not None:
@@ -72,9 +69,7 @@ class Topic:
             _check_length(where, "weights", self.weights, self.partitions)
             bad = next((w for w in self.weights if not 0 <= w <= MAX_WEIGHT), None)
             if bad is not None:
-                raise InvalidGroupError(
-                    f"{where}: weights must be from 0 to {MAX_WEIGHT}, got {bad!r}"
-                )
+                raise InputError(f"{where}: weights must be from 0 to {MAX_WEIGHT}, got {bad!r}")
         if self.racks is not None:
             object.__setattr__(self, "racks", tuple(tuple(racks) for racks in self.racks))
             _check_length(where, "racks", self.racks, self.partitions)
@@ -142,7 +137,7 @@ class Member:
 
     id: str
     subscription: tuple[str, ...]
-    owned: Partitions = NOTHING
+    owned: Partitions = NO_PARTITIONS
     generation: int = NO_GENERATION
     instance_id: str | None = None
     rack: str | None = None
@@ -187,12 +182,12 @@ class Member:
         if len(numbers) and (least := numbers[numbers.argmin()]) < 0:
             raise self._invalid(f"owned partition numbers must be 0 or more, got {least}")
 
-    def _invalid(self, what: str) -> InvalidGroupError:
-        return InvalidGroupError(f"member {self.id!r}: {what}")
+    def _invalid(self, what: str) -> InputError:
+        return InputError(f"member {self.id!r}: {what}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group(Remembering):
+class Group(DerivedValues):
     """A consumer group at the moment of a rebalance.
 
     Subscriptions to topics without metadata, topics of 0 partitions and claims to
@@ -236,22 +231,22 @@ class Group(Remembering):
         object.__setattr__(self, "notes", tuple(self.notes))
         names = [topic.name for topic in self.topics]
         if len(set(names)) != len(names):
-            raise InvalidGroupError(f"topic {_first_repeated(names)!r} is listed twice")
+            raise InputError(f"topic {_first_repeated(names)!r} is listed twice")
         ids = [member.id for member in self.members]
         if len(set(ids)) != len(ids):
-            raise InvalidGroupError(f"member id {_first_repeated(ids)!r} is listed twice")
+            raise InputError(f"member id {_first_repeated(ids)!r} is listed twice")
 
     def topic_table(self) -> Mapping[str, Topic]:
         """Return the topics by name."""
-        return once(_topic_table, self)
+        return cached(_topic_table, self)
 
     def member_table(self) -> Mapping[str, Member]:
         """Return the members by id."""
-        return once(_member_table, self)
+        return cached(_member_table, self)
 
     def subscribers(self) -> Mapping[str, tuple[int, ...]]:
         """For each topic with partitions, the indices of the members that consume it."""
-        return once(_subscribers, self)
+        return cached(_subscribers, self)
 
     @property
     def partition_count(self) -> int:
@@ -261,7 +256,7 @@ class Group(Remembering):
     @property
     def is_weighted(self) -> bool:
         """Whether two partitions of the group differ in weight."""
-        return once(_is_weighted, self)
+        return cached(_is_weighted, self)
 
     def _repr_html_(self) -> str:
         """Show the members in a notebook: what each subscribes to and owns."""
@@ -304,7 +299,7 @@ def _is_weighted(group: Group) -> bool:
 
 def _check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:
     if len(values) != partitions:
-        raise InvalidGroupError(
+        raise InputError(
             f"{where}: {name} must have one entry a partition ({partitions}), got {len(values)}"
         )
 

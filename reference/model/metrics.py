@@ -11,11 +11,12 @@ from enum import StrEnum
 from types import MappingProxyType
 
 import numpy as np
+
 from kassay.reference.model.assignment import Assignment, assignee_column
-from kassay.reference.model.derived_values import once, once_for
+from kassay.reference.model.derived_values import cached, cached_for
 from kassay.reference.model.group import Group, Topic
-from kassay.reference.model.ownership import NOBODY, ownership
-from kassay.reference.model.topic_partitions import NOTHING, Partitions
+from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 
 class Measure(StrEnum):
@@ -30,12 +31,12 @@ class Measure(StrEnum):
 
 def participants(group: Group) -> tuple[str, ...]:
     """Ids of the members that subscribe to some topic with partitions, in group order."""
-    return once(_participants, group)
+    return cached(_participants, group)
 
 
 def participant_indices(group: Group) -> tuple[int, ...]:
     """Return the ascending indices of the members that `participants` names."""
-    return once(_participant_indices, group)
+    return cached(_participant_indices, group)
 
 
 def _participants(group: Group) -> tuple[str, ...]:
@@ -78,12 +79,12 @@ def loads(group: Group, assignment: Assignment) -> dict[str, int]:
 
 def load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
     """Return `loads` without the names, in group order."""
-    return once_for(_load_vector, group, assignment)
+    return cached_for(_load_vector, group, assignment)
 
 
 def _load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
     topics = group.topic_table()
-    lists = [assignment.get(member, NOTHING) for member in participants(group)]
+    lists = [assignment.get(member, NO_PARTITIONS) for member in participants(group)]
     if all(topic.weights is None for topic in group.topics):
         return tuple(map(len, lists))
     return tuple(_weight_of(partitions, topics) for partitions in lists)
@@ -188,7 +189,7 @@ def imbalance(
 
 def measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
     """Measure the imbalance of an assignment by every one of `MEASURES`."""
-    return once_for(_measures, group, assignment)
+    return cached_for(_measures, group, assignment)
 
 
 def _measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
@@ -226,12 +227,12 @@ class MovementCount:
 
 def movement_count(group: Group, assignment: Assignment) -> MovementCount:
     """Compare an assignment with the ownership before it, partition by partition."""
-    return once_for(_movement_count, group, assignment)
+    return cached_for(_movement_count, group, assignment)
 
 
 def _movement_count(group: Group, assignment: Assignment) -> MovementCount:
     before, after = ownership(group).column, assignee_column(group, assignment)
-    owned, assigned, same = before != NOBODY, after != NOBODY, before == after
+    owned, assigned, same = before != NO_OWNER, after != NO_OWNER, before == after
     masks = (owned & same, owned & assigned & ~same, ~owned & assigned, owned & ~assigned)
     counts = [int(np.count_nonzero(mask)) for mask in masks]
     if all(topic.weights is None for topic in group.topics):

@@ -5,18 +5,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from kassay.reference.model.derived_values import once
+
+from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.partition_index import (
     UNKNOWN,
-    Rows,
+    PartitionIndex,
     offsets_of,
     select,
     subscription_mask,
 )
 from kassay.reference.model.topic_partitions import Column
 
-NOBODY = -1
+NO_OWNER = -1
 
 
 class Claim(NamedTuple):
@@ -48,7 +49,7 @@ class Ownership:
     ----------
     owners
         Per topic with metadata, the index in ``group.members`` of each partition's
-        owner, `NOBODY` where there is none. Arrays are read-only, shape (partitions,).
+        owner, `NO_OWNER` where there is none. Arrays are read-only, shape (partitions,).
     stale
         Claims dropped: topic or partition gone, topic no longer subscribed to, or
         beaten by a higher generation.
@@ -67,7 +68,7 @@ class Ownership:
     @property
     def owned_count(self) -> int:
         """Partitions that have an owner."""
-        return int(np.count_nonzero(self.column != NOBODY))
+        return int(np.count_nonzero(self.column != NO_OWNER))
 
 
 def ownership(group: Group) -> Ownership:
@@ -104,7 +105,7 @@ def ownership(group: Group) -> Ownership:
     >>> [(claim.member, claim.partition, claim.reason) for claim in result.stale]
     [('a', 9, 'no such partition'), ('a', 0, 'claimed in a higher generation')]
     """
-    return once(_ownership, group)
+    return cached(_ownership, group)
 
 
 def _ownership(group: Group) -> Ownership:
@@ -118,14 +119,14 @@ def _ownership(group: Group) -> Ownership:
     highest = np.full(offsets.size, NO_GENERATION, dtype=np.int64)
     np.maximum.at(highest, place, generation)
     beaten = generation < highest[place]
-    claimant = np.full(offsets.size, NOBODY, dtype=np.int32)
+    claimant = np.full(offsets.size, NO_OWNER, dtype=np.int32)
     claimant[place[~beaten]] = present.member[~beaten]
     disputed = np.zeros(offsets.size, dtype=np.bool_)
     disputed[place[~beaten & (claimant[place] != present.member)]] = True
     subscribed = subscription_mask(group)[present.member, present.topic]
     owners = claimant.copy()
-    owners[disputed] = NOBODY
-    owners[place[~subscribed & ~beaten & ~disputed[place]]] = NOBODY
+    owners[disputed] = NO_OWNER
+    owners[place[~subscribed & ~beaten & ~disputed[place]]] = NO_OWNER
     refusals = [
         (select(claims, ~exists & (claims.topic == UNKNOWN)), "no such topic"),
         (select(claims, ~exists & (claims.topic != UNKNOWN)), "no such partition"),
@@ -143,7 +144,7 @@ def _ownership(group: Group) -> Ownership:
     )
 
 
-def _name(group: Group, rows: Rows, reason: str) -> Iterator[Claim]:
+def _name(group: Group, rows: PartitionIndex, reason: str) -> Iterator[Claim]:
     """Write refused claims out; those to unknown topics are looked up in the member's list."""
     if len(rows.topic) and int(rows.topic[0]) == UNKNOWN:
         known = {topic.name for topic in group.topics}

@@ -5,15 +5,16 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from kassay.reference.model.derived_values import once
+from numpy.typing import NDArray
+
+from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import Column, Partitions
-from numpy.typing import NDArray
 
 UNKNOWN = -1
 
 
-class Rows(NamedTuple):
+class PartitionIndex(NamedTuple):
     """One entry for each partition in somebody's list, list after list.
 
     Parameters
@@ -31,7 +32,7 @@ class Rows(NamedTuple):
     number: Column
 
 
-NO_ROWS = Rows(*[np.zeros(0, dtype=np.int32)] * 3)
+EMPTY_INDEX = PartitionIndex(*[np.zeros(0, dtype=np.int32)] * 3)
 
 
 class Offsets:
@@ -49,18 +50,18 @@ class Offsets:
         """Partitions of all topics together."""
         return int(self.starts[-1])
 
-    def exist(self, rows: Rows) -> NDArray[np.bool_]:
+    def exist(self, rows: PartitionIndex) -> NDArray[np.bool_]:
         """Say of each row whether its topic has such a partition."""
         known: NDArray[np.bool_] = rows.topic != UNKNOWN
         if len(self.counts):
             known &= (rows.number >= 0) & (rows.number < self.counts[rows.topic])
         return known
 
-    def flat(self, rows: Rows) -> NDArray[np.int64]:
+    def flat(self, rows: PartitionIndex) -> NDArray[np.int64]:
         """Return the place of each row in the one column; rows must exist."""
         return self.starts[rows.topic] + rows.number
 
-    def rows(self, lists: Iterable[tuple[int, Partitions]]) -> Rows:
+    def rows(self, lists: Iterable[tuple[int, Partitions]]) -> PartitionIndex:
         """Lay (member index, partitions) pairs out as columns, in their order."""
         # Tables of names, one behind the other, and where each list's own begins.
         table: list[int] = []
@@ -78,10 +79,10 @@ class Offsets:
                 codes.append(partitions.codes)
                 numbers.append(partitions.numbers)
         if not runs:
-            return NO_ROWS
+            return EMPTY_INDEX
         members, starts, sizes = np.array(runs, dtype=np.int32).T
         topics = np.array(table, dtype=np.int32)
-        return Rows(
+        return PartitionIndex(
             members.repeat(sizes),
             topics[np.concatenate(codes) + starts.repeat(sizes)],
             np.concatenate(numbers),
@@ -99,22 +100,22 @@ class Offsets:
 
 def offsets_of(group: Group) -> Offsets:
     """Return a group's `Offsets`."""
-    return once(Offsets, group)
+    return cached(Offsets, group)
 
 
-def select(rows: Rows, mask: NDArray[np.bool_]) -> Rows:
+def select(rows: PartitionIndex, mask: NDArray[np.bool_]) -> PartitionIndex:
     """Keep the rows that a mask names."""
-    return Rows(rows.member[mask], rows.topic[mask], rows.number[mask])
+    return PartitionIndex(rows.member[mask], rows.topic[mask], rows.number[mask])
 
 
 def subscription_mask(group: Group) -> NDArray[np.bool_]:
     """Return a table, members by topics, of who subscribes to what."""
-    return once(_subscription_mask, group)
+    return cached(_subscription_mask, group)
 
 
 def consumed_partitions(group: Group) -> NDArray[np.bool_]:
     """Say of every partition whether anybody subscribes to its topic."""
-    return once(_consumed_partitions, group)
+    return cached(_consumed_partitions, group)
 
 
 def _consumed_partitions(group: Group) -> NDArray[np.bool_]:

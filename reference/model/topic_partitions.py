@@ -160,4 +160,4 @@ def _read_only(column: Column) -> Column:
     return view
 
 
-NOTHING = Partitions.of(())
+NO_PARTITIONS = Partitions.of(())

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.reference.protocol import primitive_types as wire
 from kassay.reference.protocol.consumer_protocol import (
-    Subscription,
+    ConsumerSubscription,
     decode_assignment,
     encode_assignment,
 )
@@ -27,7 +27,7 @@ class MemberMetadata(NamedTuple):
     host: str
     rebalance_timeout: int
     session_timeout: int
-    subscription: Subscription
+    subscription: ConsumerSubscription
     assignment: Partitions
 
     def encode(self) -> bytes:
@@ -52,7 +52,7 @@ class MemberMetadata(NamedTuple):
             reader.text(),
             reader.integer("i"),
             reader.integer("i"),
-            Subscription.decode(reader.blob() or b""),
+            ConsumerSubscription.decode(reader.blob() or b""),
             decode_assignment(reader.blob() or b""),
         )
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kassay.reference.model.group import NO_GENERATION
-from kassay.reference.model.topic_partitions import NOTHING, Partitions, TopicPartition
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol import primitive_types as wire
 
 VERSION = 3
 
 
-class Memory(NamedTuple):
+class StickyUserData(NamedTuple):
     """User data of a sticky assignor: what the member was last given, and in which generation.
 
     ``partitions`` is None for the cooperative one, whose subscription has them.
@@ -25,7 +25,7 @@ class Memory(NamedTuple):
     generation: int
 
 
-class Subscription(NamedTuple):
+class ConsumerSubscription(NamedTuple):
     """What a consumer tells the leader when it joins.
 
     Parameters
@@ -43,25 +43,27 @@ class Subscription(NamedTuple):
     """
 
     topics: tuple[str, ...]
-    owned: Partitions = NOTHING
+    owned: Partitions = NO_PARTITIONS
     generation: int = NO_GENERATION
     rack: str | None = None
-    memory: Memory | None = None
+    memory: StickyUserData | None = None
 
     def encode(self) -> bytes:
         """Write it as the coordinator gets it.
 
         Examples
         --------
-        >>> sent = Subscription(("orders",), owned=Partitions.of([("orders", 2)]), generation=7)
-        >>> Subscription.decode(sent.encode()) == sent
+        >>> sent = ConsumerSubscription(
+        ...     ("orders",), owned=Partitions.of([("orders", 2)]), generation=7
+        ... )
+        >>> ConsumerSubscription.decode(sent.encode()) == sent
         True
         """
         return b"".join(
             (
                 wire.integer(VERSION, "h"),
                 wire.array(map(wire.text, self.topics)),
-                wire.blob(None if self.memory is None else encode_memory(self.memory)),
+                wire.blob(None if self.memory is None else encode_sticky_user_data(self.memory)),
                 _encode_partitions(self.owned),
                 wire.integer(self.generation, "i"),
                 wire.text(self.rack),
@@ -69,7 +71,7 @@ class Subscription(NamedTuple):
         )
 
     @classmethod
-    def decode(cls, data: bytes) -> "Subscription":
+    def decode(cls, data: bytes) -> "ConsumerSubscription":
         """Read what `encode` writes, of version 3 or a later one."""
         reader = _versioned(data)
         topics = tuple(reader.array(reader.text))
@@ -79,7 +81,7 @@ class Subscription(NamedTuple):
             owned=_decode_partitions(reader),
             generation=reader.integer("i"),
             rack=reader.optional_text(),
-            memory=None if user_data is None else decode_memory(user_data),
+            memory=None if user_data is None else decode_sticky_user_data(user_data),
         )
 
 
@@ -98,7 +100,7 @@ def encode_assignment(assigned: Partitions) -> bytes:
 
 def decode_assignment(data: bytes) -> Partitions:
     """Read what `encode_assignment` writes."""
-    return _decode_partitions(_versioned(data)) if data else NOTHING
+    return _decode_partitions(_versioned(data)) if data else NO_PARTITIONS
 
 
 def _versioned(data: bytes) -> wire.Reader:
@@ -135,25 +137,25 @@ def _decode_partitions(reader: wire.Reader) -> Partitions:
     return Partitions.of(pairs())
 
 
-def encode_memory(memory: Memory) -> bytes:
+def encode_sticky_user_data(memory: StickyUserData) -> bytes:
     """Write user data of version 1, as a sticky assignor sends them when its consumer joins.
 
     Examples
     --------
-    >>> data = encode_memory(Memory(Partitions.of([("t", 3)]), 7))
+    >>> data = encode_sticky_user_data(StickyUserData(Partitions.of([("t", 3)]), 7))
     >>> data.hex(" ", -4)
     '00000001 00017400 00000100 00000300 000007'
-    >>> decode_memory(data)
-    Memory(partitions=Partitions([t-3]), generation=7)
+    >>> decode_sticky_user_data(data)
+    StickyUserData(partitions=Partitions([t-3]), generation=7)
     """
     if memory.partitions is None:
         return wire.integer(memory.generation, "i")
     return _encode_partitions(memory.partitions) + wire.integer(memory.generation, "i")
 
 
-def decode_memory(data: bytes) -> Memory:
-    """Read what `encode_memory` writes."""
+def decode_sticky_user_data(data: bytes) -> StickyUserData:
+    """Read what `encode_sticky_user_data` writes."""
     reader = wire.Reader(data)
     if reader.rest == 4:
-        return Memory(None, reader.integer("i"))
-    return Memory(_decode_partitions(reader), reader.integer("i"))
+        return StickyUserData(None, reader.integer("i"))
+    return StickyUserData(_decode_partitions(reader), reader.integer("i"))

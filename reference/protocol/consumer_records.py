@@ -49,7 +49,7 @@ class ConsumerRecord(NamedTuple):
         return None if self.body is None else wire.integer(0, "h") + self.body
 
 
-class LateRecord:
+class UnorderedRecord:
     """A record that is made when it is read; most are overwritten before.
 
     Parameters

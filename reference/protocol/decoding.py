@@ -15,7 +15,7 @@ _CONSUMER = "consumer"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class DecodedRecord:
     """One record, decoded.
 
     Parameters
@@ -38,7 +38,7 @@ class Record:
         return self.kind in KEYS
 
 
-def decode(key: bytes | None, value: bytes | None) -> Record:
+def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
     """Decode a record.
 
     Subscriptions and assignments within the metadata of a group of consumers are decoded
@@ -54,10 +54,10 @@ def decode(key: bytes | None, value: bytes | None) -> Record:
     --------
     >>> key = bytes.fromhex("0001 0001 67 0001 74 00000002")
     >>> decode(key, None)
-    Record(kind=1, key={'group': 'g', 'topic': 't', 'partition': 2}, value=None)
+    DecodedRecord(kind=1, key={'group': 'g', 'topic': 't', 'partition': 2}, value=None)
     """
     kind, found = decode_key(key)
-    return Record(kind, found, decode_value(kind, value))
+    return DecodedRecord(kind, found, decode_value(kind, value))
 
 
 def decode_key(key: bytes | None) -> tuple[int, Fields]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from kassay.reference.model.topic_partitions import NOTHING, Partitions, TopicPartition
-from kassay.reference.protocol.consumer_protocol import Subscription
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
+from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
 
 UNKNOWN_MEMBER = ""
 """Member id of who has none yet."""
@@ -14,7 +14,7 @@ CONSUMERS = "consumer"
 """Protocol type of consumers."""
 
 
-class Code(StrEnum):
+class ErrorCode(StrEnum):
     """Error codes, by Kafka's names."""
 
     NONE = "NONE"
@@ -32,15 +32,15 @@ class Code(StrEnum):
     UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
 
 
-NO_ERROR = Code.NONE
-"""What most answers say; Python 3.11 takes ten times as long to look it up as `Code.NONE`."""
+NO_ERROR = ErrorCode.NONE
+"""What most answers say; Python 3.11 takes ten times as long to look it up as `ErrorCode.NONE`."""
 
 
-class Offer(NamedTuple):
+class SupportedProtocol(NamedTuple):
     """A protocol (assignor) that a member can use, and what it says to its leader then."""
 
     name: str
-    metadata: Subscription
+    metadata: ConsumerSubscription
 
 
 class JoinRequest(NamedTuple):
@@ -51,7 +51,7 @@ class JoinRequest(NamedTuple):
     """
 
     member_id: str
-    offers: tuple[Offer, ...]
+    offers: tuple[SupportedProtocol, ...]
     client: str = "consumer"
     instance_id: str | None = None
     session_timeout: int = 45_000
@@ -60,23 +60,23 @@ class JoinRequest(NamedTuple):
     asks_for_id: bool = True
 
 
-class Joined(NamedTuple):
+class JoinedMember(NamedTuple):
     """A member, as the leader is told of it."""
 
     member_id: str
     instance_id: str | None
-    metadata: Subscription
+    metadata: ConsumerSubscription
 
 
 class JoinResponse(NamedTuple):
     """Answer to JoinGroup; only the leader's has members."""
 
-    code: Code
+    code: ErrorCode
     member_id: str
     generation: int = -1
     protocol: str | None = None
     leader: str | None = None
-    members: tuple[Joined, ...] = ()
+    members: tuple[JoinedMember, ...] = ()
     skip_assignment: bool = False
 
 
@@ -93,12 +93,12 @@ class SyncRequest(NamedTuple):
 class SyncResponse(NamedTuple):
     """Answer to SyncGroup."""
 
-    code: Code
-    assignment: Partitions = NOTHING
+    code: ErrorCode
+    assignment: Partitions = NO_PARTITIONS
     protocol: str | None = None
 
 
-class Identity(NamedTuple):
+class MemberIdentity(NamedTuple):
     """Who leaves: by member id, or an administrator's choice of a static member."""
 
     member_id: str

@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 from uuid import UUID
 
+from kassay.reference.model.errors import InputError
+
 _T = TypeVar("_T")
 _INTEGERS = {width: struct.Struct(f">{width}") for width in "bhiq"}
 
 
-class CorruptRecordError(ValueError):
+class CorruptRecordError(InputError):
     """Bytes that end too early or hold what their format does not allow."""
 
 

@@ -4,7 +4,7 @@ For equal weights both levels are one minimum cost flow with convex costs, where
 a pair (squared load, movement) that is compared lexicographically. The flow is optimal if
 and only if every topic and every member can be given a price, a pair too, such that no
 arc is worth more than it costs: complementary slackness [1]_. The prices are the
-certificate; `objections` reads the arcs once. Where no prices exist, there is a chain of
+certificate; `certificate_errors` reads the arcs once. Where no prices exist, there is a chain of
 transfers that improves the assignment: see `kassay.solver.improvement.transfer_chains`.
 
 Prices speak of counts: partitions of one topic are alike to them but for how many of a
@@ -26,12 +26,25 @@ from dataclasses import dataclass, replace
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement
-from kassay.solver.certificate.claims import Claim, Origin, counted_claims, value_of, wrong_claims
+from kassay.solver.certificate.claims import (
+    LevelClaim,
+    Origin,
+    counted_claims,
+    value_of,
+    wrong_claims,
+)
 from kassay.solver.constraints import Constraint, group_constraints
 from kassay.solver.evaluation import broken
 from kassay.solver.improvement.residual_network import Arcs, build_arcs, lower_prices, require_valid
 from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, improving_chain
-from kassay.solver.objective import Cost, Imbalance, Level, Measure, Movement, default_levels
+from kassay.solver.objective import (
+    Imbalance,
+    Level,
+    Measure,
+    Movement,
+    MovementCost,
+    default_levels,
+)
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution
 
@@ -70,7 +83,7 @@ class Certificate:
         What had to hold besides the capacities of the group.
     """
 
-    claims: tuple[Claim, ...]
+    claims: tuple[LevelClaim, ...]
     prices: PriceTable | None = None
     chain: tuple[Transfer, ...] = ()
     constraints: tuple[Constraint, ...] = ()
@@ -81,7 +94,7 @@ class Certificate:
         return not self.chain and all(claim.is_proven for claim in self.claims)
 
     @property
-    def trusted(self) -> tuple[Claim, ...]:
+    def trusted(self) -> tuple[LevelClaim, ...]:
         """Claims whose bounds nobody can check without a solver."""
         return tuple(claim for claim in self.claims if not claim.origin.is_checked)
 
@@ -118,7 +131,7 @@ def certify(group: Group, answer: Solution | Assignment) -> Certificate:
     ... )
     >>> even = Assignment({"a": [("t", 0)], "b": [("t", 1)]})
     >>> certificate = certify(group, even)
-    >>> certificate.prices.members, list(objections(group, even, certificate))
+    >>> certificate.prices.members, list(certificate_errors(group, even, certificate))
     ({'a': (3, 0), 'b': (3, 0)}, [])
     >>> uneven = certify(group, Assignment({"a": [("t", 0), ("t", 1)]}))
     >>> uneven.is_optimal, [str(transfer) for transfer in uneven.chain]
@@ -140,11 +153,11 @@ def certify(group: Group, answer: Solution | Assignment) -> Certificate:
     arcs = build_arcs(group, assignment)
     prices = price_counts(arcs, moved=movement(group, assignment))
     if prices is not None:
-        return priced(certificate, prices)
+        return with_prices(certificate, prices)
     return replace(certificate, chain=_improvement(group, assignment, certificate))
 
 
-def priced(certificate: Certificate, prices: PriceTable) -> Certificate:
+def with_prices(certificate: Certificate, prices: PriceTable) -> Certificate:
     """Let prices bound every level at its value."""
     claims = tuple(
         replace(claim, bound=claim.value, origin=Origin.PRICES) for claim in certificate.claims
@@ -158,21 +171,21 @@ def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
     They prove the fewest moves among the least majorised loads. Strictly convex measures
     are least there and nowhere else; the others may be least elsewhere with fewer moves.
     """
-    if not weigh_alike(group) or any(level.tolerance for level in levels):
+    if not has_equal_weights(group) or any(level.tolerance for level in levels):
         return False
     match levels:
         case [Imbalance()]:
             return True
         case [
             Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX),
-            Movement(cost=Cost()),
+            Movement(cost=MovementCost()),
         ]:
             return True
         case _:
             return False
 
 
-def weigh_alike(group: Group) -> bool:
+def has_equal_weights(group: Group) -> bool:
     """Say whether all partitions that somebody consumes have one weight above 0."""
     consumed = {name for name, who in group.subscribers().items() if who}
     topics = [topic for topic in group.topics if topic.partitions and topic.name in consumed]
@@ -191,7 +204,9 @@ def price_counts(arcs: Arcs, *, moved: int) -> PriceTable | None:
     )
 
 
-def objections(group: Group, assignment: Assignment, certificate: Certificate) -> Iterator[str]:
+def certificate_errors(
+    group: Group, assignment: Assignment, certificate: Certificate
+) -> Iterator[str]:
     """Say what is wrong with a certificate; nothing if it proves what it claims.
 
     Bounds that `Certificate.trusted` names are taken as they are, if only they are not

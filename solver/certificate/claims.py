@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import MEASURES, loads, movement_count
 from kassay.reference.model.metrics import Measure as IntegerMeasure
 from kassay.solver.bounds import level_bound, load_ceiling
-from kassay.solver.errors import SolverError
 from kassay.solver.evaluation import level_value
-from kassay.solver.objective import Cost, Imbalance, Level, Measure, Movement, leximax_rank
+from kassay.solver.objective import Imbalance, Level, Measure, Movement, MovementCost, leximax_rank
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.solution import Bounded
+from kassay.solver.solution import LevelValue
 
 
 class Origin(StrEnum):
@@ -36,7 +36,7 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class LevelClaim:
     """Value and bound of one level, and the origin of the bound.
 
     Parameters
@@ -52,7 +52,7 @@ class Claim:
 
     Examples
     --------
-    >>> Claim(Movement(), 5, 5, Origin.COUNTING).is_proven
+    >>> LevelClaim(Movement(), 5, 5, Origin.COUNTING).is_proven
     True
     """
 
@@ -71,9 +71,9 @@ class Claim:
         """Whether the value is as good as the level asks, if the bound is right."""
         return self.value - self.bound <= self.slack
 
-    def bounded(self) -> Bounded:
+    def bounded(self) -> LevelValue:
         """Return value and bound alone."""
-        return Bounded(self.value, self.bound, self.slack)
+        return LevelValue(self.value, self.bound, self.slack)
 
 
 def value_of(group: Group, assignment: Assignment, level: Level) -> int:
@@ -92,32 +92,32 @@ def value_of(group: Group, assignment: Assignment, level: Level) -> int:
             return leximax_rank(loads(group, assignment).values())
         case Imbalance():
             return MEASURES[IntegerMeasure(level.measure)](list(loads(group, assignment).values()))
-        case Movement(cost=Cost.COUNT):
+        case Movement(cost=MovementCost.COUNT):
             return movement_count(group, assignment).moved
-        case Movement(cost=Cost.WEIGHT):
+        case Movement(cost=MovementCost.WEIGHT):
             return movement_count(group, assignment).moved_weight
         case _:
             problem = build_problem(group)
             placement = problem.to_placement(assignment)
             if placement is None:
-                raise SolverError("a valid assignment leaves rows unplaced")
+                raise InternalError("a valid assignment leaves rows unplaced")
             return level_value(problem, level, placement)
 
 
 def counted_claims(
     group: Group, assignment: Assignment, levels: Sequence[Level]
-) -> tuple[Claim, ...]:
+) -> tuple[LevelClaim, ...]:
     """Claim of a valid assignment what needs no search at all."""
     problem = build_problem(group)
-    claims: list[Claim] = []
+    claims: list[LevelClaim] = []
     for level in levels:
         value = value_of(group, assignment, level)
         bound = min(counted_bound(problem, level, claims), value)
-        claims.append(Claim(level, value, bound, Origin.COUNTING))
+        claims.append(LevelClaim(level, value, bound, Origin.COUNTING))
     return tuple(claims)
 
 
-def counted_bound(problem: Problem, level: Level, earlier: Sequence[Claim]) -> int:
+def counted_bound(problem: Problem, level: Level, earlier: Sequence[LevelClaim]) -> int:
     """Bound a level without search, given what the levels before it may use up."""
     tops = [
         load_ceiling(problem, claim.level.measure, claim.level.tolerance.limit(claim.value))
@@ -127,7 +127,9 @@ def counted_bound(problem: Problem, level: Level, earlier: Sequence[Claim]) -> i
     return level_bound(problem, level, [min(tops)] * problem.width if tops else None)
 
 
-def wrong_claims(group: Group, assignment: Assignment, claims: Sequence[Claim]) -> Iterator[str]:
+def wrong_claims(
+    group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
+) -> Iterator[str]:
     """Say which claims about a valid assignment are false, as far as no search can tell."""
     counted = [claim for claim in claims if claim.origin is Origin.COUNTING]
     problem = build_problem(group) if counted else None

@@ -13,10 +13,10 @@ from kassay.reference.documents.document_fields import (
     as_text,
     no_unknown_keys,
 )
-from kassay.reference.model.group import InvalidGroupError
+from kassay.reference.model.errors import InputError
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.certificate.check import Certificate, Price, PriceTable
-from kassay.solver.certificate.claims import Claim, Origin
+from kassay.solver.certificate.claims import LevelClaim, Origin
 from kassay.solver.constraints import (
     Capacity,
     Colocated,
@@ -29,13 +29,13 @@ from kassay.solver.constraints import (
 )
 from kassay.solver.improvement.transfer_chains import Transfer
 from kassay.solver.objective import (
-    Cost,
     CrossRack,
     Imbalance,
     Level,
     Measure,
     MembersUsed,
     Movement,
+    MovementCost,
     Tolerance,
     TopicSpread,
 )
@@ -88,11 +88,11 @@ def parse_certificate(document: object, *, where: str = "certificate") -> Certif
     --------
     >>> parse_certificate({"version": 1})
     Traceback (most recent call last):
-    kassay.reference.model.group.InvalidGroupError: certificate: version must be 2, got 1
+    kassay...InputError: certificate: version must be 2, got 1
     """
     table = as_object(document, where)
     if table.get("version") != VERSION:
-        raise InvalidGroupError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")
+        raise InputError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")
     known = ("version", "claims", "constraints", "members", "topics", "chain")
     no_unknown_keys(table, known, where)
     prices = None
@@ -125,7 +125,7 @@ def _prices(value: object, where: str) -> dict[str, Price]:
     for name, price in as_object(value, where).items():
         pair = [as_integer(part, f"{where}[{name!r}]") for part in as_array(price, where)]
         if len(pair) != 2:
-            raise InvalidGroupError(f"{where}[{name!r}]: expected a pair, got {price!r}")
+            raise InputError(f"{where}[{name!r}]: expected a pair, got {price!r}")
         prices[name] = (pair[0], pair[1])
     return prices
 
@@ -143,18 +143,18 @@ def _transfer(value: object, where: str) -> Transfer:
 def _partition(value: object, where: str) -> TopicPartition:
     pair = as_array(value, where)
     if len(pair) != 2:
-        raise InvalidGroupError(f"{where}: expected a topic and a number, got {value!r}")
+        raise InputError(f"{where}: expected a topic and a number, got {value!r}")
     return TopicPartition(as_text(pair[0], where), as_integer(pair[1], where))
 
 
-def _claim(value: object, where: str) -> Claim:
+def _claim(value: object, where: str) -> LevelClaim:
     table = as_object(value, where)
     known = ("level", "tolerance", "cost", "other", "value", "bound", "origin")
     no_unknown_keys(table, known, where)
     origin = as_text(table.get("origin"), f"{where}.origin")
     if origin not in list(Origin):
-        raise InvalidGroupError(f"{where}.origin: no origin {origin!r}")
-    return Claim(
+        raise InputError(f"{where}.origin: no origin {origin!r}")
+    return LevelClaim(
         level=_level(table, where),
         value=as_integer(table.get("value"), f"{where}.value"),
         bound=as_integer(table.get("bound"), f"{where}.bound"),
@@ -186,24 +186,24 @@ def _level(table: Mapping[str, object], where: str) -> Level:
             return _PLAIN_LEVELS[name](tolerance)
         if name in list(Measure):
             return Imbalance(Measure(name), tolerance)
-    except InvalidGroupError:
+    except InputError:
         raise
     except ValueError as error:
-        raise InvalidGroupError(f"{where}: {error}") from None
-    raise InvalidGroupError(f"{where}.level: no level {name!r}")
+        raise InputError(f"{where}: {error}") from None
+    raise InputError(f"{where}.level: no level {name!r}")
 
 
 def _tolerance(value: object, where: str) -> Tolerance:
     parts = [as_integer(part, where) for part in as_array(value, where)]
     if len(parts) != 3 or parts[2] < 1:
-        raise InvalidGroupError(f"{where}: expected a number and a fraction, got {value!r}")
+        raise InputError(f"{where}: expected a number and a fraction, got {value!r}")
     return Tolerance(absolute=parts[0], relative=Fraction(parts[1], parts[2]))
 
 
 def _movement(table: Mapping[str, object], tolerance: Tolerance, where: str) -> Movement:
-    cost = table.get("cost", str(Cost.COUNT))
+    cost = table.get("cost", str(MovementCost.COUNT))
     if isinstance(cost, str):
-        return Movement(Cost(cost), tolerance)
+        return Movement(MovementCost(cost), tolerance)
     pairs = _items(cost, f"{where}.cost", _partition_cost)
     return Movement(tuple(pairs), tolerance, as_integer(table.get("other"), f"{where}.other"))
 
@@ -211,7 +211,7 @@ def _movement(table: Mapping[str, object], tolerance: Tolerance, where: str) -> 
 def _partition_cost(value: object, where: str) -> tuple[TopicPartition, int]:
     pair = as_array(value, where)
     if len(pair) != 2:
-        raise InvalidGroupError(f"{where}: expected a partition and its cost, got {value!r}")
+        raise InputError(f"{where}: expected a partition and its cost, got {value!r}")
     return _partition(pair[0], where), as_integer(pair[1], where)
 
 
@@ -224,7 +224,7 @@ def _constraint(value: object, where: str) -> Constraint:
     table = as_object(value, where)
     name = as_text(table.get("constraint"), f"{where}.constraint")
     if name not in _CONSTRAINTS:
-        raise InvalidGroupError(f"{where}.constraint: no constraint {name!r}")
+        raise InputError(f"{where}.constraint: no constraint {name!r}")
     kind, fields = _CONSTRAINTS[name]
     no_unknown_keys(table, ("constraint", *fields), where)
     return kind(**{key: parse(table.get(key), f"{where}.{key}") for key, parse in fields.items()})

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from kassay.reference.model.ownership import NOBODY
+from ortools.sat.python import cp_model
+
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.constraints import (
     Capacity,
@@ -17,7 +19,6 @@ from kassay.solver.constraints import (
 )
 from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
 from kassay.solver.evaluation import bundles, separated_rows, topic_rows
-from ortools.sat.python import cp_model
 
 Rule = tuple[Expression, int, int]  # an expression, its least and its greatest value
 
@@ -79,12 +80,12 @@ def _pair_rules(
 
 def _pin(model: AssignmentModel, constraint: Pinned) -> Rule:
     row = model.problem.row_of.get(TopicPartition(constraint.topic, constraint.partition))
-    position = model.problem.position_of.get(constraint.member, NOBODY)
+    position = model.problem.position_of.get(constraint.member, NO_OWNER)
     return (0 if row is None else _has(model, row, position), 1, 1)
 
 
 def _forbid(model: AssignmentModel, constraint: Forbidden) -> list[Rule]:
-    position = model.problem.position_of.get(constraint.member, NOBODY)
+    position = model.problem.position_of.get(constraint.member, NO_OWNER)
     rows = topic_rows(model.problem, constraint.topic, constraint.partition)
     classes = np.unique(model.classes.of_row[rows]).tolist()
     return [(model.count[index].get(position, 0), 0, 0) for index in classes]

@@ -7,12 +7,12 @@ from kassay.reference.model.assignment import Assignment
 from kassay.solver.constraints import Constraint
 from kassay.solver.cpsat.constraints import add_constraint
 from kassay.solver.cpsat.infeasibility import conflict
-from kassay.solver.cpsat.lexicographic import Ladder, Reached
+from kassay.solver.cpsat.lexicographic import LevelResult, LexicographicSolver
 from kassay.solver.cpsat.model import AssignmentModel
-from kassay.solver.cpsat.search import Budget, Found, satisfy
+from kassay.solver.cpsat.search import SearchBudget, SearchResult, satisfy
 from kassay.solver.cpsat.symmetry import classify
 from kassay.solver.evaluation import broken
-from kassay.solver.initial_solutions import first_placements
+from kassay.solver.initial_solutions import initial_placements
 from kassay.solver.objective import Level
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
 
@@ -22,7 +22,7 @@ _LEAST_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CpSatResult:
     """What came of a problem.
 
     Parameters
@@ -36,7 +36,7 @@ class Outcome:
     """
 
     placement: Placement | None
-    reached: tuple[Reached, ...] = ()
+    reached: tuple[LevelResult, ...] = ()
     conflict: tuple[Constraint, ...] = ()
 
 
@@ -46,10 +46,10 @@ def solve_problem(
     levels: Sequence[Level],
     constraints: Sequence[Constraint],
     hint: Assignment | None,
-    budget: Budget,
-) -> Outcome:
+    budget: SearchBudget,
+) -> CpSatResult:
     """Find the best placement and bounds for every level."""
-    pool = first_placements(problem)
+    pool = initial_placements(problem)
     hinted = None if hint is None else problem.to_placement(hint)
     if hinted is not None:
         pool.append(hinted)
@@ -57,18 +57,20 @@ def solve_problem(
     if not pool:
         found = _any_placement(problem, constraints, budget)
         if found.infeasible:
-            return Outcome(None, conflict=conflict(problem, constraints, budget))
+            return CpSatResult(None, conflict=conflict(problem, constraints, budget))
         if found.placement is None:
-            return Outcome(None)
+            return CpSatResult(None)
         pool = [found.placement]
-    ladder = Ladder(problem, levels, constraints, pool)
+    ladder = LexicographicSolver(problem, levels, constraints, pool)
     placement = ladder.climb(budget)
-    return Outcome(placement, tuple(ladder.reached))
+    return CpSatResult(placement, tuple(ladder.reached))
 
 
-def _any_placement(problem: Problem, constraints: Sequence[Constraint], budget: Budget) -> Found:
+def _any_placement(
+    problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
+) -> SearchResult:
     if problem.total >= EXACT_IN_64_BITS:
-        return Found(None, None)
+        return SearchResult(None, None)
     model = AssignmentModel(problem, classify(problem, (), constraints))
     for constraint in constraints:
         add_constraint(model, constraint)

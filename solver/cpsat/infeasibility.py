@@ -2,20 +2,21 @@
 
 from collections.abc import Sequence
 
+from ortools.sat.python import cp_model
+
 from kassay.solver.constraints import Constraint
 from kassay.solver.cpsat.constraints import add_constraint
 from kassay.solver.cpsat.model import AssignmentModel
-from kassay.solver.cpsat.search import Budget, satisfy
+from kassay.solver.cpsat.search import SearchBudget, satisfy
 from kassay.solver.cpsat.symmetry import classify
 from kassay.solver.problem import Problem
-from ortools.sat.python import cp_model
 
 # Seconds to shrink a conflict, beyond the caller's limit: infeasibility is known by then.
 _SHRINKING = 5.0
 
 
 def conflict(
-    problem: Problem, constraints: Sequence[Constraint], budget: Budget
+    problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> tuple[Constraint, ...]:
     """Return constraints that clash, none of which can be spared.
 
@@ -23,7 +24,9 @@ def conflict(
     turn, and stays out if the others still clash. Where time is short the set may be
     larger than needed, but it always clashes.
     """
-    budget = Budget(deadline=budget.deadline + _SHRINKING, workers=budget.workers, seed=budget.seed)
+    budget = SearchBudget(
+        deadline=budget.deadline + _SHRINKING, workers=budget.workers, seed=budget.seed
+    )
     core = _sufficient(problem, constraints, budget)
     for constraint in core:
         others = tuple(other for other in core if other is not constraint)
@@ -32,7 +35,9 @@ def conflict(
     return core
 
 
-def is_infeasible(problem: Problem, constraints: Sequence[Constraint], budget: Budget) -> bool:
+def is_infeasible(
+    problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
+) -> bool:
     """Whether CP-SAT proves within its budget that no placement meets the constraints."""
     if budget.seconds <= 0:
         return False
@@ -43,7 +48,7 @@ def is_infeasible(problem: Problem, constraints: Sequence[Constraint], budget: B
 
 
 def _sufficient(
-    problem: Problem, constraints: Sequence[Constraint], budget: Budget
+    problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> tuple[Constraint, ...]:
     model = AssignmentModel(problem, classify(problem, (), constraints))
     literals = [model.cp.new_bool_var(f"holds{index}") for index in range(len(constraints))]

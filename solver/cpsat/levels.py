@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import isqrt
 
+from ortools.sat.python import cp_model
+
 from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
 from kassay.solver.evaluation import RackTable, movement_costs
 from kassay.solver.objective import (
@@ -17,7 +19,6 @@ from kassay.solver.objective import (
     TopicSpread,
 )
 from kassay.solver.problem import EXACT_IN_64_BITS
-from ortools.sat.python import cp_model
 
 # Squares over at most this many values are cut out exactly by tangents, which the linear
 # relaxation sees; wider ones go through CP-SAT's product constraint.

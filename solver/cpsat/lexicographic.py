@@ -5,21 +5,22 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 import numpy as np
+
 from kassay.solver.bounds import level_bound, load_ceiling, makespan_bound
 from kassay.solver.certificate.claims import Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.cpsat.constraints import add_constraint
 from kassay.solver.cpsat.levels import Term, level_terms
 from kassay.solver.cpsat.model import AssignmentModel
-from kassay.solver.cpsat.search import Budget, minimise
+from kassay.solver.cpsat.search import SearchBudget, minimise
 from kassay.solver.cpsat.symmetry import classify
 from kassay.solver.evaluation import level_value, level_values, movement_costs
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.objective import Imbalance, Level, Measure, Movement
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
-from kassay.solver.weighted.components import solve_whole
-from kassay.solver.weighted.few_moves import Mover
-from kassay.solver.weighted.load_balancing import Balancer
+from kassay.solver.weighted.components import solve_components
+from kassay.solver.weighted.few_moves import FewMovesSearch
+from kassay.solver.weighted.load_balancing import LoadBalancer
 from kassay.solver.weighted.movement_bound import exchange_bound
 
 # Beyond this many counts, building a model takes longer than it could ever pay back.
@@ -31,7 +32,7 @@ _MANY_CHOICES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class LevelResult:
     """A level that is done: its best value, its bound, and what later levels may use up.
 
     ``origin`` tells where the bound comes from.
@@ -46,7 +47,7 @@ class Reached:
 
 
 @dataclass
-class Ladder:
+class LexicographicSolver:
     """The levels of one problem, solved in order.
 
     Parameters
@@ -70,9 +71,9 @@ class Ladder:
     constraints: Sequence[Constraint]
     pool: list[Placement]
     proven: dict[int, int] = field(default_factory=dict)
-    reached: list[Reached] = field(default_factory=list)
+    reached: list[LevelResult] = field(default_factory=list)
 
-    def climb(self, budget: Budget) -> Placement:
+    def climb(self, budget: SearchBudget) -> Placement:
         """Solve every level; return the best placement found."""
         if budget.seconds > 0 and self.levels:
             self._solve_whole(budget)
@@ -106,15 +107,15 @@ class Ladder:
         ]
         return [min(tops)] * self.problem.width if tops else None
 
-    def _solve_whole(self, budget: Budget) -> None:
+    def _solve_whole(self, budget: SearchBudget) -> None:
         if self.problem.size < _FEW_ROWS or self._weigh_alike():
             return
-        optimum = solve_whole(self.problem, self.levels, self.constraints, seed=budget.seed)
+        optimum = solve_components(self.problem, self.levels, self.constraints, seed=budget.seed)
         if optimum is not None:
             self.pool.append(optimum.placement)
             self.proven.update(enumerate(optimum.values))
 
-    def _reach(self, index: int, level: Level, budget: Budget) -> None:
+    def _reach(self, index: int, level: Level, budget: SearchBudget) -> None:
         bound, origin = level_bound(self.problem, level, self.ceilings()), Origin.COUNTING
         if self.proven.get(index, 0) > bound:
             bound, origin = self.proven[index], Origin.ENUMERATION
@@ -131,23 +132,23 @@ class Ladder:
         best = self._value(level)
         limit = level.tolerance.limit(best)
         placement = self.incumbent(level)
-        self.reached.append(Reached(level, best, min(bound, best), limit, placement, origin))
+        self.reached.append(LevelResult(level, best, min(bound, best), limit, placement, origin))
 
-    def _improve(self, level: Level, budget: Budget) -> None:
+    def _improve(self, level: Level, budget: SearchBudget) -> None:
         """Improve the incumbent on a level of imbalance by dealing anew what few members have."""
         if not isinstance(level, Imbalance) or self.reached or self.constraints:
             return
         if self.problem.size < _FEW_ROWS or self.problem.total >= EXACT_IN_64_BITS:
             return
         rng = np.random.default_rng(budget.seed)
-        balancer = Balancer(self.problem, self.incumbent(level).copy(), rng)
+        balancer = LoadBalancer(self.problem, self.incumbent(level).copy(), rng)
         target = makespan_bound(self.problem)
         go_on = _ticker(budget.share(2), 5_000)
         balancer.lower_makespan(target, go_on)
         balancer.even_out(go_on)
         self.pool.append(balancer.placement)
 
-    def _exchange(self, level: Movement, bound: int, budget: Budget) -> int:
+    def _exchange(self, level: Movement, bound: int, budget: SearchBudget) -> int:
         """Plan moves under the ceiling that the imbalance leaves, and bound them; 0 if unfit."""
         ceilings, problem = self.ceilings(), self.problem
         if ceilings is None or self.constraints or budget.seconds <= 0:
@@ -160,7 +161,9 @@ class Ladder:
             isinstance(done.level, Imbalance) and done.level.measure is Measure.MAKESPAN
             for done in self.reached
         ):
-            mover = Mover(problem, min(ceilings), costs, np.random.default_rng(budget.seed))
+            mover = FewMovesSearch(
+                problem, min(ceilings), costs, np.random.default_rng(budget.seed)
+            )
             plan = mover.first_plan(keep_owned(problem))
             if plan is None or mover.cost(plan) > self._value(level):
                 plan = self.incumbent(level)
@@ -187,7 +190,7 @@ class Ladder:
     def _value(self, level: Level) -> int:
         return level_value(self.problem, level, self.incumbent(level))
 
-    def _search(self, level: Level, bound: int, budget: Budget) -> int:
+    def _search(self, level: Level, bound: int, budget: SearchBudget) -> int:
         """Search with CP-SAT; return a bound, 0 if there was no time for any."""
         model = self._model() if budget.seconds > 0 else None
         if model is None:
@@ -222,7 +225,7 @@ class Ladder:
         return model
 
     def _minimise(
-        self, model: AssignmentModel, term: Term, bound: int, level: Level, budget: Budget
+        self, model: AssignmentModel, term: Term, bound: int, level: Level, budget: SearchBudget
     ) -> int | None:
         model.hint(self.incumbent(level))
         found = minimise(model, term.expression, budget, max(term.scaled_up(bound), 0))
@@ -231,7 +234,7 @@ class Ladder:
         return None if found.bound is None else term.value(found.bound)
 
     def _search_stages(
-        self, model: AssignmentModel, terms: Sequence[Term], level: Level, budget: Budget
+        self, model: AssignmentModel, terms: Sequence[Term], level: Level, budget: SearchBudget
     ) -> int:
         """Minimise the sum of the k greatest loads for k = 1, 2, ...: the loads in turn."""
         width, base = len(terms), self.problem.total + 1
@@ -255,7 +258,7 @@ class Ladder:
         return sums_of_greatest(self.problem.loads(self.incumbent(level)))[index]
 
 
-def _ticker(budget: Budget, most: int) -> Callable[[], bool]:
+def _ticker(budget: SearchBudget, most: int) -> Callable[[], bool]:
     """Say whether to go on: by the clock, or under a deterministic limit by counting."""
     if budget.deterministic is None:
         return lambda: budget.seconds > 0

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from kassay.reference.model.ownership import NOBODY
-from kassay.solver.cpsat.symmetry import Classes
-from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
+
+from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.cpsat.symmetry import SymmetryClasses
+from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
 
 Expression = cp_model.LinearExpr | int
 
@@ -29,7 +30,7 @@ class AssignmentModel:
     """
 
     problem: Problem
-    classes: Classes
+    classes: SymmetryClasses
     cp: cp_model.CpModel = field(default_factory=cp_model.CpModel)
     count: list[dict[int, Expression]] = field(init=False)
 
@@ -106,7 +107,7 @@ class AssignmentModel:
         terms: list[tuple[Expression, int]] = []
         for index, entry in enumerate(self.count):
             owner = self.owner_of(index)
-            if owner != NOBODY:
+            if owner != NO_OWNER:
                 cost = int(costs[self.classes.rows[index][0]])
                 away = [(count, cost) for position, count in entry.items() if position != owner]
                 terms.extend(away if cost else [])

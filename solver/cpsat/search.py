@@ -3,13 +3,14 @@
 import time
 from dataclasses import dataclass, replace
 
+from ortools.sat.python import cp_model
+
 from kassay.solver.cpsat.model import AssignmentModel, Expression
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement
-from ortools.sat.python import cp_model
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class SearchBudget:
     """How long searches may go on.
 
     Parameters
@@ -35,21 +36,21 @@ class Budget:
         """Wall-clock seconds that are left, at least 0."""
         return max(self.deadline - time.monotonic(), 0.0)
 
-    def share(self, parts: int) -> "Budget":
+    def share(self, parts: int) -> "SearchBudget":
         """Return a budget of an equal part of the seconds left."""
         return self.until(self.seconds / parts)
 
-    def until(self, seconds: float) -> "Budget":
+    def until(self, seconds: float) -> "SearchBudget":
         """Return a budget that ends this many seconds from now, if not sooner."""
         return replace(self, deadline=min(self.deadline, time.monotonic() + seconds))
 
-    def at_least(self, seconds: float) -> "Budget":
+    def at_least(self, seconds: float) -> "SearchBudget":
         """Return a budget that ends this many seconds from now, if not later."""
         return replace(self, deadline=max(self.deadline, time.monotonic() + seconds))
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a search found and proved.
 
     Parameters
@@ -67,14 +68,16 @@ class Found:
     infeasible: bool = False
 
 
-def minimise(model: AssignmentModel, expression: Expression, budget: Budget, least: int) -> Found:
+def minimise(
+    model: AssignmentModel, expression: Expression, budget: SearchBudget, least: int
+) -> SearchResult:
     """Look for the least value of an expression, which is known to be at least ``least``.
 
     Expressions must be 0 or more, as all of ours are: CP-SAT reports a bound of 0 where
     it had no time to find any.
     """
     if budget.seconds <= 0:
-        return Found(None, None)
+        return SearchResult(None, None)
     # A variable of its own leaves the objective without an offset, which CP-SAT keeps as a float.
     objective = model.cp.new_int_var(min(least, EXACT_IN_64_BITS), EXACT_IN_64_BITS, "objective")
     model.cp.add(objective == expression + model.zero)
@@ -84,13 +87,13 @@ def minimise(model: AssignmentModel, expression: Expression, budget: Budget, lea
     return found
 
 
-def satisfy(model: AssignmentModel, budget: Budget) -> Found:
+def satisfy(model: AssignmentModel, budget: SearchBudget) -> SearchResult:
     """Look for any placement that the model allows."""
     model.cp.clear_objective()
     return _run(model, budget)
 
 
-def _run(model: AssignmentModel, budget: Budget) -> Found:
+def _run(model: AssignmentModel, budget: SearchBudget) -> SearchResult:
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = budget.seconds
     solver.parameters.num_workers = budget.workers
@@ -101,7 +104,7 @@ def _run(model: AssignmentModel, budget: Budget) -> Found:
     if status == cp_model.MODEL_INVALID:
         raise RuntimeError(f"CP-SAT calls the model invalid: {model.cp.validate()}")
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-    return Found(
+    return SearchResult(
         placement=model.read(solver) if found else None,
         # The integer that CP-SAT keeps beside the float it reports; exact beyond 2**53.
         bound=int(solver.response_proto.inner_objective_lower_bound),

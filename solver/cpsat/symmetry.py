@@ -4,17 +4,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from kassay.reference.model.ownership import NOBODY
+from numpy.typing import NDArray
+
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
 from kassay.solver.constraints import Colocated, Constraint, Forbidden, MaxMoves, Pinned, Separated
 from kassay.solver.evaluation import RackTable, bundles, movement_costs, separated_rows, topic_rows
-from kassay.solver.objective import Cost, CrossRack, Level, Movement, TopicSpread
+from kassay.solver.objective import CrossRack, Level, Movement, MovementCost, TopicSpread
 from kassay.solver.problem import Placement, Problem
-from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
-class Classes:
+class SymmetryClasses:
     """A partition of the rows into classes that no level or constraint tells apart.
 
     Parameters
@@ -35,14 +36,14 @@ class Classes:
 
     def spread_out(self, problem: Problem, counts: NDArray[np.int64]) -> Placement:
         """Turn counts into a placement, owners and then lower numbers first."""
-        placement = np.full(problem.size, NOBODY, dtype=np.int32)
+        placement = np.full(problem.size, NO_OWNER, dtype=np.int32)
         positions = np.arange(problem.width, dtype=np.int32)
         for index, rows in enumerate(self.rows):
             left = counts[index].copy()
             free = []
             for row in rows.tolist():
                 owner = problem.owner[row]
-                if owner != NOBODY and left[owner] > 0:
+                if owner != NO_OWNER and left[owner] > 0:
                     placement[row] = owner
                     left[owner] -= 1
                 else:
@@ -53,17 +54,17 @@ class Classes:
 
 def classify(
     problem: Problem, levels: Sequence[Level], constraints: Sequence[Constraint]
-) -> Classes:
+) -> SymmetryClasses:
     """Put rows together that agree in everything the levels and constraints look at."""
     if not problem.size:
-        return Classes(np.zeros(0, dtype=np.int64), ())
+        return SymmetryClasses(np.zeros(0, dtype=np.int64), ())
     columns = [problem.set_of_row, _codes(problem.weight)]
     if any(isinstance(level, Movement) for level in levels) or any(
         isinstance(constraint, MaxMoves) for constraint in constraints
     ):
         columns.append(problem.owner)
     for level in levels:
-        if isinstance(level, Movement) and not isinstance(level.cost, Cost):
+        if isinstance(level, Movement) and not isinstance(level.cost, MovementCost):
             columns.append(_codes(movement_costs(problem, level)))
         elif isinstance(level, CrossRack):
             columns.append(np.unique(RackTable(problem).near, axis=0, return_inverse=True)[1])
@@ -76,7 +77,7 @@ def classify(
     of_row = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
     order = np.argsort(of_row, kind="stable").astype(np.int32)
     starts = np.flatnonzero(np.diff(of_row[order])) + 1
-    return Classes(of_row, tuple(np.split(order, starts)))
+    return SymmetryClasses(of_row, tuple(np.split(order, starts)))
 
 
 def _codes(column: NDArray[np.int64]) -> NDArray[np.int64]:

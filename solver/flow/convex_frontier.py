@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from kassay.solver.errors import SolverError
-from kassay.solver.flow.network import Counts, Network, build_network
-from kassay.solver.flow.placing import place
-from kassay.solver.problem import Placement, Problem
 from ortools.graph.python import min_cost_flow
+
+from kassay.reference.model.errors import InternalError
+from kassay.solver.flow.network import Counts, Network, build_network
+from kassay.solver.flow.placing import place_partitions
+from kassay.solver.problem import Placement, Problem
 
 # Beyond this many arcs one flow takes too long to be solved for every corner.
 MOST_ARCS = 40_000
@@ -45,7 +46,7 @@ class Hull:
 
     def placement(self, moves: int) -> Placement:
         """Place a point found on the hull."""
-        return place(self.network, self.counts[moves])
+        return place_partitions(self.network, self.counts[moves])
 
     def floor(self, moves: int) -> int:
         """Return the least sum of squares that so many moves could have by the hull alone."""
@@ -81,7 +82,10 @@ def hull_of(problem: Problem) -> Hull | None:
     if not problem.size or int(room.sum()) + len(network.tail) > MOST_ARCS:
         return None
     size = problem.size
-    ends = [priced(network, room, 1, size**2 + 1), priced(network, room, size + 1, 1)]
+    ends = [
+        cheapest_at_price(network, room, 1, size**2 + 1),
+        cheapest_at_price(network, room, size + 1, 1),
+    ]
     corners = {values_of(network, counts): counts for counts in ends}
     waiting = [(ends[0], ends[1])]
     found: dict[int, Counts] = {moves: counts for (moves, _), counts in corners.items()}
@@ -90,7 +94,7 @@ def hull_of(problem: Problem) -> Hull | None:
         (k, v), (after, w) = values_of(network, left), values_of(network, right)
         if after <= k + 1:
             continue
-        middle = priced(network, room, after - k, v - w)
+        middle = cheapest_at_price(network, room, after - k, v - w)
         moves, squares = values_of(network, middle)
         if (after - k) * squares + (v - w) * moves < (after - k) * v + (v - w) * k:
             corners[moves, squares] = found[moves] = middle
@@ -108,7 +112,7 @@ def values_of(network: Network, counts: Counts) -> tuple[int, int]:
     return int(moves.sum()), int((loads**2).sum())
 
 
-def priced(network: Network, room: Counts, square: int, move: int) -> Counts:
+def cheapest_at_price(network: Network, room: Counts, square: int, move: int) -> Counts:
     """Return counts of the least ``square * sum of squares + move * moves``."""
     arcs, members = len(network.tail), network.topics + network.head
     owning = np.flatnonzero(network.owned)
@@ -131,7 +135,7 @@ def priced(network: Network, room: Counts, square: int, move: int) -> Counts:
     supplies[sink] = -int(network.supply.sum())
     flow.set_nodes_supplies(np.arange(sink + 1, dtype=np.int32), supplies)
     if flow.solve() != flow.OPTIMAL:
-        raise SolverError("no flow was found for a price on moves")
+        raise InternalError("no flow was found for a price on moves")
     flows = np.asarray(flow.flows(ids), dtype=np.int64)
     counts = flows[:arcs].copy()
     counts[owning] += flows[arcs : arcs + len(owning)]

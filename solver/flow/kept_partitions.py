@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from kassay.solver.errors import SolverError
+from ortools.graph.python import min_cost_flow
+
+from kassay.reference.model.errors import InternalError
 from kassay.solver.flow.load_levels import LevelSet
 from kassay.solver.flow.network import Counts, Network
-from ortools.graph.python import min_cost_flow
 
 
 def keep_most(network: Network, levels: Sequence[LevelSet]) -> Counts:
@@ -50,7 +51,7 @@ def keep_most(network: Network, levels: Sequence[LevelSet]) -> Counts:
         supplies[first_sink + index] = -level.at_high if len(level.topics) else 0
     flow.set_nodes_supplies(np.arange(len(supplies), dtype=np.int32), supplies)
     if flow.solve() != flow.OPTIMAL:
-        raise SolverError("the least movement was not found on the best loads")
+        raise InternalError("the least movement was not found on the best loads")
     flows = np.asarray(flow.flows(ids), dtype=np.int64)
     counts = np.zeros(len(network.tail), dtype=np.int64)
     counts[arcs] = flows[: len(arcs)]

@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from kassay.solver.errors import SolverError
-from kassay.solver.flow.network import Counts, Network
 from numpy.typing import NDArray
 from ortools.graph.python import max_flow
+
+from kassay.reference.model.errors import InternalError
+from kassay.solver.flow.network import Counts, Network
 
 Mask = NDArray[np.bool_]
 
@@ -79,7 +80,7 @@ def _split(network: Network, part: _Part) -> tuple[list[LevelSet], list[_Part]]:
         return [], [heavy, _without(part, heavy)]
     tight = _stuck(network, part, capacity=high - 1)
     if tight is None:
-        raise SolverError(f"a flow of {total} fits below its mean load {high}")
+        raise InternalError(f"a flow of {total} fits below its mean load {high}")
     held = int(network.supply[tight.topics].sum())
     level = LevelSet(
         topics=np.flatnonzero(tight.topics),
@@ -116,7 +117,7 @@ def _stuck(network: Network, part: _Part, *, capacity: int) -> _Part | None:
         ),
     )
     if flow.solve(source, sink) != flow.OPTIMAL:
-        raise SolverError("the maximum flow was not found")
+        raise InternalError("the maximum flow was not found")
     if flow.optimal_flow() == int(network.supply[topics].sum()):
         return None
     side = np.zeros(sink + 1, dtype=np.bool_)

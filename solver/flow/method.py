@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
+
+from kassay.reference.model.errors import InternalError
 from kassay.solver.certificate.check import PriceTable, price_counts
-from kassay.solver.errors import SolverError
 from kassay.solver.flow.kept_partitions import keep_most
 from kassay.solver.flow.load_levels import level_sets
 from kassay.solver.flow.network import Counts, Network, build_network
-from kassay.solver.flow.placing import place
+from kassay.solver.flow.placing import place_partitions
 from kassay.solver.improvement.residual_network import Arcs
 from kassay.solver.problem import Placement, Problem
 
@@ -51,8 +52,8 @@ def solve_flow(problem: Problem) -> Flow:
     arcs = _arcs(network, counts)
     prices = price_counts(arcs, moved=arcs.least_movement)
     if prices is None:
-        raise SolverError("the flow's answer can be improved")
-    return Flow(place(network, counts), prices)
+        raise InternalError("the flow's answer can be improved")
+    return Flow(place_partitions(network, counts), prices)
 
 
 def _arcs(network: Network, counts: Counts) -> Arcs:

@@ -8,15 +8,16 @@ allowed lies. No assignment lies below that edge, and the points on it are assig
 from dataclasses import dataclass
 
 import numpy as np
-from kassay.reference.model.derived_values import once
+
+from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group
-from kassay.solver.flow.convex_frontier import MOST_ARCS, between, priced, values_of
+from kassay.solver.flow.convex_frontier import MOST_ARCS, between, cheapest_at_price, values_of
 from kassay.solver.flow.network import Counts, Network, build_network
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.solution import Bounded
+from kassay.solver.solution import LevelValue
 
 
-def fewest_moves(group: Group, sum_of_squares: int) -> Bounded | None:
+def fewest_moves(group: Group, sum_of_squares: int) -> LevelValue | None:
     """Bound the fewest moves to an assignment whose loads are no more imbalanced.
 
     Parameters
@@ -45,7 +46,7 @@ def fewest_moves(group: Group, sum_of_squares: int) -> Bounded | None:
     >>> found.value, found.bound
     (1, 1)
     """
-    ends = once(_ends_of, group)
+    ends = cached(_ends_of, group)
     return None if ends is None else _fewest(ends, sum_of_squares // ends.weight**2)
 
 
@@ -86,8 +87,8 @@ def _ends_of(group: Group) -> _Ends | None:
         network,
         room,
         weight=int(problem.weight[0]),
-        left=priced(network, room, 1, problem.size**2 + 1),
-        right=priced(network, room, problem.size + 1, 1),
+        left=cheapest_at_price(network, room, 1, problem.size**2 + 1),
+        right=cheapest_at_price(network, room, problem.size + 1, 1),
     )
 
 
@@ -96,16 +97,16 @@ def _weigh_alike(problem: Problem) -> bool:
     return bool(weight[0] > 0 and (weight == weight[0]).all())
 
 
-def _fewest(ends: _Ends, cap: int) -> Bounded | None:
+def _fewest(ends: _Ends, cap: int) -> LevelValue | None:
     network, left, right = ends.network, ends.left, ends.right
     (k, v), (after, w) = values_of(network, left), values_of(network, right)
     if v <= cap:
-        return Bounded(k, k)
+        return LevelValue(k, k)
     if w > cap:
         return None
     # `left` has too much imbalance, `right` has not; both are corners of the hull.
     while after > k + 1:
-        middle = priced(network, ends.room, after - k, v - w)
+        middle = cheapest_at_price(network, ends.room, after - k, v - w)
         moves, squares = values_of(network, middle)
         if (after - k) * squares + (v - w) * moves >= (after - k) * v + (v - w) * k:
             break
@@ -118,7 +119,7 @@ def _fewest(ends: _Ends, cap: int) -> Bounded | None:
         default=after,
     )
     # On the edge an imbalance of `cap` takes this many moves, rounded up.
-    return Bounded(found, min(found, k - (cap - v) * (after - k) // (v - w)))
+    return LevelValue(found, min(found, k - (cap - v) * (after - k) // (v - w)))
 
 
 def _points(network: Network, left: Counts, right: Counts, after: int) -> list[tuple[int, int]]:

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from kassay.reference.model.ownership import NOBODY
-from kassay.solver.problem import Problem
 from numpy.typing import NDArray
+
+from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.problem import Problem
 
 Counts = NDArray[np.int64]
 
@@ -79,7 +80,7 @@ def build_network(problem: Problem) -> Network:
         head=head,
         owned=np.zeros(len(tail), dtype=np.int64),
     )
-    has_owner = problem.owner != NOBODY
+    has_owner = problem.owner != NO_OWNER
     arcs = network.arc_of(
         topic_of_row(problem)[has_owner], problem.owner[has_owner].astype(np.int64)
     )

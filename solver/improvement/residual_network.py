@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
 from kassay.reference.model.assignment import Assignment, assignees, violations
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import participant_indices
-from kassay.reference.model.ownership import NOBODY, ownership
-from numpy.typing import NDArray
+from kassay.reference.model.ownership import NO_OWNER, ownership
 
 Numbers = NDArray[np.int64]
 _FAR = np.int64(2**62)
@@ -53,7 +54,7 @@ def require_valid(group: Group, assignment: Assignment) -> None:
 
 def build_arcs(group: Group, assignment: Assignment) -> Arcs:
     """Count partitions along every subscription."""
-    position = np.full(len(group.members), NOBODY, dtype=np.int64)
+    position = np.full(len(group.members), NO_OWNER, dtype=np.int64)
     active = participant_indices(group)
     position[list(active)] = np.arange(len(active))
     subscribers = {topic: who for topic, who in group.subscribers().items() if who}
@@ -63,8 +64,8 @@ def build_arcs(group: Group, assignment: Assignment) -> Arcs:
     for topic, who in subscribers.items():
         index = np.array(who, dtype=np.int64)
         head.append(position[index])
-        count.append(np.bincount(now[topic][now[topic] != NOBODY], minlength=size)[index])
-        owned.append(np.bincount(before[topic][before[topic] != NOBODY], minlength=size)[index])
+        count.append(np.bincount(now[topic][now[topic] != NO_OWNER], minlength=size)[index])
+        owned.append(np.bincount(before[topic][before[topic] != NO_OWNER], minlength=size)[index])
     widths = [len(who) for who in subscribers.values()]
     heads, counts = _join(head), _join(count)
     return Arcs(
@@ -83,7 +84,7 @@ def _join(columns: list[Numbers]) -> Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class NodePrices:
     """Least cost of placing one more partition: at each member, and of each topic.
 
     A cost (squared load, movement) is one integer, ``squared * scale + movement``:
@@ -189,7 +190,7 @@ class _Search:
         return None
 
 
-def lower_prices(arcs: Arcs) -> Prices:
+def lower_prices(arcs: Arcs) -> NodePrices:
     """Lower the prices until none can fall, or until a chain shows that they fall for ever.
 
     After as many rounds as a chain has transfers, a member whose partition could be
@@ -209,6 +210,6 @@ def lower_prices(arcs: Arcs) -> Prices:
             chain = search.cycle()
         if chain:
             break
-    return Prices(
+    return NodePrices(
         search.members, search.topics, search.scale, None if chain is None else tuple(chain)
     )

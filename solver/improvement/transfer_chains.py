@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+
 from kassay.reference.model.assignment import Assignment, assignees
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement
-from kassay.reference.model.ownership import NOBODY, ownership
+from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.improvement.residual_network import (
     Arcs,
@@ -120,7 +121,7 @@ class _Holdings:
         """Find two partitions of one topic that two members should swap."""
         for topic, now in self.now.items():
             owner = self.owner[topic]
-            away = np.flatnonzero((owner != NOBODY) & (now != NOBODY) & (now != owner))
+            away = np.flatnonzero((owner != NO_OWNER) & (now != NO_OWNER) & (now != owner))
             for number in away.tolist():
                 taker, giver = int(owner[number]), int(now[number])
                 foreign = np.flatnonzero((now == taker) & (owner != taker))
@@ -135,7 +136,7 @@ class _Holdings:
     def _step(self, topic: str, giver: int, taker: int) -> Iterator[Transfer]:
         now, owner = self.now[topic], self.owner[topic]
         number = self._choose(topic, giver, taker)
-        elsewhere = np.flatnonzero((owner == taker) & (now != taker) & (now != NOBODY))
+        elsewhere = np.flatnonzero((owner == taker) & (now != taker) & (now != NO_OWNER))
         if owner[number] == taker or not len(elsewhere):
             yield self._give(topic, number, giver, taker)
             return

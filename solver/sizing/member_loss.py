@@ -3,18 +3,19 @@
 from dataclasses import dataclass
 
 import numpy as np
+
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import MAX_WEIGHT, Group, Member, Topic
-from kassay.reference.model.ownership import NOBODY
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.improvement.residual_network import require_valid
 from kassay.solver.objective import Imbalance, Measure
 from kassay.solver.problem import Placement, Problem, build_problem
-from kassay.solver.solution import Bounded
+from kassay.solver.solution import LevelValue
 from kassay.solver.solve import solve
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class MemberLoss:
     """The loss of one member.
 
     Parameters
@@ -28,12 +29,12 @@ class Loss:
     """
 
     member: str
-    makespan: Bounded
+    makespan: LevelValue
     unserved: int
 
 
 @dataclass(frozen=True, slots=True)
-class Resilience:
+class MemberLosses:
     """What the loss of any one member costs.
 
     Parameters
@@ -42,23 +43,23 @@ class Resilience:
         One for every member that consumes anything, in the order of the group.
     """
 
-    losses: tuple[Loss, ...]
+    losses: tuple[MemberLoss, ...]
 
     @property
-    def worst(self) -> Loss | None:
+    def worst(self) -> MemberLoss | None:
         """The first of the losses with the greatest makespan; None if there is no member."""
         return max(self.losses, key=lambda loss: loss.makespan.value, default=None)
 
     @property
-    def makespan(self) -> Bounded:
+    def makespan(self) -> LevelValue:
         """Worst makespan after the loss of any one member; 0 if there is no member."""
-        return Bounded(
+        return LevelValue(
             max((loss.makespan.value for loss in self.losses), default=0),
             max((loss.makespan.bound for loss in self.losses), default=0),
         )
 
 
-def resilience(
+def member_loss(
     group: Group,
     assignment: Assignment | None = None,
     *,
@@ -66,7 +67,7 @@ def resilience(
     deterministic_limit: float | None = None,
     workers: int = 1,
     seed: int = 0,
-) -> Resilience:
+) -> MemberLosses:
     """Find the least makespan after the loss of each member in turn.
 
     Only the partitions of the lost member are dealt out anew; all others stay. Capacities
@@ -94,7 +95,7 @@ def resilience(
     >>> members = tuple(Member(id=name, subscription=("t",)) for name in "abc")
     >>> group = Group(topics=(Topic(name="t", partitions=6),), members=members)
     >>> assignment = Assignment({n: [("t", 2 * i), ("t", 2 * i + 1)] for i, n in enumerate("abc")})
-    >>> resilience(group, assignment).makespan.value
+    >>> member_loss(group, assignment).makespan.value
     3
     """
     problem = build_problem(group)
@@ -116,8 +117,8 @@ def resilience(
             seed=seed,
         )
         name = group.members[problem.members[lost]].id
-        losses.append(Loss(name, solution.imbalance, unserved))
-    return Resilience(tuple(losses))
+        losses.append(MemberLoss(name, solution.imbalance, unserved))
+    return MemberLosses(tuple(losses))
 
 
 def _without(problem: Problem, placement: Placement, lost: int) -> tuple[Group, int]:
@@ -129,7 +130,7 @@ def _without(problem: Problem, placement: Placement, lost: int) -> tuple[Group, 
     weight = problem.weight
     alike = not problem.size or bool((weight == weight[0]).all())
     stays = placement.copy()
-    stays[stays == lost] = NOBODY
+    stays[stays == lost] = NO_OWNER
     own: list[Topic] = []
     subscriptions: list[list[str]] = []
     for position in range(problem.width):
@@ -142,7 +143,7 @@ def _without(problem: Problem, placement: Placement, lost: int) -> tuple[Group, 
     unserved = 0
     for index, consumers in enumerate(problem.sets):
         others = consumers[consumers != lost].tolist()
-        rows = np.flatnonzero((problem.set_of_row == index) & (stays == NOBODY))
+        rows = np.flatnonzero((problem.set_of_row == index) & (stays == NO_OWNER))
         if not others:
             unserved += len(rows)
             continue

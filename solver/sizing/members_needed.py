@@ -8,15 +8,20 @@ from kassay.reference.model.group import Group, Member
 from kassay.reference.model.metrics import loads, sum_of_squares
 from kassay.solver.objective import Imbalance, Measure, Movement
 from kassay.solver.problem import build_problem
-from kassay.solver.sizing.resized_groups import a_newcomer, resized, settled, with_capacity
-from kassay.solver.solution import Bounded, Status
+from kassay.solver.sizing.resized_groups import (
+    new_member,
+    resized,
+    with_capacity,
+    with_valid_ownership,
+)
+from kassay.solver.solution import LevelValue, Status
 from kassay.solver.solve import solve
 
 Limits = tuple[float, float | None, int, int]  # as in `solve`, in its order
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class MemberCount:
     """The best that a number of members can do.
 
     Parameters
@@ -40,8 +45,8 @@ class Size:
     """
 
     members: int
-    makespan: Bounded | None
-    movement: Bounded | None
+    makespan: LevelValue | None
+    movement: LevelValue | None
     imbalance: int | None
     unserved: tuple[str, ...]
     enough: bool | None
@@ -63,9 +68,9 @@ class Sizing:
         The numbers looked at, ascending.
     """
 
-    needed: Bounded | None
+    needed: LevelValue | None
     reason: str
-    sizes: tuple[Size, ...]
+    sizes: tuple[MemberCount, ...]
 
 
 def members_needed(
@@ -121,15 +126,15 @@ def members_needed(
     ...     members=(Member(id="a", subscription=("t",)),),
     ... )
     >>> members_needed(group, makespan=3).needed
-    Bounded(value=4, bound=4, slack=0)
+    LevelValue(value=4, bound=4, slack=0)
     """
     wish = capacity if makespan is None else makespan
     if wish is None or None not in (makespan, capacity):
         raise ValueError("exactly one of makespan and capacity must be given")
     if wish < 0:
         raise ValueError(f"the wish must be 0 or more, got {wish!r}")
-    today = with_capacity(settled(group), capacity)
-    newcomer = a_newcomer(today, like, capacity)
+    today = with_capacity(with_valid_ownership(group), capacity)
+    newcomer = new_member(today, like, capacity)
     ceiling = wish
     if makespan is None:
         ceiling = max(member.capacity or 0 for member in (*today.members, newcomer))
@@ -152,7 +157,7 @@ class _Search:
     makespan: int | None
     ceiling: int
     limits: Limits
-    done: dict[int, Size] = field(default_factory=dict)
+    done: dict[int, MemberCount] = field(default_factory=dict)
 
     def run(self, sweep: Iterable[int]) -> Sizing:
         """Find the number needed and look at those asked for."""
@@ -169,7 +174,7 @@ class _Search:
             self.look(number)
         return Sizing(needed, reason, tuple(self.done[number] for number in sorted(self.done)))
 
-    def _least_number(self) -> Bounded | None:
+    def _least_number(self) -> LevelValue | None:
         """Gallop up from the mean load to a number that is enough, then bisect."""
         problem = build_problem(self.today)
         most = len(self.today.members) + problem.size
@@ -187,15 +192,15 @@ class _Search:
             else:
                 low = middle + 1
         refuted = (size.members + 1 for size in self.done.values() if size.enough is False)
-        return Bounded(high, max(floor, *refuted, 0))
+        return LevelValue(high, max(floor, *refuted, 0))
 
-    def look(self, number: int) -> Size:
+    def look(self, number: int) -> MemberCount:
         """Solve for one number of members."""
         if number not in self.done:
             self.done[number] = self._solve(number)
         return self.done[number]
 
-    def _solve(self, number: int) -> Size:
+    def _solve(self, number: int) -> MemberCount:
         group = resized(self.today, number, self.newcomer)
         before, after = self.today.subscribers(), group.subscribers()
         unserved = tuple(
@@ -205,7 +210,7 @@ class _Search:
         )
         best = _best(group, self.makespan, self.limits)
         plan = best.assignment
-        return Size(
+        return MemberCount(
             members=number,
             makespan=best.makespan,
             movement=best.movement,
@@ -245,8 +250,8 @@ class _Search:
 class _Best:
     """The best of one number of members; ``fits`` is None where time was too short to say."""
 
-    makespan: Bounded | None
-    movement: Bounded | None
+    makespan: LevelValue | None
+    movement: LevelValue | None
     assignment: Assignment | None
     fits: bool | None
 
@@ -278,11 +283,11 @@ def _best(group: Group, wish: int | None, limits: Limits) -> _Best:
     if even:
         # The least sum of squares has the least makespan too: see docs/problem.md.
         most = max(loads(group, solution.assignment).values(), default=0)
-        greatest = Bounded(most, most)
+        greatest = LevelValue(most, most)
     return _Best(greatest, solution.movement, solution.assignment, _within(greatest, wish))
 
 
-def _within(greatest: Bounded, wish: int | None) -> bool | None:
+def _within(greatest: LevelValue, wish: int | None) -> bool | None:
     if wish is None or greatest.value <= wish:
         return True
     return False if greatest.bound > wish else None

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
-from kassay.reference.model.group import Group, InvalidGroupError, Member
-from kassay.reference.model.ownership import NOBODY, ownership
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group, Member
+from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import Partitions
 
 
-def settled(group: Group) -> Group:
+def with_valid_ownership(group: Group) -> Group:
     """Leave every member the claims that hold, so that nothing hangs on who else is there.
 
     Examples
@@ -18,14 +19,14 @@ def settled(group: Group) -> Group:
     ...     Member(id="b", subscription=("t",), owned=[("t", 0), ("t", 1)], generation=2),
     ... )
     >>> group = Group(topics=(Topic(name="t", partitions=2),), members=members)
-    >>> [list(map(str, member.owned)) for member in settled(group).members]
+    >>> [list(map(str, member.owned)) for member in with_valid_ownership(group).members]
     [['t-0'], ['t-1']]
     """
     owners = ownership(group).owners
     owned: list[list[tuple[str, int]]] = [[] for _ in group.members]
     for topic, column in owners.items():
         for number, owner in enumerate(column.tolist()):
-            if owner != NOBODY:
+            if owner != NO_OWNER:
                 owned[owner].append((topic, number))
     members = tuple(
         replace(
@@ -53,7 +54,7 @@ def with_capacity(group: Group, capacity: int | None) -> Group:
     )
 
 
-def a_newcomer(group: Group, like: str | None, capacity: int | None) -> Member:
+def new_member(group: Group, like: str | None, capacity: int | None) -> Member:
     """Return a member to add: like one that is there, or a consumer of all that is consumed.
 
     Raises
@@ -64,7 +65,7 @@ def a_newcomer(group: Group, like: str | None, capacity: int | None) -> Member:
     if like is not None:
         model = next((member for member in group.members if member.id == like), None)
         if model is None:
-            raise InvalidGroupError(f"no member {like!r} in group {group.id!r}")
+            raise InputError(f"no member {like!r} in group {group.id!r}")
         return replace(model, owned=Partitions.of(()), instance_id=None)
     consumed = tuple(topic for topic, members in group.subscribers().items() if members)
     return Member(id="new", subscription=consumed, generation=0, capacity=capacity)

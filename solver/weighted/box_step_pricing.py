@@ -12,12 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from kassay.reference.model.ownership import NOBODY
-from kassay.solver.weighted.exchange_knapsack import NEVER, SCALE, Exchange, Knapsacks, Patterns
-from kassay.solver.weighted.subset_enumeration import Ints
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
+
+from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.weighted.exchange_knapsack import (
+    NEVER,
+    SCALE,
+    Knapsacks,
+    MemberExchange,
+    Patterns,
+)
+from kassay.solver.weighted.subset_enumeration import Ints
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +36,7 @@ _VAIN = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class BoxPrices:
     """Integer prices of rows, times `SCALE`, and the bound that they prove, times it too."""
 
     rows: Ints
@@ -37,7 +44,7 @@ class Prices:
 
 
 @dataclass
-class BoxStep:
+class ColumnGeneration:
     """A search for prices by weight, which keeps its patterns between grids.
 
     Parameters
@@ -51,12 +58,12 @@ class BoxStep:
         Best prices at the knots so far.
     """
 
-    exchange: Exchange
+    exchange: MemberExchange
     knots: Floats = field(init=False)
     basis: Floats = field(init=False)
     centre: Floats = field(init=False)
     box: float = 0.5
-    best: Prices = field(init=False)
+    best: BoxPrices = field(init=False)
     owners: list[int] = field(init=False, default_factory=list)
     found: list[Patterns] = field(init=False, default_factory=list)
     seen: set[tuple[int, bytes]] = field(init=False, default_factory=set)
@@ -69,7 +76,7 @@ class BoxStep:
         count = len(self.knots)
         at = (np.searchsorted(self.knots, weight, side="right") - 1).clip(0, count - 2)
         part = (weight - self.knots[at]) / (self.knots[at + 1] - self.knots[at])
-        orphan = problem.owner == NOBODY
+        orphan = problem.owner == NO_OWNER
         unit = np.where(orphan, max(float(np.mean(self.exchange.costs)), 1.0), self.exchange.costs)
         at = at + np.where(orphan, count, 0)
         rows = np.arange(problem.size)
@@ -77,7 +84,7 @@ class BoxStep:
         self.basis[rows, at] = (1 - part) * unit
         self.basis[rows, at + 1] = part * unit
         self.centre = np.repeat([1.0, 0.0], count)
-        self.best = Prices(np.zeros(problem.size, dtype=np.int64), 0)
+        self.best = BoxPrices(np.zeros(problem.size, dtype=np.int64), 0)
 
     def climb(self, enough: int, go_on: Callable[[], bool]) -> None:
         """Raise the bound until it is enough, times `SCALE`, or prices are as good as they get."""
@@ -89,7 +96,7 @@ class BoxStep:
             serious = solved.bound > self.best.bound
             vain = 0 if serious else vain + 1
             if serious:
-                self.best, self.centre = Prices(rows, solved.bound), point
+                self.best, self.centre = BoxPrices(rows, solved.bound), point
             self._collect(solved)
             answer = self._program()
             if answer is None:
@@ -107,7 +114,7 @@ class BoxStep:
                 self.box = min(self.box * 3, _MOST_BOX)
             point = following
 
-    def refine(self, exchange: Exchange) -> None:
+    def refine(self, exchange: MemberExchange) -> None:
         """Go on with a finer grid: patterns that it forbids are dropped, bounds start anew."""
         self.exchange = exchange
         kept = [
@@ -116,7 +123,7 @@ class BoxStep:
             if exchange.holds(owner, pattern)
         ]
         self.owners, self.found = [owner for owner, _ in kept], [pattern for _, pattern in kept]
-        self.best = Prices(self.best.rows, 0)
+        self.best = BoxPrices(self.best.rows, 0)
         self.box = 0.1
 
     def _stay(self) -> None:
@@ -151,7 +158,7 @@ class BoxStep:
         """Return the best bound that the patterns seen allow within the box, and its prices."""
         width, knots = self.exchange.problem.width, len(self.centre)
         found = np.array(self.found)
-        orphans = self.exchange.problem.owner == NOBODY
+        orphans = self.exchange.problem.owner == NO_OWNER
         pattern = sparse.csr_matrix(found.astype(np.float64)) @ self.basis
         fees = (found > 0) @ self.exchange.fee.astype(np.float64)
         # Dual values are the prices; a column bounds them from above, its negative from below.

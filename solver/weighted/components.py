@@ -4,30 +4,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from kassay.reference.model.ownership import NOBODY
+from numpy.typing import NDArray
+
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds import components
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, movement_costs
 from kassay.solver.objective import Imbalance, Level, Measure, Movement
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
-from kassay.solver.weighted.exact_small import Piece, solve_piece
+from kassay.solver.weighted.exact_small import Subproblem, solve_small
 from kassay.solver.weighted.subset_enumeration import MOST_ITEMS
-from numpy.typing import NDArray
 
 _MOST_MEMBERS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Optimum:
+class ComponentOptimum:
     """A placement that is optimal on the first levels, as many as there are values."""
 
     placement: Placement
     values: tuple[int, ...]
 
 
-def solve_whole(
+def solve_components(
     problem: Problem, levels: Sequence[Level], constraints: Sequence[Constraint], *, seed: int
-) -> Optimum | None:
+) -> ComponentOptimum | None:
     """Solve imbalance and movement exactly; None where the method does not reach.
 
     It takes the sum of squares, or the makespan of a group in one piece, without
@@ -41,14 +42,14 @@ def solve_whole(
     moves = levels[1] if len(levels) > 1 else Movement()
     if not isinstance(moves, Movement):
         return None
-    placement = np.full(problem.size, NOBODY, dtype=np.int32)
+    placement = np.full(problem.size, NO_OWNER, dtype=np.int32)
     costs = movement_costs(problem, moves)
     for positions, rows in components(problem):
         part = _Part(positions, rows, costs, first.measure, seed)
         if not _solve_part(problem, part, placement):
             return None
     values = tuple(level_value(problem, level, placement) for level in levels[:2])
-    return Optimum(placement, values)
+    return ComponentOptimum(placement, values)
 
 
 def _is_within_reach(problem: Problem, levels: Sequence[Level]) -> bool:
@@ -85,7 +86,7 @@ def _solve_part(problem: Problem, part: _Part, placement: Placement) -> bool:
         return True
     if len(free) > MOST_ITEMS or len(base) > _MOST_MEMBERS or _is_repetitive(problem, free):
         return False
-    found = solve_piece(_piece(problem, part, free, base), part.measure, seed=part.seed)
+    found = solve_small(_piece(problem, part, free, base), part.measure, seed=part.seed)
     if found is None:
         return False
     for position, mask in zip(part.positions, found.masks, strict=True):
@@ -93,7 +94,7 @@ def _solve_part(problem: Problem, part: _Part, placement: Placement) -> bool:
     return True
 
 
-def _piece(problem: Problem, part: _Part, free: NDArray[np.intp], base: list[int]) -> Piece:
+def _piece(problem: Problem, part: _Part, free: NDArray[np.intp], base: list[int]) -> Subproblem:
     rank = {position: at for at, position in enumerate(part.positions)}
     table = np.zeros((len(base), len(free)), dtype=np.int64)
     allowed = [0] * len(base)
@@ -101,10 +102,10 @@ def _piece(problem: Problem, part: _Part, free: NDArray[np.intp], base: list[int
         for position in problem.sets[problem.set_of_row[row]].tolist():
             allowed[rank[position]] |= 1 << at
         owner = int(problem.owner[row])
-        if owner != NOBODY:
+        if owner != NO_OWNER:
             table[:, at] = part.costs[row]
             table[rank[owner], at] = 0
-    return Piece(problem.weight[free], tuple(base), tuple(allowed), table)
+    return Subproblem(problem.weight[free], tuple(base), tuple(allowed), table)
 
 
 def _is_repetitive(problem: Problem, rows: NDArray[np.intp]) -> bool:

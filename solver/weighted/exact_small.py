@@ -12,19 +12,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from kassay.solver.bounds import even
+
+from kassay.solver.bounds import rounded_up_mean
 from kassay.solver.evaluation import imbalance_of
 from kassay.solver.objective import Measure
 from kassay.solver.weighted.pricing import SCALE, price_sets
-from kassay.solver.weighted.set_partitioning import Priced, cheapest_cover
-from kassay.solver.weighted.subset_enumeration import Columns, Ints, TooManyError, enumerate_sets
+from kassay.solver.weighted.set_partitioning import PricedSet, cheapest_cover
+from kassay.solver.weighted.subset_enumeration import (
+    Ints,
+    Subsets,
+    TooManySubsetsError,
+    enumerate_subsets,
+)
 
 _NOISE = 64
 _MOST_COST = 2**24
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Subproblem:
     """Items that several members may take, as one component of a group.
 
     Parameters
@@ -59,7 +65,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Proven:
+class ExactResult:
     """An optimal cover.
 
     Parameters
@@ -77,14 +83,14 @@ class Proven:
     cost: int
 
 
-def solve_piece(piece: Piece, measure: Measure, *, seed: int = 0) -> Proven | None:
+def solve_small(piece: Subproblem, measure: Measure, *, seed: int = 0) -> ExactResult | None:
     """Find the least imbalance, and the least cost at it; None if the piece is too large.
 
     Examples
     --------
     >>> free = np.zeros((2, 3), dtype=np.int64)
-    >>> piece = Piece(np.array([5, 4, 3]), (0, 0), (0b111, 0b111), free)
-    >>> proven = solve_piece(piece, Measure.SUM_OF_SQUARES)
+    >>> piece = Subproblem(np.array([5, 4, 3]), (0, 0), (0b111, 0b111), free)
+    >>> proven = solve_small(piece, Measure.SUM_OF_SQUARES)
     >>> sorted(proven.masks), proven.imbalance
     ([1, 6], 74)
     """
@@ -99,15 +105,15 @@ def solve_piece(piece: Piece, measure: Measure, *, seed: int = 0) -> Proven | No
             if found is not None:
                 return found
             excluded = limit
-    except TooManyError:
+    except TooManySubsetsError:
         return None
     return None
 
 
-def _limits(piece: Piece, measure: Measure) -> Iterator[int]:
+def _limits(piece: Subproblem, measure: Measure) -> Iterator[int]:
     """Limits of the imbalance to try: from the even share on, windows that double."""
     total = piece.total
-    shares = even(total, len(piece.base))
+    shares = rounded_up_mean(total, len(piece.base))
     yield imbalance_of(measure, shares)
     reach = 1
     while len(piece.base) > 1:
@@ -119,7 +125,9 @@ def _limits(piece: Piece, measure: Measure) -> Iterator[int]:
     yield imbalance_of(measure, [total, *[0] * (len(piece.base) - 1)])
 
 
-def _least(piece: Piece, measure: Measure, excluded: int, limit: int, seed: int) -> Proven | None:
+def _least(
+    piece: Subproblem, measure: Measure, excluded: int, limit: int, seed: int
+) -> ExactResult | None:
     """Find the best cover within a limit, knowing that none is within ``excluded``."""
     if measure is Measure.SUM_OF_SQUARES:
         least = limit if excluded < 0 else _least_squares(piece, limit)
@@ -135,7 +143,7 @@ def _least(piece: Piece, measure: Measure, excluded: int, limit: int, seed: int)
     return best
 
 
-def _least_squares(piece: Piece, limit: int) -> int | None:
+def _least_squares(piece: Subproblem, limit: int) -> int | None:
     """Find the least sum of squares within a limit."""
     centre = piece.total // len(piece.base)
     columns = _columns(piece, Measure.SUM_OF_SQUARES, limit)
@@ -149,7 +157,7 @@ def _least_squares(piece: Piece, limit: int) -> int | None:
     return None if found is None else found[0] + constant
 
 
-def _cheapest(piece: Piece, measure: Measure, limit: int, seed: int) -> Proven | None:
+def _cheapest(piece: Subproblem, measure: Measure, limit: int, seed: int) -> ExactResult | None:
     """Find the cheapest cover within a limit of the imbalance.
 
     A little noise on the costs makes the optimum unique, which keeps the number of sets
@@ -177,53 +185,53 @@ def _cheapest(piece: Piece, measure: Measure, limit: int, seed: int) -> Proven |
         )
         if found is not None:
             cost = sum(_cost(piece, at, mask) for at, mask in enumerate(found[1]))
-            return Proven(tuple(found[1]), imbalance_of(measure, piece.loads(found[1])), cost)
+            return ExactResult(tuple(found[1]), imbalance_of(measure, piece.loads(found[1])), cost)
         if budget >= most:
             return None
         budget += min(budget, SCALE * factor // 2)
 
 
-def _columns(piece: Piece, measure: Measure, limit: int) -> list[Columns]:
+def _columns(piece: Subproblem, measure: Measure, limit: int) -> list[Subsets]:
     """List for each member the sets that keep its load within the window of a limit."""
     low, high = _window(piece, measure, limit)
-    lists: dict[tuple[int, int], Columns] = {}
+    lists: dict[tuple[int, int], Subsets] = {}
     for base, allowed in zip(piece.base, piece.allowed, strict=True):
         if (base, -1) not in lists:
-            lists[base, -1] = enumerate_sets(piece.weights, low - base, high - base)
+            lists[base, -1] = enumerate_subsets(piece.weights, low - base, high - base)
         if (base, allowed) not in lists:
             lists[base, allowed] = lists[base, -1].within(allowed)
     return [lists[key] for key in zip(piece.base, piece.allowed, strict=True)]
 
 
-def _by_price(mask: Ints, price: Ints, budget: int | None = None) -> Priced:
+def _by_price(mask: Ints, price: Ints, budget: int | None = None) -> PricedSet:
     if budget is not None:
         keep = price <= budget
         mask, price = mask[keep], price[keep]
     order = np.argsort(price, kind="stable")
-    return Priced(mask[order], price[order])
+    return PricedSet(mask[order], price[order])
 
 
-def _everything(piece: Piece) -> int:
+def _everything(piece: Subproblem) -> int:
     return (1 << len(piece.weights)) - 1
 
 
-def _cost(piece: Piece, member: int, mask: int) -> int:
+def _cost(piece: Subproblem, member: int, mask: int) -> int:
     costs = piece.costs[member].tolist()
     return sum(cost for at, cost in enumerate(costs) if mask >> at & 1)
 
 
-def _with(piece: Piece, load: int) -> list[int]:
-    return [load, *even(piece.total - load, len(piece.base) - 1)]
+def _with(piece: Subproblem, load: int) -> list[int]:
+    return [load, *rounded_up_mean(piece.total - load, len(piece.base) - 1)]
 
 
-def _window(piece: Piece, measure: Measure, limit: int) -> tuple[int, int]:
+def _window(piece: Subproblem, measure: Measure, limit: int) -> tuple[int, int]:
     """Least and greatest load that a member can have within a limit of the imbalance."""
     width, total = len(piece.base), piece.total
     if width == 1:
         return total, total
 
     def fits(load: int) -> bool:
-        return imbalance_of(measure, [load, *even(total - load, width - 1)]) <= limit
+        return imbalance_of(measure, [load, *rounded_up_mean(total - load, width - 1)]) <= limit
 
     share = total // width
     low = _last(lambda step: fits(share - step), share)

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from kassay.reference.model.ownership import NOBODY
+from numpy.typing import NDArray
+
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds import owned_rows
 from kassay.solver.problem import Problem
 from kassay.solver.weighted.subset_enumeration import Ints
-from numpy.typing import NDArray
 
 # Prices and bounds are integers, in this fraction of a cost.
 SCALE = 2**16
@@ -44,7 +45,7 @@ class Knapsacks:
 
 
 @dataclass
-class Exchange:
+class MemberExchange:
     """The knapsacks of all members, solved together on a grid of weights.
 
     Rounding favours the members: shed weights are rounded up, taken ones down.
@@ -83,14 +84,14 @@ class Exchange:
         self.room = (np.array(self.ceilings, dtype=np.int64) - loads) // grain
         self.shed, self.take = -(-weight // grain), weight // grain
         self.width = max(self.ceilings, default=0) // grain + 2 - min(int(self.room.min()), 0)
-        self.fee = np.where(problem.owner == NOBODY, 0, self.costs)
+        self.fee = np.where(problem.owner == NO_OWNER, 0, self.costs)
         table = np.zeros((len(problem.sets), problem.width), dtype=np.bool_)
         for index, consumers in enumerate(problem.sets):
             table[index, consumers] = True
         self.may = table[problem.set_of_row]
-        owned = np.flatnonzero(problem.owner != NOBODY)
+        owned = np.flatnonzero(problem.owner != NO_OWNER)
         self.may[owned, problem.owner[owned]] = False
-        self.own = np.full((max(map(len, lists), default=0), problem.width), NOBODY)
+        self.own = np.full((max(map(len, lists), default=0), problem.width), NO_OWNER)
         for position, rows in enumerate(lists):
             self.own[: len(rows), position] = rows
 
@@ -101,7 +102,7 @@ class Exchange:
         space = self.room[:, None] + np.arange(self.width)
         gain = np.take_along_axis(earned, space.clip(0, self.width - 1), axis=1)
         net = np.where((space >= 0) & (paid < NEVER), paid - gain, NEVER)
-        orphans = self.problem.owner == NOBODY
+        orphans = self.problem.owner == NO_OWNER
         bound = int(net.min(axis=1).sum()) + int(price[orphans].sum())
         return Knapsacks(net, bound, shedding, taking, taken)
 
@@ -134,7 +135,7 @@ class Exchange:
         paid[:, 0] = 0
         chosen = np.zeros((len(self.own), *paid.shape), dtype=np.bool_)
         for at, rows in enumerate(self.own):
-            exists = (rows != NOBODY)[:, None]
+            exists = (rows != NO_OWNER)[:, None]
             before = np.maximum(amounts - self.shed[rows][:, None], 0)
             cost = np.take_along_axis(paid, before, axis=1) + price[rows][:, None]
             chosen[at] = exists & (cost < paid)

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from kassay.reference.model.ownership import NOBODY
-from kassay.solver.problem import Placement, Problem
-from kassay.solver.weighted.subset_enumeration import Ints
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
+
+from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.problem import Placement, Problem
+from kassay.solver.weighted.subset_enumeration import Ints
 
 _PART = 5
 _PART_ROWS = 260
@@ -16,7 +17,7 @@ _PART_EFFORT = 0.25  # CP-SAT's deterministic time for one part
 
 
 @dataclass
-class Mover:
+class FewMovesSearch:
     """A placement whose loads are within a ceiling, and whose moves get fewer.
 
     Parameters
@@ -119,12 +120,12 @@ class Mover:
     def cost(self, placement: Placement) -> int:
         """Add up what the moves of a placement cost."""
         owner = self.problem.owner
-        return int(self.costs[(owner != NOBODY) & (owner != placement)].sum())
+        return int(self.costs[(owner != NO_OWNER) & (owner != placement)].sum())
 
     def _choose_part(self, placement: Placement) -> list[int]:
         """Choose members that rows have moved between, and one or two others."""
         owner = self.problem.owner
-        moved = np.flatnonzero((owner != NOBODY) & (owner != placement) & (self.costs > 0))
+        moved = np.flatnonzero((owner != NO_OWNER) & (owner != placement) & (self.costs > 0))
         chosen: dict[int, None] = {}
         while len(chosen) < _PART - 1 and len(moved):
             row = int(self.rng.choice(moved))

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
+
 from kassay.solver.objective import Measure
 from kassay.solver.problem import Placement, Problem
-from kassay.solver.weighted.exact_small import Piece, solve_piece
+from kassay.solver.weighted.exact_small import Subproblem, solve_small
 from kassay.solver.weighted.subset_enumeration import Ints, all_sums
-from numpy.typing import NDArray
 
 # Two members' sets meet in the middle of at most so many partitions; more members are
 # dealt anew together only while all their sets can be listed at once.
@@ -18,7 +19,7 @@ _FAILURES = 60
 
 
 @dataclass
-class Balancer:
+class LoadBalancer:
     """A placement that gets more even.
 
     Parameters
@@ -105,13 +106,13 @@ class Balancer:
         if len(members) < 3:
             return False
         rows = np.flatnonzero(np.isin(self.placement, members))
-        piece = Piece(
+        piece = Subproblem(
             self.problem.weight[rows],
             (0,) * len(members),
             tuple(_mask(self.may[self.problem.set_of_row[rows], at]) for at in members),
             np.zeros((len(members), len(rows)), dtype=np.int64),
         )
-        found = solve_piece(piece, Measure.SUM_OF_SQUARES)
+        found = solve_small(piece, Measure.SUM_OF_SQUARES)
         before = sorted(self.loads[members].tolist(), reverse=True)
         if found is None or sorted(piece.loads(found.masks), reverse=True) >= before:
             return False

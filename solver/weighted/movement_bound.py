@@ -8,10 +8,11 @@ prices prove is told by the knapsacks of `kassay.solver.weighted.exchange_knapsa
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from kassay.reference.model.ownership import NOBODY
+
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.problem import Problem
-from kassay.solver.weighted.box_step_pricing import BoxStep, Prices
-from kassay.solver.weighted.exchange_knapsack import SCALE, Exchange
+from kassay.solver.weighted.box_step_pricing import BoxPrices, ColumnGeneration
+from kassay.solver.weighted.exchange_knapsack import SCALE, MemberExchange
 from kassay.solver.weighted.subset_enumeration import Ints
 
 _COARSE = 400
@@ -50,12 +51,12 @@ def exchange_bound(
     if not cells or cells * _COARSE > _MOST_CELLS or int(costs.max(initial=0)) > 2**20:
         return 0
     enough = (incumbent - 1) * SCALE
-    search = BoxStep(Exchange(problem, ceilings, costs, _COARSE))
+    search = ColumnGeneration(MemberExchange(problem, ceilings, costs, _COARSE))
     search.climb(enough, go_on)
     coarse = search.best
     if coarse.bound <= enough and go_on():
         grid = max(_COARSE, min(_FINE, _MOST_CELLS // cells))
-        search.refine(Exchange(problem, ceilings, costs, grid))
+        search.refine(MemberExchange(problem, ceilings, costs, grid))
         search.climb(enough, go_on)
     start = max(search.best, coarse, key=lambda prices: prices.bound)
     best = _raise(search.exchange, start, incumbent, go_on, rounds)
@@ -63,14 +64,14 @@ def exchange_bound(
 
 
 def _raise(
-    exchange: Exchange,
-    start: Prices,
+    exchange: MemberExchange,
+    start: BoxPrices,
     incumbent: int,
     go_on: Callable[[], bool],
     rounds: int,
 ) -> int:
     """Raise prices of single rows by subgradients; return the best bound, times a scale."""
-    orphans = (exchange.problem.owner == NOBODY).astype(np.int64)
+    orphans = (exchange.problem.owner == NO_OWNER).astype(np.int64)
     best, best_price = start.bound, start.rows / SCALE
     price = best_price
     momentum, length, failures = np.zeros(exchange.problem.size), 1.0, 0

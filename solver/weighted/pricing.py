@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from kassay.solver.weighted.subset_enumeration import Columns, Ints
 from numpy.typing import NDArray
 from scipy.optimize import linprog
+
+from kassay.solver.weighted.subset_enumeration import Ints, Subsets
 
 SCALE = 2**16
 _FIRST_SETS = 30
@@ -22,7 +23,7 @@ _ROUNDS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class ItemPrices:
     """A bound on all covers, and what each set costs beyond it; both times `SCALE`.
 
     Parameters
@@ -37,7 +38,7 @@ class Prices:
     reduced: tuple[Ints, ...]
 
 
-def price_sets(columns: Sequence[Columns], costs: Ints) -> Prices:
+def price_sets(columns: Sequence[Subsets], costs: Ints) -> ItemPrices:
     """Price the sets of every member.
 
     Parameters
@@ -58,13 +59,13 @@ def price_sets(columns: Sequence[Columns], costs: Ints) -> Prices:
         for bit, cost in zip(bits, own, strict=True)
     ]
     least = [int(price.min()) for price in reduced]
-    return Prices(
+    return ItemPrices(
         bound=sum(int(price) for price in worth) + sum(least),
         reduced=tuple(price - low for price, low in zip(reduced, least, strict=True)),
     )
 
 
-def _bits(columns: Columns, items: int) -> NDArray[np.float64]:
+def _bits(columns: Subsets, items: int) -> NDArray[np.float64]:
     return ((columns.mask[:, None] >> np.arange(items)) & 1).astype(np.float64)
 
 

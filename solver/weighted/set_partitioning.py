@@ -4,21 +4,22 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from kassay.solver.weighted.subset_enumeration import Ints, TooManyError
+
+from kassay.solver.weighted.subset_enumeration import Ints, TooManySubsetsError
 
 _MOST_PARTIAL = 3_000_000
 _MOST_PAIRS = 400_000_000
 _BLOCK = 4_000_000
 
 
-class Priced(NamedTuple):
+class PricedSet(NamedTuple):
     """The sets one member may take, cheapest first; prices are 0 or more."""
 
     mask: Ints
     price: Ints
 
 
-class Partial(NamedTuple):
+class PartialCover(NamedTuple):
     """Disjoint sets of some members: their union, price, and which sets they are."""
 
     mask: Ints
@@ -27,7 +28,7 @@ class Partial(NamedTuple):
 
 
 def cheapest_cover(
-    members: Sequence[Priced],
+    members: Sequence[PricedSet],
     everything: int,
     budget: int,
     accept: Callable[[Sequence[int]], bool] = lambda _: True,
@@ -57,7 +58,7 @@ def cheapest_cover(
 
     Examples
     --------
-    >>> sets = Priced(np.array([1, 2, 3]), np.array([0, 4, 9]))
+    >>> sets = PricedSet(np.array([1, 2, 3]), np.array([0, 4, 9]))
     >>> cheapest_cover([sets, sets], 3, 10)
     (4, [1, 2])
     """
@@ -74,18 +75,18 @@ def cheapest_cover(
     return None
 
 
-def _combine(members: Sequence[Priced], budget: int) -> Partial:
+def _combine(members: Sequence[PricedSet], budget: int) -> PartialCover:
     """List all disjoint choices of one set a member within budget."""
-    partial = Partial(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), ())
+    partial = PartialCover(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), ())
     for member in members:
         partial = _extend(partial, member, budget)
     return partial
 
 
-def _extend(partial: Partial, member: Priced, budget: int) -> Partial:
+def _extend(partial: PartialCover, member: PricedSet, budget: int) -> PartialCover:
     reach = np.searchsorted(member.price, budget - partial.price, side="right")
     if int(reach.sum()) > _MOST_PAIRS:
-        raise TooManyError
+        raise TooManySubsetsError
     order = np.argsort(-reach, kind="stable")
     rows: list[Ints] = []
     picks: list[Ints] = []
@@ -100,10 +101,10 @@ def _extend(partial: Partial, member: Priced, budget: int) -> Partial:
         picks.append(pick)
         found += len(row)
         if found > _MOST_PARTIAL:
-            raise TooManyError
+            raise TooManySubsetsError
     empty = np.zeros(0, dtype=np.int64)
     row, pick = np.concatenate([empty, *rows]), np.concatenate([empty, *picks])
-    return Partial(
+    return PartialCover(
         partial.mask[row] | member.mask[pick],
         partial.price[row] + member.price[pick],
         (*(chosen[row] for chosen in partial.chosen), pick),
@@ -111,7 +112,7 @@ def _extend(partial: Partial, member: Priced, budget: int) -> Partial:
 
 
 def _matches(
-    left: Partial, right: Partial, everything: int, budget: int
+    left: PartialCover, right: PartialCover, everything: int, budget: int
 ) -> list[tuple[int, int, int]]:
     """Pairs of partial covers that complete each other, cheapest first."""
     by_mask = np.argsort(right.mask, kind="stable")
@@ -121,7 +122,7 @@ def _matches(
     count = np.searchsorted(ascending, missing, side="right") - start
     total = int(count.sum())
     if total > _MOST_PARTIAL:
-        raise TooManyError
+        raise TooManySubsetsError
     one = np.repeat(np.arange(len(missing)), count)
     other = by_mask[np.repeat(start - np.cumsum(count) + count, count) + np.arange(total)]
     price = left.price[one] + right.price[other]

@@ -12,24 +12,24 @@ MOST_ITEMS = 44
 MOST_COLUMNS = 400_000
 
 
-class TooManyError(Exception):
+class TooManySubsetsError(Exception):
     """An enumeration would outgrow its limits; the caller falls back to search."""
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class Subsets:
     """Sets of items, as bit masks, with their total weights."""
 
     mask: Ints
     weight: Ints
 
-    def within(self, allowed: int) -> "Columns":
+    def within(self, allowed: int) -> "Subsets":
         """Keep the sets that have allowed items only."""
         keep = (self.mask & ~np.int64(allowed)) == 0
-        return Columns(self.mask[keep], self.weight[keep])
+        return Subsets(self.mask[keep], self.weight[keep])
 
 
-def enumerate_sets(weights: Ints, low: int, high: int) -> Columns:
+def enumerate_subsets(weights: Ints, low: int, high: int) -> Subsets:
     """List all sets whose weights add up to ``low`` at least and ``high`` at most.
 
     Horowitz and Sahni's method: all sums of one half, sorted, against those of the other.
@@ -41,11 +41,11 @@ def enumerate_sets(weights: Ints, low: int, high: int) -> Columns:
 
     Examples
     --------
-    >>> enumerate_sets(np.array([3, 5, 7]), 8, 10).mask.tolist()
+    >>> enumerate_subsets(np.array([3, 5, 7]), 8, 10).mask.tolist()
     [3, 5]
     """
     if len(weights) > MOST_ITEMS:
-        raise TooManyError
+        raise TooManySubsetsError
     half = len(weights) // 2
     first, second = all_sums(weights[:half]), all_sums(weights[half:])
     by_sum = np.argsort(second, kind="stable")
@@ -57,12 +57,12 @@ def enumerate_sets(weights: Ints, low: int, high: int) -> Columns:
     count = stop - start
     total = int(count.sum())
     if total > MOST_COLUMNS:
-        raise TooManyError
+        raise TooManySubsetsError
     of_first = np.repeat(order, count)
     skipped = np.repeat(start - np.cumsum(count) + count, count)
     of_second = by_sum[skipped + np.arange(total)]
     mask = of_first.astype(np.int64) | (of_second.astype(np.int64) << half)
-    return Columns(mask, first[of_first] + second[of_second])
+    return Subsets(mask, first[of_first] + second[of_second])
 
 
 def all_sums(weights: Ints) -> Ints:

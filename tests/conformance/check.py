@@ -6,10 +6,9 @@ import json
 from dataclasses import dataclass
 
 from kassay.experiments.counterexamples.shrinking import shrink
-from kassay.reference.assignors import attempt
+from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.group import Group
-
 from tests.conformance.upstream import Lists, Upstream, upstream_assign
 
 ENDLESS_LIMIT = 1.5
@@ -87,7 +86,7 @@ def smallest_disagreement(group: Group, name: str) -> Checked:
 
 def port_answer(group: Group, name: str) -> Answer:
     """Run our port alone."""
-    outcome = attempt(group, name)
+    outcome = run_assignor(group, name)
     if outcome.livelock is not None:
         return Answer(None, terminated=False)
     if outcome.failed is not None:

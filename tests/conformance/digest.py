@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator
 
 from kassay.reference.model.group import Group
-
 from tests.conformance.check import Answer, port_answer
 from tests.conformance.groups import histories
 from tests.conformance.upstream import NAMES

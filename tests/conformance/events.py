@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 from kassay.reference.model.group import Group, Member, Topic
-
 from tests.conformance.names import fresh_name
 from tests.conformance.setting import (
     Setting,

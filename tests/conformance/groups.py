@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from kassay.reference.model.group import Group, Member, Topic
-
 from tests.conformance.events import ODD, USUAL
 from tests.conformance.names import NAMINGS, fresh_name
 from tests.conformance.setting import RACKS, Setting, new_member, new_topic, settled

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kassay.reference.model.group import Group, Member, Topic
-
 from tests.conformance.names import fresh_name
 
 RACKS = ("a", "b", "rack-10", "rack-9", "Ω")

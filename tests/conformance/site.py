@@ -8,12 +8,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kassay.experiments.sources.capture_files import Imported, import_groups
-from kassay.experiments.sources.group_documents import Joining
+from kassay.experiments.sources.capture_files import ImportedGroups, import_groups
+from kassay.experiments.sources.group_documents import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
-
 from tests.conformance import jars
 from tests.conformance.admin import Administrator, TopicView, administrator
 from tests.conformance.broker import Cluster, running_cluster
@@ -42,10 +41,10 @@ class Site:
     def ask(self) -> LiveCluster:
         return LiveCluster(self.cluster.bootstrap, timeout=20)
 
-    def live(self, joining: Joining) -> dict[str, Group]:
+    def live(self, joining: ImportOptions) -> dict[str, Group]:
         return documents(import_live(self.ask(), list(self.groups), joining))
 
-    def text(self, joining: Joining) -> dict[str, Group]:
+    def text(self, joining: ImportOptions) -> dict[str, Group]:
         return documents(import_groups([self.captures], joining))
 
     @property
@@ -54,7 +53,7 @@ class Site:
         return {name: dict(group.subscriptions) for name, group in self.groups.items()}
 
 
-def documents(found: Iterable[Imported]) -> dict[str, Group]:
+def documents(found: Iterable[ImportedGroups]) -> dict[str, Group]:
     """Return the groups imported, none of which may be an error, by id."""
     everything = list(found)
     assert [one.error for one in everything if one.error] == []

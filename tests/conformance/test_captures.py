@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
+
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group, Member, Topic
-
 from tests.conformance.captures import CAPTURES, VIEWS
 from tests.conformance.scenarios import SCENARIOS, TOPICS
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from kassay.reference.model.group import Group, Member, Topic
 
+from kassay.reference.model.group import Group, Member, Topic
 from tests.conformance import check as checking
 from tests.conformance.check import Answer, check, smallest_disagreement
 from tests.conformance.groups import histories

@@ -14,11 +14,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 import pytest
-from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.script import Act, Event, MemberPlan, Script, Settings, TopicPlan
-from kassay.experiments.simulation.simulation import World
-from kassay.reference.coordinator.config import Config
 
+from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.script import (
+    Action,
+    MemberPlan,
+    Script,
+    ScriptEvent,
+    Settings,
+    TopicPlan,
+)
+from kassay.experiments.simulation.simulation import Simulation
+from kassay.reference.coordinator.config import CoordinatorConfig
 from tests.conformance.admin import Administrator, administrator
 from tests.conformance.broker import Cluster, running_cluster
 from tests.conformance.consumers import Profile
@@ -166,12 +173,12 @@ def _script(cluster: tuple[Cluster, Administrator], steps: tuple[Step, ...]) -> 
     known = cluster[1].topics(*TOPICS)
     events = []
     for number, step in enumerate(steps):
-        act = Act.JOIN if step.act == "join doomed" else Act(step.act)
-        event = Event(at=number * STEP, act=act, member=step.client, topics=step.topics)
-        if act is Act.JOIN:
+        act = Action.JOIN if step.act == "join doomed" else Action(step.act)
+        event = ScriptEvent(at=number * STEP, act=act, member=step.client, topics=step.topics)
+        if act is Action.JOIN:
             plan = MemberPlan(id=step.client, topics=step.topics, static=step.static)
             event = replace(event, joins=plan)
-        events.append(replace(event, lasts=500) if act is Act.RESTART else event)
+        events.append(replace(event, lasts=500) if act is Action.RESTART else event)
     return Script(
         name="conformance",
         topics=tuple(
@@ -182,7 +189,7 @@ def _script(cluster: tuple[Cluster, Administrator], steps: tuple[Step, ...]) -> 
         events=tuple(events),
         until=len(steps) * STEP,
         settings=Settings(session=SESSION, heartbeat=200, poll=100),
-        broker=Config(
+        broker=CoordinatorConfig(
             initial_rebalance_delay=0,
             assignment_interval=0,
             heartbeat_interval=500,
@@ -193,7 +200,7 @@ def _script(cluster: tuple[Cluster, Administrator], steps: tuple[Step, ...]) -> 
 
 def _play_in_simulation(script: Script, assignor: str, ids: Mapping[str, deque[str]]) -> Course:
     course = Course()
-    world = World(script, POLICIES[assignor], ids=lambda client: ids[client].popleft())
+    world = Simulation(script, POLICIES[assignor], ids=lambda client: ids[client].popleft())
     for number in range(len(script.events)):
         world.clock.run((number + 1) * STEP - 1)
         members = set(world.broker.member_ids)

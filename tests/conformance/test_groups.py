@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Iterator
 
 import pytest
+
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.group import Group
-
 from tests.conformance.groups import histories, history
 from tests.conformance.names import NAMINGS, fresh_name
 

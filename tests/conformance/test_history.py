@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-from kassay.experiments.cli import main
 
+from kassay.experiments.cli import main
 from tests.conformance.admin import Administrator, GroupView, Pairs, administrator
 from tests.conformance.broker import Cluster, running_cluster
 from tests.conformance.captures import run_tool

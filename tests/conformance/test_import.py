@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+
 from kassay.experiments.cli import main
 from kassay.experiments.sources.capture_files import import_groups, load_sizes
-from kassay.experiments.sources.group_documents import Joining
+from kassay.experiments.sources.group_documents import ImportOptions
 from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.experiments.sources.partition_weights import Weights
+from kassay.experiments.sources.partition_weights import WeightOptions
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import Partitions
-
 from tests.conformance.admin import Administrator
 from tests.conformance.captures import GROUP_TOOL, LOG_DIRS_TOOL, VIEWS, run_tool
 from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
@@ -59,9 +59,9 @@ def _in_common(group: Group) -> Group:
     return replace(group, topics=tuple(topics), members=tuple(members), notes=())
 
 
-@pytest.mark.parametrize("weights", [Weights.NONE, Weights.LAG])
-def test_the_cluster_tells_what_its_tools_print(site: Site, weights: Weights) -> None:
-    joining = Joining(subscriptions=site.told, weights=weights, missing_lag=1)
+@pytest.mark.parametrize("weights", [WeightOptions.NONE, WeightOptions.LAG])
+def test_the_cluster_tells_what_its_tools_print(site: Site, weights: WeightOptions) -> None:
+    joining = ImportOptions(subscriptions=site.told, weights=weights, missing_lag=1)
     live, text = site.live(joining), site.text(joining)
     assert list(live) == sorted(site.groups)
     assert {name: _in_common(group) for name, group in live.items()} == {
@@ -69,7 +69,7 @@ def test_the_cluster_tells_what_its_tools_print(site: Site, weights: Weights) ->
     }
     assert len(live[EMPTY].members) == 0
     assert sum(len(member.owned) for member in live["sticky"].members) == sum(TOPICS.values())
-    if weights is Weights.LAG:
+    if weights is WeightOptions.LAG:
         [payments] = [t for t in live["range"].topics if t.name == "b.payments"]
         assert payments.weights == tuple(5 + 3 * n - (5 + 3 * n) // 3 for n in range(4))
 
@@ -93,7 +93,7 @@ def test_the_history_ends_in_what_the_cluster_tells(
     assert set(remembered) == set(site.groups) - {EMPTY}
     wanted = {client: tuple(sorted(topics)) for client, topics in site.told[name].items()}
     of_classic = name in CLIENT_ASSIGNORS  # whose subscriptions are told
-    joining = Joining() if of_classic else Joining(subscriptions={name: wanted})
+    joining = ImportOptions() if of_classic else ImportOptions(subscriptions={name: wanted})
     live = site.live(joining)[name]
     assert _in_common(remembered[name]) == _in_common(live)
     assert {m.generation for m in remembered[name].members if len(m.owned)} == {
@@ -107,7 +107,7 @@ def test_the_history_ends_in_what_the_cluster_tells(
 
 @pytest.mark.parametrize("name", CLIENT_ASSIGNORS)
 def test_subscriptions_and_racks_of_classic_groups_are_told(site: Site, name: str) -> None:
-    group = site.live(Joining())[name]
+    group = site.live(ImportOptions())[name]
     clients = {member.id: client for client, member in site.admin.group(name).members.items()}
     assert {clients[m.id]: set(m.subscription) for m in group.members} == {
         client: set(topics) for client, topics in site.told[name].items()
@@ -120,13 +120,13 @@ def test_subscriptions_and_racks_of_classic_groups_are_told(site: Site, name: st
 
 @pytest.mark.parametrize("name", BROKER_ASSIGNORS)
 def test_the_document_says_what_is_not_told_of_consumer_groups(site: Site, name: str) -> None:
-    group = site.live(Joining())[name]
+    group = site.live(ImportOptions())[name]
     assert any("subscriptions are not shown" in note for note in group.notes)
     assert any("client.rack is shown of no member" in note for note in group.notes)
 
 
 def test_topics_come_with_their_ids_and_racks(site: Site) -> None:
-    for group in site.live(Joining()).values():
+    for group in site.live(ImportOptions()).values():
         for topic in group.topics:
             assert topic.partitions == TOPICS[topic.name]
             assert topic.id == site.topics[topic.name].id
@@ -138,7 +138,7 @@ def test_a_rate_is_what_was_appended_between_two_samples(site: Site) -> None:
     [imported] = import_live(
         site.ask(),
         [EMPTY],
-        Joining(weights=Weights.RATE),
+        ImportOptions(weights=WeightOptions.RATE),
         sleep=lambda _: site.admin.produce(appended),
     )
     assert imported.group is not None
@@ -164,7 +164,7 @@ def test_sizes_are_those_of_the_largest_replicas(site: Site, tmp_path: Path) -> 
     }
     assert {place: sizes[place] for place in on_disk} == on_disk
     assert min(on_disk.values()) > 0
-    group = site.live(Joining(weights=Weights.SIZE, sizes=sizes))["range"]
+    group = site.live(ImportOptions(weights=WeightOptions.SIZE, sizes=sizes))["range"]
     assert {topic.name: topic.weights for topic in group.topics} == {
         name: tuple(on_disk[name, number] for number in range(TOPICS[name]))
         for name in sorted(TOPICS)
@@ -173,7 +173,7 @@ def test_sizes_are_those_of_the_largest_replicas(site: Site, tmp_path: Path) -> 
 
 def test_a_cluster_is_as_before_after_it_was_read(site: Site) -> None:
     before = {name: site.admin.group(name) for name in site.ask().group_ids()}
-    site.live(Joining(weights=Weights.LAG, missing_lag=0))
+    site.live(ImportOptions(weights=WeightOptions.LAG, missing_lag=0))
     assert set(site.groups) <= set(before)
     assert {name: site.admin.group(name) for name in site.ask().group_ids()} == before
 
@@ -293,7 +293,7 @@ def test_a_group_that_hangs_between_two_assignments_is_told_as_its_tools_print_i
             asked = ("--bootstrap-server", site.cluster.bootstrap, "--group", group.name)
             (tmp_path / f"{view}.txt").write_text(run_tool(GROUP_TOOL, *VIEWS[view], *asked))
         (tmp_path / "topics.txt").write_text((site.captures / "topics.txt").read_text())
-        joining = Joining(subscriptions={group.name: dict(group.subscriptions)})
+        joining = ImportOptions(subscriptions={group.name: dict(group.subscriptions)})
         live = documents(import_live(site.ask(), [group.name], joining))[group.name]
         text = documents(import_groups([tmp_path], joining))[group.name]
     finally:

@@ -8,9 +8,9 @@ from typing import Any
 
 import jpype
 import pytest
+
 from kassay.reference.java.hash_map import HashMap, uuid_map
 from kassay.reference.java.strings import string_hash, utf16_key
-
 from tests.conformance.jvm import driver
 from tests.conformance.names import NAMINGS, fresh_name
 

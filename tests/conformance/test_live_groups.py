@@ -14,12 +14,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import pytest
+
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
-from kassay.reference.model.topic_partitions import NOTHING, Partitions
-
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from tests.conformance.admin import Administrator, GroupView, administrator
 from tests.conformance.broker import Cluster, running_cluster
 from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
@@ -177,7 +177,7 @@ class Rehearsal:
 
     def _claim(self, member: str, topics: tuple[str, ...]) -> Partitions:
         """What a member says it owns when it rejoins."""
-        owned = self._previous.get(member, NOTHING)
+        owned = self._previous.get(member, NO_PARTITIONS)
         if self.assignor == "cooperative-sticky":
             # A cooperative consumer gives up what it unsubscribed from before it rejoins.
             return Partitions.of(tp for tp in owned if tp.topic in topics)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kassay.reference.documents.json_codec import parse_group
 
+from kassay.reference.documents.json_codec import parse_group
 from tests.conformance.upstream import upstream_assign
 
 pytestmark = pytest.mark.kafka

@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.group import Group
-
 from tests.conformance.jvm import driver
 
 Lists = dict[str, list[list[Any]]]

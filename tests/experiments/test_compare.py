@@ -3,17 +3,17 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kassay.experiments.compare import Limits, best, compare, stay
-from kassay.experiments.implementations.convergence import Ending, Settled
+
+from kassay.experiments.compare import SearchLimits, compare, keep_owners, solve_optimum
+from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from kassay.reference import Assignment, Group, Member, Topic, movement, violations
-
 from tests import brute_force
 from tests.strategies import groups, valid_assignments
 
 
-def answer(assignment: Assignment) -> Settled:
-    return Settled(ending=Ending.OK, assignment=assignment, rounds=1)
+def answer(assignment: Assignment) -> StableResult:
+    return StableResult(ending=Ending.OK, assignment=assignment, rounds=1)
 
 
 def three_members() -> Group:
@@ -92,12 +92,12 @@ def test_with_weights_only_the_makespan_has_a_known_optimum():
 def test_capacities_bind_neither_side():
     group = three_members()
     bound = replace(group, members=tuple(replace(m, capacity=0) for m in group.members))
-    assert best(bound).imbalance.value == best(group).imbalance.value == 12
+    assert solve_optimum(bound).imbalance.value == solve_optimum(group).imbalance.value == 12
 
 
 @pytest.mark.parametrize("ending", [Ending.NONTERMINATING, Ending.FAILED, Ending.INVALID])
 def test_without_an_answer_the_optimum_still_stands_and_no_gap_is_told(ending):
-    nothing = Settled(ending=ending, assignment=None, rounds=1, detail="why")
+    nothing = StableResult(ending=ending, assignment=None, rounds=1, detail="why")
     result = compare(three_members(), "any", settled=nothing)
     assert (result.ending, result.detail) == (str(ending), "why")
     assert (result.sum_of_squares_optimum, result.movement_optimum) == (12, 2)
@@ -110,7 +110,7 @@ def test_a_group_too_large_to_search_leaves_the_necessary_moves_unknown():
     uneven = Assignment(
         {"c0": [("t", 3), ("t", 1), ("t", 2)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 5)]}
     )
-    limits = Limits(within_partitions=5)
+    limits = SearchLimits(within_partitions=5)
     result = compare(three_members(), "any", settled=answer(uneven), limits=limits)
     assert (result.movement_within, result.unnecessary_moves) == (None, None)
     assert result.movement_greedy == 3
@@ -156,6 +156,6 @@ def test_unnecessary_moves_are_what_trying_everything_says(data, group):
 
 @given(group=groups(messy=True))
 def test_staying_is_valid_and_moves_nothing(group):
-    assignment = stay(group)
+    assignment = keep_owners(group)
     assert list(violations(group, assignment)) == []
     assert movement(group, assignment) == 0

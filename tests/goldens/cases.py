@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kassay.reference.assignors import attempt
+from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import parse_group
 
 OWN = Path(__file__).with_name("pinned.jsonl.gz")
@@ -36,7 +36,7 @@ def recorded(case: dict[str, Any]) -> dict[str, Any]:
 def ported(case: dict[str, Any], assignor: str) -> dict[str, Any]:
     """Return what our port does."""
     group = parse_group({key: case[key] for key in _GROUP_KEYS if key in case})
-    outcome = attempt(group, assignor)
+    outcome = run_assignor(group, assignor)
     lists = outcome.assignment
     return {
         "assignment": None if lists is None else {m: [[*tp] for tp in lists[m]] for m in lists},

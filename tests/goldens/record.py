@@ -15,7 +15,6 @@ from typing import Any
 
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.group import Group
-
 from tests.conformance.groups import history
 from tests.conformance.upstream import NAMES, Upstream, upstream_assign
 

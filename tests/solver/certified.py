@@ -1,7 +1,7 @@
 """One small certified rebalance, which tests tamper with."""
 
 from kassay.reference import Assignment, Group, Member, Topic
-from kassay.solver import certify, objections
+from kassay.solver import certificate_errors, certify
 
 GROUP = Group(
     topics=(Topic(name="t", partitions=3),),
@@ -16,4 +16,4 @@ PROOF = certify(GROUP, BEST)
 
 
 def complaints(certificate, assignment=BEST):
-    return list(objections(GROUP, assignment, certificate))
+    return list(certificate_errors(GROUP, assignment, certificate))

@@ -15,16 +15,15 @@ from kassay.solver.constraints import (
     Separated,
 )
 from kassay.solver.objective import (
-    Cost,
     CrossRack,
     Imbalance,
     Level,
     Measure,
     MembersUsed,
     Movement,
+    MovementCost,
     TopicSpread,
 )
-
 from tests import brute_force
 from tests.brute_force import Placement
 
@@ -87,7 +86,7 @@ def random_level(rng: random.Random, group: Group) -> Level:
         (
             Imbalance(rng.choice(tuple(Measure))),
             Movement(),
-            Movement(Cost.WEIGHT),
+            Movement(MovementCost.WEIGHT),
             Movement(tuple(costs.items()), other=2),
             CrossRack(),
             TopicSpread(),

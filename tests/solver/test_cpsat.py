@@ -3,11 +3,11 @@
 import random
 
 import pytest
+
 from kassay.reference import Group, Member, Topic, violations
 from kassay.solver import Imbalance, Measure, Movement, Tolerance, solve
 from kassay.solver.constraints import MaxMoves, MaxPartitions, Pinned
 from kassay.solver.objective import leximax_rank
-
 from tests import brute_force
 from tests.solver.random_cases import (
     allows,

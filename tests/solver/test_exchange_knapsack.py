@@ -5,13 +5,13 @@ import random
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kassay.reference import Group, Member, Topic
 from kassay.solver import Movement
-from kassay.solver.bounds import shedding_bound
+from kassay.solver.bounds import overload_moves_bound
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.weighted.box_step_pricing import BoxStep
-from kassay.solver.weighted.exchange_knapsack import NEVER, SCALE, Exchange
-
+from kassay.solver.weighted.box_step_pricing import ColumnGeneration
+from kassay.solver.weighted.exchange_knapsack import NEVER, SCALE, MemberExchange
 from tests import brute_force
 from tests.solver.random_cases import random_group
 from tests.solver.test_few_moves import crowded
@@ -50,7 +50,7 @@ def test_no_prices_on_any_grid_prove_more_than_the_cheapest_plan_costs(group, gr
     costs = data.draw(st.lists(some, min_size=problem.size, max_size=problem.size))
     price = data.draw(st.lists(some, min_size=problem.size, max_size=problem.size))
     least = cheapest(group, problem, costs, ceiling)
-    exchange = Exchange(problem, [ceiling] * problem.width, np.array(costs), grid)
+    exchange = MemberExchange(problem, [ceiling] * problem.width, np.array(costs), grid)
     solved = exchange.solve(np.array(price) * SCALE)
     assert least is None or solved.bound <= least * SCALE
 
@@ -68,20 +68,20 @@ def test_prices_by_weight_prove_no_more_than_the_cheapest_plan_costs():
         least = cheapest(group, problem, costs, ceiling)
         ceilings = [ceiling] * problem.width
         turns = iter(range(40))
-        search = BoxStep(Exchange(problem, ceilings, np.array(costs), 3))
+        search = ColumnGeneration(MemberExchange(problem, ceilings, np.array(costs), 3))
         search.climb(least * SCALE, lambda turns=turns: next(turns, None) is not None)
         assert search.best.bound <= least * SCALE
-        search.refine(Exchange(problem, ceilings, np.array(costs), 1000))
+        search.refine(MemberExchange(problem, ceilings, np.array(costs), 1000))
         search.climb(least * SCALE, lambda turns=turns: next(turns, None) is not None)
         assert search.best.bound <= least * SCALE
         proven += search.best.bound > (least - 1) * SCALE >= 0
     assert proven > 15
 
 
-def small_exchange(grid: int) -> Exchange:
+def small_exchange(grid: int) -> MemberExchange:
     problem = build_problem(crowded(1, 60, 6))
     ceiling = problem.total * 101 // 600
-    return Exchange(problem, [ceiling] * 6, np.ones(problem.size, dtype=np.int64), grid)
+    return MemberExchange(problem, [ceiling] * 6, np.ones(problem.size, dtype=np.int64), grid)
 
 
 def test_a_pattern_costs_its_member_what_the_table_says():
@@ -102,15 +102,15 @@ def test_a_pattern_costs_its_member_what_the_table_says():
 
 
 def test_the_best_prices_prove_the_bound_they_come_with():
-    search = BoxStep(small_exchange(50))
+    search = ColumnGeneration(small_exchange(50))
     search.climb(10**9, always)
     assert search.exchange.solve(search.best.rows).bound == search.best.bound
 
 
 def test_exchange_proves_more_than_counting_and_no_less():
-    search = BoxStep(small_exchange(10**6))
+    search = ColumnGeneration(small_exchange(10**6))
     exchange = search.exchange
-    counted = shedding_bound(exchange.problem, Movement(), exchange.ceilings)
+    counted = overload_moves_bound(exchange.problem, Movement(), exchange.ceilings)
     turns = iter([True])
     search.climb(10**9, lambda: next(turns, False))
     assert search.best.bound >= counted * SCALE
@@ -119,7 +119,7 @@ def test_exchange_proves_more_than_counting_and_no_less():
 
 
 def test_a_finer_grid_keeps_the_patterns_that_it_allows():
-    search = BoxStep(small_exchange(20))
+    search = ColumnGeneration(small_exchange(20))
     search.climb(10**9, always)
     before = len(search.found)
     fine = small_exchange(10**6)
@@ -133,7 +133,7 @@ def test_a_finer_grid_keeps_the_patterns_that_it_allows():
 
 
 def test_enough_is_enough():
-    search = BoxStep(small_exchange(50))
+    search = ColumnGeneration(small_exchange(50))
     asked = []
     search.climb(-1, lambda: not asked.append(None))
     assert len(asked) == 1
@@ -150,9 +150,9 @@ def test_an_orphan_that_needs_a_whole_member_costs_a_move():
         ),
     )
     problem = build_problem(group)
-    search = BoxStep(Exchange(problem, [6, 6], np.ones(3, dtype=np.int64), 6))
+    search = ColumnGeneration(MemberExchange(problem, [6, 6], np.ones(3, dtype=np.int64), 6))
     search.climb(10**9, always)
-    assert shedding_bound(problem, Movement(), [6, 6]) == 0
+    assert overload_moves_bound(problem, Movement(), [6, 6]) == 0
     assert SCALE * 99 // 100 <= search.best.bound <= SCALE
 
 
@@ -160,6 +160,6 @@ def test_with_orphans_alone_nothing_has_to_move():
     topic = Topic(name="t", partitions=4, weights=(3, 4, 5, 6))
     members = tuple(Member(id=name, subscription=("t",)) for name in "ab")
     problem = build_problem(Group(topics=(topic,), members=members))
-    search = BoxStep(Exchange(problem, [9, 9], np.ones(4, dtype=np.int64), 9))
+    search = ColumnGeneration(MemberExchange(problem, [9, 9], np.ones(4, dtype=np.int64), 9))
     search.climb(10**9, always)
     assert search.best.bound == 0

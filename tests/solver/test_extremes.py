@@ -3,12 +3,21 @@
 import json
 
 import pytest
+
 from kassay.experiments.cli import main
 from kassay.reference import Assignment, Group, Member, Topic, violations
 from kassay.reference.documents.json_codec import group_document
-from kassay.solver import Capacity, MaxMoves, certify, frontier, members_needed, objections, solve
+from kassay.solver import (
+    Capacity,
+    MaxMoves,
+    certificate_errors,
+    certify,
+    frontier,
+    members_needed,
+    solve,
+)
 from kassay.solver.improvement.explanation import explain
-from kassay.solver.sizing.member_loss import resilience
+from kassay.solver.sizing.member_loss import member_loss
 
 HUGE = 2**53 + 1
 
@@ -58,7 +67,7 @@ def test_the_optimum_is_found_and_certified(group, optimum):
     assert list(violations(group, solution.assignment)) == []
     certificate = certify(group, solution)
     assert certificate.is_optimal
-    assert list(objections(group, solution.assignment, certificate)) == []
+    assert list(certificate_errors(group, solution.assignment, certificate)) == []
 
 
 @pytest.mark.parametrize(("group", "optimum"), OPTIMA)
@@ -70,7 +79,7 @@ def test_no_time_at_all_costs_proof_but_not_the_answer(group, optimum):
         assert solution.movement.bound <= optimum[1] <= solution.movement.value
     certificate = certify(group, solution)
     assert certificate.is_optimal == solution.is_optimal
-    assert list(objections(group, solution.assignment, certificate)) == []
+    assert list(certificate_errors(group, solution.assignment, certificate)) == []
 
 
 @pytest.mark.parametrize("time_limit", [60.0, 0.0])
@@ -127,14 +136,14 @@ def test_members_needed_are_a_number_or_a_reason(group, needed):
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_loss_of_a_member_and_an_explanation_are_always_defined(group):
-    assert resilience(group).makespan.value >= 0
+    assert member_loss(group).makespan.value >= 0
     assert isinstance(explain(group, solve(group).assignment), tuple)
 
 
 def test_an_empty_assignment_of_an_empty_group_is_certified():
     certificate = certify(NOTHING, Assignment({}))
     assert certificate.is_optimal
-    assert list(objections(NOTHING, Assignment({}), certificate)) == []
+    assert list(certificate_errors(NOTHING, Assignment({}), certificate)) == []
 
 
 COMMANDS = [

@@ -3,15 +3,15 @@
 import random
 
 import numpy as np
+
 from kassay.reference import Group, Member, Topic
 from kassay.solver import Imbalance, Movement, Tolerance, solve
-from kassay.solver.bounds import shedding_bound
+from kassay.solver.bounds import overload_moves_bound
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.problem import build_problem
-from kassay.solver.weighted.few_moves import Mover
+from kassay.solver.weighted.few_moves import FewMovesSearch
 from kassay.solver.weighted.movement_bound import exchange_bound
-
 from tests import brute_force
 from tests.solver.random_cases import random_group
 
@@ -54,7 +54,7 @@ def test_bounds_on_moves_never_exceed_the_fewest_possible():
             incumbent=moves + 1,
             go_on=lambda turns=turns: next(turns, None) is not None,
         )
-        simple = shedding_bound(problem, Movement(), ceilings)
+        simple = overload_moves_bound(problem, Movement(), ceilings)
         assert 0 <= bound <= moves
         assert simple <= moves
         strict += bound > 0
@@ -64,7 +64,9 @@ def test_bounds_on_moves_never_exceed_the_fewest_possible():
 def test_plans_stay_within_the_ceiling_and_get_no_worse():
     problem = build_problem(crowded(3, 120, 8))
     ceiling = problem.total // 8 * 103 // 100
-    mover = Mover(problem, ceiling, np.ones(problem.size, dtype=np.int64), np.random.default_rng(0))
+    mover = FewMovesSearch(
+        problem, ceiling, np.ones(problem.size, dtype=np.int64), np.random.default_rng(0)
+    )
     first = mover.first_plan(keep_owned(problem))
     assert max(problem.loads(first)) <= ceiling
     turns = iter(range(10))

@@ -3,13 +3,13 @@ from itertools import islice
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kassay.reference import Group, Member, Topic, imbalance, loads, movement, violations
 from kassay.reference.model.metrics import MEASURES, leximax
 from kassay.solver import Imbalance, Measure, Method, Movement, solve
 from kassay.solver.flow.load_levels import level_sets
 from kassay.solver.flow.network import build_network
 from kassay.solver.problem import build_problem
-
 from tests import brute_force
 from tests.exhaustive import every_small_world, shortfall
 from tests.random_groups import random_group

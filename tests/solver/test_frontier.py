@@ -3,13 +3,13 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import violations
 from kassay.reference.model.metrics import imbalance, movement
 from kassay.solver.constraints import MaxMoves, Pinned
 from kassay.solver.frontier import frontier
 from kassay.solver.objective import Measure
-
 from tests import brute_force
 from tests.strategies import groups
 

@@ -1,9 +1,9 @@
 from hypothesis import given, settings
-from kassay.experiments.compare import best
+
+from kassay.experiments.compare import solve_optimum
 from kassay.reference.model.metrics import loads, sum_of_squares
 from kassay.solver.flow.moves_within_imbalance import fewest_moves
 from kassay.solver.frontier import frontier
-
 from tests.strategies import groups
 
 
@@ -15,7 +15,7 @@ def squares(group, assignment):
 @settings(deadline=None, max_examples=60)
 def test_the_bounds_hold_the_fewest_moves_that_the_frontier_knows(group):
     """The frontier takes another way: point after point, searched where the hull has none."""
-    optimum = best(group)
+    optimum = solve_optimum(group)
     if optimum.levels[0][0] != "sum_of_squares" or optimum.imbalance.value == 0:
         return
     points = [
@@ -32,6 +32,6 @@ def test_the_bounds_hold_the_fewest_moves_that_the_frontier_knows(group):
 @given(group=groups())
 @settings(deadline=None, max_examples=60)
 def test_less_than_the_least_imbalance_is_within_nobodys_reach(group):
-    optimum = best(group)
+    optimum = solve_optimum(group)
     if optimum.levels[0][0] == "sum_of_squares":
         assert fewest_moves(group, optimum.imbalance.value - 1) is None

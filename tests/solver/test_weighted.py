@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+
 from kassay.reference import Group, Member, Topic, violations
 from kassay.solver import (
     Imbalance,
@@ -16,11 +17,10 @@ from kassay.solver import (
     solve,
 )
 from kassay.solver.bounds import makespan_bound
-from kassay.solver.initial_solutions import heaviest_first
+from kassay.solver.initial_solutions import longest_processing_time
 from kassay.solver.problem import build_problem
-from kassay.solver.weighted.components import solve_whole
-from kassay.solver.weighted.load_balancing import Balancer
-
+from kassay.solver.weighted.components import solve_components
+from kassay.solver.weighted.load_balancing import LoadBalancer
 from tests import brute_force
 from tests.solver.random_cases import random_group
 
@@ -48,7 +48,7 @@ def test_the_exact_method_agrees_with_brute_force_wherever_it_answers(measure):
     for _ in range(120):
         group = random_group(rng, weighted=True)
         levels = (Imbalance(measure), Movement())
-        optimum = solve_whole(build_problem(group), levels, (), seed=1)
+        optimum = solve_components(build_problem(group), levels, (), seed=1)
         if optimum is not None:
             answers += 1
             assert optimum.values == brute_force.optimum(group, str(measure))
@@ -69,8 +69,8 @@ def test_random_weights_are_proven_on_both_levels(partitions, members):
 def test_the_balancer_reaches_the_even_share_of_many_partitions():
     rng = random.Random(2)
     problem = build_problem(even_group([rng.randint(1, 1000) for _ in range(300)], 25))
-    placement = heaviest_first(problem)
-    balancer = Balancer(problem, placement, np.random.default_rng(0))
+    placement = longest_processing_time(problem)
+    balancer = LoadBalancer(problem, placement, np.random.default_rng(0))
     balancer.lower_makespan(makespan_bound(problem), lambda: True)
     assert balancer.loads.tolist() == problem.loads(placement)
     assert balancer.loads.max() == makespan_bound(problem)

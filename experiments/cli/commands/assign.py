@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.table import Table
+
 from kassay.experiments.cli.assignor_options import (
     AssignorCommand,
     AssignorFunction,
@@ -18,13 +20,12 @@ from kassay.experiments.cli.group_io import (
     OutputFormat,
     answer_groups,
 )
-from kassay.experiments.implementations.runner import Verdict, run
-from kassay.experiments.implementations.user_assignors import is_custom
+from kassay.experiments.implementations.runner import RunResult, run
+from kassay.experiments.implementations.user_assignors import is_user_assignor
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.assignment import violations
-from kassay.reference.model.assignor_result import Livelock, UpstreamFailure
+from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import Group
-from rich.table import Table
 
 
 def assign(
@@ -52,23 +53,23 @@ def assign(
     answer_groups(file, work, output=output, table=_table)
 
 
-def _record(group: Group, assignor: str, verdict: Verdict) -> dict[str, object]:
+def _record(group: Group, assignor: str, verdict: RunResult) -> dict[str, object]:
     record: dict[str, object] = {"id": group.id, "assignor": assignor}
     if verdict.livelock is not None:
         livelock = verdict.livelock
         record["assignment"] = None
         record["terminated"] = False
-        if isinstance(livelock, Livelock):
+        if isinstance(livelock, LivelockError):
             record["assignment"] = assignment_document(livelock.state)
             record["cycle_length"] = livelock.cycle_length
             record["circling"] = [list(tp) for tp in livelock.circling]
         record["reason"] = str(livelock)
         return record
-    failed: UpstreamFailure | str | None = verdict.failed
-    if is_custom(assignor) and verdict.assignment is not None:
+    failed: UpstreamError | str | None = verdict.failed
+    if is_user_assignor(assignor) and verdict.assignment is not None:
         failed = next(violations(group, verdict.assignment), None)
     record |= {"assignment": None, "terminated": True}
-    if isinstance(failed, UpstreamFailure):
+    if isinstance(failed, UpstreamError):
         record |= {"failed": failed.java_class, "reason": failed.detail}
     elif failed is not None:
         record["failed"] = failed

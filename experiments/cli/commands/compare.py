@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rich.table import Table
+
 from kassay.experiments.cli.assignor_options import (
     AssignorCommand,
     AssignorFunction,
@@ -19,11 +21,10 @@ from kassay.experiments.cli.group_io import (
     OutputFormat,
     answer_groups,
 )
-from kassay.experiments.compare import Comparison, Limits, best
+from kassay.experiments.compare import Comparison, SearchLimits, solve_optimum
 from kassay.experiments.compare import compare as compare_one
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import MEASURES, leximax, loads
-from rich.table import Table
 
 
 def compare(
@@ -45,10 +46,10 @@ def compare(
         *(assignor or ()),
         *custom_assignors(assignor_cmd, assignor_python, assignor_timeout),
     ]
-    limits = Limits(time=time_limit, deterministic=deterministic_limit)
+    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit)
 
     def work(group: Group) -> Answer:
-        optimum = best(group, limits=limits)
+        optimum = solve_optimum(group, limits=limits)
         comparisons = [compare_one(group, name, optimum=optimum, limits=limits) for name in names]
         least = optimum.assignment
         vector = [] if least is None else leximax(loads(group, least).values())

@@ -4,9 +4,10 @@ import json
 from typing import Annotated
 
 import typer
+from rich.table import Table
+
 from kassay.experiments.cli.environment import Check, examine
 from kassay.experiments.cli.group_io import NOT_REACHED, Format, table_console
-from rich.table import Table
 
 
 def doctor(

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+
 from kassay.experiments.cli.common_options import AssignorName
 from kassay.experiments.cli.group_io import (
     STDIN,
@@ -16,13 +18,13 @@ from kassay.experiments.cli.group_io import (
 )
 from kassay.experiments.cli.plot_options import PictureFile, numbered
 from kassay.experiments.plotting.tradeoff_plots import draw_steps
-from kassay.reference.assignors import attempt
+from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import load_assignment
 from kassay.reference.model.assignment import Assignment, violations
-from kassay.reference.model.group import Group, InvalidGroupError
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 from kassay.solver.improvement.explanation import Explanation
 from kassay.solver.improvement.explanation import explain as explain_group
-from rich.table import Table
 
 
 def explain(
@@ -61,7 +63,7 @@ def explain(
 
 
 def _assigned(group: Group, assignor: str) -> Assignment | str:
-    outcome = attempt(group, assignor)
+    outcome = run_assignor(group, assignor)
     if outcome.livelock is not None:
         return outcome.livelock.state
     if outcome.assignment is None:
@@ -79,7 +81,7 @@ def _explained(
         return Answer(record | {"failed": assignment}), None
     broken = next(violations(group, assignment), None)
     if broken is not None and given:
-        raise InvalidGroupError(f"group {group.id!r}: the assignment is not valid: {broken}")
+        raise InputError(f"group {group.id!r}: the assignment is not valid: {broken}")
     if broken is not None:
         return Answer(record | {"optimal": None, "reason": broken}), None
     steps = explain_group(group, assignment)

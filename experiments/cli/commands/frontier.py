@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+
 from kassay.experiments.cli.group_io import (
     STDIN,
     Answer,
@@ -21,7 +23,6 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
 from kassay.solver.frontier import Frontier
 from kassay.solver.frontier import frontier as group_frontier
-from rich.table import Table
 
 
 def frontier(

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from kassay.experiments.cli import BAD_INPUT, complain, remark
+
+from kassay.experiments.cli import BAD_INPUT, print_error, print_note
 from kassay.experiments.cli.common_options import DeterministicLimit, TimeLimit
 from kassay.experiments.cli.source_options import (
     LIVE,
@@ -15,14 +16,14 @@ from kassay.experiments.cli.source_options import (
     Metadata,
     Timeout,
 )
-from kassay.experiments.compare import Limits
+from kassay.experiments.compare import SearchLimits
 from kassay.experiments.history.history_summary import summarise
 from kassay.experiments.history.live_topic import OffsetsReader, topics_of
 from kassay.experiments.sources.capture_files import load_metadata
 from kassay.experiments.sources.live_cluster.client_properties import load_options, load_settings
 from kassay.experiments.spark import record_sources as history_sources
 from kassay.experiments.spark.history_output import write_history
-from kassay.experiments.spark.history_pipeline import BATCHES, Known, decoded
+from kassay.experiments.spark.history_pipeline import BATCHES, ClusterMetadata, decoded
 from kassay.experiments.spark.maven_packages import PACKAGES
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.manifest import manifest
@@ -70,13 +71,13 @@ def history(
     begin = time.perf_counter()
     if bool(paths) == (bootstrap_server is not None):
         raise typer.BadParameter("give either paths or --bootstrap-server")
-    known = Known(counts={} if metadata is None else dict(load_metadata(metadata).counts))
+    known = ClusterMetadata(counts={} if metadata is None else dict(load_metadata(metadata).counts))
     settings = {} if command_config is None else load_settings(command_config)
     if bootstrap_server is not None:
         settings["bootstrap.servers"] = bootstrap_server
         counts, names = topics_of(settings, timeout=timeout)
-        known = Known(counts=counts | dict(known.counts), names=names)
-    limits = Limits(time=time_limit, deterministic=deterministic_limit)
+        known = ClusterMetadata(counts=counts | dict(known.counts), names=names)
+    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit)
     described = {
         "kind": "history",
         "paths": sorted(path.name for path in paths or ()),
@@ -115,10 +116,10 @@ def history(
 
 
 def _tell(counted: dict[str, int]) -> None:
-    remark(
+    print_note(
         f"{counted['records']} records, {counted['generations']} generations, "
         f"{counted['rebalances']} rebalances"
     )
     if counted["errors"]:
-        complain(f"{counted['errors']} records could not be read, see the table errors")
+        print_error(f"{counted['errors']} records could not be read, see the table errors")
         raise typer.Exit(BAD_INPUT)

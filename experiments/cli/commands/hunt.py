@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from kassay.experiments.cli import BAD_INPUT, complain
+from rich.table import Table
+
+from kassay.experiments.cli import BAD_INPUT, print_error
 from kassay.experiments.cli.assignor_options import (
     AssignorCommand,
     AssignorFunction,
@@ -16,22 +18,21 @@ from kassay.experiments.cli.assignor_options import (
 )
 from kassay.experiments.cli.common_options import DeterministicLimit, TimeLimit
 from kassay.experiments.cli.group_io import name_of, open_text, table_console, to_json
-from kassay.experiments.compare import Limits
-from kassay.experiments.counterexamples.exhaustive_search import SMALL_WORLDS, world_cases
+from kassay.experiments.compare import SearchLimits
+from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, exhaustive_cases
 from kassay.experiments.counterexamples.gallery import Gallery, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
 from kassay.experiments.counterexamples.group_size import size_of
-from kassay.experiments.counterexamples.search import Hunt
+from kassay.experiments.counterexamples.search import SearchOptions
 from kassay.experiments.counterexamples.shortcomings import Shortcoming
 from kassay.experiments.spark.counterexample_search import hunt_all
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.case import Case, cases_of, imported_cases
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.documents.json_codec import group_document, read_groups
-from kassay.reference.model.group import InvalidGroupError
-from rich.table import Table
+from kassay.reference.model.errors import InputError
 
-_PLACES = (SMALL_WORLDS, *FAMILIES)
+_PLACES = (EXHAUSTIVE, *FAMILIES)
 _TABLED = 10
 
 
@@ -63,15 +64,15 @@ def hunt(
         typer.Option(
             "--family",
             callback=_known_places,
-            help=f"Where to hunt, repeated; {SMALL_WORLDS} by default: {', '.join(_PLACES)}.",
+            help=f"Where to hunt, repeated; {EXHAUSTIVE} by default: {', '.join(_PLACES)}.",
             show_default=False,
         ),
     ] = None,
     members: Annotated[
-        int, typer.Option("--members", min=1, help=f"Most members, in {SMALL_WORLDS}.")
+        int, typer.Option("--members", min=1, help=f"Most members, in {EXHAUSTIVE}.")
     ] = 3,
     partitions: Annotated[
-        int, typer.Option("--partitions", min=1, help=f"Most partitions, in {SMALL_WORLDS}.")
+        int, typer.Option("--partitions", min=1, help=f"Most partitions, in {EXHAUSTIVE}.")
     ] = 4,
     groups: Annotated[
         list[Path] | None,
@@ -109,14 +110,14 @@ def hunt(
     Example: `kassay hunt --assignor sticky --for imbalance --family small-worlds -o out/hunt`
     """
     name = only_assignor(assignor, assignor_cmd, assignor_python, assignor_timeout)
-    wanted = Hunt(
+    wanted = SearchOptions(
         assignor=name,
         shortcoming=shortcoming,
-        limits=Limits(time=time_limit, deterministic=deterministic_limit),
+        limits=SearchLimits(time=time_limit, deterministic=deterministic_limit),
         wander=wander,
         restarts=restarts,
     )
-    places = family or ([] if groups else [SMALL_WORLDS])
+    places = family or ([] if groups else [EXHAUSTIVE])
     bad: list[str] = []
     documents = [text for path in groups or () for text in _documents(path, bad)]
     where = [
@@ -124,7 +125,7 @@ def hunt(
         *_cases(places, name, sizes=(members, partitions), seeds=cases, first_seed=first_seed),
     ]
     if not where:
-        raise InvalidGroupError("nowhere to hunt: no group was read, and --cases is 0")
+        raise InputError("nowhere to hunt: no group was read, and --cases is 0")
     out.mkdir(parents=True, exist_ok=True)
     with spark_session(master=master) as spark:
         caught = hunt_all(spark, where, wanted, tasks=tasks)
@@ -134,7 +135,7 @@ def hunt(
         "hunted for": str(shortcoming),
         "families": ", ".join([*places, *(["imported"] if documents else [])]),
     }
-    if SMALL_WORLDS in places:
+    if EXHAUSTIVE in places:
         about["small worlds"] = f"up to {members} members and {partitions} partitions, all of them"
     if any(FAMILIES[place].size is None for place in places if place in FAMILIES):
         about["seeds"] = f"{cases}, from {first_seed}"
@@ -149,17 +150,17 @@ def hunt(
 def _cases(
     places: Sequence[str], assignor: str, *, sizes: tuple[int, int], seeds: int, first_seed: int
 ) -> Iterator[Case]:
-    if SMALL_WORLDS in places:
-        yield from world_cases(members=sizes[0], partitions=sizes[1], assignor=assignor)
-    seeded = [place for place in places if place != SMALL_WORLDS]
+    if EXHAUSTIVE in places:
+        yield from exhaustive_cases(members=sizes[0], partitions=sizes[1], assignor=assignor)
+    seeded = [place for place in places if place != EXHAUSTIVE]
     yield from cases_of(seeded, seeds=seeds, assignors=[assignor], first_seed=first_seed)
 
 
 def _documents(path: Path, bad: list[str]) -> Iterator[str]:
     with open_text(path) as stream:
         for _, group in read_groups(stream, name=name_of(path)):
-            if isinstance(group, InvalidGroupError):
-                complain(str(group))
+            if isinstance(group, InputError):
+                print_error(str(group))
                 bad.append(str(group))
             else:
                 yield json.dumps(group_document(group), ensure_ascii=False)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from kassay.experiments.cli import BAD_INPUT, complain, remark
+
+from kassay.experiments.cli import BAD_INPUT, print_error, print_note
 from kassay.experiments.cli.group_io import to_json
 from kassay.experiments.cli.source_options import (
     LIVE,
@@ -18,12 +19,12 @@ from kassay.experiments.cli.source_options import (
     Subscriptions,
     Timeout,
     WeightsFrom,
-    joining_of,
+    import_options,
 )
-from kassay.experiments.sources.capture_files import Imported, import_groups
+from kassay.experiments.sources.capture_files import ImportedGroups, import_groups
 from kassay.experiments.sources.errors import SourceError
-from kassay.experiments.sources.group_documents import Assume, Joining
-from kassay.experiments.sources.partition_weights import Weights
+from kassay.experiments.sources.group_documents import AssumedSubscriptions, ImportOptions
+from kassay.experiments.sources.partition_weights import WeightOptions
 from kassay.reference.documents.json_codec import group_document
 
 
@@ -37,9 +38,9 @@ def import_(
         ),
     ] = None,
     *,
-    subscriptions: Subscriptions = Assume.ASSIGNED.value,
+    subscriptions: Subscriptions = AssumedSubscriptions.ASSIGNED.value,
     metadata: Metadata = None,
-    weights: WeightsFrom = Weights.NONE.value,
+    weights: WeightsFrom = WeightOptions.NONE.value,
     missing_lag: MissingLag = None,
     sizes: Sizes = None,
     group: Annotated[
@@ -79,7 +80,7 @@ def import_(
     """
     groups = list(group or ())
     _check_usage(paths, bootstrap_server, command_config, metadata, weights, groups)
-    joining = joining_of(
+    joining = import_options(
         subscriptions=subscriptions,
         metadata=metadata,
         weights=weights,
@@ -123,7 +124,7 @@ def _check_usage(
         return
     if command_config is not None:
         raise typer.BadParameter("--command-config goes with --bootstrap-server")
-    if weights == Weights.RATE:
+    if weights == WeightOptions.RATE:
         raise typer.BadParameter("--weights rate goes with --bootstrap-server")
     if len(groups) > 1:
         raise typer.BadParameter("tables that name no group are of one: give one --group")
@@ -132,13 +133,13 @@ def _check_usage(
 def _live(
     bootstrap_server: str,
     groups: list[str],
-    joining: Joining,
+    joining: ImportOptions,
     *,
     command_config: Path | None,
     timeout: float,
     sample: float,
     skip_empty: bool,
-) -> Iterator[Imported]:
+) -> Iterator[ImportedGroups]:
     # The client library takes a while to load, and captures do not need it.
     from kassay.experiments.sources.live_cluster.admin_client import LiveCluster  # noqa: PLC0415
     from kassay.experiments.sources.live_cluster.client_properties import load_settings  # noqa: PLC0415
@@ -150,12 +151,12 @@ def _live(
     except SourceError as error:
         where = "" if command_config is None else f"{command_config}: "
         raise SourceError(f"{where}{error}") from None
-    if joining.weights is Weights.RATE:
-        remark(f"the two samples of a rate are {sample:g} s apart")
+    if joining.weights is WeightOptions.RATE:
+        print_note(f"the two samples of a rate are {sample:g} s apart")
     return import_live(cluster, groups, joining, sample_seconds=sample, skip_empty=skip_empty)
 
 
-def _write(found: Iterator[Imported], output: Path | None) -> None:
+def _write(found: Iterator[ImportedGroups], output: Path | None) -> None:
     lines: list[str] = []
     failed = False
     for imported in found:
@@ -170,11 +171,11 @@ def _write(found: Iterator[Imported], output: Path | None) -> None:
         raise typer.Exit(BAD_INPUT)
 
 
-def _lines(imported: Imported) -> list[str]:
+def _lines(imported: ImportedGroups) -> list[str]:
     if imported.error is not None:
-        complain(imported.error)
+        print_error(imported.error)
         return [to_json({"id": imported.id, "error": imported.error}) + "\n"]
     if imported.group is None:
-        remark(f"skipped {imported.id!r}: {imported.skipped}")
+        print_note(f"skipped {imported.id!r}: {imported.skipped}")
         return []
     return [to_json(group_document(imported.group)) + "\n"]

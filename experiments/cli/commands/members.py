@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+
 from kassay.experiments.cli.group_io import (
     STDIN,
     Answer,
@@ -14,11 +16,10 @@ from kassay.experiments.cli.group_io import (
 )
 from kassay.experiments.cli.search_options import Seconds, Seed, Workers, WorkLimit
 from kassay.reference.model.group import Group
-from kassay.solver.sizing.member_loss import Resilience
-from kassay.solver.sizing.member_loss import resilience as group_resilience
-from kassay.solver.sizing.members_needed import Size, Sizing, members_needed
-from kassay.solver.solution import Bounded
-from rich.table import Table
+from kassay.solver.sizing.member_loss import MemberLosses
+from kassay.solver.sizing.member_loss import member_loss as group_resilience
+from kassay.solver.sizing.members_needed import MemberCount, Sizing, members_needed
+from kassay.solver.solution import LevelValue
 
 
 def members(
@@ -115,7 +116,7 @@ def _record(group: Group, sizing: Sizing, sweep: range) -> dict[str, object]:
     return record
 
 
-def _size(size: Size) -> dict[str, object]:
+def _size(size: MemberCount) -> dict[str, object]:
     record: dict[str, object] = {
         "members": size.members,
         "enough": size.enough,
@@ -137,7 +138,7 @@ def _losses(group: Group, sizing: Sizing, limits: Mapping[str, Any]) -> dict[str
     return record
 
 
-def _resilience(found: Resilience) -> dict[str, object]:
+def _resilience(found: MemberLosses) -> dict[str, object]:
     worst = found.worst
     return {
         "makespan": _figures(found.makespan),
@@ -147,7 +148,7 @@ def _resilience(found: Resilience) -> dict[str, object]:
     }
 
 
-def _figures(level: Bounded | None) -> dict[str, int] | None:
+def _figures(level: LevelValue | None) -> dict[str, int] | None:
     return None if level is None else {"value": level.value, "bound": level.bound}
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from kassay.experiments.cli import BAD_INPUT, complain, remark
+
+from kassay.experiments.cli import BAD_INPUT, print_error, print_note
 from kassay.experiments.cli.common_options import DeterministicLimit, TimeLimit
 from kassay.experiments.cli.group_io import NOT_REACHED, name_of, to_json
 from kassay.experiments.cli.source_options import (
@@ -18,10 +19,10 @@ from kassay.experiments.cli.source_options import (
     Source,
     Subscriptions,
     WeightsFrom,
-    joining_of,
+    import_options,
     read_source,
 )
-from kassay.experiments.compare import Limits
+from kassay.experiments.compare import SearchLimits
 from kassay.experiments.planning.plan import GROWTH, Plan
 from kassay.experiments.planning.plan import plan as make_plan
 from kassay.experiments.planning.plan_files import (
@@ -34,9 +35,10 @@ from kassay.experiments.planning.plan_files import (
 )
 from kassay.experiments.planning.plan_files import to_json as to_document
 from kassay.experiments.planning.plan_page import render_html, render_ticket
-from kassay.experiments.sources.group_documents import Assume
-from kassay.experiments.sources.partition_weights import Weights
-from kassay.reference.model.group import Group, InvalidGroupError
+from kassay.experiments.sources.group_documents import AssumedSubscriptions
+from kassay.experiments.sources.partition_weights import WeightOptions
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 
 
 def plan(
@@ -49,9 +51,9 @@ def plan(
         list[str] | None,
         typer.Option("--group", help="Only this group; repeated for more.", show_default=False),
     ] = None,
-    subscriptions: Subscriptions = Assume.ASSIGNED.value,
+    subscriptions: Subscriptions = AssumedSubscriptions.ASSIGNED.value,
     metadata: Metadata = None,
-    weights: WeightsFrom = Weights.NONE.value,
+    weights: WeightsFrom = WeightOptions.NONE.value,
     missing_lag: MissingLag = None,
     sizes: Sizes = None,
     batch: Annotated[
@@ -83,30 +85,30 @@ def plan(
     Example: `kassay plan captures/ --weights size --sizes log-dirs.txt -o plans/`
     """
     factors = tuple(map(_factor, growth)) if growth else GROWTH
-    joining = joining_of(
+    joining = import_options(
         subscriptions=subscriptions,
         metadata=metadata,
         weights=weights,
         sizes=sizes,
         missing_lag=missing_lag,
     )
-    limits = Limits(time=time_limit, deterministic=deterministic_limit)
+    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit)
     wanted = set(group or ())
     found, code = [], 0
     for id, item in read_source(source, joining):
-        if isinstance(item, InvalidGroupError):
-            complain(str(item))
+        if isinstance(item, InputError):
+            print_error(str(item))
             sys.stdout.write(to_json({"id": id, "error": str(item)}) + "\n")
             code = BAD_INPUT
         elif not wanted or id in wanted:
             found.append(item)
     missing = sorted(wanted - {one.id for one in found})
     if missing:
-        raise InvalidGroupError(f"{name_of(source)}: no group {missing[0]!r} in it")
+        raise InputError(f"{name_of(source)}: no group {missing[0]!r} in it")
     names = _directories(found)
     for number, one in enumerate(found, 1):
         if len(found) > 1:
-            remark(f"{number} of {len(found)}: {one.id}")
+            print_note(f"{number} of {len(found)}: {one.id}")
         directory = output if len(found) == 1 else output / names[number - 1]
         try:
             made = make_plan(

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from kassay.experiments.report import history_report as past
 from kassay.experiments.report.study_report import Report, render
 from kassay.experiments.report.table_reader import load_tables
-from kassay.reference.model.group import InvalidGroupError
+from kassay.reference.model.errors import InputError
 
 
 def report(
@@ -62,7 +63,7 @@ def _write_data(found: Report, folder: Path, only: list[str] | None) -> None:
     """Write the CSV of every figure and table, or of some, and of these the drawings too."""
     for name in only or ():
         if name not in found.data:
-            raise InvalidGroupError(f"no figure {name!r}; there are {', '.join(found.data)}")
+            raise InputError(f"no figure {name!r}; there are {', '.join(found.data)}")
     for name in only or found.data:
         _write(folder / f"{name}.csv", found.data[name])
         if only:

@@ -4,18 +4,19 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
+
 from kassay.experiments.cli.group_io import Format, to_json
-from kassay.experiments.simulation.cost import Cost, cost_of
+from kassay.experiments.simulation.cost import SimulationCost, cost_of
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
 from kassay.experiments.simulation.simulation import simulate as run
-from kassay.experiments.simulation.simulation_result import History
-from kassay.experiments.simulation.timeline import history_document, timeline
-from kassay.experiments.simulation.timeline_figure import draw
-from kassay.reference.documents.config_nodes import described
-from kassay.reference.model.group import InvalidGroupError
-from rich.console import Console
-from rich.table import Table
+from kassay.experiments.simulation.simulation_result import SimulationResult
+from kassay.experiments.simulation.timeline import simulation_document, timeline
+from kassay.experiments.simulation.timeline_figure import draw_timeline
+from kassay.reference.documents.config_nodes import format_choices
+from kassay.reference.model.errors import InputError
 
 
 def simulate(
@@ -57,16 +58,16 @@ def simulate(
     """
     unknown = next((name for name in policy or () if name not in POLICIES), None)
     if unknown is not None:
-        raise InvalidGroupError(f"no policy is called {unknown!r}, there are {described(POLICIES)}")
+        raise InputError(f"no policy is called {unknown!r}, there are {format_choices(POLICIES)}")
     loaded = [load_script(script) for script in scripts]
     plan = [(script, name) for script in loaded for name in policy or script.policies]
     if picture is not None and (len(plan) != 1 or picture.suffix not in (".svg", ".png")):
-        raise InvalidGroupError("--draw takes one script, one policy, and a file in .svg or .png")
-    costs: list[Cost] = []
+        raise InputError("--draw takes one script, one policy, and a file in .svg or .png")
+    costs: list[SimulationCost] = []
     for script, name in plan:
         history = run(script, POLICIES[name], keep=picture is not None)
         if picture is not None:
-            draw(history, picture)
+            draw_timeline(history, picture)
         if output is Format.TABLE:
             costs.append(cost_of(history, POLICIES[name], begins=script.begins))
         else:
@@ -75,7 +76,7 @@ def simulate(
         Console().print(_table(costs))
 
 
-def _print(history: History, output: Format | None) -> None:
+def _print(history: SimulationResult, output: Format | None) -> None:
     if output is None:
         for line in timeline(history):
             typer.echo(line)
@@ -85,12 +86,12 @@ def _print(history: History, output: Format | None) -> None:
             f"{history.unread} messages came meanwhile, {history.rereads} were read twice\n"
         )
     elif output is Format.JSONL:
-        typer.echo(to_json(history_document(history)))
+        typer.echo(to_json(simulation_document(history)))
     else:
-        Console(soft_wrap=True, highlight=False).print_json(data=history_document(history))
+        Console(soft_wrap=True, highlight=False).print_json(data=simulation_document(history))
 
 
-def _table(costs: list[Cost]) -> Table:
+def _table(costs: list[SimulationCost]) -> Table:
     table = Table("script", "policy")
     for heading in ("rebalances", "moves", "needed", "too many", "stopped s", "reread", "lag"):
         table.add_column(heading, justify="right")

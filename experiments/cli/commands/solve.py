@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+
 from kassay.experiments.cli.group_io import (
     STDIN,
     Answer,
@@ -14,7 +16,8 @@ from kassay.experiments.cli.group_io import (
 )
 from kassay.experiments.cli.search_options import FirstLevel, Seconds, Seed, Workers, WorkLimit
 from kassay.reference.documents.json_codec import assignment_document
-from kassay.reference.model.group import Group, InvalidGroupError
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
 from kassay.solver.certificate.check import certify
 from kassay.solver.certificate.documents import certificate_document
@@ -28,10 +31,9 @@ from kassay.solver.objective import (
     TopicSpread,
     default_levels,
 )
-from kassay.solver.solution import Bounded, Solution
+from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import Method
 from kassay.solver.solve import solve as solve_group
-from rich.table import Table
 
 _FURTHER: dict[str, type[CrossRack | TopicSpread | MembersUsed]] = {
     level.name: level for level in (CrossRack, TopicSpread, MembersUsed)
@@ -108,7 +110,7 @@ def solve(
             )
         except ValueError as error:
             # Also what the chosen method or measure cannot do with this group.
-            raise InvalidGroupError(f"group {group.id!r}: {error}") from error
+            raise InputError(f"group {group.id!r}: {error}") from error
         proven = solution.is_optimal or not require_optimal
         record = _record(group, solution)
         if certificate and solution.assignment is not None:
@@ -156,7 +158,7 @@ def _record(group: Group, solution: Solution) -> dict[str, object]:
     return record
 
 
-def _figures(level: Bounded) -> dict[str, int]:
+def _figures(level: LevelValue) -> dict[str, int]:
     return {"value": level.value, "bound": level.bound}
 
 

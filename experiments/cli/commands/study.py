@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from kassay.experiments.cli import BAD_INPUT, complain
+from rich.table import Table
+
+from kassay.experiments.cli import BAD_INPUT, print_error
 from kassay.experiments.cli.assignor_options import (
     AssignorCommand,
     AssignorFunction,
@@ -23,18 +25,17 @@ from kassay.experiments.cli.common_options import (
     TimeLimit,
 )
 from kassay.experiments.cli.group_io import name_of, open_text, table_console
-from kassay.experiments.compare import Limits
+from kassay.experiments.compare import SearchLimits
 from kassay.experiments.report.study_summary import Figures, totals
 from kassay.experiments.report.table_reader import load_tables
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import write_tables
-from kassay.experiments.study.batches import WAVE_CASES
+from kassay.experiments.study.batches import BATCH_CASES
 from kassay.experiments.study.case import Case, cases_of, imported_cases
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.manifest import configuration, manifest
 from kassay.reference.documents.json_codec import group_document, read_groups
-from kassay.reference.model.group import InvalidGroupError
-from rich.table import Table
+from kassay.reference.model.errors import InputError
 
 _MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|(spark|k8s|sc)://.+|yarn")
 _SAID_BY_FILE = (
@@ -115,14 +116,14 @@ def study(
             seeds=cases,
             first_seed=first_seed,
             assignors=[*(assignor or []), *custom],
-            limits=Limits(time=time_limit, deterministic=deterministic_limit),
+            limits=SearchLimits(time=time_limit, deterministic=deterministic_limit),
             groups=groups or [],
         )
         if config is None
         else _of_file(context, config, custom)
     )
     if not plan.cases:
-        raise InvalidGroupError("nothing to study: no group was read, and there are no cases")
+        raise InputError("nothing to study: no group was read, and there are no cases")
     with spark_session(master=master, settings=_settings(conf or [])) as spark:
         write_tables(
             spark,
@@ -152,9 +153,9 @@ class _Plan:
 
     cases: list[Case]
     described: dict[str, object]
-    limits: Limits
+    limits: SearchLimits
     bad: list[str]
-    wave: int = WAVE_CASES
+    wave: int = BATCH_CASES
     drawn: int | None = None
 
 
@@ -164,7 +165,7 @@ def _of_options(
     seeds: int,
     first_seed: int,
     assignors: list[str],
-    limits: Limits,
+    limits: SearchLimits,
     groups: list[Path],
 ) -> _Plan:
     bad: list[str] = []
@@ -228,8 +229,8 @@ def _settings(pairs: list[str]) -> dict[str, str]:
 def _documents(path: Path, bad: list[str]) -> Iterator[str]:
     with open_text(path) as stream:
         for _, group in read_groups(stream, name=name_of(path)):
-            if isinstance(group, InvalidGroupError):
-                complain(str(group))
+            if isinstance(group, InputError):
+                print_error(str(group))
                 bad.append(str(group))
             else:
                 yield json.dumps(group_document(group), ensure_ascii=False)

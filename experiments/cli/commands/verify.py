@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from kassay.experiments.cli.group_io import (
     STDIN,
     Answer,
@@ -16,14 +17,15 @@ from kassay.experiments.cli.group_io import (
     name_of,
     open_text,
 )
-from kassay.experiments.cli.solution_check import contradictions
+from kassay.experiments.cli.solution_check import solution_errors
 from kassay.reference.documents.json_codec import document_id, parse_assignment
 from kassay.reference.documents.json_text import Located, read_json_documents
 from kassay.reference.model.assignment import Assignment, violations
-from kassay.reference.model.group import Group, InvalidGroupError
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import imbalance, movement
-from kassay.solver.certificate.check import Certificate, certify, objections
-from kassay.solver.certificate.claims import Claim
+from kassay.solver.certificate.check import Certificate, certificate_errors, certify
+from kassay.solver.certificate.claims import LevelClaim
 from kassay.solver.certificate.documents import parse_certificate
 
 
@@ -84,7 +86,7 @@ class _Waiting:
     def take(self, group: Group) -> _Given:
         waiting = self.by_id.get(group.id) or self.by_id.get(None)
         if not waiting:
-            raise InvalidGroupError(f"{self.name}: no assignment for group {group.id!r}")
+            raise InputError(f"{self.name}: no assignment for group {group.id!r}")
         return waiting.pop(0)
 
 
@@ -128,10 +130,10 @@ def _judge(group: Group, given: _Given, *, require_optimal: bool) -> Answer:
         "imbalance": imbalance(group, assignment),
         "movement": movement(group, assignment),
     }
-    against = list(contradictions(group, assignment, given.told, given.certificate))
+    against = list(solution_errors(group, assignment, given.told, given.certificate))
     certificate = given.certificate
     if certificate is not None:
-        against = [*objections(group, assignment, certificate), *against]
+        against = [*certificate_errors(group, assignment, certificate), *against]
         record["certificate"] = "refuted" if against else "holds"
     if against:
         return Answer(record | {"optimal": None, "objections": against}, reached=False)
@@ -156,7 +158,7 @@ def _verdict(certificate: Certificate) -> bool | None:
     return True if certificate.is_optimal and not certificate.trusted else None
 
 
-def _level(claim: Claim) -> dict[str, object]:
+def _level(claim: LevelClaim) -> dict[str, object]:
     return {
         "level": claim.level.name,
         "value": claim.value,

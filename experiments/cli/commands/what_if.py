@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+
 from kassay.experiments.cli.group_io import (
     STDIN,
     Answer,
@@ -20,18 +22,17 @@ from kassay.experiments.cli.source_options import (
     Source,
     Subscriptions,
     WeightsFrom,
-    joining_of,
+    import_options,
     read_source,
 )
-from kassay.experiments.planning.what_if_options import Wishes
+from kassay.experiments.planning.what_if_options import ScenarioSpec
 from kassay.experiments.planning.what_if_scenarios import scenarios
 from kassay.experiments.planning.what_if_scenarios import what_if as find_best
 from kassay.experiments.plotting.tradeoff_plots import FORMATS, draw_scenarios
-from kassay.experiments.sources.group_documents import Assume
-from kassay.experiments.sources.partition_weights import Weights
+from kassay.experiments.sources.group_documents import AssumedSubscriptions
+from kassay.experiments.sources.partition_weights import WeightOptions
 from kassay.reference.model.group import Group
 from kassay.solver.solution import Status
-from rich.table import Table
 
 
 def what_if(
@@ -69,10 +70,10 @@ def what_if(
             metavar="MEMBER=TOPIC", help="One more subscription; repeated.", show_default=False
         ),
     ] = None,
-    weights: WeightsFrom = Weights.NONE.value,
+    weights: WeightsFrom = WeightOptions.NONE.value,
     missing_lag: MissingLag = None,
     sizes: Sizes = None,
-    subscriptions: Subscriptions = Assume.ASSIGNED.value,
+    subscriptions: Subscriptions = AssumedSubscriptions.ASSIGNED.value,
     metadata: Metadata = None,
     growth: Annotated[
         str | None,
@@ -102,15 +103,15 @@ def what_if(
     """
     if plot is not None and plot.suffix not in FORMATS:
         raise typer.BadParameter(f"the name must end in {' or '.join(FORMATS)}, got {plot.name!r}")
-    table = None if weights in list(Weights) else Path(weights)
-    joining = joining_of(
+    table = None if weights in list(WeightOptions) else Path(weights)
+    joining = import_options(
         subscriptions=subscriptions,
         metadata=metadata,
-        weights=weights if table is None else Weights.NONE.value,
+        weights=weights if table is None else WeightOptions.NONE.value,
         sizes=sizes,
         missing_lag=missing_lag,
     )
-    wishes = Wishes(
+    wishes = ScenarioSpec(
         partitions=tuple(partitions or ()),
         subscriptions=tuple(subscribe or ()),
         without=tuple(without or ()),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from kassay.experiments.simulation.script import Script
 from kassay.experiments.simulation.script_parser import parse_script
-from kassay.reference.documents.config_nodes import described
-from kassay.reference.model.group import InvalidGroupError
+from kassay.reference.documents.config_nodes import format_choices
+from kassay.reference.model.errors import InputError
 
 _HERE = files(__package__)
 SCENARIOS = {
@@ -35,11 +35,11 @@ def load_script(script: str) -> Script:
         return parse_script(SCENARIOS[script].read_text(encoding="utf-8"), name)
     file = Path(script)
     if not file.exists() and "/" not in script and not file.suffix:
-        known = described(SCENARIOS)
-        raise InvalidGroupError(f"no file or ready-made script is called {script!r}, try {known}")
+        known = format_choices(SCENARIOS)
+        raise InputError(f"no file or ready-made script is called {script!r}, try {known}")
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
-        raise InvalidGroupError(f"{file}: not UTF-8 text: byte 0x{byte:02x}") from None
+        raise InputError(f"{file}: not UTF-8 text: byte 0x{byte:02x}") from None
     return parse_script(text, script)

@@ -1,6 +1,11 @@
 """The text that ``kafka-consumer-groups.sh --describe`` prints, from release 0.9 on."""
 
-from kassay.experiments.sources.describe_output.parser import Notice, Parsed, Table, parse_text
+from kassay.experiments.sources.describe_output.parser import (
+    Notice,
+    ParsedTable,
+    ParsedText,
+    parse_text,
+)
 from kassay.experiments.sources.describe_output.typed_rows import (
     MemberRow,
     OffsetCheckerRow,
@@ -14,9 +19,9 @@ __all__ = [
     "Notice",
     "OffsetCheckerRow",
     "OffsetRow",
-    "Parsed",
+    "ParsedTable",
+    "ParsedText",
     "ResetRow",
     "StateRow",
-    "Table",
     "parse_text",
 ]

@@ -11,7 +11,7 @@ from enum import StrEnum
 from kassay.experiments.sources.errors import located
 
 
-class Kind(StrEnum):
+class TableKind(StrEnum):
     """What a table is about."""
 
     OFFSETS = "offsets"
@@ -25,26 +25,29 @@ class Kind(StrEnum):
 
 _OFFSET_COLUMNS = "TOPIC PARTITION( LEADER-EPOCH)? CURRENT-OFFSET LOG-END-OFFSET LAG"
 # Every sequence of columns that some release prints; a header that is none is cut or new.
-_LAYOUTS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    (Kind.OFFSETS, re.compile(f"(GROUP )?{_OFFSET_COLUMNS} (OWNER|CONSUMER-ID( HOST CLIENT-ID)?)")),
+_LAYOUTS: tuple[tuple[TableKind, re.Pattern[str]], ...] = (
     (
-        Kind.MEMBERS,
+        TableKind.OFFSETS,
+        re.compile(f"(GROUP )?{_OFFSET_COLUMNS} (OWNER|CONSUMER-ID( HOST CLIENT-ID)?)"),
+    ),
+    (
+        TableKind.MEMBERS,
         re.compile(
             r"(GROUP )?CONSUMER-ID( GROUP-INSTANCE-ID)? HOST CLIENT-ID #PARTITIONS( ASSIGNMENT|"
             r" CURRENT-EPOCH CURRENT-ASSIGNMENT TARGET-EPOCH TARGET-ASSIGNMENT( UPGRADED)?)?"
         ),
     ),
     (
-        Kind.STATE,
+        TableKind.STATE,
         re.compile(
             r"(GROUP )?COORDINATOR \(ID\) ASSIGNMENT-STRATEGY STATE"
             r"( GROUP-EPOCH TARGET-ASSIGNMENT-EPOCH)? #MEMBERS"
         ),
     ),
-    (Kind.OFFSET_CHECKER, re.compile("Group Topic Pid Offset logSize Lag Owner")),
-    (Kind.RESET, re.compile("(GROUP )?TOPIC PARTITION NEW-OFFSET")),
-    (Kind.DELETION, re.compile("TOPIC PARTITION STATUS")),
-    (Kind.LISTING, re.compile("GROUP( TYPE)?( PROTOCOL)?( STATE)?")),
+    (TableKind.OFFSET_CHECKER, re.compile("Group Topic Pid Offset logSize Lag Owner")),
+    (TableKind.RESET, re.compile("(GROUP )?TOPIC PARTITION NEW-OFFSET")),
+    (TableKind.DELETION, re.compile("TOPIC PARTITION STATUS")),
+    (TableKind.LISTING, re.compile("GROUP( TYPE)?( PROTOCOL)?( STATE)?")),
 )
 _KNOWN = frozenset(
     name for _, layout in _LAYOUTS for name in re.findall("#?[A-Za-z-]{3,}", layout.pattern)
@@ -71,7 +74,7 @@ class Header:
         Its line, from 1.
     """
 
-    kind: Kind
+    kind: TableKind
     names: tuple[str, ...]
     starts: tuple[int, ...]
     commas: bool

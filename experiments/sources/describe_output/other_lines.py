@@ -21,14 +21,14 @@ _FIGURE = re.compile(r"-|-?[0-9]+,?")
 _MANY_FIGURES = 3
 
 
-def is_stray(content: str) -> bool:
+def is_ignorable(content: str) -> bool:
     """Say whether a line is a log line, a stack trace's or a prompt.
 
     Examples
     --------
-    >>> is_stray("[2024-05-01 10:00:00,001] WARN Connection to node -1 could not be made")
+    >>> is_ignorable("[2024-05-01 10:00:00,001] WARN Connection to node -1 could not be made")
     True
-    >>> is_stray("orders  0  17")
+    >>> is_ignorable("orders  0  17")
     False
     """
     return bool(_STRAY.match(content))

@@ -5,18 +5,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from kassay.experiments.sources.describe_output.headers import Header, Kind, read_header
+from kassay.experiments.sources.describe_output.headers import Header, TableKind, read_header
 from kassay.experiments.sources.describe_output.other_lines import (
-    is_stray,
+    is_ignorable,
     resembles_a_row,
     runs_into_a_row,
 )
 from kassay.experiments.sources.describe_output.row_cells import Cells, split_row
-from kassay.experiments.sources.describe_output.truncation import is_certain
+from kassay.experiments.sources.describe_output.truncation import is_complete
 from kassay.experiments.sources.describe_output.typed_rows import (
     MemberRow,
     OffsetRow,
-    Row,
+    TableRow,
     fits,
     typed,
 )
@@ -43,20 +43,20 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ParsedTable:
     """One table of the text."""
 
-    kind: Kind
+    kind: TableKind
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     line: int
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedText:
     """All that a text says."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[ParsedTable, ...]
     notices: tuple[Notice, ...]
 
 
@@ -65,16 +65,16 @@ class _Open:
     """The table that rows are being read into."""
 
     header: Header
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
     closed: bool = False  # a blank line came after its rows
     first_words: set[str] = field(default_factory=set)
     last: Cells = field(default_factory=dict)
 
-    def table(self) -> Table:
-        return Table(self.header.kind, self.header.names, tuple(self.rows), self.header.line)
+    def table(self) -> ParsedTable:
+        return ParsedTable(self.header.kind, self.header.names, tuple(self.rows), self.header.line)
 
 
-def parse_text(text: str, *, name: str) -> Parsed:
+def parse_text(text: str, *, name: str) -> ParsedText:
     r"""Read what ``kafka-consumer-groups.sh --describe`` printed.
 
     Parameters
@@ -113,7 +113,7 @@ def parse_text(text: str, *, name: str) -> Parsed:
     if tables and lines[-1].strip() and not _ends_whole(tables, lines[-1], len(lines)):
         message = "the text ends within a line, end it with a newline if it is whole"
         raise located(name, len(lines), message, lines[-1])
-    parsed = Parsed(tuple(table.table() for table in tables), tuple(notices))
+    parsed = ParsedText(tuple(table.table() for table in tables), tuple(notices))
     _require_consistent(parsed, name)
     return parsed
 
@@ -139,7 +139,7 @@ def _read_row(table: _Open, content: str, name: str, line: int) -> None:
     elif (
         cells is not None
         or resembles_a_row(content, table.header, table.first_words)
-        or not (table.closed or is_stray(content))
+        or not (table.closed or is_ignorable(content))
     ):
         raise located(name, line, f"not a whole row of the {kind} table above it", content)
 
@@ -153,10 +153,10 @@ def _ends_whole(tables: list[_Open], content: str, line: int) -> bool:
     if content.endswith(" ") and table.last[column]:
         return True
     others = [row for each in tables for row in each.rows if row is not table.rows[-1]]
-    return is_certain(table.last, column, others)
+    return is_complete(table.last, column, others)
 
 
-def _require_consistent(parsed: Parsed, name: str) -> None:
+def _require_consistent(parsed: ParsedText, name: str) -> None:
     """Refuse what a cut row leaves behind: counts and ids that disagree."""
     for table in parsed.tables:
         seen: dict[tuple[str | None, str], OffsetRow] = {}
@@ -176,7 +176,7 @@ def _require_consistent(parsed: Parsed, name: str) -> None:
                 places.add(place)
 
 
-def _place(row: Row) -> Iterator[tuple[object, ...]]:
+def _place(row: TableRow) -> Iterator[tuple[object, ...]]:
     if isinstance(row, OffsetRow) and row.topic is not None:
         yield (row.group, row.topic, row.partition)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from kassay.experiments.sources.describe_output.row_cells import Cells
-from kassay.experiments.sources.describe_output.typed_rows import Row
+from kassay.experiments.sources.describe_output.typed_rows import TableRow
 
 _UUID_TAIL = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _NOBODY = ("none", "-", "unknown")
@@ -18,7 +18,7 @@ _FIELDS = {
 }
 
 
-def is_certain(cells: Cells, column: str, others: Iterable[Row]) -> bool:
+def is_complete(cells: Cells, column: str, others: Iterable[TableRow]) -> bool:
     """Say whether a row's last cell is whole although nothing follows it.
 
     Parameters

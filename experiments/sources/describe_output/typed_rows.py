@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kassay.experiments.sources.describe_output.headers import Kind
+from kassay.experiments.sources.describe_output.headers import TableKind
 from kassay.experiments.sources.describe_output.row_cells import Cells
 
 Assignment = tuple[tuple[str, tuple[int, ...]], ...]
@@ -113,29 +113,29 @@ class ResetRow:
     new_offset: int | None
 
 
-Row = OffsetRow | MemberRow | StateRow | OffsetCheckerRow | ResetRow | ListingRow | DeletionRow
+TableRow = OffsetRow | MemberRow | StateRow | OffsetCheckerRow | ResetRow | ListingRow | DeletionRow
 
 _NUMBERS = {
-    Kind.OFFSETS: ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH"),
-    Kind.MEMBERS: (),
-    Kind.STATE: (),
-    Kind.OFFSET_CHECKER: ("Offset", "logSize", "Lag"),
-    Kind.RESET: ("NEW-OFFSET",),
-    Kind.LISTING: (),
-    Kind.DELETION: (),
+    TableKind.OFFSETS: ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH"),
+    TableKind.MEMBERS: (),
+    TableKind.STATE: (),
+    TableKind.OFFSET_CHECKER: ("Offset", "logSize", "Lag"),
+    TableKind.RESET: ("NEW-OFFSET",),
+    TableKind.LISTING: (),
+    TableKind.DELETION: (),
 }
 _COUNTS = {
-    Kind.OFFSETS: (),
-    Kind.MEMBERS: ("#PARTITIONS",),
-    Kind.STATE: ("#MEMBERS",),
-    Kind.OFFSET_CHECKER: ("Pid",),
-    Kind.RESET: ("PARTITION",),
-    Kind.LISTING: (),
-    Kind.DELETION: ("PARTITION",),
+    TableKind.OFFSETS: (),
+    TableKind.MEMBERS: ("#PARTITIONS",),
+    TableKind.STATE: ("#MEMBERS",),
+    TableKind.OFFSET_CHECKER: ("Pid",),
+    TableKind.RESET: ("PARTITION",),
+    TableKind.LISTING: (),
+    TableKind.DELETION: ("PARTITION",),
 }
 
 
-def fits(kind: Kind, cells: Cells) -> bool:
+def fits(kind: TableKind, cells: Cells) -> bool:
     """Say whether cells hold what their columns promise."""
     numbers = (cells[name] for name in _NUMBERS[kind] if name in cells)
     counts = (cells[name] for name in _COUNTS[kind])
@@ -152,7 +152,7 @@ def fits(kind: Kind, cells: Cells) -> bool:
         )
         and cells.get("UPGRADED", "-") in ("true", "false", "-")
         and bool(_STATE.fullmatch(cells.get("STATE", "-")))
-        and (kind is not Kind.STATE or bool(_COORDINATOR.fullmatch(cells["COORDINATOR (ID)"])))
+        and (kind is not TableKind.STATE or bool(_COORDINATOR.fullmatch(cells["COORDINATOR (ID)"])))
     )
 
 
@@ -170,7 +170,7 @@ def _names_a_consumer(cells: Cells) -> bool:
     return host == "-" or ("/" in host and " " not in host)
 
 
-def typed(kind: Kind, cells: Cells, *, line: int) -> Row:
+def typed(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
     """Build the row of a kind from cells that fit."""
     return _ROWS[kind](cells, line)
 
@@ -281,12 +281,12 @@ def _owner(value: str | None) -> str | None:
     return None if value in (None, "none", "-", "unknown", "") else value
 
 
-_ROWS: dict[Kind, Callable[[Cells, int], Row]] = {
-    Kind.OFFSETS: _offsets,
-    Kind.MEMBERS: _members,
-    Kind.STATE: _state,
-    Kind.OFFSET_CHECKER: _offset_checker,
-    Kind.RESET: _reset,
-    Kind.LISTING: _listing,
-    Kind.DELETION: _deletion,
+_ROWS: dict[TableKind, Callable[[Cells, int], TableRow]] = {
+    TableKind.OFFSETS: _offsets,
+    TableKind.MEMBERS: _members,
+    TableKind.STATE: _state,
+    TableKind.OFFSET_CHECKER: _offset_checker,
+    TableKind.RESET: _reset,
+    TableKind.LISTING: _listing,
+    TableKind.DELETION: _deletion,
 }

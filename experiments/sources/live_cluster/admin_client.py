@@ -18,6 +18,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
 from kassay.experiments.sources.errors import SourceError
 from kassay.experiments.sources.live_cluster.group_descriptions import (
     DEAD,
@@ -25,7 +26,7 @@ from kassay.experiments.sources.live_cluster.group_descriptions import (
     LiveMember,
     LiveTopic,
 )
-from kassay.experiments.sources.merge_captures import Place
+from kassay.experiments.sources.merge_captures import PartitionKey
 
 _STATES: Mapping[ConsumerGroupState, str] = {
     ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
@@ -123,7 +124,7 @@ class LiveCluster:
                         found |= {member.id: bytes(member.metadata) for member in group.members}
         return found
 
-    def committed(self, groups: Sequence[str]) -> dict[str, dict[Place, int] | SourceError]:
+    def committed(self, groups: Sequence[str]) -> dict[str, dict[PartitionKey, int] | SourceError]:
         """Give the committed offsets of groups."""
         with self._asking("read committed offsets"):
             futures = {
@@ -153,9 +154,9 @@ class LiveCluster:
                     found[name] = _topic(described)
         return found
 
-    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+    def ends(self, places: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
         """Give end offsets; partitions without a leader are left out."""
-        found: dict[Place, int] = {}
+        found: dict[PartitionKey, int] = {}
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         with self._asking("read end offsets"):
             futures = self._admin.list_offsets(
@@ -271,11 +272,11 @@ def _group(name: str, described: Any) -> LiveGroup:
     )
 
 
-def _places(assignment: Any) -> frozenset[Place]:
+def _places(assignment: Any) -> frozenset[PartitionKey]:
     return frozenset((tp.topic, tp.partition) for tp in assignment.topic_partitions)
 
 
-def _offsets(name: str, answer: Any) -> dict[Place, int]:
+def _offsets(name: str, answer: Any) -> dict[PartitionKey, int]:
     for partition in answer.topic_partitions:
         if partition.error is not None:
             place = f"{partition.topic}-{partition.partition}"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kassay.experiments.sources.errors import SourceError, located
 from kassay.experiments.sources.live_cluster.property_names import (
-    AS_THEY_ARE,
     RENAMED,
+    UNCHANGED,
     WITHOUT_EFFECT,
 )
 
@@ -114,7 +114,7 @@ def to_settings(properties: Mapping[str, Property], *, name: str) -> dict[str, s
     for found in properties.values():
         if found.key in WITHOUT_EFFECT or found.key in _READ_TOGETHER:
             continue
-        if found.key in AS_THEY_ARE:
+        if found.key in UNCHANGED:
             settings[found.key] = found.value
         elif found.key in RENAMED:
             settings[RENAMED[found.key]] = found.value

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from kassay.experiments.sources.errors import SourceError
 from kassay.experiments.sources.live_cluster.member_subscription import (
-    Subscription,
+    JoinedSubscription,
     read_subscription,
 )
-from kassay.experiments.sources.merge_captures import Place
+from kassay.experiments.sources.merge_captures import PartitionKey
 
 DEAD = "Dead"
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
@@ -36,8 +36,8 @@ class LiveMember:
     id: str
     client_id: str
     instance_id: str | None
-    assigned: frozenset[Place]
-    target: frozenset[Place] | None = None
+    assigned: frozenset[PartitionKey]
+    target: frozenset[PartitionKey] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +70,18 @@ class Cluster(Protocol):
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
         """Give what members of the classic protocol sent when they joined, by member id."""
 
-    def committed(self, groups: Sequence[str]) -> dict[str, dict[Place, int] | SourceError]:
+    def committed(self, groups: Sequence[str]) -> dict[str, dict[PartitionKey, int] | SourceError]:
         """Give the committed offsets of groups."""
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | SourceError]:
         """Describe topics; those that do not exist are left out."""
 
-    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+    def ends(self, places: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
         """Give end offsets; partitions without a leader are left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ClusterReading:
     """What was read of one group, and of the topics it has to do with.
 
     Parameters
@@ -103,16 +103,16 @@ class Reading:
     """
 
     group: LiveGroup
-    subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
-    committed: Mapping[Place, int] = field(default_factory=dict)
+    subscriptions: Mapping[str, JoinedSubscription] = field(default_factory=dict)
+    committed: Mapping[PartitionKey, int] = field(default_factory=dict)
     topics: Mapping[str, LiveTopic] = field(default_factory=dict)
-    ends: Mapping[Place, int] = field(default_factory=dict)
-    appended: Mapping[Place, int] = field(default_factory=dict)
+    ends: Mapping[PartitionKey, int] = field(default_factory=dict)
+    appended: Mapping[PartitionKey, int] = field(default_factory=dict)
     seconds: float = 0.0
     steady: bool = True
 
     @property
-    def places(self) -> set[Place]:
+    def places(self) -> set[PartitionKey]:
         """Partitions that a member has or that have a committed offset."""
         return {place for member in self.group.members for place in member.assigned} | set(
             self.committed
@@ -127,7 +127,7 @@ class Reading:
 
 def read_groups(
     cluster: Cluster, names: Sequence[str], *, sleep: Callable[[float], None]
-) -> dict[str, Reading | SourceError]:
+) -> dict[str, ClusterReading | SourceError]:
     """Read groups, and those again that change meanwhile, for a while.
 
     Raises
@@ -135,7 +135,7 @@ def read_groups(
     SourceError
         If the cluster cannot be asked.
     """
-    readings: dict[str, Reading | SourceError] = {}
+    readings: dict[str, ClusterReading | SourceError] = {}
     changing = list(names)
     for attempt in range(_ATTEMPTS):
         if attempt:
@@ -157,7 +157,7 @@ def _exists(found: LiveGroup | SourceError) -> bool:
     return isinstance(found, LiveGroup) and found.state != DEAD
 
 
-def _is_steady(found: Reading | SourceError) -> bool:
+def _is_steady(found: ClusterReading | SourceError) -> bool:
     return isinstance(found, SourceError) or found.steady
 
 
@@ -166,8 +166,8 @@ def _reading(
     before: LiveGroup | SourceError,
     after: LiveGroup | SourceError | None,
     sent: Mapping[str, bytes],
-    committed: dict[Place, int] | SourceError | None,
-) -> Reading | SourceError:
+    committed: dict[PartitionKey, int] | SourceError | None,
+) -> ClusterReading | SourceError:
     for failure in (before, after, committed):
         if isinstance(failure, SourceError):
             return failure
@@ -183,7 +183,7 @@ def _reading(
         }
     except SourceError as error:
         return error
-    return Reading(
+    return ClusterReading(
         group=after,
         subscriptions=subscriptions,
         committed=committed if isinstance(committed, dict) else {},

@@ -4,40 +4,41 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kassay.experiments.sources.capture_files import Imported
+from kassay.experiments.sources.capture_files import ImportedGroups
 from kassay.experiments.sources.errors import SourceError
-from kassay.experiments.sources.group_documents import Joining, to_group
+from kassay.experiments.sources.group_documents import ImportOptions, to_group
 from kassay.experiments.sources.live_cluster.group_descriptions import (
     REBALANCING,
     Cluster,
+    ClusterReading,
     LiveTopic,
-    Reading,
     read_groups,
 )
-from kassay.experiments.sources.merge_captures import Place, SeenGroup, SeenMember
-from kassay.experiments.sources.partition_weights import Weights
-from kassay.reference.model.group import Group, InvalidGroupError
+from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
+from kassay.experiments.sources.partition_weights import WeightOptions
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 
 
 @dataclass(frozen=True, slots=True)
 class _Offsets:
     """End offsets, by how much they grew between two samples, and how far apart those are."""
 
-    ends: dict[Place, int] = field(default_factory=dict)
-    appended: dict[Place, int] = field(default_factory=dict)
+    ends: dict[PartitionKey, int] = field(default_factory=dict)
+    appended: dict[PartitionKey, int] = field(default_factory=dict)
     seconds: float = 0.0
 
 
 def import_live(
     cluster: Cluster,
     groups: Sequence[str],
-    joining: Joining,
+    joining: ImportOptions,
     *,
     sample_seconds: float = 10.0,
     skip_empty: bool = False,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Imported]:
+) -> Iterator[ImportedGroups]:
     """Read groups of a cluster and yield them, sorted by id.
 
     Parameters
@@ -62,7 +63,7 @@ def import_live(
     """
     names = sorted(set(groups)) if groups else sorted(cluster.group_ids())
     readings = read_groups(cluster, names, sleep=sleep)
-    sound = [found for found in readings.values() if isinstance(found, Reading)]
+    sound = [found for found in readings.values() if isinstance(found, ClusterReading)]
     wanted = sorted({topic for reading in sound for topic in reading.topic_names})
     topics = cluster.topics(wanted) if wanted else {}
     places = [
@@ -72,23 +73,23 @@ def import_live(
         for number in range(topic.partitions)
     ]
     offsets = _Offsets()
-    if joining.weights is Weights.LAG and places:
+    if joining.weights is WeightOptions.LAG and places:
         offsets = _Offsets(cluster.ends(places))
-    elif joining.weights is Weights.RATE and places:
+    elif joining.weights is WeightOptions.RATE and places:
         offsets = _sample(cluster, places, sample_seconds, sleep=sleep, clock=clock)
     for name, found in readings.items():
         whole = _complete(found, topics, offsets)
         if isinstance(whole, SourceError):
-            yield Imported(name, error=str(whole))
+            yield ImportedGroups(name, error=str(whole))
         else:
             yield _imported(whole, joining, skip_empty=skip_empty)
 
 
 def _complete(
-    found: Reading | SourceError,
+    found: ClusterReading | SourceError,
     topics: Mapping[str, LiveTopic | SourceError],
     offsets: _Offsets,
-) -> Reading | SourceError:
+) -> ClusterReading | SourceError:
     """Add what topics and offsets say, unless a topic of the group may not be seen."""
     if isinstance(found, SourceError):
         return found
@@ -109,7 +110,7 @@ def _complete(
 
 def _sample(
     cluster: Cluster,
-    places: Sequence[Place],
+    places: Sequence[PartitionKey],
     seconds: float,
     *,
     sleep: Callable[[float], None],
@@ -126,19 +127,21 @@ def _sample(
     return _Offsets(first, appended, passed)
 
 
-def _imported(reading: Reading, joining: Joining, *, skip_empty: bool) -> Imported:
+def _imported(
+    reading: ClusterReading, joining: ImportOptions, *, skip_empty: bool
+) -> ImportedGroups:
     name = reading.group.id
     if not reading.group.members and skip_empty:
-        return Imported(name, skipped="the group has no active members")
+        return ImportedGroups(name, skipped="the group has no active members")
     try:
-        return Imported(name, group=live_group(reading, joining))
+        return ImportedGroups(name, group=live_group(reading, joining))
     except SourceError as error:
-        return Imported(name, error=str(error))
-    except InvalidGroupError as error:
-        return Imported(name, error=f"group {name!r}: {error}")
+        return ImportedGroups(name, error=str(error))
+    except InputError as error:
+        return ImportedGroups(name, error=f"group {name!r}: {error}")
 
 
-def live_group(reading: Reading, joining: Joining) -> Group:
+def live_group(reading: ClusterReading, joining: ImportOptions) -> Group:
     """Build the document of one group.
 
     Raises
@@ -149,12 +152,14 @@ def live_group(reading: Reading, joining: Joining) -> Group:
     Examples
     --------
     >>> from kassay.experiments.sources.live_cluster.group_descriptions import LiveGroup, LiveMember
-    >>> from kassay.experiments.sources.live_cluster.member_subscription import Subscription
+    >>> from kassay.experiments.sources.live_cluster.member_subscription import JoinedSubscription
     >>> member = LiveMember("c0-1", "c0", None, frozenset({("t", 1)}))
     >>> group = LiveGroup("g", "Stable", (member,))
-    >>> told = {"c0-1": Subscription(3, ("t", "u"), rack="a")}
+    >>> told = {"c0-1": JoinedSubscription(3, ("t", "u"), rack="a")}
     >>> topics = {"t": LiveTopic(2), "u": LiveTopic(1)}
-    >>> live_group(Reading(group, told, topics=topics), Joining()).members[0].subscription
+    >>> live_group(ClusterReading(group, told, topics=topics), ImportOptions()).members[
+    ...     0
+    ... ].subscription
     ('t', 'u')
     """
     told = reading.subscriptions
@@ -183,12 +188,12 @@ def live_group(reading: Reading, joining: Joining) -> Group:
     return replace(group, members=members, topics=topics, notes=notes)
 
 
-def _seen(reading: Reading) -> SeenGroup:
+def _seen(reading: ClusterReading) -> ObservedGroup:
     """Give a reading the form that captures have."""
     group = reading.group
-    seen = SeenGroup(group.id, listed=True, shows_owners=True, state=group.state)
+    seen = ObservedGroup(group.id, listed=True, shows_owners=True, state=group.state)
     for member in group.members:
-        seen.members[member.id] = SeenMember(
+        seen.members[member.id] = ObservedMember(
             member.id,
             client_id=member.client_id,
             instance_id=member.instance_id,
@@ -210,7 +215,7 @@ def _seen(reading: Reading) -> SeenGroup:
     return seen
 
 
-def _notes(reading: Reading, group: Group, joining: Joining) -> Iterator[str]:
+def _notes(reading: ClusterReading, group: Group, joining: ImportOptions) -> Iterator[str]:
     missing = sorted(reading.topic_names - reading.topics.keys())
     if missing:
         yield f"topics that the cluster does not have are left out: {', '.join(missing)}"
@@ -219,5 +224,5 @@ def _notes(reading: Reading, group: Group, joining: Joining) -> Iterator[str]:
     racks = any(topic.racks is not None for topic in reading.topics.values())
     if racks and any(member.id not in reading.subscriptions for member in group.members):
         yield "client.rack is shown of no member of the consumer protocol"
-    if joining.weights is Weights.RATE:
+    if joining.weights is WeightOptions.RATE:
         yield f"weights are messages appended within {reading.seconds:.1f} s"

@@ -9,7 +9,7 @@ from kassay.reference.protocol.record_schemas import SUBSCRIPTION
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class JoinedSubscription:
     """A member's subscription, as the broker keeps it.
 
     Parameters
@@ -27,7 +27,7 @@ class Subscription:
     rack: str | None = None
 
 
-def read_subscription(data: bytes, *, where: str) -> Subscription:
+def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
     r"""Read the bytes of a ``ConsumerProtocolSubscription``.
 
     What the member owned when it joined is passed over: it is not what it has now.
@@ -40,13 +40,13 @@ def read_subscription(data: bytes, *, where: str) -> Subscription:
     Examples
     --------
     >>> read_subscription(b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff", where="member 'm'")
-    Subscription(version=0, topics=('t',), rack=None)
+    JoinedSubscription(version=0, topics=('t',), rack=None)
     """
     try:
         fields = read_versioned(SUBSCRIPTION, data)
     except CorruptRecordError as error:
         raise SourceError(f"{where}: its subscription cannot be read: {error}") from None
-    return Subscription(
+    return JoinedSubscription(
         version=min(fields["version"], SUBSCRIPTION.newest),
         topics=tuple(fields["topics"]),
         rack=fields["rack"],

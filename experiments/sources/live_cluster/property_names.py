@@ -1,7 +1,7 @@
 """Client properties by what becomes of them when they are passed on to librdkafka."""
 
 # Both clients name them alike, or only librdkafka has them.
-AS_THEY_ARE = frozenset(
+UNCHANGED = frozenset(
     {
         "broker.address.family",
         "client.dns.lookup",

@@ -2,10 +2,10 @@
 
 from kassay.experiments.sources.describe_output import OffsetRow
 from kassay.experiments.sources.errors import SourceError
-from kassay.experiments.sources.tool_documents.document_rows import Fields, Found, offset_row
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, Fields, offset_row
 
 
-def read_lag(document: Fields, *, line: int) -> Found:
+def read_lag(document: Fields, *, line: int) -> DocumentRows:
     """Read a lag response.
 
     Burrow names a partition's owner by host and, in newer releases, by client id; it has
@@ -28,7 +28,7 @@ def read_lag(document: Fields, *, line: int) -> Found:
             "ask Burrow for /lag, not /status"
         )
     group = status.text("group")
-    return Found(offsets=[_row(partition, group, line) for partition in partitions])
+    return DocumentRows(offsets=[_row(partition, group, line) for partition in partitions])
 
 
 def _row(partition: Fields, group: str, line: int) -> OffsetRow:

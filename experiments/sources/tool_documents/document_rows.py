@@ -3,8 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kassay.experiments.sources.describe_output import MemberRow, OffsetRow, Parsed, StateRow, Table
-from kassay.experiments.sources.describe_output.headers import Kind
+from kassay.experiments.sources.describe_output import (
+    MemberRow,
+    OffsetRow,
+    ParsedTable,
+    ParsedText,
+    StateRow,
+)
+from kassay.experiments.sources.describe_output.headers import TableKind
 from kassay.experiments.sources.errors import SourceError
 from kassay.experiments.sources.topic_metadata import Counts
 from kassay.reference.documents.document_fields import (
@@ -12,14 +18,14 @@ from kassay.reference.documents.document_fields import (
     as_integer,
     as_object,
     as_text,
-    shown,
+    format_value,
 )
 
 _MOST = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DocumentRows:
     """What one document says.
 
     Parameters
@@ -44,15 +50,17 @@ class Found:
     at_least: Counts = field(default_factory=dict)
     sizes: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
-    def parsed(self) -> Parsed:
+    def parsed(self) -> ParsedText:
         """Give the rows the form that captures of the command line tools have."""
         owners = ("CONSUMER-ID",) if self.shows_owners else ()
         tables = (
-            Table(Kind.OFFSETS, ("TOPIC", "PARTITION", "LAG", *owners), tuple(self.offsets), 1),
-            Table(Kind.MEMBERS, ("CONSUMER-ID",), tuple(self.members), 1),
-            Table(Kind.STATE, ("STATE",), tuple(self.states), 1),
+            ParsedTable(
+                TableKind.OFFSETS, ("TOPIC", "PARTITION", "LAG", *owners), tuple(self.offsets), 1
+            ),
+            ParsedTable(TableKind.MEMBERS, ("CONSUMER-ID",), tuple(self.members), 1),
+            ParsedTable(TableKind.STATE, ("STATE",), tuple(self.states), 1),
         )
-        return Parsed(tuple(table for table in tables if table.rows), ())
+        return ParsedText(tuple(table for table in tables if table.rows), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +116,7 @@ class Fields:
         """Take a partition number or a number of partitions."""
         value = self.integer(key)
         if not 0 <= value < _MOST:
-            raise SourceError(f"{self.where}.{key}: not a partition number: {shown(value)}")
+            raise SourceError(f"{self.where}.{key}: not a partition number: {format_value(value)}")
         return value
 
     def _required(self, key: str) -> object:

@@ -4,7 +4,7 @@ from io import StringIO
 
 from kassay.experiments.sources.errors import UnknownToolError
 from kassay.experiments.sources.tool_documents.burrow import read_lag
-from kassay.experiments.sources.tool_documents.document_rows import Fields, Found
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, Fields
 from kassay.experiments.sources.tool_documents.log_dirs import is_log_dirs, parse_log_dirs
 from kassay.experiments.sources.tool_documents.metricbeat import read_event
 from kassay.experiments.sources.tool_documents.prometheus import is_metrics, parse_metrics
@@ -18,7 +18,7 @@ from kassay.reference.documents.document_fields import as_object
 from kassay.reference.documents.json_text import read_json_documents
 
 
-def read_tool(text: str, *, name: str) -> Found | None:
+def read_tool(text: str, *, name: str) -> DocumentRows | None:
     """Read a document of any tool that is known; None if the text is of none.
 
     Raises
@@ -31,7 +31,7 @@ def read_tool(text: str, *, name: str) -> Found | None:
     Examples
     --------
     >>> read_tool('{"brokers": [], "topics": []}', name="metadata.json")
-    Found(offsets=(), members=(), states=(), shows_owners=True, counts={}, at_least={}, sizes={})
+    DocumentRows(offsets=(), members=(), states=(), shows_owners=True, ...)
     >>> read_tool("GROUP  TOPIC", name="x.txt")
     """
     if is_metrics(text):
@@ -54,7 +54,7 @@ def _documents(text: str, name: str) -> list[tuple[object, int]]:
     return found
 
 
-def _read_document(value: object, line: int, *, name: str) -> Found:
+def _read_document(value: object, line: int, *, name: str) -> DocumentRows:
     where = f"{name}:{line}"
     if isinstance(value, list):
         return _merge([_read_document(each, line, name=name) for each in value], name)
@@ -67,16 +67,16 @@ def _read_document(value: object, line: int, *, name: str) -> Found:
     if isinstance(table.get("kafka"), dict) and "consumergroup" in document.inner("kafka").table:
         return read_event(document, line=line)
     if "topics" in table and "brokers" in table:
-        return Found(counts=parse_kcat_metadata(table, name=name))
+        return DocumentRows(counts=parse_kcat_metadata(table, name=name))
     keys = ", ".join(map(repr, list(table)[:5]))
     raise UnknownToolError(f"{where}: JSON of no tool that is known, its keys are {keys}")
 
 
-def _merge(parts: list[Found], name: str) -> Found:
+def _merge(parts: list[DocumentRows], name: str) -> DocumentRows:
     counts: dict[str, int] = {}
     for part in parts:
         counts = merge_counts(counts, part.counts, where=name)
-    return Found(
+    return DocumentRows(
         offsets=tuple(row for part in parts for row in part.offsets),
         members=tuple(row for part in parts for row in part.members),
         states=tuple(row for part in parts for row in part.states),

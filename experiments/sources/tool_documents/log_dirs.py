@@ -4,7 +4,7 @@ import json
 import re
 
 from kassay.experiments.sources.errors import SourceError, located
-from kassay.experiments.sources.tool_documents.document_rows import Fields, Found
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, Fields
 from kassay.reference.documents.document_fields import as_object
 from kassay.reference.documents.json_text import parse_json
 
@@ -17,7 +17,7 @@ def is_log_dirs(text: str) -> bool:
     return '"brokers"' in text and _MARK.search(text) is not None
 
 
-def parse_log_dirs(text: str, *, name: str) -> Found:
+def parse_log_dirs(text: str, *, name: str) -> DocumentRows:
     r"""Read the size of every partition, in bytes, off the document in a text.
 
     The tool does not say who leads. Replicas differ by what a follower has yet to fetch or a
@@ -55,7 +55,7 @@ def parse_log_dirs(text: str, *, name: str) -> Found:
         document = parse_json(text[position:end], where=name, first_line=line)
         _enter(sizes, Fields(as_object(document, where), where))
         position = text.find("{", end)
-    return Found(sizes=sizes)
+    return DocumentRows(sizes=sizes)
 
 
 def _enter(sizes: dict[tuple[str, int], int], document: Fields) -> None:

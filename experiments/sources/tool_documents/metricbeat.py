@@ -1,10 +1,10 @@
 """Events of Metricbeat's ``kafka.consumergroup`` metricset, one partition each."""
 
 from kassay.experiments.sources.errors import SourceError
-from kassay.experiments.sources.tool_documents.document_rows import Fields, Found, offset_row
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, Fields, offset_row
 
 
-def read_event(event: Fields, *, line: int) -> Found:
+def read_event(event: Fields, *, line: int) -> DocumentRows:
     """Read one event.
 
     Raises
@@ -26,7 +26,7 @@ def read_event(event: Fields, *, line: int) -> Found:
         current=group.optional_integer("offset"),
         lag=group.optional_integer("consumer_lag"),
     )
-    return Found(offsets=[row])
+    return DocumentRows(offsets=[row])
 
 
 def _topic(group: Fields) -> str:

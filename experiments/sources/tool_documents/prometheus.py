@@ -7,7 +7,11 @@ from decimal import Decimal, InvalidOperation
 
 from kassay.experiments.sources.describe_output import OffsetRow
 from kassay.experiments.sources.errors import located
-from kassay.experiments.sources.tool_documents.document_rows import Found, offset_row, state_row
+from kassay.experiments.sources.tool_documents.document_rows import (
+    DocumentRows,
+    offset_row,
+    state_row,
+)
 from kassay.experiments.sources.topic_metadata import Counts
 
 _SAMPLE = re.compile(
@@ -40,7 +44,7 @@ def is_metrics(text: str) -> bool:
     return any(f"{metric}{{" in text for metric in _METRICS)
 
 
-def parse_metrics(text: str, *, name: str) -> Found:
+def parse_metrics(text: str, *, name: str) -> DocumentRows:
     r"""Read the samples of one scrape; other metrics and text around them are passed over.
 
     Raises
@@ -72,7 +76,7 @@ def parse_metrics(text: str, *, name: str) -> Found:
         state_row(1, group, state=seen.states.get(group, "-"), members=seen.members.get(group))
         for group in dict.fromkeys([*seen.states, *seen.members])
     ]
-    return Found(
+    return DocumentRows(
         offsets=seen.offsets, states=states, shows_owners=seen.shows_owners, counts=seen.counts
     )
 

@@ -3,7 +3,7 @@
 import json
 
 from kassay.experiments.sources.errors import SourceError, located
-from kassay.experiments.sources.tool_documents.document_rows import Fields, Found
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, Fields
 from kassay.reference.documents.document_fields import as_object
 from kassay.reference.documents.json_text import parse_json
 
@@ -16,7 +16,7 @@ def is_reassignment(text: str) -> bool:
     return _VERSION_KEY in text and ('"partitions"' in text or '"topics"' in text)
 
 
-def parse_reassignment(text: str, *, name: str) -> Found:
+def parse_reassignment(text: str, *, name: str) -> DocumentRows:
     r"""Read partition counts off the lists in a text.
 
     Only ``--generate`` lists every partition of its topics; other lists have those that are
@@ -44,13 +44,13 @@ def parse_reassignment(text: str, *, name: str) -> Found:
     highest = {topic: max(seen) + 1 for topic, seen in numbers.items()}
     gap = next((topic for topic, seen in numbers.items() if len(seen) != highest[topic]), None)
     if _GENERATED not in text:
-        return Found(at_least=highest)
+        return DocumentRows(at_least=highest)
     if gap is not None:
         raise SourceError(
             f"{name}: lists {len(numbers[gap])} partitions of topic {gap!r}, the highest is "
             f"{highest[gap] - 1}: some are missing"
         )
-    return Found(counts=highest)
+    return DocumentRows(counts=highest)
 
 
 def _documents(text: str, name: str) -> list[tuple[int, object]]:

@@ -5,15 +5,15 @@ from collections.abc import Callable
 from kassay.experiments.sources.describe_output import MemberRow, OffsetRow
 from kassay.experiments.sources.errors import SourceError
 from kassay.experiments.sources.tool_documents.document_rows import (
+    DocumentRows,
     Fields,
-    Found,
     offset_row,
     state_row,
 )
 from kassay.reference.documents.document_fields import as_object
 
 
-def read_resource(document: Fields, *, line: int) -> Found:
+def read_resource(document: Fields, *, line: int) -> DocumentRows:
     """Read one resource or list, by its ``kind``.
 
     Raises
@@ -29,7 +29,7 @@ def read_resource(document: Fields, *, line: int) -> Found:
     return _read(document.each("data"), kind.removesuffix("List"), line)
 
 
-def _read(resources: list[Fields], kind: str, line: int) -> Found:
+def _read(resources: list[Fields], kind: str, line: int) -> DocumentRows:
     reader = _READERS.get(kind)
     if reader is None:
         where = resources[0].where if resources else f"line {line}"
@@ -49,7 +49,7 @@ def _require_whole(document: Fields) -> None:
         )
 
 
-def _groups(resources: list[Fields], line: int) -> Found:
+def _groups(resources: list[Fields], line: int) -> DocumentRows:
     rows = [
         state_row(
             line,
@@ -59,11 +59,11 @@ def _groups(resources: list[Fields], line: int) -> Found:
         )
         for resource in resources
     ]
-    return Found(states=rows)
+    return DocumentRows(states=rows)
 
 
-def _consumers(resources: list[Fields], line: int) -> Found:
-    return Found(members=[_member(resource, line) for resource in resources])
+def _consumers(resources: list[Fields], line: int) -> DocumentRows:
+    return DocumentRows(members=[_member(resource, line) for resource in resources])
 
 
 def _member(resource: Fields, line: int) -> MemberRow:
@@ -78,8 +78,8 @@ def _member(resource: Fields, line: int) -> MemberRow:
     )
 
 
-def _partitions(resources: list[Fields], line: int) -> Found:
-    return Found(offsets=[_partition(resource, line) for resource in resources])
+def _partitions(resources: list[Fields], line: int) -> DocumentRows:
+    return DocumentRows(offsets=[_partition(resource, line) for resource in resources])
 
 
 def _partition(resource: Fields, line: int) -> OffsetRow:
@@ -97,11 +97,13 @@ def _partition(resource: Fields, line: int) -> OffsetRow:
     )
 
 
-def _topics(resources: list[Fields], _line: int) -> Found:
-    return Found(counts={r.text("topic_name"): r.count("partitions_count") for r in resources})
+def _topics(resources: list[Fields], _line: int) -> DocumentRows:
+    return DocumentRows(
+        counts={r.text("topic_name"): r.count("partitions_count") for r in resources}
+    )
 
 
-_READERS: dict[str, Callable[[list[Fields], int], Found]] = {
+_READERS: dict[str, Callable[[list[Fields], int], DocumentRows]] = {
     "KafkaConsumerGroup": _groups,
     "KafkaConsumer": _consumers,
     "KafkaConsumerAssignment": _partitions,

@@ -4,12 +4,12 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import ClassVar
 
-from kassay.experiments.study.families.exhaustive_groups import small_worlds
+from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups
 from kassay.reference.model.group import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorldsFamily:
+class ExhaustiveFamily:
     """All groups of up to so many members and partitions; the seed is the position.
 
     Parameters
@@ -44,7 +44,7 @@ class WorldsFamily:
 
         Examples
         --------
-        >>> WorldsFamily(name="demo", members=2, partitions=2).size
+        >>> ExhaustiveFamily(name="demo", members=2, partitions=2).size
         27
         """
         group = _worlds(self.members, self.partitions)[seed]
@@ -58,11 +58,11 @@ def _worlds(members: int, partitions: int) -> tuple[Group, ...]:
         group
         for total in range(1, partitions + 1)
         for count in range(1, members + 1)
-        for group in small_worlds(members=count, partitions=total)
+        for group in exhaustive_groups(members=count, partitions=total)
     )
 
 
-WORLDS: tuple[WorldsFamily, ...] = (
-    WorldsFamily(name="worlds-3x3", members=3, partitions=3),
-    WorldsFamily(name="worlds-3x4", members=3, partitions=4),
+EXHAUSTIVE_FAMILIES: tuple[ExhaustiveFamily, ...] = (
+    ExhaustiveFamily(name="worlds-3x3", members=3, partitions=3),
+    ExhaustiveFamily(name="worlds-3x4", members=3, partitions=4),
 )

@@ -17,7 +17,7 @@ _Topic = tuple[tuple[int, ...], int]
 _ABSENT = -1
 
 
-def small_worlds(*, members: int, partitions: int) -> Iterator[Group]:
+def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
     """Yield all groups with exactly so many members and partitions, up to symmetry.
 
     Every topic has a consumer and every member consumes something.
@@ -31,9 +31,9 @@ def small_worlds(*, members: int, partitions: int) -> Iterator[Group]:
 
     Examples
     --------
-    >>> sum(1 for _ in small_worlds(members=1, partitions=2))
+    >>> sum(1 for _ in exhaustive_groups(members=1, partitions=2))
     6
-    >>> sum(1 for _ in small_worlds(members=2, partitions=2))
+    >>> sum(1 for _ in exhaustive_groups(members=2, partitions=2))
     17
     """
     for sizes in _splits(partitions, partitions):

@@ -10,7 +10,7 @@ from kassay.reference.model.group import NO_GENERATION, Group, Member
 Subscribe = Callable[[Random], tuple[str, ...]]
 
 
-class Event(StrEnum):
+class MembershipEvent(StrEnum):
     """Why a group rebalances."""
 
     FRESH = "fresh"
@@ -20,7 +20,12 @@ class Event(StrEnum):
     GROW = "grow"
 
 
-CHURN = (Event.JOIN, Event.LEAVE, Event.RESUBSCRIBE, Event.GROW)
+CHURN = (
+    MembershipEvent.JOIN,
+    MembershipEvent.LEAVE,
+    MembershipEvent.RESUBSCRIBE,
+    MembershipEvent.GROW,
+)
 
 
 def join(group: Group, rng: Random, subscribe: Subscribe, names: list[str]) -> Group:

@@ -8,11 +8,11 @@ from typing import ClassVar
 from kassay.experiments.implementations.convergence import rejoin
 from kassay.experiments.study.families.membership_events import join, leave
 from kassay.experiments.study.families.seeded_groups import Range, deal
-from kassay.experiments.study.families.unlimited_family import UnendingFamily
+from kassay.experiments.study.families.unlimited_family import UnlimitedFamily
 from kassay.reference.model.group import Group, Member, Topic
 
 
-class Shape(StrEnum):
+class OverlapShape(StrEnum):
     """How the subscriptions of a group's members overlap."""
 
     NESTED = "nested"
@@ -26,7 +26,7 @@ _MEMBERS, _TOPICS, _PARTITIONS = Range(3, 16), Range(2, 12), Range(1, 12)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverlapFamily(UnendingFamily):
+class OverlapFamily(UnlimitedFamily):
     """Groups whose subscriptions overlap in one shape; some of them lost or won a member.
 
     Parameters
@@ -45,7 +45,7 @@ class OverlapFamily(UnendingFamily):
 
     own_history: ClassVar[bool] = False
 
-    shape: Shape
+    shape: OverlapShape
     members: Range = _MEMBERS
     topics: Range = _TOPICS
     partitions: Range = _PARTITIONS
@@ -59,7 +59,7 @@ class OverlapFamily(UnendingFamily):
 
         Examples
         --------
-        >>> family = OverlapFamily(name="demo", shape=Shape.NESTED)
+        >>> family = OverlapFamily(name="demo", shape=OverlapShape.NESTED)
         >>> family.build(3) == family.build(3)
         True
         """
@@ -93,23 +93,23 @@ class OverlapFamily(UnendingFamily):
 
     def _wanted(self, index: int, members: int, topics: int, rng: Random) -> set[int]:
         match self.shape:
-            case Shape.NESTED:
+            case OverlapShape.NESTED:
                 return set(range(1 + index * topics // members))
-            case Shape.CHAINS:
+            case OverlapShape.CHAINS:
                 first = index * topics // members
                 return {first, (first + 1) % topics}
-            case Shape.BLOCKS:
+            case OverlapShape.BLOCKS:
                 size = max(1, topics // 3)
                 block = index % 3
                 found = {(block * size + offset) % topics for offset in range(size)}
                 return found | {(block + 1) * size % topics} if index == 0 else found
-            case Shape.RANDOM:
+            case OverlapShape.RANDOM:
                 return {t for t in range(topics) if rng.random() < 0.4} or {rng.randrange(topics)}
-            case Shape.SKEWED:
+            case OverlapShape.SKEWED:
                 found = {t for t in range(topics) if rng.random() < 1 / (1 + t)}
                 return found or {rng.randrange(topics)}
 
 
 OVERLAPS: tuple[OverlapFamily, ...] = tuple(
-    OverlapFamily(name=f"overlap-{shape}", shape=shape) for shape in Shape
+    OverlapFamily(name=f"overlap-{shape}", shape=shape) for shape in OverlapShape
 )

@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Protocol
 
 from kassay.experiments.study.families.benchmark_grid import JMH, JMH_SMALL
-from kassay.experiments.study.families.exhaustive_families import WORLDS
-from kassay.experiments.study.families.membership_events import Event
+from kassay.experiments.study.families.exhaustive_families import EXHAUSTIVE_FAMILIES
+from kassay.experiments.study.families.membership_events import MembershipEvent
 from kassay.experiments.study.families.named_groups import NamedFamily
 from kassay.experiments.study.families.overlapping_subscriptions import OVERLAPS
 from kassay.experiments.study.families.seeded_groups import Range, SeededFamily
-from kassay.experiments.study.families.simulated_groups import ScenarioFamily
+from kassay.experiments.study.families.simulated_groups import SimulatedFamily
 from kassay.experiments.study.families.weighted_groups import RACKS, WEIGHTED
 from kassay.reference.model.group import Group
 
@@ -53,11 +53,11 @@ def _seeded(prefix: str, *, mixed: bool) -> tuple[SeededFamily, ...]:
     several = replace(plain, topics=SEVERAL_TOPICS)
     one_event = (
         replace(
-            several if mixed or event is Event.RESUBSCRIBE else plain,
+            several if mixed or event is MembershipEvent.RESUBSCRIBE else plain,
             name=f"{prefix}-{event}",
             event=event,
         )
-        for event in Event
+        for event in MembershipEvent
     )
     churn = replace(several if mixed else plain, name=f"{prefix}-churn", steps=5, own_history=True)
     return (*one_event, churn)
@@ -72,8 +72,8 @@ _OTHERS: tuple[Family, ...] = (
     *OVERLAPS,
     *WEIGHTED,
     *RACKS,
-    ScenarioFamily(name="scenarios"),
-    *WORLDS,
+    SimulatedFamily(name="scenarios"),
+    *EXHAUSTIVE_FAMILIES,
     JMH_SMALL,
     JMH,
 )

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple
 
-from kassay.experiments.implementations.convergence import rejoin, settle
+from kassay.experiments.implementations.convergence import rejoin, run_until_stable
 from kassay.experiments.study.families.membership_events import (
     CHURN,
-    Event,
+    MembershipEvent,
     Subscribe,
     grow,
     join,
@@ -15,7 +15,7 @@ from kassay.experiments.study.families.membership_events import (
     resubscribe,
     resubscribe_all,
 )
-from kassay.experiments.study.families.unlimited_family import UnendingFamily
+from kassay.experiments.study.families.unlimited_family import UnlimitedFamily
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
 
@@ -37,7 +37,7 @@ MEMBERS, TOPICS, PARTITIONS = Range(3, 20), Range(1, 10), Range(1, 30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeededFamily(UnendingFamily):
+class SeededFamily(UnlimitedFamily):
     """Groups drawn at random: one seed, one group.
 
     Parameters
@@ -60,7 +60,7 @@ class SeededFamily(UnendingFamily):
     """
 
     mixed: bool
-    event: Event | None = None
+    event: MembershipEvent | None = None
     steps: int = 1
     own_history: bool = False
     members: Range = MEMBERS
@@ -85,7 +85,7 @@ class SeededFamily(UnendingFamily):
 
         Examples
         --------
-        >>> family = SeededFamily(name="demo", mixed=False, event=Event.JOIN)
+        >>> family = SeededFamily(name="demo", mixed=False, event=MembershipEvent.JOIN)
         >>> family.build(3) == family.build(3)
         True
         """
@@ -122,8 +122,8 @@ class SeededFamily(UnendingFamily):
         )
         return Group(topics=topics, members=members), subscribe
 
-    def _events(self, rng: Random) -> tuple[Event, ...]:
-        if self.event is Event.FRESH:
+    def _events(self, rng: Random) -> tuple[MembershipEvent, ...]:
+        if self.event is MembershipEvent.FRESH:
             return ()
         if self.event is not None:
             return (self.event,) * self.steps
@@ -132,25 +132,30 @@ class SeededFamily(UnendingFamily):
     def _settled(self, group: Group, label: str, start: str | None) -> Group | None:
         if start is None or not self.own_history:
             return rejoin(group, deal(group, Random(label)))  # noqa: S311
-        assignment = settle(group, start).assignment
+        assignment = run_until_stable(group, start).assignment
         return None if assignment is None else rejoin(group, assignment)
 
     def _after(
-        self, event: Event, group: Group, rng: Random, subscribe: Subscribe, names: list[str]
+        self,
+        event: MembershipEvent,
+        group: Group,
+        rng: Random,
+        subscribe: Subscribe,
+        names: list[str],
     ) -> Group:
         match event:
-            case Event.JOIN:
+            case MembershipEvent.JOIN:
                 equal = group.members[0].subscription
                 return join(group, rng, subscribe if self.mixed else lambda _: equal, names)
-            case Event.LEAVE:
+            case MembershipEvent.LEAVE:
                 return leave(group, rng)
-            case Event.RESUBSCRIBE if self.mixed:
+            case MembershipEvent.RESUBSCRIBE if self.mixed:
                 return resubscribe(group, rng, subscribe)
-            case Event.RESUBSCRIBE:
+            case MembershipEvent.RESUBSCRIBE:
                 return resubscribe_all(group, rng)
-            case Event.GROW:
+            case MembershipEvent.GROW:
                 return grow(group, rng)
-            case Event.FRESH:
+            case MembershipEvent.FRESH:
                 return group
 
 

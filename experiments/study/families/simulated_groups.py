@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from typing import ClassVar
 
-from kassay.experiments.simulation.policies import POLICIES, Policy, Protocol
+from kassay.experiments.simulation.policies import POLICIES, GroupProtocol, Policy
 from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
 from kassay.experiments.simulation.simulation import simulate
 from kassay.reference.assignors import assign
@@ -16,7 +16,7 @@ _UNKNOWN_HISTORY = "sticky"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioFamily:
+class SimulatedFamily:
     """Rebalances of the ready-made scripts, as the coordinator lets the assignor see them.
 
     Parameters
@@ -51,7 +51,7 @@ class ScenarioFamily:
 
         Examples
         --------
-        >>> group = ScenarioFamily(name="demo").build(3, start="range")
+        >>> group = SimulatedFamily(name="demo").build(3, start="range")
         >>> group.id, group.members[0].generation >= 0
         ('demo/3@range', True)
         """
@@ -65,7 +65,9 @@ class ScenarioFamily:
 @cache
 def _groups(script: str, assignor: str) -> tuple[Group, ...]:
     known: Mapping[str, Policy] = POLICIES
-    policy = known.get(assignor) or Policy(assignor, Protocol.EAGER, partial(_assign, assignor))
+    policy = known.get(assignor) or Policy(
+        assignor, GroupProtocol.EAGER, partial(_assign, assignor)
+    )
     return tuple(step.group for step in simulate(load_script(script), policy).steps)
 
 

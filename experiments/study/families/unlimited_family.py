@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnendingFamily:
+class UnlimitedFamily:
     """A family whose seeds never run out.
 
     Parameters

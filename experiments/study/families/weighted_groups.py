@@ -7,11 +7,11 @@ from random import Random
 from typing import ClassVar
 
 from kassay.experiments.study.families.seeded_groups import Range, SeededFamily
-from kassay.experiments.study.families.unlimited_family import UnendingFamily
+from kassay.experiments.study.families.unlimited_family import UnlimitedFamily
 from kassay.reference.model.group import Group, Member, Topic
 
 
-class Weights(StrEnum):
+class WeightDistribution(StrEnum):
     """Law that the weights of partitions are drawn by."""
 
     LOG_NORMAL = "log-normal"
@@ -22,19 +22,19 @@ class Weights(StrEnum):
 _LARGEST = 1_000
 
 
-def _law(weights: Weights, rng: Random) -> Callable[[int], int]:
+def _law(weights: WeightDistribution, rng: Random) -> Callable[[int], int]:
     """Return a weight as a function of the partition's rank."""
     match weights:
-        case Weights.LOG_NORMAL:
+        case WeightDistribution.LOG_NORMAL:
             return lambda _: max(1, min(_LARGEST, round(rng.lognormvariate(3, 1))))
-        case Weights.ZIPF:
+        case WeightDistribution.ZIPF:
             return lambda rank: max(1, _LARGEST // (1 + rank))
-        case Weights.TWO_SPEED:
+        case WeightDistribution.TWO_SPEED:
             return lambda _: 10 if rng.random() < 0.2 else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedFamily(UnendingFamily):
+class WeightedFamily(UnlimitedFamily):
     """Groups of another family whose partitions differ in weight.
 
     The assignors do not know weights; the optimum balances them. Groups are small, for the
@@ -52,7 +52,7 @@ class WeightedFamily(UnendingFamily):
 
     own_history: ClassVar[bool] = False
 
-    weights: Weights
+    weights: WeightDistribution
     base: SeededFamily
 
     def expected_seconds(self, seed: int) -> float:  # noqa: ARG002
@@ -74,7 +74,7 @@ class WeightedFamily(UnendingFamily):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RackFamily(UnendingFamily):
+class RackFamily(UnlimitedFamily):
     """Groups of another family whose members and replicas are spread over racks.
 
     Parameters
@@ -130,7 +130,7 @@ def _small(name: str, *, mixed: bool) -> SeededFamily:
 
 WEIGHTED: tuple[WeightedFamily, ...] = tuple(
     WeightedFamily(name=f"weights-{law}", weights=law, base=_small(f"weights-{law}", mixed=True))
-    for law in Weights
+    for law in WeightDistribution
 )
 RACKS: tuple[RackFamily, ...] = tuple(
     RackFamily(

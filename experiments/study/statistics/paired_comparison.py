@@ -11,7 +11,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paired:
+class PairedComparison:
     """How two assignors compare, group by group.
 
     Parameters
@@ -51,7 +51,9 @@ class Paired:
     interval: tuple[float, float] | None
 
 
-def paired(rows: pd.DataFrame, before: str, after: str, *, seed: int = 0) -> Paired:
+def compare_pairs(
+    rows: pd.DataFrame, before: str, after: str, *, seed: int = 0
+) -> PairedComparison:
     """Compare two assignors on the groups that both were given.
 
     Parameters
@@ -75,7 +77,7 @@ def paired(rows: pd.DataFrame, before: str, after: str, *, seed: int = 0) -> Pai
     ...         "unnecessary_moves": [0, 2, 1, 0],
     ...     }
     ... )
-    >>> found = paired(rows, "sticky", "uniform")
+    >>> found = compare_pairs(rows, "sticky", "uniform")
     >>> found.only_after, found.fewer, found.more, found.mean_difference
     (1, 1, 1, -0.5)
     """
@@ -99,7 +101,7 @@ def paired(rows: pd.DataFrame, before: str, after: str, *, seed: int = 0) -> Pai
         .to_numpy()
         .astype(np.int64)
     )
-    return Paired(
+    return PairedComparison(
         before=before,
         after=after,
         groups=len(pairs),

@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 
 import pandas as pd
-from kassay.reference.model.metrics import MEASURES
 from scipy.stats import kendalltau, spearmanr
+
+from kassay.reference.model.metrics import MEASURES
 
 PARAMETERS = ("members", "partitions", "owned", "mixed")
 

@@ -12,7 +12,7 @@ from kassay.reference.java.hash_map import HashMap, set_capacity, uuid_map
 from kassay.reference.java.hash_order import string_order
 from kassay.reference.java.strings import name_uuid, utf16_key
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.derived_values import once
+from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions
 
@@ -87,7 +87,7 @@ def group_spec(group: Group) -> GroupSpec:
     >>> [spec.topics[topic].name for topic in spec.subscribed["m"]]
     ['t']
     """
-    return once(_group_spec, group)
+    return cached(_group_spec, group)
 
 
 def _group_spec(group: Group) -> GroupSpec:

@@ -12,7 +12,7 @@ from kassay.reference.assignors.broker.uniform_homogeneous import (
     UniformHomogeneousAssignmentBuilder,
 )
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.derived_values import once
+from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group
 
 
@@ -63,7 +63,7 @@ def _assign(group: Group, *, extra_partition_may_wait: bool) -> Assignment:
         homogeneous = UniformHomogeneousAssignmentBuilder(spec, extra_partition_may_wait)
         return homogeneous.build()
     # This algorithm is the same in both.
-    return once(_assign_heterogeneous, group)
+    return cached(_assign_heterogeneous, group)
 
 
 def _assign_heterogeneous(group: Group) -> Assignment:

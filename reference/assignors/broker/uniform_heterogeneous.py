@@ -17,7 +17,7 @@ from kassay.reference.assignors.broker.rebalance_input import (
 from kassay.reference.java.hash_map import capacity_for
 from kassay.reference.java.strings import uuid_key
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import UpstreamFailure
+from kassay.reference.model.assignor_result import UpstreamError
 
 MAX_ITERATION_COUNT = 16
 NOBODY = -1
@@ -75,7 +75,7 @@ class UniformHeterogeneousAssignmentBuilder:
                 self.sizes[index] += len(numbers)
                 for number in numbers:
                     if number >= len(self.owners[topic]):
-                        raise UpstreamFailure(
+                        raise UpstreamError(
                             "ArrayIndexOutOfBoundsException",
                             f"{member!r} has partition {number} of a topic of "
                             f"{len(self.owners[topic])} partitions",

@@ -14,7 +14,7 @@ from kassay.reference.assignors.broker.rebalance_input import (
 )
 from kassay.reference.java.hash_map import set_capacity, uuid_map
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import UpstreamFailure
+from kassay.reference.model.assignor_result import UpstreamError
 
 
 class UniformHomogeneousAssignmentBuilder:
@@ -120,7 +120,7 @@ class UniformHomogeneousAssignmentBuilder:
             for _, (topic, number) in zip(range(quota), unassigned, strict=False):
                 new.compute_if_absent(topic, lambda _: partition_set()).put(number, None)
         if next(unassigned, None) is not None:
-            raise UpstreamFailure(
+            raise UpstreamError(
                 "PartitionAssignorException", "partitions were left without a member"
             )
 

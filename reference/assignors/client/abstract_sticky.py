@@ -17,14 +17,14 @@ from kassay.reference.assignors.client.partition_table import PartitionTable
 from kassay.reference.assignors.client.rack_info import RackInfo
 from kassay.reference.assignors.client.reassignment import RepeatedStateError
 from kassay.reference.assignors.client.rebalance_input import (
-    Subscription,
+    MemberSubscription,
     partitions_per_topic,
     subscriptions,
 )
 from kassay.reference.java.hash_order import string_order
 from kassay.reference.java.strings import utf16_key
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import Livelock
+from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.topic_partitions import Partitions
 
@@ -78,7 +78,7 @@ class Result:
 
 
 def assign_partitions(
-    group: Group, member_data: Callable[[Subscription, bool], MemberData]
+    group: Group, member_data: Callable[[MemberSubscription, bool], MemberData]
 ) -> Result:
     """Run the algorithm that fits the group.
 
@@ -135,10 +135,10 @@ def assign_partitions(
             (table.named(p) for p in repeated.circling),
             key=lambda tp: (utf16_key(tp.topic), tp.partition),
         )
-        raise Livelock(state.named(), repeated.cycle_length, tuple(circling)) from None
+        raise LivelockError(state.named(), repeated.cycle_length, tuple(circling)) from None
 
 
-def all_subscriptions_equal(subscriptions: Iterable[Subscription]) -> bool:
+def all_subscriptions_equal(subscriptions: Iterable[MemberSubscription]) -> bool:
     """Tell whether upstream takes all subscriptions for equal.
 
     It compares with the first that is not empty; empty ones before that pass unseen.

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from kassay.reference.assignors.client.partition_table import PartitionTable
 from numpy.typing import NDArray
 
+from kassay.reference.assignors.client.partition_table import PartitionTable
 
-class Columns:
+
+class PartitionColumns:
     """Loads and owners as arrays, to search all partitions at once.
 
     Topics are sorted by number of subscribers, so that those of two or more, the only

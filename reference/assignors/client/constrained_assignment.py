@@ -9,7 +9,7 @@ from itertools import chain
 
 from kassay.reference.assignors.client.partition_table import PartitionTable
 from kassay.reference.assignors.client.rack_info import RackInfo
-from kassay.reference.model.assignor_result import UpstreamFailure
+from kassay.reference.model.assignor_result import UpstreamError
 
 
 class ConstrainedAssignmentBuilder:
@@ -35,7 +35,7 @@ class ConstrainedAssignmentBuilder:
         partitions_with_multiple_previous_owners: set[int],
     ) -> None:
         if not current_assignment:
-            raise UpstreamFailure("ArithmeticException", "partitions are divided by no members")
+            raise UpstreamError("ArithmeticException", "partitions are divided by no members")
         self.table = table
         self.rack_info = rack_info
         self.current_assignment = current_assignment
@@ -161,7 +161,7 @@ class ConstrainedAssignmentBuilder:
             elif exactly:
                 consumer = exactly.popleft()
             else:
-                raise UpstreamFailure(
+                raise UpstreamError(
                     "IllegalStateException",
                     f"no more unfilled consumers to be assigned {self.table.named(partition)}",
                 )
@@ -192,7 +192,7 @@ class ConstrainedAssignmentBuilder:
         if not self.unfilled_under_min_quota:
             return
         if self.current_num_over_min_quota != self.expected_num_over_min_quota:
-            raise UpstreamFailure(
+            raise UpstreamError(
                 "IllegalStateException",
                 f"{self.current_num_over_min_quota} consumers have more than "
                 f"{self.min_quota} partitions, {self.expected_num_over_min_quota} were expected",
@@ -200,7 +200,7 @@ class ConstrainedAssignmentBuilder:
         for consumer in self.unfilled_under_min_quota:
             count = len(self.assignment[consumer])
             if count != self.min_quota:
-                raise UpstreamFailure(
+                raise UpstreamError(
                     "IllegalStateException",
                     f"a consumer has {count} partitions where {self.min_quota} are the least",
                 )

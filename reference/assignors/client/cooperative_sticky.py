@@ -5,8 +5,9 @@ Upstream: org.apache.kafka.clients.consumer.CooperativeStickyAssignor, kafka-cli
 """
 
 import numpy as np
+
 from kassay.reference.assignors.client.abstract_sticky import MemberData, Result, assign_partitions
-from kassay.reference.assignors.client.rebalance_input import Subscription, subscriptions
+from kassay.reference.assignors.client.rebalance_input import MemberSubscription, subscriptions
 from kassay.reference.java.strings import utf16_key
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import NO_GENERATION, Group
@@ -47,7 +48,7 @@ def assign(group: Group) -> Assignment:
     return result.named()
 
 
-def _member_data(subscription: Subscription, ordered: bool) -> MemberData:
+def _member_data(subscription: MemberSubscription, ordered: bool) -> MemberData:
     owned = subscription.owned_partitions
     stated = subscription.generation
     return MemberData(

@@ -11,7 +11,9 @@ from kassay.reference.assignors.client.consumer_map import CurrentAssignmentOrde
 from kassay.reference.assignors.client.partition_table import PartitionTable
 from kassay.reference.assignors.client.rack_info import RackInfo
 from kassay.reference.assignors.client.reassignment import Reassignment
-from kassay.reference.assignors.client.reassignment_with_duplicates import PlainReassignment
+from kassay.reference.assignors.client.reassignment_with_duplicates import (
+    ReassignmentWithDuplicates,
+)
 from kassay.reference.model.group import NO_GENERATION
 
 
@@ -132,7 +134,7 @@ class GeneralAssignmentBuilder:
         phantoms: bool,
     ) -> bool:
         """Balance by moving partitions; tell whether moving old ones, too, did something."""
-        state = (PlainReassignment if phantoms else Reassignment)(
+        state = (ReassignmentWithDuplicates if phantoms else Reassignment)(
             self.table,
             current_assignment=self.current_assignment,
             current_partition_consumer=self.current_partition_consumer,

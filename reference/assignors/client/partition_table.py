@@ -8,11 +8,12 @@ members subscribe to the same topics, that is the order by topic and partition.
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from kassay.reference.assignors.client.rebalance_input import Subscription
+from numpy.typing import NDArray
+
+from kassay.reference.assignors.client.rebalance_input import MemberSubscription
 from kassay.reference.java.strings import topic_partition_hash, utf16_key
 from kassay.reference.model.group import Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from numpy.typing import NDArray
 
 
 class PartitionTable:
@@ -32,7 +33,7 @@ class PartitionTable:
     def __init__(
         self,
         partitions_per_topic: Mapping[str, Topic],
-        subscriptions: Mapping[str, Subscription],
+        subscriptions: Mapping[str, MemberSubscription],
     ) -> None:
         subscribers = dict.fromkeys(partitions_per_topic, 0)
         for subscription in subscriptions.values():

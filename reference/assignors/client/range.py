@@ -7,8 +7,8 @@ Functions keep upstream's names and order, so that the two can be read side by s
 from collections.abc import Callable, Mapping, Sequence
 
 from kassay.reference.assignors.client.rebalance_input import (
+    MemberSubscription,
     RackSets,
-    Subscription,
     member_order,
     partitions_per_topic,
     rack_sets,
@@ -53,7 +53,7 @@ def assign(group: Group) -> Assignment:
     return Assignment(assignment)
 
 
-def _consumers_per_topic(subscriptions: Mapping[str, Subscription]) -> dict[str, list[str]]:
+def _consumers_per_topic(subscriptions: Mapping[str, MemberSubscription]) -> dict[str, list[str]]:
     consumers: dict[str, list[str]] = {}
     for member in member_order(subscriptions, subscriptions):
         for topic in subscriptions[member].topics:
@@ -65,7 +65,7 @@ class _TopicAssignmentState:
     """What one topic has given out and may still give."""
 
     def __init__(
-        self, topic: Topic, consumers: list[str], subscriptions: Mapping[str, Subscription]
+        self, topic: Topic, consumers: list[str], subscriptions: Mapping[str, MemberSubscription]
     ) -> None:
         self.topic = topic.name
         self.consumers = {member: subscriptions[member].rack for member in consumers}

@@ -11,10 +11,10 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kassay.reference.assignors.client.balance_search import Columns
+from kassay.reference.assignors.client.balance_search import PartitionColumns
 from kassay.reference.assignors.client.partition_movements import PartitionMovements
 from kassay.reference.assignors.client.partition_table import PartitionTable
-from kassay.reference.model.assignor_result import UpstreamFailure
+from kassay.reference.model.assignor_result import UpstreamError
 
 
 class RepeatedStateError(RuntimeError):
@@ -114,7 +114,7 @@ class Reassignment:
         for consumer, load in self.load.items():
             self.sorted_current_subscriptions.add(consumer, load)
         self.moved: dict[int, None] = {}
-        self._columns = Columns(
+        self._columns = PartitionColumns(
             table,
             load=self.load,
             owner=current_partition_consumer,
@@ -162,7 +162,7 @@ class Reassignment:
         previous = self.prev_assignment.get(partition)
         if previous is not None:
             if previous not in self.load:
-                raise UpstreamFailure(
+                raise UpstreamError(
                     "NullPointerException",
                     f"the previous owner of {self.table.named(partition)} takes no part",
                 )
@@ -217,7 +217,7 @@ class Reassignment:
     def _find_balanced(self, partition: int) -> bool:
         ordered = self.sorted_current_subscriptions
         if not ordered:
-            raise UpstreamFailure("NoSuchElementException", "no consumer can take part")
+            raise UpstreamError("NoSuchElementException", "no consumer can take part")
         if self.load[ordered.first] >= self.load[ordered.last] - 1:
             return True
         here = (self._least_loaded_subscriber(self.table.topic_of[partition]), partition)

@@ -10,17 +10,17 @@ Upstream: AbstractStickyAssignor.GeneralAssignmentBuilder, kafka-clients 4.4.0.
 from typing import Any
 
 from kassay.reference.assignors.client.reassignment import Reassignment
-from kassay.reference.model.assignor_result import UpstreamFailure
+from kassay.reference.model.assignor_result import UpstreamError
 
 
-class PlainReassignment(Reassignment):
+class ReassignmentWithDuplicates(Reassignment):
     """`Reassignment` that looks at every list, as upstream does."""
 
     def is_balanced(self, partition: int) -> bool:  # noqa: ARG002
         """Tell whether upstream's ``isBalanced`` finds no partition that could move."""
         ordered = self.sorted_current_subscriptions
         if not ordered:
-            raise UpstreamFailure("NoSuchElementException", "no consumer can take part")
+            raise UpstreamError("NoSuchElementException", "no consumer can take part")
         if self.load[ordered.first] >= self.load[ordered.last] - 1:
             return True
         # Of two holders the later one in the order of the map counts.
@@ -57,7 +57,7 @@ class PlainReassignment(Reassignment):
 
     def _load_of(self, consumer: int) -> int:
         if consumer not in self.load:
-            raise UpstreamFailure(
+            raise UpstreamError(
                 "NullPointerException", "a consumer that takes no part is asked for its load"
             )
         return self.load[consumer]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kassay.reference.java.hash_order import string_order
 from kassay.reference.java.strings import utf16_key
-from kassay.reference.model.derived_values import once
+from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import (
     NO_GENERATION,
     USER_DATA_WITHOUT_GENERATION,
@@ -17,7 +17,7 @@ from kassay.reference.model.group import (
     Member,
     Topic,
 )
-from kassay.reference.model.topic_partitions import NOTHING, Partitions
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 VERSION_WITH_OWNED = 1
 VERSION_WITH_GENERATION = 2
@@ -28,7 +28,7 @@ RackSets = tuple[frozenset[str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class MemberSubscription:
     """A member as the leader's assignor sees it, after the wire has had its say.
 
     Parameters
@@ -63,10 +63,10 @@ class Subscription:
     @property
     def owned_partitions(self) -> Partitions:
         """Owned partitions in the subscription itself, in no particular order."""
-        return self.claimed if self.sends_owned else NOTHING
+        return self.claimed if self.sends_owned else NO_PARTITIONS
 
 
-def subscriptions(group: Group) -> Mapping[str, Subscription]:
+def subscriptions(group: Group) -> Mapping[str, MemberSubscription]:
     """Return the members' subscriptions in the order of the leader's hash map.
 
     Examples
@@ -75,10 +75,10 @@ def subscriptions(group: Group) -> Mapping[str, Subscription]:
     >>> subscriptions(group)["c10"].topics
     ('a', 'b')
     """
-    return once(_subscriptions, group)
+    return cached(_subscriptions, group)
 
 
-def _subscriptions(group: Group) -> Mapping[str, Subscription]:
+def _subscriptions(group: Group) -> Mapping[str, MemberSubscription]:
     by_id = {member.id: member for member in group.members}
     sorted_topics: dict[tuple[str, ...], tuple[str, ...]] = {}
     for member in group.members:
@@ -90,10 +90,10 @@ def _subscriptions(group: Group) -> Mapping[str, Subscription]:
     }
 
 
-def _subscription(member: Member, topics: tuple[str, ...]) -> Subscription:
+def _subscription(member: Member, topics: tuple[str, ...]) -> MemberSubscription:
     stated = member.generation if member.sub_generation is None else member.sub_generation
     version = member.protocol_version
-    return Subscription(
+    return MemberSubscription(
         topics=topics,
         claimed=member.owned,
         generation=stated if version >= VERSION_WITH_GENERATION else NO_GENERATION,
@@ -107,7 +107,7 @@ def _subscription(member: Member, topics: tuple[str, ...]) -> Subscription:
 
 def partitions_per_topic(group: Group) -> Mapping[str, Topic]:
     """Return the subscribed topics that have partitions, in the order of upstream's map."""
-    return once(_partitions_per_topic, group)
+    return cached(_partitions_per_topic, group)
 
 
 def _partitions_per_topic(group: Group) -> Mapping[str, Topic]:
@@ -122,7 +122,9 @@ def _partitions_per_topic(group: Group) -> Mapping[str, Topic]:
     return {name: topics[name] for name in string_order(known)}
 
 
-def member_order(subscriptions: Mapping[str, Subscription], members: Iterable[str]) -> list[str]:
+def member_order(
+    subscriptions: Mapping[str, MemberSubscription], members: Iterable[str]
+) -> list[str]:
     """Sort members: static ones first by instance id, then dynamic ones by member id.
 
     The sort is stable, as upstream's: members of one instance id keep their order.

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from itertools import cycle
 
 from kassay.reference.assignors.client.rebalance_input import (
-    Subscription,
+    MemberSubscription,
     member_order,
     partitions_per_topic,
     subscriptions,
 )
 from kassay.reference.java.strings import utf16_key
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import UpstreamFailure
+from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.topic_partitions import TopicPartition
 
@@ -38,7 +38,7 @@ def assign(group: Group) -> Assignment:
     """
     members = subscriptions(group)
     if not members:
-        raise UpstreamFailure("IllegalArgumentException", "a group without members has no circle")
+        raise UpstreamError("IllegalArgumentException", "a group without members has no circle")
     assignment: dict[str, list[TopicPartition]] = {member: [] for member in members}
     subscribed = {member: frozenset(s.topics) for member, s in members.items()}
     # One circle for all topics: it goes on from where the last partition left it.
@@ -50,7 +50,7 @@ def assign(group: Group) -> Assignment:
 
 
 def _all_partitions_sorted(
-    partitions_per_topic: Mapping[str, Topic], subscriptions: Mapping[str, Subscription]
+    partitions_per_topic: Mapping[str, Topic], subscriptions: Mapping[str, MemberSubscription]
 ) -> list[TopicPartition]:
     topics = sorted({t for s in subscriptions.values() for t in s.topics}, key=utf16_key)
     return [

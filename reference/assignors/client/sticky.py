@@ -5,7 +5,7 @@ members' memory, partitions and generation, travels in its own user data.
 """
 
 from kassay.reference.assignors.client.abstract_sticky import MemberData, assign_partitions
-from kassay.reference.assignors.client.rebalance_input import Subscription
+from kassay.reference.assignors.client.rebalance_input import MemberSubscription
 from kassay.reference.java.hash_order import computed_order
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import NO_GENERATION, Group
@@ -38,7 +38,7 @@ def assign(group: Group) -> Assignment:
     return assign_partitions(group, _member_data).named()
 
 
-def _member_data(subscription: Subscription, ordered: bool) -> MemberData:
+def _member_data(subscription: MemberSubscription, ordered: bool) -> MemberData:
     claimed = subscription.claimed
     return MemberData(
         _group_partitions_by_topic(claimed) if ordered else claimed,

@@ -13,7 +13,7 @@ from kassay.reference.assignors.legacy.consumer_threads import (
 )
 from kassay.reference.java.strings import string_hash, utf16_key
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import UpstreamFailure
+from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import TopicPartition
 
@@ -61,7 +61,7 @@ def assign_threads(group: Group) -> ThreadAssignment:
     head_topic, head_threads = next(iter(consumers.items()))
     for topic, threads in consumers.items():
         if threads != head_threads:
-            raise UpstreamFailure(
+            raise UpstreamError(
                 "IllegalArgumentException",
                 "round robin needs the same threads on every topic: "
                 f"{_listed(topic, threads)}, {_listed(head_topic, head_threads)}",

@@ -16,17 +16,17 @@ from kassay.reference.coordinator.classic.states import (
 )
 from kassay.reference.coordinator.clock import Timer
 from kassay.reference.java.string_map_order import first_in_map
-from kassay.reference.model.topic_partitions import NOTHING, Partitions
-from kassay.reference.protocol.consumer_protocol import Subscription
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
 from kassay.reference.protocol.messages import (
     CONSUMERS,
     NO_ERROR,
-    Code,
-    Joined,
+    ErrorCode,
+    JoinedMember,
     JoinReply,
     JoinRequest,
     JoinResponse,
-    Offer,
+    SupportedProtocol,
     SyncReply,
     SyncResponse,
 )
@@ -61,12 +61,12 @@ class ClassicMember:
         self.session_timeout = request.session_timeout
         self.rebalance_timeout = request.rebalance_timeout
         self.session: Timer | None = None
-        self.assignment: Partitions = NOTHING
+        self.assignment: Partitions = NO_PARTITIONS
         self.is_new = False
         self.join_reply: JoinReply | None = None
         self.sync_reply: SyncReply | None = None
 
-    def metadata(self, protocol: str | None) -> Subscription:
+    def metadata(self, protocol: str | None) -> ConsumerSubscription:
         """Return what it offered with a protocol.
 
         Raises
@@ -170,8 +170,8 @@ class ClassicGroup:
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
         """Give a static member its new id; whoever waits under the old one is fenced."""
         member = self.members.pop(old_id)
-        self.answer_join(member, JoinResponse(Code.FENCED_INSTANCE_ID, old_id))
-        member.answer_sync(SyncResponse(Code.FENCED_INSTANCE_ID))
+        self.answer_join(member, JoinResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
+        member.answer_sync(SyncResponse(ErrorCode.FENCED_INSTANCE_ID))
         member.id = new_id
         member.is_new = False
         self.members[new_id] = member
@@ -207,15 +207,15 @@ class ClassicGroup:
             self.await_join(member, None)
             reply(response)
 
-    def validate(self, member_id: str, instance_id: str | None) -> Code:
+    def validate(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """Say whether a request comes from a member: NONE, or what it is told instead."""
         if instance_id is not None:
             known = self.static_members.get(instance_id)
             if known is None:
-                return Code.UNKNOWN_MEMBER_ID
+                return ErrorCode.UNKNOWN_MEMBER_ID
             if known != member_id:
-                return Code.FENCED_INSTANCE_ID
-        return NO_ERROR if member_id in self.members else Code.UNKNOWN_MEMBER_ID
+                return ErrorCode.FENCED_INSTANCE_ID
+        return NO_ERROR if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     # ---- The join phase -----------------------------------------------------------
 
@@ -242,7 +242,7 @@ class ClassicGroup:
         self.leader = chosen
         return True
 
-    def supports(self, protocol_type: str, offers: Sequence[Offer]) -> bool:
+    def supports(self, protocol_type: str, offers: Sequence[SupportedProtocol]) -> bool:
         """Whether somebody who offers this can be in the group."""
         if self.state is EMPTY:
             return bool(protocol_type) and bool(offers)
@@ -288,9 +288,9 @@ class ClassicGroup:
             self.protocol = None
             self.move_to(EMPTY, now)
 
-    def joined(self) -> tuple[Joined, ...]:
+    def joined(self) -> tuple[JoinedMember, ...]:
         """List the members, as the leader is told of them."""
         return tuple(
-            Joined(member.id, member.instance_id, member.metadata(self.protocol))
+            JoinedMember(member.id, member.instance_id, member.metadata(self.protocol))
             for member in self.members.values()
         )

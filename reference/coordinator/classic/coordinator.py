@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from kassay.reference.coordinator.classic.classic_group import ClassicGroup, ClassicMember
 from kassay.reference.coordinator.classic.join_group import join
-from kassay.reference.coordinator.classic.rebalance import Rebalancing
+from kassay.reference.coordinator.classic.rebalance import RebalanceProcess
 from kassay.reference.coordinator.classic.states import (
     COMPLETING_REBALANCE,
     DEAD,
@@ -15,20 +15,20 @@ from kassay.reference.coordinator.classic.states import (
     GroupState,
 )
 from kassay.reference.coordinator.clock import Clock
-from kassay.reference.coordinator.config import DEFAULTS, Config
+from kassay.reference.coordinator.config import DEFAULTS, CoordinatorConfig
 from kassay.reference.coordinator.log import Log
-from kassay.reference.model.topic_partitions import NOTHING, TopicPartition
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartition
 from kassay.reference.protocol.classic_records import GroupMetadata, OffsetCommit, decode_record
 from kassay.reference.protocol.messages import (
     NO_ERROR,
     UNKNOWN_MEMBER,
-    Code,
-    Identity,
+    ErrorCode,
     JoinReply,
     JoinRequest,
     JoinResponse,
-    Offer,
+    MemberIdentity,
     Offsets,
+    SupportedProtocol,
     SyncReply,
     SyncRequest,
     SyncResponse,
@@ -76,10 +76,10 @@ class ClassicCoordinator:
 
     Examples
     --------
-    >>> from kassay.reference.protocol.consumer_protocol import Subscription
+    >>> from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
     >>> clock, answers = Clock(), []
     >>> coordinator = ClassicCoordinator("orders", clock)
-    >>> offers = (Offer("range", Subscription(("orders",))),)
+    >>> offers = (SupportedProtocol("range", ConsumerSubscription(("orders",))),)
     >>> coordinator.join(JoinRequest("", offers, client="c0"), answers.append)
     >>> coordinator.join(JoinRequest(answers[0].member_id, offers), answers.append)
     >>> clock.run(until=3_000)
@@ -95,21 +95,21 @@ class ClassicCoordinator:
         clock: Clock,
         log: Log | None = None,
         *,
-        config: Config = DEFAULTS,
+        config: CoordinatorConfig = DEFAULTS,
         new_id: MemberIds | None = None,
         watch: Watch | None = None,
     ) -> None:
         self.group = ClassicGroup(group_id, clock.now, watch)
         self.log = Log() if log is None else log
         self.offsets: dict[TopicPartition, int] = {}
-        self._rebalancing = Rebalancing(self.group, clock, self.log, config)
+        self._rebalancing = RebalanceProcess(self.group, clock, self.log, config)
         self._clock = clock
         self._new_id = new_id or counted_ids()
 
     def join(self, request: JoinRequest, reply: JoinReply) -> None:
         """Take a JoinGroup; the answer comes through ``reply``, maybe much later."""
         if self.group.state is DEAD:
-            reply(JoinResponse(Code.COORDINATOR_NOT_AVAILABLE, request.member_id))
+            reply(JoinResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
             return
         new_id = None
         if request.member_id == UNKNOWN_MEMBER:
@@ -124,11 +124,11 @@ class ClassicCoordinator:
         group = self.group
         code = self._validate(request.member_id, request.generation, request.instance_id)
         if code is NO_ERROR and request.protocol not in (None, group.protocol):
-            code = Code.INCONSISTENT_GROUP_PROTOCOL
+            code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if code is not NO_ERROR:
             reply(SyncResponse(code))
         elif group.state is PREPARING_REBALANCE:
-            reply(SyncResponse(Code.REBALANCE_IN_PROGRESS))
+            reply(SyncResponse(ErrorCode.REBALANCE_IN_PROGRESS))
         elif group.state is COMPLETING_REBALANCE:
             group.members[request.member_id].sync_reply = reply
             self._rebalancing.received_sync(request.member_id)
@@ -142,25 +142,27 @@ class ClassicCoordinator:
     def _store(self, request: SyncRequest) -> None:
         assignments = request.assignments or {}
         for member in self.group.members.values():
-            member.assignment = assignments.get(member.id, NOTHING)
+            member.assignment = assignments.get(member.id, NO_PARTITIONS)
         self._rebalancing.write()
         self._rebalancing.propagate()
         self.group.move_to(STABLE, self._clock.now)
 
-    def heartbeat(self, member_id: str, generation: int, instance_id: str | None = None) -> Code:
+    def heartbeat(
+        self, member_id: str, generation: int, instance_id: str | None = None
+    ) -> ErrorCode:
         """Take a Heartbeat; REBALANCE_IN_PROGRESS tells the member to join again."""
         code = self._validate(member_id, generation, instance_id)
         if code is not NO_ERROR:
             return code
         self._rebalancing.keep_alive(self.group.members[member_id])
         if self.group.state is PREPARING_REBALANCE:
-            return Code.REBALANCE_IN_PROGRESS
+            return ErrorCode.REBALANCE_IN_PROGRESS
         return NO_ERROR
 
-    def leave(self, *leavers: Identity) -> tuple[Code, ...]:
+    def leave(self, *leavers: MemberIdentity) -> tuple[ErrorCode, ...]:
         """Take a LeaveGroup; one code a leaver."""
         if self.group.state is DEAD:
-            return (Code.COORDINATOR_NOT_AVAILABLE,) * len(leavers)
+            return (ErrorCode.COORDINATOR_NOT_AVAILABLE,) * len(leavers)
         codes = tuple(self._let_go(leaver) for leaver in leavers)
         if NO_ERROR in codes:
             if self.group.state in (STABLE, COMPLETING_REBALANCE):
@@ -169,7 +171,7 @@ class ClassicCoordinator:
                 self._rebalancing.advance()
         return codes
 
-    def _let_go(self, leaver: Identity) -> Code:
+    def _let_go(self, leaver: MemberIdentity) -> ErrorCode:
         group, member_id = self.group, leaver.member_id
         if member_id == UNKNOWN_MEMBER:
             member_id = group.static_members.get(leaver.instance_id or "", UNKNOWN_MEMBER)
@@ -178,25 +180,25 @@ class ClassicCoordinator:
             if code is not NO_ERROR:
                 return code
         if member_id == UNKNOWN_MEMBER:
-            return Code.UNKNOWN_MEMBER_ID
+            return ErrorCode.UNKNOWN_MEMBER_ID
         self._rebalancing.forget_session(member_id)
         member = group.members.get(member_id)
         if member is not None:
-            group.answer_join(member, JoinResponse(Code.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
+            group.answer_join(member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
         group.remove(member_id)
         return NO_ERROR
 
     def commit(
         self, member_id: str, generation: int, offsets: Offsets, instance_id: str | None = None
-    ) -> Code:
+    ) -> ErrorCode:
         """Take an OffsetCommit, from a member or, with generation -1, of an empty group."""
         group = self.group
         if group.state is DEAD:
-            return Code.COORDINATOR_NOT_AVAILABLE
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not (generation < 0 and group.state is EMPTY):
             code = self._validate(member_id, generation, instance_id)
             if code is NO_ERROR and group.state is COMPLETING_REBALANCE:
-                code = Code.REBALANCE_IN_PROGRESS
+                code = ErrorCode.REBALANCE_IN_PROGRESS
             if code is not NO_ERROR:
                 return code
         for partition, offset in offsets.items():
@@ -205,12 +207,12 @@ class ClassicCoordinator:
             self.log.append(partition, record)
         return NO_ERROR
 
-    def _validate(self, member_id: str, generation: int, instance_id: str | None) -> Code:
+    def _validate(self, member_id: str, generation: int, instance_id: str | None) -> ErrorCode:
         if self.group.state is DEAD:
-            return Code.COORDINATOR_NOT_AVAILABLE
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         code = self.group.validate(member_id, instance_id)
         if code is NO_ERROR and generation != self.group.generation:
-            return Code.ILLEGAL_GENERATION
+            return ErrorCode.ILLEGAL_GENERATION
         return code
 
     # ---- Fail-over ------------------------------------------------------------------
@@ -221,8 +223,8 @@ class ClassicCoordinator:
         self._rebalancing.stop()
         group.move_to(DEAD, self._clock.now)
         for member in list(group.members.values()):
-            group.answer_join(member, JoinResponse(Code.NOT_COORDINATOR, member.id))
-            member.answer_sync(SyncResponse(Code.NOT_COORDINATOR))
+            group.answer_join(member, JoinResponse(ErrorCode.NOT_COORDINATOR, member.id))
+            member.answer_sync(SyncResponse(ErrorCode.NOT_COORDINATOR))
 
     @classmethod
     def load(
@@ -231,7 +233,7 @@ class ClassicCoordinator:
         clock: Clock,
         log: Log,
         *,
-        config: Config = DEFAULTS,
+        config: CoordinatorConfig = DEFAULTS,
         new_id: MemberIds | None = None,
         watch: Watch | None = None,
     ) -> "ClassicCoordinator":
@@ -258,7 +260,7 @@ class ClassicCoordinator:
         for kept in record.members:
             request = JoinRequest(
                 kept.member_id,
-                (Offer(record.protocol or "", kept.subscription),),
+                (SupportedProtocol(record.protocol or "", kept.subscription),),
                 client=kept.client,
                 instance_id=kept.instance_id,
                 session_timeout=kept.session_timeout,

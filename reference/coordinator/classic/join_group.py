@@ -5,7 +5,7 @@ org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordinator 4.x.
 """
 
 from kassay.reference.coordinator.classic.classic_group import ClassicMember
-from kassay.reference.coordinator.classic.rebalance import Rebalancing
+from kassay.reference.coordinator.classic.rebalance import RebalanceProcess
 from kassay.reference.coordinator.classic.states import (
     COMPLETING_REBALANCE,
     EMPTY,
@@ -15,7 +15,7 @@ from kassay.reference.coordinator.classic.states import (
 from kassay.reference.protocol.messages import (
     NO_ERROR,
     UNKNOWN_MEMBER,
-    Code,
+    ErrorCode,
     JoinReply,
     JoinRequest,
     JoinResponse,
@@ -23,7 +23,7 @@ from kassay.reference.protocol.messages import (
 
 
 def join(
-    rebalancing: Rebalancing, request: JoinRequest, reply: JoinReply, *, new_id: str | None
+    rebalancing: RebalanceProcess, request: JoinRequest, reply: JoinReply, *, new_id: str | None
 ) -> None:
     """Take a JoinGroup; the answer comes through ``reply``, now or when the join phase ends.
 
@@ -41,9 +41,9 @@ def join(
     group = rebalancing.group
     if not _has_room(rebalancing, request.member_id):
         group.remove(request.member_id)
-        reply(JoinResponse(Code.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
+        reply(JoinResponse(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
     elif not group.supports(request.protocol_type, request.offers):
-        reply(JoinResponse(Code.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+        reply(JoinResponse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
     elif new_id is None:
         _join_known(rebalancing, request, reply)
     elif request.instance_id is not None:
@@ -51,12 +51,12 @@ def join(
     elif request.asks_for_id:
         group.pending_joins[new_id] = None
         rebalancing.watch_pending(new_id, request.session_timeout)
-        reply(JoinResponse(Code.MEMBER_ID_REQUIRED, new_id))
+        reply(JoinResponse(ErrorCode.MEMBER_ID_REQUIRED, new_id))
     else:
         _add(rebalancing, request, reply, new_id)
 
 
-def _has_room(rebalancing: Rebalancing, member_id: str) -> bool:
+def _has_room(rebalancing: RebalanceProcess, member_id: str) -> bool:
     group, most = rebalancing.group, rebalancing.config.max_size
     member = group.members.get(member_id)
     if group.state is PREPARING_REBALANCE:
@@ -66,7 +66,9 @@ def _has_room(rebalancing: Rebalancing, member_id: str) -> bool:
     return True
 
 
-def _add(rebalancing: Rebalancing, request: JoinRequest, reply: JoinReply, member_id: str) -> None:
+def _add(
+    rebalancing: RebalanceProcess, request: JoinRequest, reply: JoinReply, member_id: str
+) -> None:
     group = rebalancing.group
     member = ClassicMember(member_id, request)
     member.is_new = True
@@ -77,7 +79,7 @@ def _add(rebalancing: Rebalancing, request: JoinRequest, reply: JoinReply, membe
     rebalancing.begin_or_advance()
 
 
-def _join_known(rebalancing: Rebalancing, request: JoinRequest, reply: JoinReply) -> None:
+def _join_known(rebalancing: RebalanceProcess, request: JoinRequest, reply: JoinReply) -> None:
     group = rebalancing.group
     if request.member_id in group.pending_joins:
         _add(rebalancing, request, reply, request.member_id)
@@ -88,7 +90,7 @@ def _join_known(rebalancing: Rebalancing, request: JoinRequest, reply: JoinReply
         return
     member = group.members[request.member_id]
     if group.state is EMPTY:
-        reply(JoinResponse(Code.UNKNOWN_MEMBER_ID, request.member_id))
+        reply(JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
     elif _starts_over(rebalancing, member, request):
         group.update(member, request, reply)
         rebalancing.begin_or_advance()
@@ -97,7 +99,9 @@ def _join_known(rebalancing: Rebalancing, request: JoinRequest, reply: JoinReply
         reply(_current(rebalancing, member, leads=group.state is not STABLE))
 
 
-def _starts_over(rebalancing: Rebalancing, member: ClassicMember, request: JoinRequest) -> bool:
+def _starts_over(
+    rebalancing: RebalanceProcess, member: ClassicMember, request: JoinRequest
+) -> bool:
     """Whether a member's new JoinGroup is part of a rebalance or the reason for one."""
     group = rebalancing.group
     if group.state is PREPARING_REBALANCE or member.offers != request.offers:
@@ -107,7 +111,7 @@ def _starts_over(rebalancing: Rebalancing, member: ClassicMember, request: JoinR
 
 
 def _current(
-    rebalancing: Rebalancing, member: ClassicMember, *, leads: bool, skip: bool = False
+    rebalancing: RebalanceProcess, member: ClassicMember, *, leads: bool, skip: bool = False
 ) -> JoinResponse:
     group = rebalancing.group
     return JoinResponse(
@@ -122,7 +126,7 @@ def _current(
 
 
 def _join_static(
-    rebalancing: Rebalancing, request: JoinRequest, reply: JoinReply, new_id: str
+    rebalancing: RebalanceProcess, request: JoinRequest, reply: JoinReply, new_id: str
 ) -> None:
     """Let a static member in: in the place of its former self, if that is still there."""
     group = rebalancing.group

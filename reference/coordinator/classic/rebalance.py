@@ -13,14 +13,14 @@ from kassay.reference.coordinator.classic.states import (
     REACHED_FROM,
 )
 from kassay.reference.coordinator.clock import Clock, Timer, stop
-from kassay.reference.coordinator.config import Config
+from kassay.reference.coordinator.config import CoordinatorConfig
 from kassay.reference.coordinator.log import Log
-from kassay.reference.model.topic_partitions import NOTHING
+from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata
 from kassay.reference.protocol.messages import (
     NO_ERROR,
     UNKNOWN_MEMBER,
-    Code,
+    ErrorCode,
     JoinResponse,
     SyncResponse,
 )
@@ -28,7 +28,7 @@ from kassay.reference.protocol.messages import (
 _CAN_REBALANCE = REACHED_FROM[PREPARING_REBALANCE]
 
 
-class Rebalancing:
+class RebalanceProcess:
     """Brings one group from a change of membership to its next generation.
 
     Parameters
@@ -43,7 +43,9 @@ class Rebalancing:
         The broker's settings.
     """
 
-    def __init__(self, group: ClassicGroup, clock: Clock, log: Log, config: Config) -> None:
+    def __init__(
+        self, group: ClassicGroup, clock: Clock, log: Log, config: CoordinatorConfig
+    ) -> None:
         self.group = group
         self.clock = clock
         self.log = log
@@ -67,7 +69,7 @@ class Rebalancing:
         """Begin the join phase; whoever waits for an assignment is told to join again."""
         group = self.group
         if group.state is COMPLETING_REBALANCE:
-            self.fail_syncs(Code.REBALANCE_IN_PROGRESS)
+            self.fail_syncs(ErrorCode.REBALANCE_IN_PROGRESS)
         self._forget_syncs()
         is_first = group.state is EMPTY
         group.move_to(PREPARING_REBALANCE, self.clock.now)
@@ -134,10 +136,10 @@ class Rebalancing:
 
     # ---- The sync phase -----------------------------------------------------------
 
-    def fail_syncs(self, code: Code) -> None:
+    def fail_syncs(self, code: ErrorCode) -> None:
         """Take every assignment back, and tell those who wait for one why."""
         for member in list(self.group.members.values()):
-            member.assignment = NOTHING
+            member.assignment = NO_PARTITIONS
             self._answer_sync(member, SyncResponse(code))
 
     def propagate(self) -> None:
@@ -206,7 +208,7 @@ class Rebalancing:
             if group.state is PREPARING_REBALANCE and group.all_joined:
                 self.complete_join()
         elif member is not None and not member.has_satisfied_heartbeat:
-            group.answer_join(member, JoinResponse(Code.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
+            group.answer_join(member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
             group.remove(member_id)
             if group.state is not PREPARING_REBALANCE:
                 self.begin_or_advance()

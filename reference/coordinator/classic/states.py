@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
+from kassay.reference.model.errors import InternalError
+
 
 class GroupState(StrEnum):
     """State of a group under the classic protocol."""
@@ -22,7 +24,7 @@ EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = GroupState
 """The states; Python 3.11 takes ten times as long to look one up as `GroupState.STABLE`."""
 
 
-class IllegalTransitionError(RuntimeError):
+class IllegalTransitionError(InternalError):
     """A change of state that Kafka's table does not have: a bug of the caller."""
 
 

@@ -13,7 +13,7 @@ from kassay.reference.coordinator.consumer.reconciliation import (
 )
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
-from kassay.reference.model.topic_partitions import NOTHING, Partitions, TopicPartition
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol import consumer_records as records
 from kassay.reference.protocol.classic_records import OFFSET_COMMIT, OffsetCommit, decode_record
 from kassay.reference.protocol.primitive_types import Reader
@@ -73,7 +73,7 @@ class ConsumerGroup:
 
     def target_of(self, member_id: str) -> PartitionSet:
         """Return what a member shall have."""
-        shall = self.target.get(member_id, NOTHING)
+        shall = self.target.get(member_id, NO_PARTITIONS)
         known = self._target_sets.get(member_id)
         if known is None or known[0] is not shall:
             known = self._target_sets[member_id] = (shall, frozenset(shall))
@@ -85,7 +85,7 @@ class ConsumerGroup:
             Member(
                 id=member.id,
                 subscription=member.subscription,
-                owned=self.target.get(member.id, NOTHING),
+                owned=self.target.get(member.id, NO_PARTITIONS),
                 generation=self.target_epoch if member.id in self.target else NO_GENERATION,
                 instance_id=member.instance_id,
                 rack=member.rack,
@@ -132,7 +132,7 @@ class ConsumerGroup:
             )
             return records.current_assignment(self.id, member, assigned, revoking)
 
-        self._log.append(("current", member.id), records.LateRecord(record))
+        self._log.append(("current", member.id), records.UnorderedRecord(record))
 
     def put_target(self, target: dict[str, Partitions], moment: int) -> None:
         """Set the target assignment of the current epoch.
@@ -189,7 +189,7 @@ class ConsumerGroup:
         def record() -> records.ConsumerRecord:
             return records.target_assignment(self.id, member_id, _numbers(topics, partitions))
 
-        self._log.append(("goal", member_id), records.LateRecord(record))
+        self._log.append(("goal", member_id), records.UnorderedRecord(record))
 
     def _hold(self, member: ConsumerMember) -> None:
         before = self.members.get(member.id)

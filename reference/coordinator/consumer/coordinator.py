@@ -14,7 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kassay.reference.coordinator.clock import Clock, Timer, stop
-from kassay.reference.coordinator.config import DEFAULTS, Config
+from kassay.reference.coordinator.config import DEFAULTS, CoordinatorConfig
 from kassay.reference.coordinator.consumer.consumer_group import ConsumerGroup
 from kassay.reference.coordinator.consumer.reconciliation import (
     NONE,
@@ -26,8 +26,8 @@ from kassay.reference.coordinator.consumer.reconciliation import (
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Topic
-from kassay.reference.model.topic_partitions import NOTHING
-from kassay.reference.protocol.messages import NO_ERROR, Code, Offsets
+from kassay.reference.model.topic_partitions import NO_PARTITIONS
+from kassay.reference.protocol.messages import NO_ERROR, ErrorCode, Offsets
 
 JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2
 """Epochs that say something else: join, leave, and a static member's leave."""
@@ -51,7 +51,7 @@ class Heartbeat(NamedTuple):
 class HeartbeatResponse(NamedTuple):
     """Answer to a heartbeat; ``assigned`` is None if it has not changed."""
 
-    code: Code
+    code: ErrorCode
     epoch: int = -1
     assigned: PartitionSet | None = None
 
@@ -93,7 +93,7 @@ class ConsumerCoordinator:
         topics: Iterable[Topic],
         log: Log | None = None,
         *,
-        config: Config = DEFAULTS,
+        config: CoordinatorConfig = DEFAULTS,
     ) -> None:
         self.log = Log() if log is None else log
         self.group = ConsumerGroup(group_id, topics, self.log)
@@ -114,7 +114,7 @@ class ConsumerCoordinator:
         if beat.epoch in (LEAVE, LEAVE_FOR_A_WHILE):
             return self._leave(beat)
         found = self._find(beat)
-        if isinstance(found, Code):
+        if isinstance(found, ErrorCode):
             return HeartbeatResponse(found)
         member = _updated(found, beat)
         changed = member.subscription != found.subscription
@@ -130,7 +130,7 @@ class ConsumerCoordinator:
         tells = beat.epoch == JOIN or is_full or after.assigned != found.assigned
         return HeartbeatResponse(NO_ERROR, after.epoch, after.assigned if tells else None)
 
-    def _find(self, beat: Heartbeat) -> ConsumerMember | Code:
+    def _find(self, beat: Heartbeat) -> ConsumerMember | ErrorCode:
         """Find the member that a heartbeat is from, or make it if it joins."""
         group = self.group
         known = group.members.get(beat.member_id)
@@ -141,15 +141,15 @@ class ConsumerCoordinator:
         if known is None:
             if beat.epoch == JOIN:
                 return ConsumerMember(id=beat.member_id)
-            return Code.UNKNOWN_MEMBER_ID
-        return known if _epoch_is_valid(known, beat) else Code.FENCED_MEMBER_EPOCH
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return known if _epoch_is_valid(known, beat) else ErrorCode.FENCED_MEMBER_EPOCH
 
-    def _replace(self, holder: ConsumerMember, beat: Heartbeat) -> ConsumerMember | Code:
+    def _replace(self, holder: ConsumerMember, beat: Heartbeat) -> ConsumerMember | ErrorCode:
         """Let a static member in that has a new id, if its former self said that it leaves."""
         if beat.epoch != JOIN:
-            return Code.FENCED_INSTANCE_ID
+            return ErrorCode.FENCED_INSTANCE_ID
         if holder.epoch != LEAVE_FOR_A_WHILE:
-            return Code.UNRELEASED_INSTANCE_ID
+            return ErrorCode.UNRELEASED_INSTANCE_ID
         self._forget(holder.id)
         return self.group.replace_static(holder, beat.member_id)
 
@@ -162,7 +162,9 @@ class ConsumerCoordinator:
         ):
             return
         assignment = self._assignor(group.as_rebalance())
-        target = {member_id: assignment.get(member_id, NOTHING) for member_id in group.members}
+        target = {
+            member_id: assignment.get(member_id, NO_PARTITIONS) for member_id in group.members
+        }
         group.put_target(target, now)
 
     def _reconcile(
@@ -190,9 +192,9 @@ class ConsumerCoordinator:
         if beat.instance_id is not None:
             member = group.members.get(group.static_members.get(beat.instance_id, ""))
             if member is not None and member.id != beat.member_id:
-                return HeartbeatResponse(Code.FENCED_INSTANCE_ID)
+                return HeartbeatResponse(ErrorCode.FENCED_INSTANCE_ID)
         if member is None:
-            return HeartbeatResponse(Code.UNKNOWN_MEMBER_ID)
+            return HeartbeatResponse(ErrorCode.UNKNOWN_MEMBER_ID)
         if beat.epoch == LEAVE_FOR_A_WHILE and beat.instance_id is not None:
             # Its session goes on; it has that long to come back to the same partitions.
             away = replace(
@@ -203,13 +205,13 @@ class ConsumerCoordinator:
             self._fence(member.id)
         return HeartbeatResponse(NO_ERROR, beat.epoch)
 
-    def commit(self, member_id: str, epoch: int, offsets: Offsets) -> Code:
+    def commit(self, member_id: str, epoch: int, offsets: Offsets) -> ErrorCode:
         """Take an OffsetCommit of a member in its current epoch."""
         member = self.group.members.get(member_id)
         if member is None:
-            return Code.UNKNOWN_MEMBER_ID
+            return ErrorCode.UNKNOWN_MEMBER_ID
         if epoch != member.epoch:
-            return Code.STALE_MEMBER_EPOCH
+            return ErrorCode.STALE_MEMBER_EPOCH
         for partition, offset in offsets.items():
             self.group.commit(partition, offset, self._clock.now)
         return NO_ERROR
@@ -263,7 +265,7 @@ class ConsumerCoordinator:
         topics: Iterable[Topic],
         log: Log,
         *,
-        config: Config = DEFAULTS,
+        config: CoordinatorConfig = DEFAULTS,
     ) -> "ConsumerCoordinator":
         """Take over from the log; sessions and revocations start their time anew."""
         coordinator = cls(group_id, clock, assignor, topics, log, config=config)

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from kassay.experiments.cli import main
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from kassay.reference.documents.json_codec import group_document

@@ -2,6 +2,7 @@ import json
 import os
 
 import pytest
+
 from kassay.experiments.cli import environment as doctor
 from kassay.experiments.cli import main
 from kassay.experiments.cli.environment import PACKAGES, examine

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 import typer
+
 from kassay.experiments.cli import main
 from kassay.experiments.cli.group_io import STDIN, Answer, Format, answer_groups
-from kassay.reference import Group, InvalidGroupError
+from kassay.reference import Group, InputError
 
 GOOD = '{"id": "g%d", "topics": {"t": 1}, "members": []}\n'
 BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
@@ -15,7 +16,7 @@ BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
 
 def count_topics(group: Group) -> Answer:
     if group.id == "g13":
-        raise InvalidGroupError("thirteen is not taken")
+        raise InputError("thirteen is not taken")
     return Answer({"id": group.id, "topics": len(group.topics)}, reached=group.id != "g7")
 
 
@@ -101,7 +102,7 @@ def test_standard_input_is_read_and_named(capsys, monkeypatch):
 
 
 def test_a_file_without_documents_is_an_error(file):
-    with pytest.raises(InvalidGroupError, match="no group document in it"):
+    with pytest.raises(InputError, match="no group document in it"):
         answer_groups(file("\n"), count_topics)
 
 

@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from kassay.experiments.cli import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "groups.jsonl"

@@ -1,6 +1,7 @@
 import pytest
-from kassay.experiments.cli import _COMMANDS, app, complain, remark
 from typer.testing import CliRunner
+
+from kassay.experiments.cli import _COMMANDS, app, print_error, print_note
 
 RUN = CliRunner()
 
@@ -22,12 +23,12 @@ def test_the_completion_of_a_shell_can_be_shown(shell):
     assert "_KASSAY_COMPLETE" in shown.output
 
 
-@pytest.mark.parametrize("say", [complain, remark])
+@pytest.mark.parametrize("say", [print_error, print_note])
 def test_no_color_keeps_escape_codes_off_a_terminal(say, monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    complain("g.json: no such file")
+    print_error("g.json: no such file")
     assert "\x1b[" in capsys.readouterr().err
     monkeypatch.setenv("NO_COLOR", "1")
     say("g.json: no such file")

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from kassay.experiments.cli import main
 
 GROUP = '{"id": "mine", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]}\n'

@@ -3,6 +3,7 @@ import json
 import sys
 
 import pytest
+
 from kassay.experiments.cli import main
 
 OFFSETS = """

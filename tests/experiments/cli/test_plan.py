@@ -1,8 +1,8 @@
 import json
 
 import pytest
-from kassay.experiments.cli import main
 
+from kassay.experiments.cli import main
 from tests.experiments.cli.test_members import GROUP
 
 

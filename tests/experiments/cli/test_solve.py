@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from kassay.experiments.cli import main
 
 TWO = {

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from kassay.experiments.cli import main
 from kassay.experiments.report.table_reader import load_tables
 from kassay.experiments.study.configuration import read_config

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from kassay.experiments.cli import main
 
+from kassay.experiments.cli import main
 from tests.experiments.cli.test_members import GROUP
 from tests.experiments.sources.test_log_dirs import TABLE, printed, replica
 

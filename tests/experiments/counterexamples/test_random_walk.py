@@ -3,27 +3,28 @@
 from random import Random
 
 import pytest
+
 from kassay.experiments.counterexamples.group_size import size_of
-from kassay.experiments.counterexamples.mutable_group import Draft, change
-from kassay.experiments.counterexamples.random_walk import wander
-from kassay.experiments.counterexamples.search import Hunt, judge, shrunk
+from kassay.experiments.counterexamples.mutable_group import MutableGroup, change
+from kassay.experiments.counterexamples.random_walk import random_walk
+from kassay.experiments.counterexamples.search import SearchOptions, judge, shrink_group
 from kassay.experiments.counterexamples.shortcomings import Shortcoming
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from kassay.experiments.study.families.registry import FAMILIES
-from kassay.reference.assignors import attempt
+from kassay.reference.assignors import run_assignor
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import ownership
 
-ENDLESS = Hunt(assignor="sticky", shortcoming=Shortcoming.LIVELOCK)
+ENDLESS = SearchOptions(assignor="sticky", shortcoming=Shortcoming.LIVELOCK)
 
 
 def never_ends(group: Group) -> bool:
-    return attempt(group, "sticky").livelock is not None
+    return run_assignor(group, "sticky").livelock is not None
 
 
 def test_it_leads_from_a_known_endless_group_to_a_smaller_one():
     known = NAMED_GROUPS["D"].group
-    found = wander(known, never_ends, steps=1200, seed="wander/0")
+    found = random_walk(known, never_ends, steps=1200, seed="wander/0")
     assert never_ends(found)
     assert len(found.members) <= 5
     assert found.partition_count < known.partition_count == 21
@@ -31,34 +32,36 @@ def test_it_leads_from_a_known_endless_group_to_a_smaller_one():
 
 def test_it_goes_past_where_shrinking_ends():
     known = NAMED_GROUPS["D"].group
-    alone, _ = shrunk(known, ENDLESS, judge(known, ENDLESS).severity)
-    hunt = Hunt(assignor="sticky", shortcoming=Shortcoming.LIVELOCK, wander=1200, restarts=1)
-    further, severity = shrunk(known, hunt, judge(known, hunt).severity)
+    alone, _ = shrink_group(known, ENDLESS, judge(known, ENDLESS).severity)
+    hunt = SearchOptions(
+        assignor="sticky", shortcoming=Shortcoming.LIVELOCK, wander=1200, restarts=1
+    )
+    further, severity = shrink_group(known, hunt, judge(known, hunt).severity)
     assert severity == 1
     assert size_of(further) < size_of(alone)
 
 
 def test_the_same_seed_takes_the_same_way():
     known = NAMED_GROUPS["D"].group
-    one, two = (wander(known, never_ends, steps=60, seed="same") for _ in range(2))
+    one, two = (random_walk(known, never_ends, steps=60, seed="same") for _ in range(2))
     assert one == two
 
 
 def test_a_group_that_fails_for_something_else_is_left_as_it_is():
     known = NAMED_GROUPS["A"].group
-    assert wander(known, lambda group: group is known, steps=10, seed="x") is known
+    assert random_walk(known, lambda group: group is known, steps=10, seed="x") is known
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_whatever_is_changed_is_a_sound_group_and_a_draft_is_its_group_again(seed):
     rng = Random(seed)
-    draft = Draft.of(FAMILIES["mixed-join"].build(seed))
+    draft = MutableGroup.of(FAMILIES["mixed-join"].build(seed))
     for _ in range(12):
         change(draft, rng)
         draft.tidy()
         group = draft.group()
         assert draft.size == (len(group.members), group.partition_count)
-        assert Draft.of(group) == draft
+        assert MutableGroup.of(group) == draft
         held = ownership(group)
         assert held.owned_count == sum(len(member.owned) for member in group.members)
         assert not held.stale
@@ -68,7 +71,7 @@ def test_whatever_is_changed_is_a_sound_group_and_a_draft_is_its_group_again(see
 
 
 def test_a_copy_is_changed_on_its_own():
-    draft = Draft.of(NAMED_GROUPS["D"].group)
+    draft = MutableGroup.of(NAMED_GROUPS["D"].group)
     before = draft.group()
     copy = draft.copy()
     for seed in range(30):

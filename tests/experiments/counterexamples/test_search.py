@@ -6,18 +6,28 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+
 from kassay.experiments.compare import compare
-from kassay.experiments.counterexamples.canonical_form import kind_of, renamed, tidied
-from kassay.experiments.counterexamples.exhaustive_search import namings, world_cases
+from kassay.experiments.counterexamples.canonical_form import (
+    canonical_form,
+    renamed,
+    with_canonical_names,
+)
+from kassay.experiments.counterexamples.exhaustive_search import exhaustive_cases, namings
 from kassay.experiments.counterexamples.gallery import gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
 from kassay.experiments.counterexamples.group_size import size_of
-from kassay.experiments.counterexamples.search import Hunt, chase, judge, shrunk
+from kassay.experiments.counterexamples.search import (
+    SearchOptions,
+    judge,
+    search_case,
+    shrink_group,
+)
 from kassay.experiments.counterexamples.shortcomings import Shortcoming, shortfall
 from kassay.experiments.counterexamples.shrinking import smaller_groups
-from kassay.experiments.implementations.convergence import Ending, settle
+from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.study.case import Case
-from kassay.experiments.study.families.exhaustive_groups import small_worlds
+from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from kassay.reference import Group
 from kassay.reference.documents.json_codec import group_document, parse_group
@@ -26,7 +36,7 @@ WORLDS = [
     world
     for members in (1, 2, 3)
     for partitions in (1, 2, 3)
-    for world in small_worlds(members=members, partitions=partitions)
+    for world in exhaustive_groups(members=members, partitions=partitions)
 ]
 
 
@@ -57,13 +67,13 @@ def shuffled(group: Group, seed: int) -> Group:
 
 
 def test_no_two_worlds_are_of_one_kind():
-    assert len({kind_of(world) for world in WORLDS}) == len(WORLDS)
+    assert len({canonical_form(world) for world in WORLDS}) == len(WORLDS)
 
 
 def test_the_kind_survives_renaming_and_reordering():
     groups = [*WORLDS[::7], *(entry.group for entry in NAMED_GROUPS.values())]
     for seed, group in enumerate(groups):
-        assert kind_of(shuffled(group, seed)) == kind_of(group)
+        assert canonical_form(shuffled(group, seed)) == canonical_form(group)
 
 
 def test_namings_are_all_different_and_of_one_kind():
@@ -71,7 +81,7 @@ def test_namings_are_all_different_and_of_one_kind():
         named = list(namings(world))
         assert named[0] == world
         assert len({json.dumps(group_document(group)) for group in named}) == len(named)
-        assert {kind_of(group) for group in named} == {kind_of(world)}
+        assert {canonical_form(group) for group in named} == {canonical_form(world)}
 
 
 def test_namings_count_what_combinatorics_counts():
@@ -125,9 +135,9 @@ def test_a_stranger_who_crashes_has_no_valid_answer():
 )
 def test_the_groups_to_remember_shrink_no_larger_and_to_what_still_shows_it(name, shortcoming):
     group = NAMED_GROUPS[name].group
-    hunt = Hunt(assignor="sticky", shortcoming=shortcoming)
+    hunt = SearchOptions(assignor="sticky", shortcoming=shortcoming)
     severity = judge(group, hunt).severity
-    smallest, reached = shrunk(group, hunt, severity)
+    smallest, reached = shrink_group(group, hunt, severity)
     assert reached == judge(smallest, hunt).severity > 0
     assert size_of(smallest) <= size_of(group)
     if shortcoming in {Shortcoming.MOVES, Shortcoming.RATIO}:
@@ -135,9 +145,9 @@ def test_the_groups_to_remember_shrink_no_larger_and_to_what_still_shows_it(name
 
 
 def test_nothing_can_be_taken_from_a_smallest_group():
-    hunt = Hunt(assignor="sticky", shortcoming=Shortcoming.IMBALANCE)
+    hunt = SearchOptions(assignor="sticky", shortcoming=Shortcoming.IMBALANCE)
     case = Case(family="named", seed=1, assignors=("sticky",))
-    smallest = parse_group(json.loads(chase(case, hunt).smallest))
+    smallest = parse_group(json.loads(search_case(case, hunt).smallest))
     for group in smaller_groups(smallest):
         known = {topic.name for topic in group.topics}
         sound = all(known.issuperset(member.subscription) for member in group.members)
@@ -147,20 +157,20 @@ def test_nothing_can_be_taken_from_a_smallest_group():
 
 def test_tidying_leaves_a_group_alone_that_shows_it_under_its_own_names_only():
     group = NAMED_GROUPS["A"].group
-    assert tidied(group, lambda other: other == group) == group
-    assert tidied(group, lambda _: True) != group
+    assert with_canonical_names(group, lambda other: other == group) == group
+    assert with_canonical_names(group, lambda _: True) != group
 
 
 @pytest.fixture(scope="module")
 def found():
-    hunt = Hunt(assignor="sticky", shortcoming=Shortcoming.IMBALANCE)
+    hunt = SearchOptions(assignor="sticky", shortcoming=Shortcoming.IMBALANCE)
     cases = [
-        *world_cases(members=3, partitions=3, assignor="sticky"),
+        *exhaustive_cases(members=3, partitions=3, assignor="sticky"),
         Case(family="no-such-family", seed=0, assignors=("sticky",)),
     ]
     # One in twelve keeps the test short; the known ones are among them.
     wanted = [*cases[:-1:12], *(case for case in cases if case.seed in range(181, 203)), cases[-1]]
-    catches = [chase(case, hunt) for case in {case.name: case for case in wanted}.values()]
+    catches = [search_case(case, hunt) for case in {case.name: case for case in wanted}.values()]
     return hunt, catches, gallery(catches, hunt)
 
 
@@ -168,15 +178,15 @@ def test_small_worlds_hold_groups_as_small_as_those_to_remember(found):
     _, _, hung = found
     smallest = hung.pieces[0].group
     assert size_of(smallest) <= size_of(NAMED_GROUPS["A"].group)
-    assert kind_of(smallest) == kind_of(NAMED_GROUPS["A"].group)
+    assert canonical_form(smallest) == canonical_form(NAMED_GROUPS["A"].group)
 
 
 def test_every_piece_is_of_a_kind_of_its_own_and_shows_it(found):
     _, _, hung = found
-    assert len({kind_of(piece.group) for piece in hung.pieces}) == len(hung.pieces) > 3
+    assert len({canonical_form(piece.group) for piece in hung.pieces}) == len(hung.pieces) > 3
     for piece in hung.pieces:
         assert not compare(piece.group, "sticky").least_imbalance
-        assert settle(piece.group, "sticky").assignment == piece.given
+        assert run_until_stable(piece.group, "sticky").assignment == piece.given
         assert piece.steps
 
 
@@ -211,7 +221,7 @@ def test_the_page_shows_the_pieces_and_needs_nothing_from_outside(found):
 
 
 def test_an_empty_gallery_has_a_page_too():
-    hunt = Hunt(assignor="sticky", shortcoming=Shortcoming.LIVELOCK)
+    hunt = SearchOptions(assignor="sticky", shortcoming=Shortcoming.LIVELOCK)
     hung = gallery([], hunt)
     assert hung.counts["cases"] == 0
     assert "None was found" in render_gallery(hung, about={}, top=5)

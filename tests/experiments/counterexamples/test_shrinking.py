@@ -1,9 +1,9 @@
 """The shrinker finds small groups, and never one that does not fail."""
 
 import pytest
+
 from kassay.experiments.counterexamples.shrinking import shrink
 from kassay.reference.model.group import Group, Member, Topic
-
 from tests.conformance.groups import histories
 
 

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+
 from kassay.experiments.history.stages import decode_batches
 from kassay.experiments.spark.history_schemas import RAW
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.topic_partitions import NOTHING, TopicPartition
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartition
 from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata, OffsetCommit
-from kassay.reference.protocol.consumer_protocol import Subscription
+from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
 
 COUNTS = {"audit": 3, "orders": 7}
 
@@ -76,7 +77,9 @@ def _record(
             "/127.0.0.1",
             1000,
             1000,
-            Subscription(member.subscription, owned=NOTHING, generation=-1, rack=None, memory=None),
+            ConsumerSubscription(
+                member.subscription, owned=NO_PARTITIONS, generation=-1, rack=None, memory=None
+            ),
             assignment[member.id],
         )
         for member in group.members

@@ -6,8 +6,9 @@ import random
 import uuid
 
 import pytest
+
 from kassay.experiments.history.generations import generations
-from kassay.experiments.history.group_state import Entry, Protocol
+from kassay.experiments.history.group_state import GroupRecord, RebalanceProtocol
 from kassay.experiments.history.rebalances import judge, rebalances
 from kassay.experiments.history.stages import generation_rows, rebalance_rows
 from kassay.experiments.history.table_rows import (
@@ -20,20 +21,19 @@ from kassay.reference.protocol import consumer_records
 from kassay.reference.protocol import primitive_types as wire
 from kassay.reference.protocol.classic_records import GroupMetadata
 from kassay.reference.protocol.decoding import decode
-
 from tests.experiments.history.lives import COUNTS, decode_rows, live, rows
 
 
-def entries(raw: list[dict]) -> list[Entry]:
+def entries(raw: list[dict]) -> list[GroupRecord]:
     found = []
     for row in raw:
         record = decode(row["key"], row["value"])
         place = {name: row[name] for name in ("partition", "offset", "timestamp")}
-        found.append(Entry(kind=record.kind, key=record.key, value=record.value, **place))
+        found.append(GroupRecord(kind=record.kind, key=record.key, value=record.value, **place))
     return found
 
 
-def classic(*records: GroupMetadata | None, group: str = "g") -> list[Entry]:
+def classic(*records: GroupMetadata | None, group: str = "g") -> list[GroupRecord]:
     """Metadata records of a group in their order; None for a tombstone."""
     key = wire.integer(2, "h") + wire.text(group)
     return entries(
@@ -150,7 +150,7 @@ def test_a_group_that_all_have_left_has_no_members_and_nothing_to_judge() -> Non
     assert told[1].unknown is None
 
 
-def _consumer(*records: consumer_records.ConsumerRecord) -> list[Entry]:
+def _consumer(*records: consumer_records.ConsumerRecord) -> list[GroupRecord]:
     return entries(
         [
             {"key": r.key, "value": r.value, "partition": 0, "offset": n, "timestamp": n}
@@ -202,7 +202,7 @@ def test_epochs_of_a_consumer_group_are_its_target_assignments() -> None:
         consumer_records.group_epoch("g", 4, 0),
     ]
     found = list(generations("g", _consumer(*records), names={str(TOPIC): "t"}))
-    assert all(one.protocol is Protocol.CONSUMER for one in found)
+    assert all(one.protocol is RebalanceProtocol.CONSUMER for one in found)
     by_id = {str(TOPIC): "t"}
     rows_ = decode_rows(
         {"key": r.key, "value": r.value, "partition": 0, "offset": n, "timestamp": n}

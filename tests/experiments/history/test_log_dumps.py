@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from kassay.experiments.history.log_dumps import read_dump
 
 HEAD = "| offset: {offset} CreateTime: {time} keySize: 9 valueSize: 70 sequence: -1 headerKeys: []"

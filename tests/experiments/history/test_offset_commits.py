@@ -4,13 +4,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kassay.experiments.history.offset_commits import plain_list, surely_whole
+
+from kassay.experiments.history.offset_commits import is_complete_batch, plain_list
 from kassay.experiments.history.stages import order_of
 from kassay.reference.protocol import primitive_types as wire
 from kassay.reference.protocol.decoding import decode, read_versioned
 from kassay.reference.protocol.primitive_types import CorruptRecordError
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT
-
 from tests.experiments.history.lives import decode_rows
 
 KEY = bytes.fromhex("0001 0001 67 0001 74 00000002")
@@ -56,21 +56,21 @@ def readable(value: bytes | None) -> bool:
 def test_what_is_surely_whole_is_readable(values: list[bytes | None], skipped: int) -> None:
     column = pa.array(values, pa.binary()).slice(skipped)
     assert plain_list(column) == values[skipped:]
-    for value, sure in zip(values[skipped:], surely_whole(column).tolist(), strict=True):
+    for value, sure in zip(values[skipped:], is_complete_batch(column).tolist(), strict=True):
         assert readable(value) or not sure
 
 
 @pytest.mark.parametrize("version", range(5))
 def test_commits_as_brokers_write_them_are_surely_whole(version: int) -> None:
     values = [commit(version, text) for text in ("", "a", "consumer-1/host", "x" * 120)]
-    assert surely_whole(pa.array(values)).all()
+    assert is_complete_batch(pa.array(values)).all()
     rare = [commit(version, text) for text in ("é", "", "long" * 9)]
-    assert surely_whole(pa.array(rare)).tolist() == [False, True, True]
+    assert is_complete_batch(pa.array(rare)).tolist() == [False, True, True]
 
 
 def test_tagged_fields_and_long_texts_of_the_newest_version_are_looked_at_closely() -> None:
     values = [commit(4, "a", tagged=True), commit(4, "x" * 200), commit(4, None)]
-    assert surely_whole(pa.array(values)).tolist() == [False, False, False]
+    assert is_complete_batch(pa.array(values)).tolist() == [False, False, False]
     assert [readable(value) for value in values] == [True, True, False]
 
 

@@ -6,14 +6,18 @@ import time
 from pathlib import Path
 
 import pytest
-from kassay.experiments.implementations.convergence import Ending, settle
+
+from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.implementations.subprocess_assignor import Conversation, NoAnswerError
-from kassay.experiments.implementations.user_assignors import custom_names, parse_custom
+from kassay.experiments.implementations.user_assignors import (
+    parse_user_assignor,
+    user_assignor_names,
+)
 from kassay.experiments.study.case import Case
-from kassay.experiments.study.evaluate_case import study
+from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
-from kassay.reference import Group, InvalidGroupError
+from kassay.reference import Group, InputError
 from kassay.reference.assignors import assign
 
 GROUP = NAMED_GROUPS["A"].group
@@ -24,18 +28,18 @@ def command(tmp_path, body, *, seconds=20.0):
     """Name an assignor whose process runs ``body`` for each line."""
     script = tmp_path / f"{len(list(tmp_path.iterdir()))}.py"
     script.write_text(f"import os, sys, time\nGOOD = {GOOD!r}\nfor line in sys.stdin:\n{body}\n")
-    (name,) = custom_names(commands=[f"{sys.executable} {script}"], seconds=seconds)
+    (name,) = user_assignor_names(commands=[f"{sys.executable} {script}"], seconds=seconds)
     return name
 
 
 def function(tmp_path, body, *, name="assign"):
     module = tmp_path / "mine.py"
     module.write_text(f"import os\ndef assign(group):\n    {body}\n")
-    return custom_names(callables=[f"{module}:{name}"], seconds=20.0)[0]
+    return user_assignor_names(callables=[f"{module}:{name}"], seconds=20.0)[0]
 
 
 def test_a_good_answer_is_judged_like_any_other(tmp_path):
-    settled = settle(GROUP, command(tmp_path, "    print(GOOD, flush=True)"))
+    settled = run_until_stable(GROUP, command(tmp_path, "    print(GOOD, flush=True)"))
     assert settled.ending is Ending.OK
     assert settled.assignment.loads() == {"c0": 1, "c1": 1, "c2": 1}
 
@@ -45,17 +49,17 @@ def test_a_good_answer_is_judged_like_any_other(tmp_path):
 def test_kafkas_assignors_fare_the_same_when_they_are_asked_as_strangers(group, assignor):
     module = {"sticky": "client.sticky", "uniform": "broker.uniform"}[assignor]
     stranger = f"python@60s:kassay.reference.assignors.{module}:assign"
-    mine, theirs = settle(group, stranger), settle(group, assignor)
+    mine, theirs = run_until_stable(group, stranger), run_until_stable(group, assignor)
     assert (mine.ending, mine.assignment) == (theirs.ending, theirs.assignment)
     assert mine.detail == theirs.detail
 
 
 def test_the_lines_of_kassay_assign_are_answers_too(tmp_path):
     endless = '{"assignment": null, "terminated": false, "reason": "round and round"}'
-    settled = settle(GROUP, command(tmp_path, f"    print({endless!r}, flush=True)"))
+    settled = run_until_stable(GROUP, command(tmp_path, f"    print({endless!r}, flush=True)"))
     assert (settled.ending, settled.detail) == (Ending.NONTERMINATING, "round and round")
     thrown = '{"assignment": null, "failed": "IllegalStateException", "reason": "no t-3"}'
-    settled = settle(GROUP, command(tmp_path, f"    print({thrown!r}, flush=True)"))
+    settled = run_until_stable(GROUP, command(tmp_path, f"    print({thrown!r}, flush=True)"))
     assert (settled.ending, settled.detail) == (Ending.FAILED, "IllegalStateException: no t-3")
 
 
@@ -75,7 +79,7 @@ def test_the_lines_of_kassay_assign_are_answers_too(tmp_path):
     ],
 )
 def test_nonsense_and_crashes_fail_with_their_text(tmp_path, body, said):
-    settled = settle(GROUP, command(tmp_path, body))
+    settled = run_until_stable(GROUP, command(tmp_path, body))
     assert settled.ending is Ending.FAILED
     assert said in settled.detail
 
@@ -92,7 +96,7 @@ def test_nonsense_and_crashes_fail_with_their_text(tmp_path, body, said):
     ],
 )
 def test_an_answer_that_breaks_the_rules_is_invalid_and_says_how(tmp_path, answer, said):
-    settled = settle(GROUP, command(tmp_path, f"    print({answer!r}, flush=True)"))
+    settled = run_until_stable(GROUP, command(tmp_path, f"    print({answer!r}, flush=True)"))
     assert settled.ending in {Ending.INVALID, Ending.FAILED}
     assert said in settled.detail
 
@@ -104,7 +108,7 @@ def test_one_that_takes_too_long_is_stopped_with_its_children(tmp_path):
         f"    open({str(tmp_path / 'child')!r}, 'w').write(str(child.pid))\n"
         "    time.sleep(600)"
     )
-    settled = settle(GROUP, command(tmp_path, body, seconds=3.0))
+    settled = run_until_stable(GROUP, command(tmp_path, body, seconds=3.0))
     assert (settled.ending, settled.detail) == (Ending.FAILED, "no answer in time, 3 seconds")
     child = int((tmp_path / "child").read_text())
     for _ in range(100):
@@ -131,7 +135,7 @@ def test_a_process_that_cannot_be_started_says_so():
 def test_the_group_after_a_crash_is_answered_by_a_new_process(tmp_path):
     mine = command(tmp_path, "    os.abort() if 'crash' in line else print(GOOD, flush=True)")
     bad = Group(topics=GROUP.topics, members=GROUP.members, id="crash")
-    endings = [settle(group, mine).ending for group in (GROUP, bad, GROUP)]
+    endings = [run_until_stable(group, mine).ending for group in (GROUP, bad, GROUP)]
     assert endings == [Ending.OK, Ending.FAILED, Ending.OK]
 
 
@@ -166,7 +170,7 @@ def test_a_line_too_long_for_the_pipe_passes_both_ways():
 def test_a_function_may_print_raise_or_end_its_process(tmp_path):
     good = '{"c0": [("t1", 0)], "c1": [("t1", 1)], "c2": [("t0", 0)]}'
     chatty = function(tmp_path, f"print('hello'); return {good}")
-    assert settle(GROUP, chatty).assignment.loads() == {"c0": 1, "c1": 1, "c2": 1}
+    assert run_until_stable(GROUP, chatty).assignment.loads() == {"c0": 1, "c1": 1, "c2": 1}
     for place, (body, said) in enumerate(
         [
             ("return 1 / 0", "ZeroDivisionError: division by zero"),
@@ -177,7 +181,7 @@ def test_a_function_may_print_raise_or_end_its_process(tmp_path):
     ):
         folder = tmp_path / str(place)
         folder.mkdir()
-        settled = settle(GROUP, function(folder, body))
+        settled = run_until_stable(GROUP, function(folder, body))
         assert settled.ending is Ending.FAILED
         assert said in settled.detail
 
@@ -189,20 +193,20 @@ def test_a_function_that_is_not_there_says_so(tmp_path):
 
 @pytest.mark.parametrize("bad", [{"commands": [""]}, {"commands": ["'"]}, {"callables": ["os"]}])
 def test_what_cannot_be_an_assignor_is_refused(bad):
-    with pytest.raises(InvalidGroupError):
-        custom_names(**bad)
+    with pytest.raises(InputError):
+        user_assignor_names(**bad)
 
 
 def test_names_hold_their_limit():
-    (name,) = custom_names(commands=["a 'b c'"], seconds=0.25)
-    assert parse_custom(name).command == ("a", "b c")
-    assert parse_custom(name).seconds == 0.25
+    (name,) = user_assignor_names(commands=["a 'b c'"], seconds=0.25)
+    assert parse_user_assignor(name).command == ("a", "b c")
+    assert parse_user_assignor(name).seconds == 0.25
 
 
 def test_a_study_has_rows_for_strangers(tmp_path):
     mine = command(tmp_path, "    os.abort() if '\"D\"' in line else print(GOOD, flush=True)")
     names = ("sticky", mine, "cmd:./no-such-thing")
-    record = study(Case(family="named", seed=1, assignors=names))
+    record = evaluate_case(Case(family="named", seed=1, assignors=names))
     endings = {row.assignor: row.ending for row in record.comparisons}
     assert endings == {"sticky": "ok", mine: endings[mine], "cmd:./no-such-thing": "failed"}
     assert assign(GROUP, "sticky").loads() == {"c0": 2, "c1": 1, "c2": 0}

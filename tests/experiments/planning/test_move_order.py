@@ -1,11 +1,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kassay.experiments.planning.move_order import moves_between, schedule
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.metrics import loads, movement
-from kassay.reference.model.ownership import NOBODY, ownership
-
+from kassay.reference.model.ownership import NO_OWNER, ownership
 from tests.strategies import groups, valid_assignments
 
 
@@ -14,7 +14,7 @@ def _held(group):
         (topic, number): group.members[owner].id
         for topic, column in ownership(group).owners.items()
         for number, owner in enumerate(column.tolist())
-        if owner != NOBODY
+        if owner != NO_OWNER
     }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from hypothesis import given, settings
+
 from kassay.experiments import planning
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_files import (
@@ -25,8 +26,7 @@ from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import violations
 from kassay.reference.model.metrics import loads, movement
-from kassay.reference.protocol.consumer_protocol import decode_memory
-
+from kassay.reference.protocol.consumer_protocol import decode_sticky_user_data
 from tests.strategies import groups
 
 SCHEMA = json.loads((Path(planning.__file__).parent / "plan.schema.json").read_text())
@@ -106,7 +106,7 @@ def test_the_sticky_seed_holds_the_plan_and_a_newer_generation_than_any(name):
     found = plan(group)
     seed = sticky_seed(found)
     told = {
-        member: decode_memory(b64decode(data, validate=True))
+        member: decode_sticky_user_data(b64decode(data, validate=True))
         for member, data in seed["members"].items()
     }
     assert {member: set(memory.partitions) for member, memory in told.items()} == {

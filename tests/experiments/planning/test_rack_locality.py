@@ -6,6 +6,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kassay.experiments import planning
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_files import plan_document
@@ -18,7 +19,6 @@ from kassay.reference.model.assignment import Assignment
 from kassay.solver.evaluation import level_value
 from kassay.solver.objective import CrossRack
 from kassay.solver.problem import build_problem
-
 from tests.strategies import RACKS as NAMES
 from tests.strategies import groups, valid_assignments
 

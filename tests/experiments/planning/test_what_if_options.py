@@ -1,9 +1,10 @@
 import json
 
 import pytest
-from kassay.experiments.planning.what_if_options import Wishes
+
+from kassay.experiments.planning.what_if_options import ScenarioSpec
 from kassay.experiments.planning.what_if_scenarios import scenarios, what_if
-from kassay.reference import Group, InvalidGroupError, Member, Topic
+from kassay.reference import Group, InputError, Member, Topic
 
 GROUP = Group(
     id="g",
@@ -13,7 +14,7 @@ GROUP = Group(
 
 
 def _names(**words):
-    return [one.name for one in scenarios(GROUP, Wishes(**words).alternatives())]
+    return [one.name for one in scenarios(GROUP, ScenarioSpec(**words).alternatives())]
 
 
 def test_no_wish_is_the_group_as_it_is():
@@ -39,7 +40,7 @@ def test_sweeps_are_combined():
 def test_all_changes_apply_together(tmp_path):
     weights = tmp_path / "weights.json"
     weights.write_text(json.dumps({"t": [1, 1, 1, 1, 1, 1]}))
-    wishes = Wishes(
+    wishes = ScenarioSpec(
         partitions=("t=6",),
         subscriptions=("b=t",),
         members="3",
@@ -57,12 +58,12 @@ def test_all_changes_apply_together(tmp_path):
 
 
 def test_topics_that_nobody_reads_any_more_are_named():
-    [scenario] = scenarios(GROUP, Wishes(without=("a",)).alternatives())
+    [scenario] = scenarios(GROUP, ScenarioSpec(without=("a",)).alternatives())
     assert what_if(scenario, before=GROUP).unserved == ("t",)
 
 
 def test_a_capacity_that_cannot_be_met_is_a_result():
-    [scenario] = scenarios(GROUP, Wishes(capacity=3).alternatives())
+    [scenario] = scenarios(GROUP, ScenarioSpec(capacity=3).alternatives())
     found = what_if(scenario, before=GROUP)
     assert (str(found.status), found.makespan, found.movement) == ("infeasible", None, None)
 
@@ -82,13 +83,13 @@ def test_a_capacity_that_cannot_be_met_is_a_result():
     ],
 )
 def test_what_cannot_be_read_is_named(words, complaint):
-    with pytest.raises(InvalidGroupError, match=complaint):
-        Wishes(**words).alternatives()
+    with pytest.raises(InputError, match=complaint):
+        ScenarioSpec(**words).alternatives()
 
 
 @pytest.mark.parametrize("text", ["[", "[1]", '{"t": 1}', '{"t": [true]}', '{"t": [-1]}'])
 def test_weights_that_are_none_are_refused(tmp_path, text):
     file = tmp_path / "w.json"
     file.write_text(text)
-    with pytest.raises(InvalidGroupError, match=r"w\.json"):
-        Wishes(weights=file).alternatives()
+    with pytest.raises(InputError, match=r"w\.json"):
+        ScenarioSpec(weights=file).alternatives()

@@ -1,6 +1,7 @@
 import re
 
 import pytest
+
 from kassay.experiments.plotting.tradeoff_plots import frontier_svg
 
 

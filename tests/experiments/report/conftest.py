@@ -4,11 +4,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+
 from kassay.experiments.compare import LIMITS
 from kassay.experiments.report.table_reader import Tables, load_tables
 from kassay.experiments.spark.table_schemas import TABLES, record_row
 from kassay.experiments.study.case import Case, cases_of
-from kassay.experiments.study.evaluate_case import study
+from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.manifest import configuration, manifest
 
 ASSIGNORS = ("range", "roundrobin")
@@ -22,7 +23,7 @@ def study_directory(tmp_path_factory) -> Path:
         *cases_of(FAMILIES, seeds=20, assignors=ASSIGNORS),
         Case(family="no-such-family", seed=0, assignors=ASSIGNORS),
     ]
-    records = [record_row(study(case)) for case in cases]
+    records = [record_row(evaluate_case(case)) for case in cases]
     directory = tmp_path_factory.mktemp("study")
     rows = {}
     for name, schema in TABLES.items():

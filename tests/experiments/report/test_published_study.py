@@ -2,6 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from kassay.experiments.report.published_study import BEGIN, END, main, numbers, put_into
 from kassay.experiments.report.study_summary import figures_of, joined
 

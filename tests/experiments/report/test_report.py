@@ -9,18 +9,19 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+
 from kassay.experiments.cli import main
 from kassay.experiments.plotting import svg_figures as figures
-from kassay.experiments.plotting.assignment_figure import draw
+from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.report import study_summary as summary
 from kassay.experiments.report.study_report import context, render_html, render_markdown
-from kassay.experiments.report.study_summary import Share
+from kassay.experiments.report.study_summary import Proportion
 from kassay.experiments.report.table_reader import Tables, load_tables
-from kassay.experiments.report.worst_groups import named, worst
+from kassay.experiments.report.worst_groups import named, worst_groups
 from kassay.experiments.study.case import Case
-from kassay.experiments.study.evaluate_case import study
+from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
-from kassay.reference import Assignment, InvalidGroupError
+from kassay.reference import Assignment, InputError
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import parse_group
 from kassay.solver.improvement.explanation import explain
@@ -138,12 +139,12 @@ def test_an_assignor_that_does_not_end_counts_as_missing_the_least_imbalance():
 @pytest.mark.parametrize(
     ("share", "text"),
     [
-        (Share(0, 7), "0 %"),
-        (Share(7, 7), "100 %"),
-        (Share(1, 3), "33.3 %"),
-        (Share(9_999, 10_000), "99.9 %"),
-        (Share(1, 10_000), "0.1 %"),
-        (Share(0, 0), "–"),
+        (Proportion(0, 7), "0 %"),
+        (Proportion(7, 7), "100 %"),
+        (Proportion(1, 3), "33.3 %"),
+        (Proportion(9_999, 10_000), "99.9 %"),
+        (Proportion(1, 10_000), "0.1 %"),
+        (Proportion(0, 0), "–"),
     ],
 )
 def test_a_share_is_all_or_nothing_only_if_it_is(share, text):
@@ -166,7 +167,7 @@ def test_bins_hold_every_gap_once():
 def test_a_drawing_has_a_cell_a_partition_and_an_arrow_a_pair_of_members():
     group = NAMED_GROUPS["B"].group
     assignment = Assignment({"c0": [("t0", 0)], "c1": [("t1", 0)], "c2": [("t2", 0)]})
-    svg = draw(group, assignment, title="B")
+    svg = draw_assignment(group, assignment, title="B")
     assert svg.count("<rect") == 3
     assert svg.count('class="moved"') == 2
     assert svg.count('class="kept"') == 1
@@ -175,14 +176,14 @@ def test_a_drawing_has_a_cell_a_partition_and_an_arrow_a_pair_of_members():
 
 def test_names_in_a_drawing_are_escaped():
     group = NAMED_GROUPS["B"].group
-    svg = draw(group, assign(group, "range"), title='<script>"')
+    svg = draw_assignment(group, assign(group, "range"), title='<script>"')
     assert "<script>" not in svg
 
 
 def test_the_worst_groups_are_the_worst(tables, monkeypatch):
     monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
     rows = summary.joined(tables)
-    exhibits = list(worst(tables, rows))
+    exhibits = list(worst_groups(tables, rows))
     about = tables.groups[tables.groups["error"].isna()]
     drawable = set(about.loc[(about["partitions"] <= 60) & (about["members"] <= 12), "case"])
     mine = rows[(rows["assignor"] == "range") & rows["case"].isin(drawable)]
@@ -198,7 +199,7 @@ def test_an_incomplete_study_is_refused_by_name(study_directory, tmp_path, missi
     shutil.copytree(study_directory, copy)
     path = copy / missing
     shutil.rmtree(path) if path.is_dir() else path.unlink()
-    with pytest.raises(InvalidGroupError, match=missing):
+    with pytest.raises(InputError, match=missing):
         load_tables(copy)
 
 
@@ -206,7 +207,7 @@ def test_a_manifest_that_is_no_json_is_refused_by_name(study_directory, tmp_path
     copy = tmp_path / "copy"
     shutil.copytree(study_directory, copy)
     (copy / "manifest.json").write_text(json.dumps({})[:-1])
-    with pytest.raises(InvalidGroupError, match=r"manifest\.json"):
+    with pytest.raises(InputError, match=r"manifest\.json"):
         load_tables(copy)
 
 
@@ -223,7 +224,7 @@ def bare(tables):
 
 def test_worst_groups_are_built_again_where_the_tables_hold_seeds_alone(tables, bare, monkeypatch):
     monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
-    whole, again = (list(worst(held, summary.joined(held))) for held in (tables, bare))
+    whole, again = (list(worst_groups(held, summary.joined(held))) for held in (tables, bare))
     assert [item.case for item in again] == [item.case for item in whole]
     assert [item.document for item in again] == [item.document for item in whole]
     assert [item.steps for item in again] == [item.steps for item in whole]
@@ -233,12 +234,12 @@ def test_worst_groups_are_built_again_where_the_tables_hold_seeds_alone(tables, 
 def test_a_group_that_comes_out_another_one_is_not_shown(bare, monkeypatch):
     monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
     other = replace(bare, groups=bare.groups.assign(owned=bare.groups["owned"] + 1))
-    assert list(worst(other, summary.joined(other))) == []
+    assert list(worst_groups(other, summary.joined(other))) == []
 
 
 def test_the_worst_groups_are_explained_as_the_command_explains_them(tables, monkeypatch):
     monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
-    exhibit = next(worst(tables, summary.joined(tables)))
+    exhibit = next(worst_groups(tables, summary.joined(tables)))
     group = parse_group(json.loads(exhibit.document))
     told = tuple(str(step) for step in explain(group, assign(group, "range")))
     assert len(told) > 1
@@ -248,7 +249,7 @@ def test_the_worst_groups_are_explained_as_the_command_explains_them(tables, mon
 
 
 def test_a_group_on_which_it_never_ends_is_drawn_with_the_state_that_repeats(tmp_path):
-    record = study(Case(family="named", seed=3, assignors=("sticky",)))
+    record = evaluate_case(Case(family="named", seed=3, assignors=("sticky",)))
     found = {
         name: pd.DataFrame([asdict(row) for row in rows])
         for name, rows in {

@@ -1,6 +1,6 @@
 import pytest
-from kassay.experiments.report.study_report import render_html
 
+from kassay.experiments.report.study_report import render_html
 from tests.experiments.report.accessibility import FAINT, FAULTS
 from tests.experiments.report.browser import CHROMIUM, DRIVER, Browser
 

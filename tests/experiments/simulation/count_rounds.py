@@ -11,10 +11,9 @@ from collections import Counter
 from itertools import pairwise
 
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.simulation import World
+from kassay.experiments.simulation.simulation import Simulation
 from kassay.experiments.simulation.simulation_result import Step
 from kassay.reference.model.group import Group
-
 from tests.experiments.simulation.random_scripts import random_script
 
 
@@ -35,7 +34,7 @@ def count(seeds: range) -> Counter[int]:
     """Run the scripts of some seeds, and count their episodes by rounds."""
     counts: Counter[int] = Counter()
     for seed in seeds:
-        history = World(random_script(seed), POLICIES["cooperative-sticky"]).run()
+        history = Simulation(random_script(seed), POLICIES["cooperative-sticky"]).run()
         counts.update(rounds(episode) for episode in history.episodes())
     return counts
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from kassay.experiments.simulation.script import Act, Event, MemberPlan, Script, Settings, TopicPlan
-from kassay.reference.coordinator.config import Config
+from kassay.experiments.simulation.script import (
+    Action,
+    MemberPlan,
+    Script,
+    ScriptEvent,
+    Settings,
+    TopicPlan,
+)
+from kassay.reference.coordinator.config import CoordinatorConfig
 
 _QUIET = 120_000
 """Nothing happens in the last part of a script, longer than all time-outs together, in ms."""
@@ -21,12 +28,12 @@ def random_script(seed: int, *, events: int = 12, quiet: int = _QUIET) -> Script
     )
     names = [topic.name for topic in topics]
     members = [_member(rng, f"m{n}", names) for n in range(rng.randint(1, 5))]
-    happening: list[Event] = []
+    happening: list[ScriptEvent] = []
     at = 0
     for number in range(rng.randint(1, events)):
         at += rng.choice((0, 1, 50, 700, 3_000, 9_000, 20_000))
         happening.append(_event(rng, at, number, members, topics))
-    if any(event.act is Act.GROW for event in happening):
+    if any(event.act is Action.GROW for event in happening):
         # A static leader that is away when a topic grows never learns of it, in Kafka too.
         members = [replace(member, static=False) for member in members]
         happening = [
@@ -51,7 +58,7 @@ def random_script(seed: int, *, events: int = 12, quiet: int = _QUIET) -> Script
             poll=rng.choice((100, 700)),
             metadata=5_000,
         ),
-        broker=Config(
+        broker=CoordinatorConfig(
             initial_rebalance_delay=rng.choice((0, 3_000)),
             heartbeat_interval=rng.choice((700, 2_000)),
             session_timeout=8_000,
@@ -77,19 +84,19 @@ def _event(
     number: int,
     members: list[MemberPlan],
     topics: tuple[TopicPlan, ...],
-) -> Event:
-    act = rng.choice(tuple(Act))
+) -> ScriptEvent:
+    act = rng.choice(tuple(Action))
     member = rng.choice(members).id
     lasts = rng.choice((100, 2_000, 9_000, 25_000))
-    if act is Act.JOIN:
+    if act is Action.JOIN:
         plan = _member(rng, f"late{number}", [topic.name for topic in topics])
         members.append(plan)
-        return Event(at=at, act=act, member=plan.id, joins=plan)
-    if act is Act.GROW:
+        return ScriptEvent(at=at, act=act, member=plan.id, joins=plan)
+    if act is Action.GROW:
         topic = rng.choice(topics)
         more = topic.partitions + rng.randint(0, 5)
-        return Event(at=at, act=act, topic=topic.name, partitions=more)
-    if act is Act.SUBSCRIBE:
+        return ScriptEvent(at=at, act=act, topic=topic.name, partitions=more)
+    if act is Action.SUBSCRIBE:
         chosen = rng.sample(topics, rng.randint(1, len(topics)))
-        return Event(at=at, act=act, member=member, topics=tuple(t.name for t in chosen))
-    return Event(at=at, act=act, member=member, lasts=lasts)
+        return ScriptEvent(at=at, act=act, member=member, topics=tuple(t.name for t in chosen))
+    return ScriptEvent(at=at, act=act, member=member, lasts=lasts)

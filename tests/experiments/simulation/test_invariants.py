@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.simulation import World
 
+from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.simulation import Simulation
 from tests.experiments.simulation.random_scripts import random_script
 
 _POLICIES = (
@@ -23,7 +23,7 @@ _POLICIES = (
 seeds = st.integers(0, 2**31)
 
 
-def _wanted(world: World) -> set[str]:
+def _wanted(world: Simulation) -> set[str]:
     alive = [c for c in world.consumers.values() if c.is_up]
     return {topic for consumer in alive for topic in consumer.plan.topics}
 
@@ -34,7 +34,7 @@ def _wanted(world: World) -> set[str]:
 def test_invariants_hold_over_random_scripts(policy: str, seed: int) -> None:
     # Two members that consume one partition at once raise OverlapError here, and a change
     # of state that is not in the table IllegalTransitionError.
-    world = World(random_script(seed), POLICIES[policy])
+    world = Simulation(random_script(seed), POLICIES[policy])
     history = world.run()
 
     generations = [step.generation for step in history.settled]
@@ -57,6 +57,6 @@ def test_invariants_hold_over_random_scripts(policy: str, seed: int) -> None:
 @settings(deadline=None, max_examples=5)
 def test_the_same_script_and_seed_give_the_same_history(policy: str, seed: int) -> None:
     script = random_script(seed)
-    first = World(script, POLICIES[policy]).run()
-    second = World(script, POLICIES[policy]).run()
+    first = Simulation(script, POLICIES[policy]).run()
+    second = Simulation(script, POLICIES[policy]).run()
     assert first == second

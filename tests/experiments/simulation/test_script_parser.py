@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+
 from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
-from kassay.experiments.simulation.script import Act
+from kassay.experiments.simulation.script import Action
 from kassay.experiments.simulation.script_parser import parse_script
-from kassay.reference.model.group import InvalidGroupError
+from kassay.reference.model.errors import InputError
 
 GOOD = """\
 topics:
@@ -53,7 +54,7 @@ BAD = {
 
 @pytest.mark.parametrize("text", BAD)
 def test_an_error_names_file_line_and_field(text: str) -> None:
-    with pytest.raises(InvalidGroupError) as caught:
+    with pytest.raises(InputError) as caught:
         parse_script(text, "bad.yaml")
     assert str(caught.value).startswith("bad.yaml:")
     assert BAD[text] in str(caught.value)
@@ -68,9 +69,9 @@ def test_every_and_times_repeat_an_event() -> None:
     text = GOOD + "events:\n  - {at: 10s, do: restart, member: c0, for: 1s, every: 5s, times: 3}\n"
     script = parse_script(text, "good.yaml")
     assert [(event.at, event.act) for event in script.events] == [
-        (10_000, Act.RESTART),
-        (15_000, Act.RESTART),
-        (20_000, Act.RESTART),
+        (10_000, Action.RESTART),
+        (15_000, Action.RESTART),
+        (20_000, Action.RESTART),
     ]
     assert script.begins == 10_000
 
@@ -88,5 +89,5 @@ def test_every_ready_made_script_has_events_within_its_time(name: str) -> None:
 
 
 def test_a_script_that_is_not_there_is_an_error_that_names_the_ready_made_ones() -> None:
-    with pytest.raises(InvalidGroupError, match="rolling-restart"):
+    with pytest.raises(InputError, match="rolling-restart"):
         load_script("roling-restart")

@@ -16,6 +16,7 @@ from confluent_kafka import (
     TopicPartition,
     Uuid,
 )
+
 from kassay.experiments.sources.errors import SourceError
 from kassay.experiments.sources.live_cluster import admin_client as live_client
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster

@@ -4,12 +4,16 @@ import json
 from functools import cache
 
 import pytest
-from kassay.experiments.cli import app
-from kassay.experiments.sources.capture_files import import_groups, load_metadata
-from kassay.experiments.sources.group_documents import Assume, Joining, load_subscriptions
-from kassay.experiments.sources.partition_weights import Weights
 from typer.testing import CliRunner
 
+from kassay.experiments.cli import app
+from kassay.experiments.sources.capture_files import import_groups, load_metadata
+from kassay.experiments.sources.group_documents import (
+    AssumedSubscriptions,
+    ImportOptions,
+    load_subscriptions,
+)
+from kassay.experiments.sources.partition_weights import WeightOptions
 from tests.experiments.sources.corpus import CAPTURES
 
 MANIFEST = json.loads((CAPTURES / "manifest.json").read_text())
@@ -18,7 +22,7 @@ NAMES = sorted(set(GROUPS) - {"no-such-group"})
 
 
 def imported(joining=None, path=CAPTURES):
-    found = {each.id: each for each in import_groups([path], joining or Joining())}
+    found = {each.id: each for each in import_groups([path], joining or ImportOptions())}
     assert {name for name, each in found.items() if each.error} == set()
     return {name: each.group for name, each in found.items() if each.group is not None}
 
@@ -30,7 +34,7 @@ def everything():
 
 @cache
 def whole_truth():
-    joining = Joining(
+    joining = ImportOptions(
         subscriptions=load_subscriptions(CAPTURES / "subscriptions.json"),
         counts=load_metadata(CAPTURES / "topics.txt").counts,
     )
@@ -79,13 +83,13 @@ def test_offsets_alone_give_the_same_ownership_but_no_idle_members():
 
 def test_members_without_their_partitions_are_refused():
     path = CAPTURES / "audit-idle" / "members.txt"
-    (found,) = import_groups([path], Joining())
+    (found,) = import_groups([path], ImportOptions())
     assert found.group is None
     assert "of which the captures show 0" in found.error
 
 
 def test_lags_become_weights():
-    joining = Joining(weights=Weights.LAG)
+    joining = ImportOptions(weights=WeightOptions.LAG)
     group = imported(joining, CAPTURES / "checkout-range")["checkout-range"]
     rows = (CAPTURES / "checkout-range" / "offsets.txt").read_text().split("\n")
     shown = {
@@ -99,7 +103,7 @@ def test_lags_become_weights():
 
 
 def test_equal_subscriptions_are_the_union():
-    group = imported(Joining(assume=Assume.EQUAL))["search-sticky"]
+    group = imported(ImportOptions(assume=AssumedSubscriptions.EQUAL))["search-sticky"]
     assert {member.subscription for member in group.members} == {("x.one", "y.two")}
 
 

@@ -5,13 +5,13 @@ import random
 import re
 
 import pytest
+
 from kassay.experiments.sources.capture_files import import_groups
 from kassay.experiments.sources.describe_output import parse_text
 from kassay.experiments.sources.describe_output.typed_rows import MemberRow, OffsetRow
-from kassay.experiments.sources.group_documents import Joining
+from kassay.experiments.sources.group_documents import ImportOptions
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model.group import InvalidGroupError
-
+from kassay.reference.model.errors import InputError
 from tests.experiments.sources import corpus
 
 TEXTS = corpus.texts()
@@ -31,7 +31,7 @@ def complaint(read, *arguments, **options):
     """What a reader says of bad input, None if it takes it."""
     try:
         read(*arguments, **options)
-    except InvalidGroupError as error:
+    except InputError as error:
         return str(error)
     return None
 
@@ -75,7 +75,7 @@ def test_a_row_cut_in_mid_line_is_an_error_that_shows_it(index):
     lines = text.split("\n")
     line = rows[len(rows) // 2]
     lines[line - 1] = lines[line - 1][: len(lines[line - 1].rstrip()) // 2]
-    with pytest.raises(InvalidGroupError, match=rf"^x:{line}: "):
+    with pytest.raises(InputError, match=rf"^x:{line}: "):
         parse_text("\n".join(lines), name="x")
 
 
@@ -89,7 +89,7 @@ def test_damaged_texts_end_in_a_document_or_a_located_error(tmp_path):
             assert LOCATED.match(said), said
             continue
         file.write_text(text, encoding="utf-8")
-        for imported in import_groups([file], Joining()):
+        for imported in import_groups([file], ImportOptions()):
             if imported.error is not None:
                 assert LOCATED.match(imported.error), imported.error
             elif imported.group is not None:
@@ -113,7 +113,7 @@ def test_one_changed_character_costs_no_row_silently():
         )
         try:
             found = parse_text("\n".join(lines), name="x")
-        except InvalidGroupError:
+        except InputError:
             continue
         left = [row for table in found.tables for row in table.rows]
         assert [r for r in left if r.line != line] == [r for r in rows if r.line != line]

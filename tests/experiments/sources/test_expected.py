@@ -4,8 +4,8 @@ import json
 from dataclasses import asdict
 
 import pytest
-from kassay.experiments.sources.describe_output import MemberRow, OffsetRow, parse_text
 
+from kassay.experiments.sources.describe_output import MemberRow, OffsetRow, parse_text
 from tests.conftest import SHARED_FIXTURES
 
 SAMPLES = sorted((SHARED_FIXTURES / "describe").glob("*.txt"))

@@ -5,8 +5,8 @@ import uuid
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kassay.experiments.sources.describe_output import parse_text
 
+from kassay.experiments.sources.describe_output import parse_text
 from tests.experiments.sources import layouts
 from tests.experiments.sources.layouts import Line, Who
 

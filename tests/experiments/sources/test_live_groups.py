@@ -9,26 +9,33 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from kassay.experiments.sources.capture_files import Imported
+
+from kassay.experiments.sources.capture_files import ImportedGroups
 from kassay.experiments.sources.errors import SourceError
-from kassay.experiments.sources.group_documents import Assume, Joining, load_subscriptions
+from kassay.experiments.sources.group_documents import (
+    AssumedSubscriptions,
+    ImportOptions,
+    load_subscriptions,
+)
 from kassay.experiments.sources.live_cluster.group_descriptions import (
     LiveGroup,
     LiveMember,
     LiveTopic,
 )
 from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.experiments.sources.merge_captures import Place
-from kassay.experiments.sources.partition_weights import Weights
+from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.experiments.sources.partition_weights import WeightOptions
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.group import Group
 
 ID = uuid.UUID(int=7)
 RACKED = LiveTopic(2, ID, (("a", "b"), ("b", None)))
-RATE = Joining(weights=Weights.RATE)
+RATE = ImportOptions(weights=WeightOptions.RATE)
 
 
-def member(id: str, *assigned: Place, target: Iterable[Place] | None = None) -> LiveMember:
+def member(
+    id: str, *assigned: PartitionKey, target: Iterable[PartitionKey] | None = None
+) -> LiveMember:
     instance = f"{id}.seat" if id.startswith("s") else None
     shall = None if target is None else frozenset(target)
     return LiveMember(id, f"client-{id}", instance, frozenset(assigned), shall)
@@ -53,8 +60,8 @@ class Tables:
         default_factory=lambda: {"t": RACKED, "u": LiveTopic(1)}
     )
     sent: dict[str, bytes] = field(default_factory=dict)
-    offsets: dict[str, dict[Place, int] | SourceError] = field(default_factory=dict)
-    growth: list[dict[Place, int]] = field(default_factory=list)
+    offsets: dict[str, dict[PartitionKey, int] | SourceError] = field(default_factory=dict)
+    growth: list[dict[PartitionKey, int]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
     def group_ids(self) -> list[str]:
@@ -67,13 +74,13 @@ class Tables:
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
         return self.sent
 
-    def committed(self, groups: Sequence[str]) -> dict[str, dict[Place, int] | SourceError]:
+    def committed(self, groups: Sequence[str]) -> dict[str, dict[PartitionKey, int] | SourceError]:
         return {name: self.offsets.get(name, {}) for name in groups}
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | SourceError]:
         return {name: self.metadata[name] for name in names if name in self.metadata}
 
-    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+    def ends(self, places: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
         self.asked.append("ends")
         found = self.growth.pop(0)
         return {place: found[place] for place in places if place in found}
@@ -84,14 +91,14 @@ def cluster(*members: LiveMember, state: str = "Stable", **tables: object) -> Ta
 
 
 def read(
-    tables: Tables, *groups: str, joining: Joining | None = None, skip_empty: bool = False
-) -> list[Imported]:
+    tables: Tables, *groups: str, joining: ImportOptions | None = None, skip_empty: bool = False
+) -> list[ImportedGroups]:
     ticks = iter(range(0, 1000, 10))
     return list(
         import_live(
             tables,
             groups,
-            joining or Joining(),
+            joining or ImportOptions(),
             skip_empty=skip_empty,
             sleep=lambda _: None,
             clock=lambda: float(next(ticks)),
@@ -99,14 +106,14 @@ def read(
     )
 
 
-def only(tables: Tables, joining: Joining | None = None) -> Group:
+def only(tables: Tables, joining: ImportOptions | None = None) -> Group:
     [imported] = read(tables, joining=joining)
     assert imported.error is None
     assert imported.group is not None
     return imported.group
 
 
-def error(tables: Tables, joining: Joining | None = None) -> str:
+def error(tables: Tables, joining: ImportOptions | None = None) -> str:
     [imported] = read(tables, joining=joining)
     assert imported.error is not None
     return imported.error
@@ -156,17 +163,17 @@ def test_what_a_consumer_group_does_not_tell_is_noted() -> None:
 
 def test_options_fill_in_what_a_consumer_group_does_not_tell(tmp_path: Path) -> None:
     tables = cluster(member("x", ("t", 0)), member("y"))
-    equal = only(tables, Joining(assume=Assume.EQUAL))
+    equal = only(tables, ImportOptions(assume=AssumedSubscriptions.EQUAL))
     assert [m.subscription for m in equal.members] == [("t",), ("t",)]
     path = tmp_path / "subscriptions.json"
     path.write_text(json.dumps({"g": {"client-x": ["t", "u"], "y": ["u"]}}))
-    stated = only(tables, Joining(subscriptions=load_subscriptions(path)))
+    stated = only(tables, ImportOptions(subscriptions=load_subscriptions(path)))
     assert [m.subscription for m in stated.members] == [("t", "u"), ("u",)]
 
 
 def test_a_stated_subscription_goes_before_the_one_told() -> None:
     tables = cluster(member("x", ("t", 0)), sent={"x": sent("t")})
-    stated = only(tables, Joining(subscriptions={"g": {"x": ("u", "t")}}))
+    stated = only(tables, ImportOptions(subscriptions={"g": {"x": ("u", "t")}}))
     assert stated.members[0].subscription == ("u", "t")
 
 
@@ -229,7 +236,7 @@ def test_lag_is_the_end_less_what_is_committed() -> None:
         offsets={"g": {("t", 0): 3, ("t", 1): 9}},
         growth=[{("t", 0): 10, ("t", 1): 9}],
     )
-    assert only(tables, Joining(weights=Weights.LAG)).topics[0].weights == (7, 0)
+    assert only(tables, ImportOptions(weights=WeightOptions.LAG)).topics[0].weights == (7, 0)
     assert tables.asked == ["ends"]
 
 
@@ -238,12 +245,12 @@ def test_lag_is_the_end_less_what_is_committed() -> None:
     [({("t", 0): 3}, {("t", 0): 4, ("t", 1): 4}), ({("t", 0): 3, ("t", 1): 3}, {("t", 0): 4})],
 )
 def test_a_lag_without_commit_or_without_leader_is_missing(
-    offsets: dict[Place, int], ends: dict[Place, int]
+    offsets: dict[PartitionKey, int], ends: dict[PartitionKey, int]
 ) -> None:
     def tables() -> Tables:
         return cluster(member("x", ("t", 0)), offsets={"g": offsets}, growth=[ends])
 
-    lag = Joining(weights=Weights.LAG)
+    lag = ImportOptions(weights=WeightOptions.LAG)
     assert error(tables(), lag).startswith("group 'g': no lag is shown for t-1; give --missing-lag")
     assert only(tables(), replace(lag, missing_lag=5)).topics[0].weights == (1, 5)
 

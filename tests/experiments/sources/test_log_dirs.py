@@ -1,10 +1,11 @@
 import json
 
 import pytest
+
 from kassay.experiments.sources.capture_files import import_groups, load_sizes
-from kassay.experiments.sources.group_documents import Joining
-from kassay.experiments.sources.partition_weights import Weights
-from kassay.reference.model.group import InvalidGroupError
+from kassay.experiments.sources.group_documents import ImportOptions
+from kassay.experiments.sources.partition_weights import WeightOptions
+from kassay.reference.model.errors import InputError
 
 PROSE = (
     "Querying brokers for log directories information\n"
@@ -69,7 +70,7 @@ def test_a_replica_that_is_being_copied_does_not_count(file):
     ],
 )
 def test_what_cannot_be_read_is_one_located_error(file, text, said):
-    with pytest.raises(InvalidGroupError) as caught:
+    with pytest.raises(InputError) as caught:
         load_sizes(file(text))
     assert said in str(caught.value)
 
@@ -77,7 +78,7 @@ def test_what_cannot_be_read_is_one_located_error(file, text, said):
 def test_sizes_among_captures_of_a_moment_weigh_its_partitions(file, tmp_path):
     file(TABLE, "offsets.txt")
     file(printed([replica("my-t-0", 10**12), replica("my-t-1", 7), replica("other-0", 3)]))
-    [imported] = import_groups([tmp_path], Joining(weights=Weights.SIZE))
+    [imported] = import_groups([tmp_path], ImportOptions(weights=WeightOptions.SIZE))
     assert imported.group.topics[0].weights == (10**12, 7)
     assert "weights are bytes on disk, of the largest replica" in imported.group.notes
 
@@ -85,17 +86,17 @@ def test_sizes_among_captures_of_a_moment_weigh_its_partitions(file, tmp_path):
 def test_sizes_weigh_nothing_unless_they_are_asked_for(file, tmp_path):
     file(TABLE, "offsets.txt")
     file(printed([replica("my-t-0", 10)]))
-    [imported] = import_groups([tmp_path], Joining())
+    [imported] = import_groups([tmp_path], ImportOptions())
     assert imported.group.topics[0].weights is None
 
 
 def test_a_partition_without_a_size_is_an_error(file, tmp_path):
     file(TABLE, "offsets.txt")
     file(printed([replica("my-t-0", 10)]))
-    [imported] = import_groups([tmp_path], Joining(weights=Weights.SIZE))
+    [imported] = import_groups([tmp_path], ImportOptions(weights=WeightOptions.SIZE))
     assert imported.error.startswith("group 'g': no size is shown for my-t-1; give --sizes FILE")
 
 
 def test_sizes_alone_are_no_group(file):
-    [imported] = import_groups([file(printed([replica("my-t-0", 10)]))], Joining())
+    [imported] = import_groups([file(printed([replica("my-t-0", 10)]))], ImportOptions())
     assert "sizes only, no group" in imported.error

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
 from kassay.experiments.sources.errors import SourceError
 from kassay.experiments.sources.live_cluster.member_subscription import (
-    Subscription,
+    JoinedSubscription,
     read_subscription,
 )
 
@@ -19,18 +20,18 @@ WITH_OWNED = bytes.fromhex(
 
 
 def test_topics_keep_the_order_sent_and_the_rack_is_told() -> None:
-    assert read_subscription(WITH_RACK, where="m") == Subscription(3, ("a", "b"), "left")
+    assert read_subscription(WITH_RACK, where="m") == JoinedSubscription(3, ("a", "b"), "left")
 
 
 def test_what_was_owned_when_joining_is_passed_over() -> None:
-    assert read_subscription(WITH_OWNED, where="m") == Subscription(1, ("a",))
+    assert read_subscription(WITH_OWNED, where="m") == JoinedSubscription(1, ("a",))
     newer = b"\0\3" + WITH_OWNED[2:] + b"\0\0\0\x05" + b"\xff\xff"
-    assert read_subscription(newer, where="m") == Subscription(3, ("a",))
+    assert read_subscription(newer, where="m") == JoinedSubscription(3, ("a",))
 
 
 def test_a_later_version_is_read_as_the_latest_known() -> None:
     later = b"\0\x09" + WITH_RACK[2:] + b"more"
-    assert read_subscription(later, where="m") == Subscription(3, ("a", "b"), "left")
+    assert read_subscription(later, where="m") == JoinedSubscription(3, ("a", "b"), "left")
 
 
 @pytest.mark.parametrize("length", sorted(set(range(len(WITH_RACK))) - set(WHOLE_FIELDS)))
@@ -41,7 +42,7 @@ def test_a_cut_subscription_is_an_error(length: int) -> None:
 
 @pytest.mark.parametrize("length", WHOLE_FIELDS)
 def test_a_client_may_end_its_subscription_after_any_field_but_the_topics(length: int) -> None:
-    assert read_subscription(WITH_RACK[:length], where="m") == Subscription(3, ("a", "b"))
+    assert read_subscription(WITH_RACK[:length], where="m") == JoinedSubscription(3, ("a", "b"))
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 import json
 
 import pytest
+
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
 from kassay.experiments.sources.errors import SourceError, UnknownToolError
-from kassay.experiments.sources.group_documents import Joining
-from kassay.experiments.sources.partition_weights import Weights
+from kassay.experiments.sources.group_documents import ImportOptions
+from kassay.experiments.sources.partition_weights import WeightOptions
 from kassay.experiments.sources.tool_documents import read_tool
-
 from tests.conftest import SHARED_FIXTURES
 
 SAMPLES = SHARED_FIXTURES / "json"
@@ -58,7 +58,7 @@ def write(tmp_path):
 
 
 def one(path, joining=None):
-    (found,) = import_groups([path], joining or Joining())
+    (found,) = import_groups([path], joining or ImportOptions())
     assert found.error is None
     return found.group
 
@@ -74,7 +74,8 @@ def test_burrow_gives_ownership_by_client_and_host_and_says_so(write):
 
 def test_burrows_lag_becomes_weights(write):
     group = one(
-        write(lag=burrow(partition(0, lag=3), partition(1, lag=0))), Joining(weights=Weights.LAG)
+        write(lag=burrow(partition(0, lag=3), partition(1, lag=0))),
+        ImportOptions(weights=WeightOptions.LAG),
     )
     assert group.topics[0].weights == (3, 0)
 
@@ -107,7 +108,7 @@ def test_json_of_no_known_tool_is_an_error_where_it_is_named_and_passed_over_in_
         read_tool('{"a": 1}', name="x.json")
     directory = write(other='{"a": 1}', lag=burrow(partition(0)))
     assert one(directory).id == "g"
-    (named,) = import_groups([directory / "other.json"], Joining())
+    (named,) = import_groups([directory / "other.json"], ImportOptions())
     assert "JSON of no tool" in named.error
 
 
@@ -121,7 +122,7 @@ def test_rest_lists_of_consumers_lags_and_topics_join_into_one_group(write):
             lags=rest("KafkaConsumerLagList", lag(0, "c1"), lag(1, "c1", 0)),
             topics=rest("KafkaTopicList", {"topic_name": "t", "partitions_count": 4}),
         ),
-        Joining(weights=Weights.LAG, missing_lag=0),
+        ImportOptions(weights=WeightOptions.LAG, missing_lag=0),
     )
     assert {m.id: (m.instance_id, list(m.owned)) for m in group.members} == {
         "c1": (None, [("t", 0), ("t", 1)]),
@@ -146,7 +147,7 @@ def test_metricbeat_events_of_several_groups_become_a_document_each(tmp_path):
     file = tmp_path / "events.jsonl"
     lines = [event(0, "m1", consumer_lag=2), event(1, "m2"), event(0, "m3", group="h")]
     file.write_text("\n".join(lines))
-    first, second = import_groups([file], Joining())
+    first, second = import_groups([file], ImportOptions())
     assert {m.id: list(m.owned) for m in first.group.members} == {
         "m1": [("t", 0)],
         "m2": [("t", 1)],
@@ -157,7 +158,7 @@ def test_metricbeat_events_of_several_groups_become_a_document_each(tmp_path):
 def test_metricbeat_events_of_two_owners_of_a_partition_are_refused(tmp_path):
     file = tmp_path / "events.jsonl"
     file.write_text(event(0, "m1") + "\n" + event(0, "m2"))
-    (found,) = import_groups([file], Joining())
+    (found,) = import_groups([file], ImportOptions())
     assert "different moments" in found.error
     assert f"{file}:2" in found.error
 
@@ -175,7 +176,7 @@ go_goroutines 12
 def test_metrics_give_lags_and_counts_and_say_that_members_are_not_shown(tmp_path):
     file = tmp_path / "scrape.prom"
     file.write_text(METRICS)
-    group = one(file, Joining(weights=Weights.LAG, missing_lag=9))
+    group = one(file, ImportOptions(weights=WeightOptions.LAG, missing_lag=9))
     assert (group.topics[0].partitions, group.topics[0].weights) == (4, (15, 0, 9, 9))
     assert any("members are not shown, only that there are 3" in note for note in group.notes)
 

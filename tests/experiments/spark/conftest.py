@@ -1,8 +1,9 @@
 from collections.abc import Iterator
 
 import pytest
-from kassay.experiments.spark.session import spark_session
 from pyspark.sql import SparkSession
+
+from kassay.experiments.spark.session import spark_session
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,8 @@ import os
 import signal
 
 import numpy as np
-from kassay.experiments.study.evaluate_case import lost, study
+
+from kassay.experiments.study.evaluate_case import evaluate_case, failed_record
 
 
 def abort():
@@ -35,6 +36,6 @@ def judge(case, *, bad):
     try:
         if case.name in bad:
             FAULTS[bad[case.name]]()
-        return study(case)
+        return evaluate_case(case)
     except MemoryError as error:
-        return lost(case, f"MemoryError: {error}")
+        return failed_record(case, f"MemoryError: {error}")

@@ -1,6 +1,7 @@
 import pytest
-from kassay.experiments.counterexamples.exhaustive_search import world_cases
-from kassay.experiments.counterexamples.search import Hunt, chase
+
+from kassay.experiments.counterexamples.exhaustive_search import exhaustive_cases
+from kassay.experiments.counterexamples.search import SearchOptions, search_case
 from kassay.experiments.counterexamples.shortcomings import Shortcoming
 from kassay.experiments.spark.counterexample_search import hunt_all
 from kassay.experiments.study.case import Case
@@ -8,7 +9,7 @@ from kassay.experiments.study.case import Case
 pytestmark = pytest.mark.spark
 
 CASES = [
-    *world_cases(members=2, partitions=2, assignor="sticky"),
+    *exhaustive_cases(members=2, partitions=2, assignor="sticky"),
     *(Case(family="named", seed=seed, assignors=("sticky",)) for seed in range(5)),
     Case(family="no-such-family", seed=0, assignors=("sticky",)),
 ]
@@ -18,9 +19,9 @@ CASES = [
     "assignor", ["sticky", "python@60s:kassay.reference.assignors.client.sticky:assign"]
 )
 def test_spark_catches_what_one_process_catches(spark, assignor):
-    hunt = Hunt(assignor=assignor, shortcoming=Shortcoming.IMBALANCE)
+    hunt = SearchOptions(assignor=assignor, shortcoming=Shortcoming.IMBALANCE)
     caught = hunt_all(spark, CASES, hunt, tasks=3)
     assert sorted(caught, key=lambda catch: catch.case) == sorted(
-        (chase(case, hunt) for case in CASES), key=lambda catch: catch.case
+        (search_case(case, hunt) for case in CASES), key=lambda catch: catch.case
     )
     assert sum(catch.smallest is not None for catch in caught) >= 2

@@ -10,16 +10,16 @@ from unittest.mock import MagicMock
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
+
 from kassay.experiments.history.stages import generation_rows, rebalance_rows
 from kassay.experiments.history.table_rows import judged_row
 from kassay.experiments.report.history_report import is_history, render
 from kassay.experiments.spark.capture_source import register
 from kassay.experiments.spark.history_output import GROUPS, write_history
-from kassay.experiments.spark.history_pipeline import Known
+from kassay.experiments.spark.history_pipeline import ClusterMetadata
 from kassay.experiments.spark.record_sources import from_cluster_by_spark, from_files
-from kassay.reference.model.group import InvalidGroupError
-from pyspark.sql import SparkSession
-
+from kassay.reference.model.errors import InputError
 from tests.experiments.history.lives import COUNTS, decode_rows, rows
 
 pytestmark = pytest.mark.spark
@@ -42,7 +42,7 @@ def _write(spark: SparkSession, records: list[dict], home: Path, *, tasks: int) 
         spark,
         from_files(spark, [home / "a.parquet", home / "b.parquet"]),
         home / "out",
-        known=Known(counts=COUNTS),
+        known=ClusterMetadata(counts=COUNTS),
         tasks=tasks,
         manifest=lambda counts: {"rows": counts},
     )
@@ -92,9 +92,9 @@ def test_parquet_without_the_columns_of_records_is_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     pq.write_table(pa.Table.from_pylist([{"key": b"", "offset": 1}]), tmp_path / "x.parquet")
-    with pytest.raises(InvalidGroupError, match=r"x\.parquet: no column value among key, offset"):
+    with pytest.raises(InputError, match=r"x\.parquet: no column value among key, offset"):
         from_files(spark, [tmp_path / "x.parquet"])
-    with pytest.raises(InvalidGroupError, match=r"y\.parquet: no such file"):
+    with pytest.raises(InputError, match=r"y\.parquet: no such file"):
         from_files(spark, [tmp_path / "y.parquet"])
 
 

@@ -1,6 +1,7 @@
 import subprocess
 
 import pytest
+
 from kassay.experiments.spark.java_runtime import (
     NEEDED_MODULES,
     NoJavaError,

@@ -3,9 +3,10 @@
 import os
 
 import pytest
-from kassay.experiments.spark.maven_packages import fetching
-from kassay.reference.model.group import InvalidGroupError
 from pyspark.errors import PySparkRuntimeError
+
+from kassay.experiments.spark.maven_packages import fetching
+from kassay.reference.model.errors import InputError
 
 REPORT = b""":: problems summary ::
 \tmodule not found: a#b;1
@@ -21,14 +22,14 @@ def _fail(*, saying: bytes) -> None:
 
 
 def test_the_reason_is_picked_out_of_the_report(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InvalidGroupError, match="package a:b:1: unresolved dependency: a#b;1: not"):
+    with pytest.raises(InputError, match="package a:b:1: unresolved dependency: a#b;1: not"):
         _fail(saying=REPORT)
     os.write(2, b"heard again")
     assert capfd.readouterr().err == "heard again"
 
 
 def test_without_a_reason_the_error_itself_is_told() -> None:
-    with pytest.raises(InvalidGroupError, match=r"package a:b:1: .*it ended"):
+    with pytest.raises(InputError, match=r"package a:b:1: .*it ended"):
         _fail(saying=b"")
 
 

@@ -6,17 +6,17 @@ from types import SimpleNamespace
 
 import pyarrow.dataset
 import pytest
-from kassay.experiments.compare import Limits
+
+from kassay.experiments.compare import SearchLimits
 from kassay.experiments.report.table_reader import load_tables
 from kassay.experiments.spark import study_pipeline as pipeline
-from kassay.experiments.spark.code_distribution import identity
+from kassay.experiments.spark.code_distribution import code_identity
 from kassay.experiments.spark.committed_batches import locked
-from kassay.experiments.spark.study_pipeline import sweep, write_tables
+from kassay.experiments.spark.study_pipeline import run_batches, write_tables
 from kassay.experiments.spark.table_schemas import PLACE, TABLES, record_row
 from kassay.experiments.study.case import Case, cases_of, imported_cases
-from kassay.experiments.study.evaluate_case import study
-from kassay.reference.model.group import InvalidGroupError
-
+from kassay.experiments.study.evaluate_case import evaluate_case
+from kassay.reference.model.errors import InputError
 from tests.experiments.spark import faults
 
 pytestmark = pytest.mark.spark
@@ -43,12 +43,12 @@ def by_case(rows):
 
 @pytest.fixture(scope="module")
 def expected():
-    return by_case(record_row(study(case)) for case in CASES)
+    return by_case(record_row(evaluate_case(case)) for case in CASES)
 
 
 @pytest.mark.parametrize("tasks", [1, 5])
 def test_the_sweep_returns_what_study_returns_over_any_number_of_tasks(spark, expected, tasks):
-    rows = sweep(spark, CASES, tasks=tasks).to_pylist()
+    rows = run_batches(spark, CASES, tasks=tasks).to_pylist()
     assert by_case(rows) == expected
 
 
@@ -112,7 +112,7 @@ def test_what_is_done_is_not_done_again_and_the_tables_are_the_same_to_the_byte(
 
 
 def test_two_runs_do_not_share_a_directory(spark, tmp_path):
-    with locked(tmp_path), pytest.raises(InvalidGroupError, match="another study is at work"):
+    with locked(tmp_path), pytest.raises(InputError, match="another study is at work"):
         write_tables(spark, CASES, tmp_path, manifest=dict)
 
 
@@ -120,7 +120,7 @@ def test_groups_that_take_their_process_down_are_rows_and_no_other_is_lost(spark
     cases = CASES[2:10]
     bad = {cases[1].name: "abort", cases[3].name: "segfault", cases[6].name: "eat"}
     judge = partial(faults.judge, bad=bad)
-    rows = sweep(spark, cases, tasks=2, limits=Limits(memory=8192), judge=judge)
+    rows = run_batches(spark, cases, tasks=2, limits=SearchLimits(memory=8192), judge=judge)
     found = {row["groups"][0]["case"]: row for row in rows.to_pylist()}
     assert len(found) == len(cases)
     errors = {fault: found.pop(name)["groups"][0]["error"] for name, fault in bad.items()}
@@ -135,15 +135,15 @@ def test_groups_that_take_their_process_down_are_rows_and_no_other_is_lost(spark
 def test_a_group_that_hangs_in_native_code_is_ended(spark):
     cases = CASES[2:5]
     judge = partial(faults.judge, bad={cases[1].name: "hang"})
-    rows = sweep(spark, cases, tasks=1, limits=Limits(group=8.0), judge=judge)
+    rows = run_batches(spark, cases, tasks=1, limits=SearchLimits(group=8.0), judge=judge)
     errors = {row["groups"][0]["case"]: row["groups"][0]["error"] for row in rows.to_pylist()}
     assert errors == {case.name: None for case in cases} | {cases[1].name: "took more than 8 s"}
 
 
 def test_workers_that_run_other_code_are_refused(spark, tmp_path, monkeypatch):
-    other = (("kassay", "0123"), *identity()[1:])
-    monkeypatch.setattr("kassay.experiments.spark.study_pipeline.identity", lambda: other)
-    with pytest.raises(InvalidGroupError, match=r"has kassay .*, the driver 0123"):
+    other = (("kassay", "0123"), *code_identity()[1:])
+    monkeypatch.setattr("kassay.experiments.spark.study_pipeline.code_identity", lambda: other)
+    with pytest.raises(InputError, match=r"has kassay .*, the driver 0123"):
         write_tables(spark, CASES[:1], tmp_path, manifest=dict)
 
 

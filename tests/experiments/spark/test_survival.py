@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+
 from kassay.experiments.spark.java_runtime import find_java
 from kassay.experiments.spark.table_schemas import TABLES
 

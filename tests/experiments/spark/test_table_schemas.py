@@ -2,10 +2,11 @@ from dataclasses import make_dataclass
 
 import pyarrow as pa
 import pytest
+
 from kassay.experiments.spark.table_schemas import TABLES, record_row, schema_of
 from kassay.experiments.study.case import Case
-from kassay.experiments.study.evaluate_case import study
-from kassay.experiments.study.table_rows import OptimumRow, Record, TimingRow
+from kassay.experiments.study.evaluate_case import evaluate_case
+from kassay.experiments.study.table_rows import CaseRecord, OptimumRow, TimingRow
 
 
 def test_columns_are_the_fields_of_the_rows():
@@ -22,14 +23,14 @@ def test_a_type_that_has_no_column_is_refused():
 
 
 def test_every_record_fits_the_schemas():
-    record = record_row(study(Case(family="named", seed=4, assignors=("range",))))
+    record = record_row(evaluate_case(Case(family="named", seed=4, assignors=("range",))))
     for name, schema in TABLES.items():
         rows = pa.Table.from_pylist(record[name], schema=schema).num_rows
         assert rows == (2 if name == "timings" else 1)
 
 
 def test_an_integer_beyond_64_bits_is_left_out_rather_than_wrong():
-    group = study(Case(family="named", seed=0, assignors=())).group
+    group = evaluate_case(Case(family="named", seed=0, assignors=())).group
     row = OptimumRow(case="big", status="optimal", imbalance_value=2**63)
-    columns = record_row(Record(group=group, optimum=row))["optima"][0]
+    columns = record_row(CaseRecord(group=group, optimum=row))["optima"][0]
     assert columns["imbalance_value"] is None

@@ -1,4 +1,4 @@
-from kassay.experiments.study.batches import expected_seconds, tasks_of, waves_of
+from kassay.experiments.study.batches import batches_of, expected_seconds, tasks_of
 from kassay.experiments.study.case import Case, cases_of
 from kassay.experiments.study.families.registry import FAMILIES
 
@@ -6,14 +6,14 @@ CASES = list(cases_of(["mixed-join", "mixed-churn"], seeds=40, assignors=["range
 
 
 def test_waves_hold_every_case_once_and_differ_by_one_case_at_most():
-    waves = waves_of(CASES, wave=7)
+    waves = batches_of(CASES, wave=7)
     assert sorted(c.name for w in waves for c in w) == sorted(c.name for c in CASES)
     assert len({len(wave) for wave in waves}) <= 2
     assert max(map(len, waves)) <= 7
 
 
 def test_no_cases_are_no_waves_and_no_tasks():
-    assert waves_of([]) == []
+    assert batches_of([]) == []
     assert tasks_of([]) == []
 
 

@@ -1,10 +1,11 @@
 from pathlib import Path
 
 import pytest
+
 from kassay.experiments.study.case import IMPORTED
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.families.registry import FAMILIES
-from kassay.reference import InvalidGroupError
+from kassay.reference import InputError
 from kassay.reference.assignors import ASSIGNORS
 
 STUDIES = Path(__file__).parents[3] / "experiments" / "study" / "configurations"
@@ -61,6 +62,6 @@ def test_all_that_a_file_says_is_taken():
     ],
 )
 def test_mistakes_are_told_with_their_place(text, message):
-    with pytest.raises(InvalidGroupError) as refused:
+    with pytest.raises(InputError) as refused:
         read_config(text, "mine.yaml")
     assert message in str(refused.value)

@@ -1,6 +1,7 @@
 import pytest
+
 from kassay.experiments.study.case import Case
-from kassay.experiments.study.evaluate_case import study
+from kassay.experiments.study.evaluate_case import evaluate_case
 
 CASE = Case(family="mixed-join", seed=1, assignors=("range", "roundrobin"))
 
@@ -10,7 +11,7 @@ def fail(*_, **__):
 
 
 def test_a_record_has_a_row_of_each_table_for_each_contestant():
-    record = study(CASE)
+    record = evaluate_case(CASE)
     assert record.group.case == record.optimum.case == "mixed-join/1"
     assert [row.assignor for row in record.assignments] == ["range", "roundrobin"]
     assert [row.assignor for row in record.comparisons] == ["range", "roundrobin"]
@@ -18,7 +19,7 @@ def test_a_record_has_a_row_of_each_table_for_each_contestant():
 
 
 def test_rows_agree_with_each_other():
-    record = study(CASE)
+    record = evaluate_case(CASE)
     for assignment, comparison in zip(record.assignments, record.comparisons, strict=True):
         assert assignment.sum_of_squares == comparison.sum_of_squares_greedy
         assert assignment.moved == comparison.movement_greedy
@@ -28,26 +29,26 @@ def test_rows_agree_with_each_other():
 
 
 def test_a_group_that_cannot_be_built_is_a_row_without_figures():
-    record = study(Case(family="nope", seed=0, assignors=("range",)))
+    record = evaluate_case(Case(family="nope", seed=0, assignors=("range",)))
     assert "no family 'nope'" in record.group.error
     assert (record.optimum, record.assignments, record.comparisons) == (None, (), ())
 
 
 def test_an_assignor_of_ours_that_breaks_is_an_error_row_and_the_others_still_run(monkeypatch):
-    real = study.__globals__["settle"]
+    real = evaluate_case.__globals__["settle"]
     monkeypatch.setattr(
-        "kassay.experiments.study.evaluate_case.settle",
+        "kassay.experiments.study.evaluate_case.run_until_stable",
         lambda group, name: fail() if name == "range" else real(group, name),
     )
-    record = study(CASE)
+    record = evaluate_case(CASE)
     assert [row.ending for row in record.assignments] == ["error", "ok"]
     assert record.assignments[0].detail == "RuntimeError: out of luck"
     assert [row.ending for row in record.comparisons] == ["error", "ok"]
 
 
 def test_a_solver_that_breaks_is_an_error_row_and_no_gap_is_told(monkeypatch):
-    monkeypatch.setattr("kassay.experiments.study.evaluate_case.best", fail)
-    record = study(CASE)
+    monkeypatch.setattr("kassay.experiments.study.evaluate_case.solve_optimum", fail)
+    record = evaluate_case(CASE)
     assert (record.optimum.status, record.optimum.detail) == ("error", "RuntimeError: out of luck")
     assert [row.proven for row in record.comparisons] == [None, None]
     assert [row.ending for row in record.assignments] == ["ok", "ok"]
@@ -55,13 +56,13 @@ def test_a_solver_that_breaks_is_an_error_row_and_no_gap_is_told(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_only_small_groups_travel_whole(seed):
-    record = study(Case(family="mixed-grow", seed=seed, assignors=("range",)))
+    record = evaluate_case(Case(family="mixed-grow", seed=seed, assignors=("range",)))
     small = record.group.document is not None
     assert small == (record.assignments[0].assignment is not None)
     assert small == (record.optimum.assignment is not None)
 
 
 def test_a_row_tells_who_wants_what():
-    record = study(Case(family="named", seed=0, assignors=()))
+    record = evaluate_case(Case(family="named", seed=0, assignors=()))
     row = record.group
     assert (row.topics, row.consumed, row.subscriptions, row.participants) == (2, 2, 4, 3)

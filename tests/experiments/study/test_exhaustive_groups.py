@@ -1,6 +1,6 @@
 from itertools import permutations
 
-from kassay.experiments.study.families.exhaustive_groups import small_worlds
+from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups
 from kassay.reference import Group
 
 
@@ -25,18 +25,18 @@ def kinds(group: Group) -> frozenset:
 
 
 def test_no_two_worlds_are_the_same_up_to_names():
-    worlds = [kinds(group) for group in small_worlds(members=3, partitions=3)]
+    worlds = [kinds(group) for group in exhaustive_groups(members=3, partitions=3)]
     assert len(set(worlds)) == len(worlds) == 319
 
 
 def test_every_world_of_two_partitions_and_two_members_is_there():
     # One topic of 2: 4 kinds of ownership. Two topics of 1: 22 pairs of kinds in which both
     # members consume something, 4 of them their own mirror image: (22 + 4) / 2 = 13.
-    assert sum(1 for _ in small_worlds(members=2, partitions=2)) == 4 + 13
+    assert sum(1 for _ in exhaustive_groups(members=2, partitions=2)) == 4 + 13
 
 
 def test_everybody_consumes_and_owns_only_what_it_consumes():
-    for group in small_worlds(members=2, partitions=4):
+    for group in exhaustive_groups(members=2, partitions=4):
         assert sum(topic.partitions for topic in group.topics) == 4
         assert all(member.subscription for member in group.members)
         assert all(tp.topic in m.subscription for m in group.members for tp in m.owned)

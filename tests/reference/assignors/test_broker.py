@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from kassay.reference import movement
-from kassay.reference.assignors import assign, attempt
 
+from kassay.reference import movement
+from kassay.reference.assignors import assign, run_assignor
 from tests.reference.assignors.notation import after, group, joined, lists
 
 
@@ -69,6 +69,6 @@ def test_a_group_without_members_gets_an_empty_assignment(assignor: str) -> None
 
 
 def test_uniform_fails_on_a_partition_beyond_the_end_of_its_topic() -> None:
-    failed = attempt(group("t:1 u:1", a="t u | t-5", b="t"), "uniform").failed
+    failed = run_assignor(group("t:1 u:1", a="t u | t-5", b="t"), "uniform").failed
     assert failed is not None
     assert failed.java_class == "ArrayIndexOutOfBoundsException"

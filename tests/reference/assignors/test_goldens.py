@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kassay.reference.assignors import ASSIGNORS
 
+from kassay.reference.assignors import ASSIGNORS
 from tests.goldens.cases import FOUND, OWN, ported, read, recorded
 
 CLIENT = ("range", "roundrobin", "sticky", "cooperative-sticky")

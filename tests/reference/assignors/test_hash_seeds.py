@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from kassay.reference.assignors import ASSIGNORS
-
 from tests.goldens.cases import OWN, ported, read
 
 ROOT = Path(__file__).parents[3]

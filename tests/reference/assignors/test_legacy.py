@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
+
 from kassay.reference import Group
 from kassay.reference.assignors import assign
 from kassay.reference.assignors.legacy import range as legacy_range
 from kassay.reference.assignors.legacy import roundrobin as legacy_roundrobin
 from kassay.reference.java.strings import string_hash
-from kassay.reference.model.assignor_result import UpstreamFailure
-
+from kassay.reference.model.assignor_result import UpstreamError
 from tests.reference.assignors.notation import group, lists
 
 
@@ -62,7 +62,7 @@ def test_round_robin_deals_in_the_order_of_the_hash_of_topic_and_partition() -> 
 
 
 def test_round_robin_refuses_differing_topics_and_names_them() -> None:
-    with pytest.raises(UpstreamFailure, match="IllegalArgumentException") as refused:
+    with pytest.raises(UpstreamError, match="IllegalArgumentException") as refused:
         assign(group("t:2 u:2", a="t u", b="t"), "legacy-roundrobin")
     assert "'u' has a-0" in refused.value.detail
     assert "'t' has a-0, b-0" in refused.value.detail
@@ -72,7 +72,7 @@ def test_round_robin_refuses_differing_stream_counts() -> None:
     start = group("t:2 u:2", a="t u")
     (member,) = start.members
     uneven = replace(start, members=(replace(member, streams=(("t", 2), ("u", 1))),))
-    with pytest.raises(UpstreamFailure, match="same threads on every topic"):
+    with pytest.raises(UpstreamError, match="same threads on every topic"):
         assign(uneven, "legacy-roundrobin")
 
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from kassay.reference.assignors import assign
-from kassay.reference.model.assignor_result import UpstreamFailure
 
+from kassay.reference.assignors import assign
+from kassay.reference.model.assignor_result import UpstreamError
 from tests.reference.assignors.notation import group, lists, without
 
 
@@ -65,5 +65,5 @@ def test_a_member_of_empty_subscription_is_passed_over() -> None:
 
 
 def test_a_group_without_members_is_refused_as_by_the_real_class() -> None:
-    with pytest.raises(UpstreamFailure, match="IllegalArgumentException"):
+    with pytest.raises(UpstreamError, match="IllegalArgumentException"):
         assign(group("t:2"), "roundrobin")

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from kassay.reference import Group, movement
-from kassay.reference.assignors import assign, attempt
-from kassay.reference.model.metrics import loads
 
+from kassay.reference import Group, movement
+from kassay.reference.assignors import assign, run_assignor
+from kassay.reference.model.metrics import loads
 from tests.reference.assignors.notation import (
     after,
     group,
@@ -148,7 +148,7 @@ def test_an_owned_partition_out_of_its_rack_is_given_up() -> None:
 
 def test_a_previous_owner_that_takes_no_part_is_a_null_pointer() -> None:
     start = group("t0:4 tX:1", A="t0 | t0-0 t0-1 t0-2 t0-3 @2", B="t0", X="tX | t0-0 @1")
-    failed = attempt(start, "sticky").failed
+    failed = run_assignor(start, "sticky").failed
     assert failed is not None
     assert failed.java_class == "NullPointerException"
     assert "t0-0" in failed.detail
@@ -156,14 +156,14 @@ def test_a_previous_owner_that_takes_no_part_is_a_null_pointer() -> None:
 
 def test_a_claim_beyond_the_end_of_a_topic_can_leave_nobody_to_assign_to() -> None:
     start = group("t0:2 t1:4", A="t0 t1 | t0-3 t1-0", B="t0 t1 | t1-1 t1-2")
-    failed = attempt(start, "sticky").failed
+    failed = run_assignor(start, "sticky").failed
     assert failed is not None
     assert failed.java_class == "IllegalStateException"
 
 
 @pytest.mark.parametrize("assignor", STICKY)
 def test_a_group_without_members_is_a_division_by_zero(assignor: str) -> None:
-    failed = attempt(group("t:2"), assignor).failed
+    failed = run_assignor(group("t:2"), assignor).failed
     assert failed is not None
     assert failed.java_class == "ArithmeticException"
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from kassay.reference.coordinator import ClassicCoordinator, Clock, Config, GroupState, Log
+from kassay.reference.coordinator import (
+    ClassicCoordinator,
+    Clock,
+    CoordinatorConfig,
+    GroupState,
+    Log,
+)
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.reference.protocol.consumer_protocol import Subscription
+from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
 from kassay.reference.protocol.messages import (
-    Code,
-    Identity,
+    ErrorCode,
     JoinRequest,
     JoinResponse,
-    Offer,
+    MemberIdentity,
+    SupportedProtocol,
     SyncRequest,
     SyncResponse,
 )
@@ -18,17 +24,19 @@ from kassay.reference.protocol.messages import (
 DELAY, SESSION, REBALANCE = 3_000, 10_000, 60_000
 
 
-def offers(*names: str, topics: tuple[str, ...] = ("t",)) -> tuple[Offer, ...]:
-    return tuple(Offer(name, Subscription(topics)) for name in names or ("range",))
+def offers(*names: str, topics: tuple[str, ...] = ("t",)) -> tuple[SupportedProtocol, ...]:
+    return tuple(
+        SupportedProtocol(name, ConsumerSubscription(topics)) for name in names or ("range",)
+    )
 
 
 class Driver:
     """Sends requests and keeps what comes back, by client."""
 
-    def __init__(self, *, config: Config | None = None) -> None:
+    def __init__(self, *, config: CoordinatorConfig | None = None) -> None:
         self.clock = Clock()
         self.log = Log(history=True)
-        self.config = config or Config(initial_rebalance_delay=DELAY)
+        self.config = config or CoordinatorConfig(initial_rebalance_delay=DELAY)
         self.states: list[GroupState] = []
         self.ids: dict[str, str] = {}
         self.joined: dict[str, list[JoinResponse]] = {}
@@ -57,19 +65,19 @@ class Driver:
         for _ in range(2):
             request = JoinRequest(self.ids.get(client, ""), client=client, **fields)
             self.coordinator.join(request, answers.append)
-            if not answers[before:] or answers[-1].code is not Code.MEMBER_ID_REQUIRED:
+            if not answers[before:] or answers[-1].code is not ErrorCode.MEMBER_ID_REQUIRED:
                 break
             self.ids[client] = answers[-1].member_id
             before = len(answers)
         found = answers[before:]
-        if found and found[-1].code is Code.NONE:
+        if found and found[-1].code is ErrorCode.NONE:
             self.ids[client] = found[-1].member_id
         return found[-1] if found else None
 
     def learn_ids(self) -> None:
         """Take over the ids that came with answers to static members' JoinGroups."""
         for client, answers in self.joined.items():
-            if answers and answers[-1].code is Code.NONE:
+            if answers and answers[-1].code is ErrorCode.NONE:
                 self.ids[client] = answers[-1].member_id
 
     def sync(self, client: str, generation: int | None = None, **fields: object):
@@ -79,12 +87,14 @@ class Driver:
         self.coordinator.sync(SyncRequest(self.ids[client], number, **fields), answers.append)
         return answers[-1] if len(answers) > before else None
 
-    def beat(self, client: str, generation: int | None = None, instance: str | None = None) -> Code:
+    def beat(
+        self, client: str, generation: int | None = None, instance: str | None = None
+    ) -> ErrorCode:
         number = self.group.generation if generation is None else generation
         return self.coordinator.heartbeat(self.ids[client], number, instance)
 
-    def leave(self, client: str) -> Code:
-        return self.coordinator.leave(Identity(self.ids[client]))[0]
+    def leave(self, client: str) -> ErrorCode:
+        return self.coordinator.leave(MemberIdentity(self.ids[client]))[0]
 
     def lead(self) -> dict[str, Partitions]:
         """Give partition n of t to the nth member, as the leader would."""

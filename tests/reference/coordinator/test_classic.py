@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from kassay.reference.coordinator import Config, GroupState
-from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.reference.protocol.messages import Code, Identity, JoinRequest, JoinResponse
 
+from kassay.reference.coordinator import CoordinatorConfig, GroupState
+from kassay.reference.model.topic_partitions import Partitions, TopicPartition
+from kassay.reference.protocol.messages import ErrorCode, JoinRequest, JoinResponse, MemberIdentity
 from tests.reference.coordinator.driver import DELAY, SESSION, Driver, offers
 
 
@@ -14,7 +14,7 @@ def test_a_new_member_is_given_an_id_first() -> None:
     driver = Driver()
     answers: list[JoinResponse] = []
     driver.coordinator.join(JoinRequest("", offers(), client="a"), answers.append)
-    assert answers[0].code is Code.MEMBER_ID_REQUIRED
+    assert answers[0].code is ErrorCode.MEMBER_ID_REQUIRED
     assert list(driver.group.pending_joins) == [answers[0].member_id]
     assert driver.group.state is GroupState.EMPTY
 
@@ -103,7 +103,7 @@ def test_of_protocols_with_as_many_votes_javas_map_yields_one_first() -> None:
 def test_who_has_no_protocol_in_common_is_refused() -> None:
     driver = Driver()
     driver.settle("a")
-    assert driver.join("b", "unheard-of").code is Code.INCONSISTENT_GROUP_PROTOCOL
+    assert driver.join("b", "unheard-of").code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert driver.group.state is GroupState.STABLE
 
 
@@ -144,15 +144,15 @@ def test_a_sync_in_a_rebalance_is_told_to_join() -> None:
     driver.leave("b")
     driver.join("c")
     assert driver.group.state is GroupState.PREPARING_REBALANCE
-    assert driver.sync("a").code is Code.REBALANCE_IN_PROGRESS
+    assert driver.sync("a").code is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_a_heartbeat_tells_of_a_rebalance() -> None:
     driver = Driver()
     driver.settle("a", "b")
-    assert driver.beat("a") is Code.NONE
+    assert driver.beat("a") is ErrorCode.NONE
     driver.join("c")
-    assert driver.beat("a") is Code.REBALANCE_IN_PROGRESS
+    assert driver.beat("a") is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 @pytest.mark.parametrize("drift", [-1, 1])
@@ -160,23 +160,23 @@ def test_an_illegal_generation_is_refused_everywhere(drift: int) -> None:
     driver = Driver()
     driver.settle("a")
     generation = driver.group.generation + drift
-    assert driver.beat("a", generation) is Code.ILLEGAL_GENERATION
-    assert driver.sync("a", generation).code is Code.ILLEGAL_GENERATION
+    assert driver.beat("a", generation) is ErrorCode.ILLEGAL_GENERATION
+    assert driver.sync("a", generation).code is ErrorCode.ILLEGAL_GENERATION
     offsets = {TopicPartition("t", 0): 5}
     code = driver.coordinator.commit(driver.ids["a"], generation, offsets)
-    assert code is Code.ILLEGAL_GENERATION
+    assert code is ErrorCode.ILLEGAL_GENERATION
 
 
 def test_an_unknown_member_is_refused_everywhere() -> None:
     driver = Driver()
     driver.settle("a")
     driver.ids["z"] = "z-99999999"
-    assert driver.beat("z") is Code.UNKNOWN_MEMBER_ID
-    assert driver.sync("z").code is Code.UNKNOWN_MEMBER_ID
-    assert driver.leave("z") is Code.UNKNOWN_MEMBER_ID
-    assert driver.join("z").code is Code.UNKNOWN_MEMBER_ID
+    assert driver.beat("z") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert driver.sync("z").code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert driver.leave("z") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert driver.join("z").code is ErrorCode.UNKNOWN_MEMBER_ID
     code = driver.coordinator.commit("z-99999999", 1, {TopicPartition("t", 0): 5})
-    assert code is Code.UNKNOWN_MEMBER_ID
+    assert code is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_who_does_not_rejoin_within_the_rebalance_timeout_is_out() -> None:
@@ -192,9 +192,9 @@ def test_who_does_not_rejoin_within_the_rebalance_timeout_is_out() -> None:
 
 
 def test_a_full_group_refuses_another_member() -> None:
-    driver = Driver(config=Config(initial_rebalance_delay=DELAY, max_size=2))
+    driver = Driver(config=CoordinatorConfig(initial_rebalance_delay=DELAY, max_size=2))
     driver.settle("a", "b")
-    assert driver.join("c").code is Code.GROUP_MAX_SIZE_REACHED
+    assert driver.join("c").code is ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 # ---- Static members --------------------------------------------------------------------
@@ -223,7 +223,7 @@ def test_a_static_members_return_causes_no_rebalance() -> None:
     answer = _static(driver, "s")
     assert driver.group.state is GroupState.STABLE
     assert answer is not None
-    assert (answer.code, answer.generation) == (Code.NONE, 1)
+    assert (answer.code, answer.generation) == (ErrorCode.NONE, 1)
     assert answer.member_id != old
     assert driver.sync("s", instance_id="s").assignment == had
 
@@ -243,10 +243,10 @@ def test_a_static_members_former_self_is_fenced() -> None:
     old = driver.ids["s"]
     _static(driver, "s")
     driver.ids["old"] = old
-    assert driver.beat("old", instance="s") is Code.FENCED_INSTANCE_ID
-    assert driver.sync("old", instance_id="s").code is Code.FENCED_INSTANCE_ID
-    assert driver.join("old", instance_id="s").code is Code.FENCED_INSTANCE_ID
-    assert driver.coordinator.leave(Identity(old, "s")) == (Code.FENCED_INSTANCE_ID,)
+    assert driver.beat("old", instance="s") is ErrorCode.FENCED_INSTANCE_ID
+    assert driver.sync("old", instance_id="s").code is ErrorCode.FENCED_INSTANCE_ID
+    assert driver.join("old", instance_id="s").code is ErrorCode.FENCED_INSTANCE_ID
+    assert driver.coordinator.leave(MemberIdentity(old, "s")) == (ErrorCode.FENCED_INSTANCE_ID,)
 
 
 def test_a_static_member_that_stays_away_is_out_after_its_session() -> None:
@@ -259,8 +259,8 @@ def test_a_static_member_that_stays_away_is_out_after_its_session() -> None:
 
 def test_an_administrator_removes_a_static_member_by_its_instance_id() -> None:
     driver = _settled_static()
-    assert driver.coordinator.leave(Identity("", "s")) == (Code.NONE,)
-    assert driver.coordinator.leave(Identity("", "s")) == (Code.UNKNOWN_MEMBER_ID,)
+    assert driver.coordinator.leave(MemberIdentity("", "s")) == (ErrorCode.NONE,)
+    assert driver.coordinator.leave(MemberIdentity("", "s")) == (ErrorCode.UNKNOWN_MEMBER_ID,)
 
 
 def test_a_static_member_that_returns_with_another_protocol_causes_a_rebalance() -> None:

@@ -1,4 +1,5 @@
 import pytest
+
 from kassay.reference.coordinator.clock import Clock, stop
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kassay.reference.coordinator import Clock, Config, ConsumerCoordinator, Log
+
+from kassay.reference.coordinator import Clock, ConsumerCoordinator, CoordinatorConfig, Log
 from kassay.reference.coordinator.consumer.coordinator import (
     LEAVE,
     LEAVE_FOR_A_WHILE,
@@ -14,7 +15,7 @@ from kassay.reference.coordinator.consumer.reconciliation import MemberState
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.reference.protocol.messages import Code
+from kassay.reference.protocol.messages import ErrorCode
 
 SESSION, REBALANCE = 45_000, 60_000
 
@@ -33,7 +34,7 @@ class _Driver:
     def __init__(self, *, interval: int = 0) -> None:
         self.clock, self.log = Clock(), Log()
         self.topics = (Topic(name="t", partitions=4),)
-        self.config = Config(assignment_interval=interval)
+        self.config = CoordinatorConfig(assignment_interval=interval)
         self.coordinator = ConsumerCoordinator(
             "g", self.clock, _deal, self.topics, self.log, config=self.config
         )
@@ -64,22 +65,22 @@ def _t(*numbers: int) -> frozenset[TopicPartition]:
 
 def test_the_first_target_is_of_epoch_2_as_groups_begin_in_epoch_1() -> None:
     driver = _Driver()
-    assert driver.join("a") == HeartbeatResponse(Code.NONE, 2, _t(0, 1, 2, 3))
+    assert driver.join("a") == HeartbeatResponse(ErrorCode.NONE, 2, _t(0, 1, 2, 3))
     assert driver.group.state == "Stable"
 
 
 def test_a_partition_is_given_away_only_when_it_was_given_up() -> None:
     driver = _Driver()
     driver.join("a")
-    assert driver.join("b") == HeartbeatResponse(Code.NONE, 3, frozenset())
+    assert driver.join("b") == HeartbeatResponse(ErrorCode.NONE, 3, frozenset())
     assert driver.group.members["b"].state is MemberState.UNRELEASED_PARTITIONS
     assert driver.group.state == "Reconciling"
     # a is told what to give up, and stays in its epoch until it has.
-    assert driver.beat("a", 2) == HeartbeatResponse(Code.NONE, 2, _t(0, 2))
+    assert driver.beat("a", 2) == HeartbeatResponse(ErrorCode.NONE, 2, _t(0, 2))
     assert driver.group.members["a"].state is MemberState.UNREVOKED_PARTITIONS
     assert driver.beat("b", 3).assigned is None
-    assert driver.beat("a", 2, 0, 2) == HeartbeatResponse(Code.NONE, 3)
-    assert driver.beat("b", 3) == HeartbeatResponse(Code.NONE, 3, _t(1, 3))
+    assert driver.beat("a", 2, 0, 2) == HeartbeatResponse(ErrorCode.NONE, 3)
+    assert driver.beat("b", 3) == HeartbeatResponse(ErrorCode.NONE, 3, _t(1, 3))
     assert driver.group.state == "Stable"
 
 
@@ -94,7 +95,7 @@ def test_who_does_not_give_up_in_time_is_fenced() -> None:
             driver.beat("a", 2, 0, 1, 2, 3)
         driver.beat("b", driver.group.members["b"].epoch)
     assert list(driver.group.members) == ["b"]
-    assert driver.beat("a", 2).code is Code.UNKNOWN_MEMBER_ID
+    assert driver.beat("a", 2).code is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_who_is_not_heard_of_is_fenced_after_its_session() -> None:
@@ -109,7 +110,7 @@ def test_a_leave_bumps_the_epoch_and_frees_the_partitions() -> None:
     driver = _Driver()
     driver.join("a")
     driver.join("b")
-    assert driver.beat("b", LEAVE).code is Code.NONE
+    assert driver.beat("b", LEAVE).code is ErrorCode.NONE
     assert driver.group.epoch == 4
     assert driver.beat("a", 2, 0, 1, 2, 3).epoch == 4
     assert driver.group.members["a"].assigned == _t(0, 1, 2, 3)
@@ -123,7 +124,7 @@ def test_an_epoch_that_is_not_the_members_fences_it(epoch: int, owned: object) -
     driver.beat("a", 2)
     driver.beat("a", 2, 0, 2)
     answer = driver.beat("a", epoch, *(owned or ()))
-    assert answer.code is Code.FENCED_MEMBER_EPOCH
+    assert answer.code is ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def test_the_previous_epoch_is_taken_from_who_owns_no_more_than_it_should() -> None:
@@ -132,7 +133,7 @@ def test_the_previous_epoch_is_taken_from_who_owns_no_more_than_it_should() -> N
     driver.join("b")
     driver.beat("a", 2)
     driver.beat("a", 2, 0, 2)
-    assert driver.beat("a", 2, 0) == HeartbeatResponse(Code.NONE, 3)
+    assert driver.beat("a", 2, 0) == HeartbeatResponse(ErrorCode.NONE, 3)
 
 
 def test_targets_are_made_no_more_often_than_the_interval_allows() -> None:
@@ -160,15 +161,19 @@ def test_a_grown_topic_bumps_the_epoch_at_the_next_heartbeat_and_only_then() -> 
     driver.coordinator.update_topics((Topic(name="t", partitions=4),))
     assert driver.beat("a", 2).epoch == 2
     driver.coordinator.update_topics((Topic(name="t", partitions=6),))
-    assert driver.beat("a", 2, 0, 1, 2, 3) == HeartbeatResponse(Code.NONE, 3, _t(0, 1, 2, 3, 4, 5))
+    assert driver.beat("a", 2, 0, 1, 2, 3) == HeartbeatResponse(
+        ErrorCode.NONE, 3, _t(0, 1, 2, 3, 4, 5)
+    )
 
 
 def test_a_static_member_that_comes_back_gets_its_partitions_without_a_new_epoch() -> None:
     driver = _Driver()
     driver.join("a1", instance_id="a")
     beat = Heartbeat("a1", LEAVE_FOR_A_WHILE, instance_id="a")
-    assert driver.coordinator.heartbeat(beat).code is Code.NONE
-    assert driver.join("a2", instance_id="a") == HeartbeatResponse(Code.NONE, 2, _t(0, 1, 2, 3))
+    assert driver.coordinator.heartbeat(beat).code is ErrorCode.NONE
+    assert driver.join("a2", instance_id="a") == HeartbeatResponse(
+        ErrorCode.NONE, 2, _t(0, 1, 2, 3)
+    )
     assert list(driver.group.members) == ["a2"]
     assert driver.group.epoch == 2
 
@@ -176,20 +181,20 @@ def test_a_static_member_that_comes_back_gets_its_partitions_without_a_new_epoch
 def test_a_static_members_place_is_not_free_before_it_left_and_its_former_self_is_fenced() -> None:
     driver = _Driver()
     driver.join("a1", instance_id="a")
-    assert driver.join("a2", instance_id="a").code is Code.UNRELEASED_INSTANCE_ID
+    assert driver.join("a2", instance_id="a").code is ErrorCode.UNRELEASED_INSTANCE_ID
     driver.coordinator.heartbeat(Heartbeat("a1", LEAVE_FOR_A_WHILE, instance_id="a"))
     driver.join("a2", instance_id="a")
     old = driver.coordinator.heartbeat(Heartbeat("a1", 2, instance_id="a"))
-    assert old.code is Code.FENCED_INSTANCE_ID
+    assert old.code is ErrorCode.FENCED_INSTANCE_ID
 
 
 def test_a_commit_must_come_in_the_members_epoch() -> None:
     driver = _Driver()
     driver.join("a")
     offsets = {TopicPartition("t", 0): 9}
-    assert driver.coordinator.commit("a", 1, offsets) is Code.STALE_MEMBER_EPOCH
-    assert driver.coordinator.commit("z", 2, offsets) is Code.UNKNOWN_MEMBER_ID
-    assert driver.coordinator.commit("a", 2, offsets) is Code.NONE
+    assert driver.coordinator.commit("a", 1, offsets) is ErrorCode.STALE_MEMBER_EPOCH
+    assert driver.coordinator.commit("z", 2, offsets) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert driver.coordinator.commit("a", 2, offsets) is ErrorCode.NONE
 
 
 def test_nothing_is_lost_over_a_fail_over_in_the_middle_of_a_reconciliation() -> None:

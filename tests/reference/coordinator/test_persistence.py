@@ -7,8 +7,9 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kassay.reference.coordinator import GroupState
-from kassay.reference.model.topic_partitions import NOTHING, Partitions, TopicPartition
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol.classic_records import (
     GroupMetadata,
     MemberMetadata,
@@ -16,14 +17,13 @@ from kassay.reference.protocol.classic_records import (
     decode_record,
 )
 from kassay.reference.protocol.consumer_protocol import (
-    Memory,
-    Subscription,
+    ConsumerSubscription,
+    StickyUserData,
     decode_assignment,
     encode_assignment,
 )
-from kassay.reference.protocol.messages import Code
+from kassay.reference.protocol.messages import ErrorCode
 from kassay.reference.protocol.primitive_types import CorruptRecordError
-
 from tests.reference.coordinator.driver import DELAY, SESSION, Driver
 
 names = st.text(max_size=8)
@@ -31,9 +31,9 @@ partitions = st.lists(st.tuples(names, st.integers(0, 2**31 - 1)), max_size=6, u
     lambda pairs: Partitions.of(sorted(pairs))
 )
 generations = st.integers(-1, 2**31 - 1)
-memories = st.none() | st.builds(Memory, st.none() | partitions, generations)
+memories = st.none() | st.builds(StickyUserData, st.none() | partitions, generations)
 subscriptions = st.builds(
-    Subscription,
+    ConsumerSubscription,
     st.lists(names, max_size=4, unique=True).map(tuple),
     partitions,
     generations,
@@ -55,8 +55,8 @@ members = st.builds(
 
 
 @given(subscriptions)
-def test_a_subscription_survives_its_bytes(subscription: Subscription) -> None:
-    assert Subscription.decode(subscription.encode()) == subscription
+def test_a_subscription_survives_its_bytes(subscription: ConsumerSubscription) -> None:
+    assert ConsumerSubscription.decode(subscription.encode()) == subscription
 
 
 @given(partitions)
@@ -170,7 +170,7 @@ def test_a_stable_group_is_the_same_after_a_fail_over() -> None:
         m.id: m.assignment for m in before.members.values()
     }
     assert driver.coordinator.offsets == {TopicPartition("t", 0): 17}
-    assert driver.beat("b") is Code.NONE
+    assert driver.beat("b") is ErrorCode.NONE
 
 
 def test_static_members_are_static_after_a_fail_over() -> None:
@@ -188,7 +188,7 @@ def test_who_waits_when_the_coordinator_goes_is_sent_to_another() -> None:
     driver.settle("a", "b")
     driver.join("c")
     driver.reload()
-    assert driver.joined["c"][-1].code is Code.NOT_COORDINATOR
+    assert driver.joined["c"][-1].code is ErrorCode.NOT_COORDINATOR
 
 
 def test_a_rebalance_that_a_fail_over_cut_short_begins_again_from_the_last_assignment() -> None:
@@ -223,12 +223,12 @@ def test_offsets_are_refused_while_an_assignment_is_awaited() -> None:
     driver.join("a")
     driver.run(DELAY)
     code = driver.coordinator.commit(driver.ids["a"], 1, {TopicPartition("t", 0): 1})
-    assert code is Code.REBALANCE_IN_PROGRESS
+    assert code is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_an_empty_group_takes_offsets_without_a_generation() -> None:
     driver = Driver()
-    assert driver.coordinator.commit("", -1, {TopicPartition("t", 0): 1}) is Code.NONE
+    assert driver.coordinator.commit("", -1, {TopicPartition("t", 0): 1}) is ErrorCode.NONE
     driver.reload()
     assert driver.coordinator.offsets == {TopicPartition("t", 0): 1}
-    assert encode_assignment(NOTHING) == b""
+    assert encode_assignment(NO_PARTITIONS) == b""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+
 from kassay.reference.coordinator.classic.classic_group import ClassicGroup
 from kassay.reference.coordinator.classic.states import (
     GroupState,
     IllegalTransitionError,
     check_transition,
 )
-from kassay.reference.protocol.messages import Code
-
+from kassay.reference.protocol.messages import ErrorCode
 from tests.reference.coordinator.driver import DELAY, REBALANCE, SESSION, Driver, offers
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
@@ -137,7 +137,7 @@ def test_completing_becomes_preparing_when_the_leader_never_syncs() -> None:
         driver.beat(leader) if driver.ids[leader] in driver.group.members else None
     assert driver.states[-1] is PREPARING
     assert driver.ids[leader] not in driver.group.members
-    assert driver.synced[follower][-1].code is Code.REBALANCE_IN_PROGRESS
+    assert driver.synced[follower][-1].code is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_stable_becomes_preparing_when_a_member_joins() -> None:
@@ -179,7 +179,7 @@ def test_stable_stays_when_a_follower_repeats_its_join() -> None:
     answer = driver.join(follower)
     assert driver.states[-1] is STABLE
     assert answer is not None
-    assert (answer.code, answer.generation, answer.members) == (Code.NONE, 1, ())
+    assert (answer.code, answer.generation, answer.members) == (ErrorCode.NONE, 1, ())
 
 
 def test_stable_becomes_preparing_when_a_follower_changes_its_subscription() -> None:
@@ -208,8 +208,8 @@ def test_nothing_comes_after_dead_but_an_answer_to_look_elsewhere() -> None:
     driver = Driver()
     driver.settle("a")
     driver.coordinator.unload()
-    assert driver.join("b").code is Code.COORDINATOR_NOT_AVAILABLE
-    assert driver.sync("a").code is Code.COORDINATOR_NOT_AVAILABLE
-    assert driver.beat("a") is Code.COORDINATOR_NOT_AVAILABLE
-    assert driver.leave("a") is Code.COORDINATOR_NOT_AVAILABLE
+    assert driver.join("b").code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert driver.sync("a").code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert driver.beat("a") is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert driver.leave("a") is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert driver.group.state is DEAD

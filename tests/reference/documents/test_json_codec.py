@@ -3,11 +3,12 @@ import json
 from pathlib import Path
 
 import jsonschema
-import kassay.reference.documents.json_codec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kassay.reference import Assignment, InvalidGroupError, load_group
+
+import kassay.reference.documents.json_codec
+from kassay.reference import Assignment, InputError, load_group
 from kassay.reference.documents.json_codec import (
     assignment_document,
     group_document,
@@ -16,7 +17,6 @@ from kassay.reference.documents.json_codec import (
     parse_group,
     read_groups,
 )
-
 from tests.strategies import groups
 
 SCHEMA = json.loads(
@@ -133,7 +133,7 @@ BAD = [
 
 @pytest.mark.parametrize(("document", "message"), BAD, ids=[message for _, message in BAD])
 def test_a_bad_document_gives_one_error_that_names_field_and_value(document, message):
-    with pytest.raises(InvalidGroupError) as caught:
+    with pytest.raises(InputError) as caught:
         parse_group(document, where="x")
     assert message in str(caught.value)
     assert str(caught.value).startswith("x: ")
@@ -183,7 +183,7 @@ def test_a_bad_line_costs_only_itself(bad, place):
     lines = [LINE % 1, LINE % 2]
     lines.insert(place, bad)
     results = read("".join(lines))
-    errors = [group for _, group in results if isinstance(group, InvalidGroupError)]
+    errors = [group for _, group in results if isinstance(group, InputError)]
     assert len(results) == 3
     assert len(errors) == 1
     assert str(errors[0]).startswith(f"f.jsonl:{place + 1}: ")
@@ -192,7 +192,7 @@ def test_a_bad_line_costs_only_itself(bad, place):
 def test_a_bad_document_keeps_its_id():
     ((stated, error),) = read('{"id": "g7", "topics": {"t": -1}, "members": []}')
     assert stated == "g7"
-    assert isinstance(error, InvalidGroupError)
+    assert isinstance(error, InputError)
 
 
 def test_truncated_json_says_where_it_ends():
@@ -204,13 +204,13 @@ def test_a_truncated_line_is_told_by_its_own_number_and_not_by_that_of_the_next(
     (_, error), (_, good) = read((LINE % 1)[:30] + "\n" + LINE % 2)
     assert str(error).startswith("f.jsonl:1: not valid JSON")
     assert str(error).endswith("column 31, at the end of the text")
-    assert not isinstance(good, InvalidGroupError)
+    assert not isinstance(good, InputError)
 
 
 @pytest.mark.parametrize("text", ['{"topics": NaN}', '{"topics": {"t": Infinity}}', "[" * 100_000])
 def test_what_is_not_quite_json_is_refused(text):
     ((_, error),) = read(text)
-    assert isinstance(error, InvalidGroupError)
+    assert isinstance(error, InputError)
 
 
 def test_an_empty_file_has_no_groups():
@@ -220,19 +220,19 @@ def test_an_empty_file_has_no_groups():
 def test_load_group_wants_exactly_one(tmp_path):
     path = tmp_path / "g.json"
     path.write_text(LINE % 1 + LINE % 2)
-    with pytest.raises(InvalidGroupError, match="expected one group document, got 2"):
+    with pytest.raises(InputError, match="expected one group document, got 2"):
         load_group(path)
     path.write_text(LINE % 1)
     assert load_group(path).id == "g1"
     path.write_text("{}")
-    with pytest.raises(InvalidGroupError, match="missing key 'topics'"):
+    with pytest.raises(InputError, match="missing key 'topics'"):
         load_group(path)
 
 
 def test_bytes_that_are_not_utf8_are_one_error(tmp_path):
     path = tmp_path / "g.json"
     path.write_bytes(b'{"id": "\xff"}')
-    with pytest.raises(InvalidGroupError, match="not UTF-8 text: byte 0xff"):
+    with pytest.raises(InputError, match="not UTF-8 text: byte 0xff"):
         load_group(path)
 
 
@@ -245,7 +245,7 @@ def test_assignments_are_read_bare_or_from_an_answer(tmp_path):
     path.write_text(json.dumps({"id": "g", "assignment": document, "terminated": True}))
     assert load_assignment(path) == assignment
     path.write_text('{"assignment": null}')
-    with pytest.raises(InvalidGroupError, match="assignment: expected an object, got null"):
+    with pytest.raises(InputError, match="assignment: expected an object, got null"):
         load_assignment(path)
 
 
@@ -260,6 +260,6 @@ def test_any_json_at_all_is_a_group_or_an_invalid_group_error(value):
     for document in (value, {"topics": value, "members": []}, {"topics": {}, "members": [value]}):
         try:
             group = parse_group(document)
-        except InvalidGroupError:
+        except InputError:
             continue
         assert VALIDATOR.is_valid(group_document(group))

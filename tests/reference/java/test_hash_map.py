@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kassay.reference.java.hash_map import HashMap, set_capacity, table_size_for
 from kassay.reference.java.hash_order import computed_order, string_order
 from kassay.reference.java.strings import string_hash, utf16_key

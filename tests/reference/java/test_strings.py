@@ -3,6 +3,7 @@
 import uuid
 
 import pytest
+
 from kassay.reference.java.strings import (
     name_uuid,
     pair_hash,

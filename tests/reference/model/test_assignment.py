@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kassay.reference import Assignment, Group, Member, Topic, violations
 from kassay.reference.model.assignment import assignees
-
 from tests.strategies import groups, valid_assignments
 
 GROUP = Group(

@@ -3,7 +3,7 @@
 import pickle
 
 from kassay.reference.model.assignment import Assignment, violations
-from kassay.reference.model.derived_values import Remembering, once, once_for
+from kassay.reference.model.derived_values import DerivedValues, cached, cached_for
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.metrics import movement
 from kassay.reference.model.ownership import ownership
@@ -21,16 +21,16 @@ def _group(*, owner: str = "a") -> Group:
 
 def test_a_fact_is_derived_once_for_each_object() -> None:
     asked: list[object] = []
-    subject, other = Remembering(), Remembering()
+    subject, other = DerivedValues(), DerivedValues()
     for thing in (subject, subject, other):
-        once(asked.append, thing)
+        cached(asked.append, thing)
     assert asked == [subject, other]
 
 
 def test_a_fact_of_one_context_is_not_told_of_another() -> None:
-    subject = Remembering()
+    subject = DerivedValues()
     first, second = object(), object()
-    found = [once_for(lambda context, _: context, about, subject) for about in (first, second)]
+    found = [cached_for(lambda context, _: context, about, subject) for about in (first, second)]
     assert found == [first, second]
 
 

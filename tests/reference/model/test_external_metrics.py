@@ -4,6 +4,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.external_metrics import (
     balancedness,
@@ -18,7 +19,6 @@ from kassay.reference.model.external_metrics import (
     standard_deviation,
     streams_cost,
 )
-
 from tests.strategies import groups, valid_assignments
 
 RACKED = Group(

@@ -1,7 +1,8 @@
 import uuid
 
 import pytest
-from kassay.reference import Group, InvalidGroupError, Member, Topic
+
+from kassay.reference import Group, InputError, Member, Topic
 
 
 def test_a_topic_id_is_derived_from_the_name_as_java_does():
@@ -38,16 +39,16 @@ def test_a_stated_topic_id_is_kept():
     ],
 )
 def test_values_out_of_range_are_refused_by_name(build, message):
-    with pytest.raises(InvalidGroupError, match=message):
+    with pytest.raises(InputError, match=message):
         build()
 
 
 def test_members_and_topics_must_be_unique():
     member = Member(id="a", subscription=())
     topic = Topic(name="t", partitions=1)
-    with pytest.raises(InvalidGroupError, match="member id 'a' is listed twice"):
+    with pytest.raises(InputError, match="member id 'a' is listed twice"):
         Group(topics=(), members=(member, member))
-    with pytest.raises(InvalidGroupError, match="topic 't' is listed twice"):
+    with pytest.raises(InputError, match="topic 't' is listed twice"):
         Group(topics=(topic, topic), members=())
 
 

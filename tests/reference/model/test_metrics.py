@@ -3,6 +3,7 @@ from itertools import combinations, product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kassay.reference import Assignment, Group, Measure, Member, Topic, imbalance, loads, movement
 from kassay.reference.model.metrics import (
     MEASURES,
@@ -15,7 +16,6 @@ from kassay.reference.model.metrics import (
     spread,
     sum_of_squares,
 )
-
 from tests.strategies import groups, valid_assignments
 
 vectors = st.lists(st.integers(0, 50), min_size=1, max_size=6)

@@ -1,8 +1,8 @@
 import numpy as np
 from hypothesis import given
-from kassay.reference import Group, Member, Topic
-from kassay.reference.model.ownership import NOBODY, ownership
 
+from kassay.reference import Group, Member, Topic
+from kassay.reference.model.ownership import NO_OWNER, ownership
 from tests.strategies import groups
 
 
@@ -17,7 +17,7 @@ def claimant(name: str, *numbers: int, generation: int = 5, topics=("t",)) -> Me
 
 def test_a_claim_that_nobody_disputes_holds():
     result = ownership(group_of(claimant("a", 2), claimant("b", 0)))
-    assert result.owners["t"].tolist() == [1, NOBODY, 0]
+    assert result.owners["t"].tolist() == [1, NO_OWNER, 0]
     assert result.owned_count == 2
     assert result.stale == result.contested == ()
 
@@ -30,7 +30,7 @@ def test_the_higher_generation_wins_in_either_order():
 
 def test_equal_generations_leave_a_partition_without_owner_and_say_so():
     result = ownership(group_of(claimant("a", 0), claimant("b", 0, 1)))
-    assert result.owners["t"].tolist() == [NOBODY, 1, NOBODY]
+    assert result.owners["t"].tolist() == [NO_OWNER, 1, NO_OWNER]
     assert [(c.member, c.partition) for c in result.contested] == [("a", 0), ("b", 0)]
 
 
@@ -43,7 +43,7 @@ def test_a_higher_generation_settles_a_contest_below_it():
 
 def test_a_contest_above_leaves_the_lower_claim_beaten():
     result = ownership(group_of(claimant("c", 0, generation=4), claimant("a", 0), claimant("b", 0)))
-    assert result.owners["t"][0] == NOBODY
+    assert result.owners["t"][0] == NO_OWNER
     assert [c.member for c in result.stale] == ["c"]
 
 
@@ -59,19 +59,19 @@ def test_claims_without_generation_hold_against_nobody_but_nobody():
 
 def test_a_topic_no_longer_subscribed_to_is_not_owned():
     result = ownership(group_of(claimant("a", 0, topics=("u",)), claimant("b", topics=("t",))))
-    assert result.owners["t"][0] == NOBODY
+    assert result.owners["t"][0] == NO_OWNER
     assert [c.reason for c in result.stale] == ["topic not subscribed to"]
 
 
 def test_a_claim_of_a_higher_generation_beats_even_if_it_does_not_hold_itself():
     result = ownership(group_of(claimant("a", 0), claimant("b", 0, generation=6, topics=("u",))))
-    assert result.owners["t"][0] == NOBODY
+    assert result.owners["t"][0] == NO_OWNER
 
 
 def test_claims_to_what_is_gone_are_dropped_and_reported():
     member = Member(id="a", subscription=("t", "u"), owned=[("u", 0), ("t", 3), ("t", 1)])
     result = ownership(group_of(member))
-    assert result.owners["t"].tolist() == [NOBODY, 0, NOBODY]
+    assert result.owners["t"].tolist() == [NO_OWNER, 0, NO_OWNER]
     assert {c.reason for c in result.stale} == {"no such topic", "no such partition"}
 
 
@@ -83,7 +83,7 @@ def test_every_claim_is_granted_or_reported_once(group):
         (group.members[owner].id, topic, number)
         for topic, owners in result.owners.items()
         for number, owner in enumerate(owners.tolist())
-        if owner != NOBODY
+        if owner != NO_OWNER
     }
     refused = [c[:3] for c in (*result.stale, *result.contested)]
     assert granted <= claims
@@ -94,4 +94,4 @@ def test_every_claim_is_granted_or_reported_once(group):
 def test_owners_are_subscribers(group):
     subscribers = group.subscribers()
     for topic, owners in ownership(group).owners.items():
-        assert set(np.unique(owners).tolist()) - {NOBODY} <= set(subscribers.get(topic, ()))
+        assert set(np.unique(owners).tolist()) - {NO_OWNER} <= set(subscribers.get(topic, ()))

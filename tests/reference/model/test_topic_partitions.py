@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kassay.reference import Partitions, TopicPartition
 
 pairs = st.lists(st.tuples(st.text(max_size=3), st.integers(0, 2**31 - 1)), max_size=12)

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.reference.protocol import consumer_records
 from kassay.reference.protocol import primitive_types as wire
 from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata, OffsetCommit
-from kassay.reference.protocol.consumer_protocol import Subscription
+from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
 from kassay.reference.protocol.decoding import decode, read_versioned
 from kassay.reference.protocol.primitive_types import CorruptRecordError
 from kassay.reference.protocol.record_schemas import ASSIGNMENT, KEYS, SUBSCRIPTION, Field, Schema
@@ -146,7 +147,7 @@ def test_damage_is_located(changed: str) -> None:
 
 
 def test_a_newer_subscription_is_read_as_the_newest_known() -> None:
-    subscription = Subscription(
+    subscription = ConsumerSubscription(
         ("t",), owned=Partitions.of([("t", 1)]), generation=4, rack="r", memory=None
     )
     newer = wire.integer(9, "h") + subscription.encode()[2:] + b"what is to come"
@@ -169,7 +170,7 @@ def test_a_subscription_may_end_before_what_is_owned() -> None:
 def test_what_the_simulated_coordinator_writes_is_read() -> None:
     commit = OffsetCommit("g", TopicPartition("t", 3), offset=41, moment=7)
     assert decode(commit.key, commit.value).value["offset"] == 41
-    subscription = Subscription(
+    subscription = ConsumerSubscription(
         ("t",), owned=Partitions.of([]), generation=-1, rack=None, memory=None
     )
     member = MemberMetadata(

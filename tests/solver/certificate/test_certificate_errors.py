@@ -3,23 +3,23 @@
 from dataclasses import replace
 
 import pytest
+
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.solver import (
     Certificate,
-    Claim,
     CrossRack,
     Imbalance,
+    LevelClaim,
     Measure,
     MembersUsed,
     Movement,
     Origin,
     PriceTable,
     TopicSpread,
+    certificate_errors,
     certify,
-    objections,
     solve,
 )
-
 from tests.solver.certified import GROUP, LOPSIDED, PROOF, complaints
 
 UNLIKE = Group(
@@ -76,12 +76,14 @@ def test_where_nobody_consumes_anything_that_is_proven(names):
     )
     certificate = certify(group, Assignment({name: [] for name in names}))
     assert certificate.is_optimal
-    assert list(objections(group, Assignment({name: [] for name in names}), certificate)) == []
+    assert (
+        list(certificate_errors(group, Assignment({name: [] for name in names}), certificate)) == []
+    )
 
 
 def test_a_trusted_bound_below_the_value_is_not_refuted_by_an_improvement():
     modest = Certificate(
-        (Claim(Imbalance(), 9, 5, Origin.CP_SAT), Claim(Movement(), 0, 0, Origin.CP_SAT))
+        (LevelClaim(Imbalance(), 9, 5, Origin.CP_SAT), LevelClaim(Movement(), 0, 0, Origin.CP_SAT))
     )
     assert not modest.is_optimal
     assert complaints(modest, LOPSIDED) == []
@@ -98,9 +100,9 @@ def test_a_chain_of_several_transfers_is_one_objection():
     )
     uneven = Assignment({"a": [("u", 0), ("u", 1)], "b": [("t", 0)]})
     believed = Certificate(
-        (Claim(Imbalance(), 5, 5, Origin.CP_SAT), Claim(Movement(), 0, 0, Origin.CP_SAT))
+        (LevelClaim(Imbalance(), 5, 5, Origin.CP_SAT), LevelClaim(Movement(), 0, 0, Origin.CP_SAT))
     )
-    assert list(objections(group, uneven, believed)) == [
+    assert list(certificate_errors(group, uneven, believed)) == [
         "the bounds are wrong: a chain improves the assignment, first a gives u-0 to b"
     ]
 
@@ -108,7 +110,8 @@ def test_a_chain_of_several_transfers_is_one_objection():
 def test_a_low_price_of_a_member_without_partitions_is_seen_at_the_topic():
     prices = PriceTable(members={"a": (5, 1), "b": (-2, 0)}, topics={"t": (5, 1)})
     forged = Certificate(
-        (Claim(Imbalance(), 9, 9, Origin.PRICES), Claim(Movement(), 0, 0, Origin.PRICES)), prices
+        (LevelClaim(Imbalance(), 9, 9, Origin.PRICES), LevelClaim(Movement(), 0, 0, Origin.PRICES)),
+        prices,
     )
     said = "topic 't' at member 'b': price (5, 1) is above (-2, 1), one more partition there"
     assert said in complaints(forged, LOPSIDED)
@@ -140,7 +143,7 @@ def test_a_chain_that_breaks_several_subscriptions_is_one_objection():
         replace(base.chain[0], partition=partition, taker=taker)
         for partition, taker in zip(LOPSIDED["a"], ("x", "y"), strict=False)
     )
-    (said,) = objections(group, LOPSIDED, replace(base, chain=steps))
+    (said,) = certificate_errors(group, LOPSIDED, replace(base, chain=steps))
     assert said.startswith("the chain leads to no valid assignment")
 
 
@@ -149,14 +152,14 @@ def test_a_topic_may_cost_no_more_than_the_last_partition_of_a_member_that_kept_
     spread = Assignment({"a": [("t", 0)], "b": [("t", 1)], "c": [("t", 2)]})
     certificate = certify(group, spread)
     assert certificate.prices.topics == {"t": (3, 0)}
-    assert list(objections(group, spread, certificate)) == []
+    assert list(certificate_errors(group, spread, certificate)) == []
 
 
 @pytest.mark.parametrize(
     ("level", "value"), [(CrossRack(), 0), (TopicSpread(), 5), (MembersUsed(), 2)]
 )
 def test_levels_beyond_imbalance_and_movement_are_measured_again(level, value):
-    assert complaints(Certificate((Claim(level, value, 0, Origin.CP_SAT),))) == []
-    assert complaints(Certificate((Claim(level, value + 1, 0, Origin.CP_SAT),))) == [
+    assert complaints(Certificate((LevelClaim(level, value, 0, Origin.CP_SAT),))) == []
+    assert complaints(Certificate((LevelClaim(level, value + 1, 0, Origin.CP_SAT),))) == [
         f"{level.name} is {value}, not {value + 1}"
     ]

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
 from kassay.reference import (
     Assignment,
     Group,
@@ -14,8 +15,8 @@ from kassay.reference import (
 )
 from kassay.solver import (
     Certificate,
-    Claim,
     Imbalance,
+    LevelClaim,
     MaxMoves,
     MaxPartitions,
     Measure,
@@ -25,14 +26,13 @@ from kassay.solver import (
     PriceTable,
     Tolerance,
     Transfer,
+    certificate_errors,
     certify,
     improving_chain,
-    objections,
     solve,
 )
 from kassay.solver.certificate.documents import certificate_document
 from kassay.solver.improvement.transfer_chains import apply_chain
-
 from tests import brute_force
 from tests.solver.certified import BEST, GROUP, LOPSIDED, PROOF, complaints
 from tests.strategies import groups, valid_assignments
@@ -40,8 +40,8 @@ from tests.strategies import groups, valid_assignments
 
 def claims(squares, moves):
     return (
-        Claim(Imbalance(), squares, squares, Origin.PRICES),
-        Claim(Movement(), moves, moves, Origin.PRICES),
+        LevelClaim(Imbalance(), squares, squares, Origin.PRICES),
+        LevelClaim(Movement(), moves, moves, Origin.PRICES),
     )
 
 
@@ -52,7 +52,7 @@ def quality(group, assignment):
 @given(groups(messy=True))
 def test_the_optimum_comes_with_a_proof_that_holds(group):
     solution = solve(group)
-    assert list(objections(group, solution.assignment, solution.certificate)) == []
+    assert list(certificate_errors(group, solution.assignment, solution.certificate)) == []
     assert certify(group, solution.assignment) == solution.certificate
 
 
@@ -65,7 +65,7 @@ def test_an_assignment_is_certified_exactly_if_brute_force_finds_nothing_better(
     assert certificate.is_optimal == (certificate.prices is not None) == optimal
     assert (improving_chain(group, assignment) == ()) == optimal
     assert (certificate.chain == ()) == optimal
-    assert list(objections(group, assignment, certificate)) == []
+    assert list(certificate_errors(group, assignment, certificate)) == []
 
 
 @given(st.data())
@@ -86,9 +86,9 @@ def test_a_proof_of_one_assignment_proves_no_worse_one(data):
     other = data.draw(valid_assignments(group))
     solution = solve(group)
     assume(quality(group, other) != quality(group, solution.assignment))
-    assert list(objections(group, other, solution.certificate)) != []
+    assert list(certificate_errors(group, other, solution.certificate)) != []
     claimed = replace(solution.certificate, claims=claims(*quality(group, other)))
-    assert list(objections(group, other, claimed)) != []
+    assert list(certificate_errors(group, other, claimed)) != []
 
 
 @given(st.data())
@@ -105,7 +105,7 @@ def test_prices_of_anybody_prove_nothing_false(data):
             topics={name: data.draw(prices) for name in solution.certificate.prices.topics},
         ),
     )
-    if not list(objections(group, assignment, forged)):
+    if not list(certificate_errors(group, assignment, forged)):
         assert quality(group, assignment) == brute_force.optimum(group)
 
 
@@ -199,14 +199,14 @@ def test_prices_are_no_proof_of_what_they_do_not_speak_of():
         topics=(Topic(name="t", partitions=3, weights=(1, 1, 5)),), members=GROUP.members
     )
     said = list(
-        objections(
-            weighted, BEST, replace(PROOF, claims=(Claim(Imbalance(), 29, 29, Origin.PRICES),))
+        certificate_errors(
+            weighted, BEST, replace(PROOF, claims=(LevelClaim(Imbalance(), 29, 29, Origin.PRICES),))
         )
     )
     assert said == ["prices prove nothing about these levels of this group"]
-    tolerant = Claim(Imbalance(tolerance=Tolerance(absolute=1)), 5, 5, Origin.PRICES)
+    tolerant = LevelClaim(Imbalance(tolerance=Tolerance(absolute=1)), 5, 5, Origin.PRICES)
     assert complaints(replace(PROOF, claims=(tolerant,))) == said
-    makespan = Claim(Imbalance(Measure.MAKESPAN), 2, 2, Origin.PRICES)
+    makespan = LevelClaim(Imbalance(Measure.MAKESPAN), 2, 2, Origin.PRICES)
     assert complaints(replace(PROOF, claims=(makespan,))) == []
     assert complaints(replace(PROOF, claims=(makespan, PROOF.claims[1]))) == said
     assert complaints(replace(PROOF, claims=PROOF.claims[::-1])) == said
@@ -256,13 +256,13 @@ def test_a_chain_out_of_a_subscription_is_refused():
     group = replace(GROUP, members=(*GROUP.members, Member(id="idle", subscription=())))
     certificate = certify(group, LOPSIDED)
     forged = replace(certificate, chain=(replace(certificate.chain[0], taker="idle"),))
-    (said,) = objections(group, LOPSIDED, forged)
+    (said,) = certificate_errors(group, LOPSIDED, forged)
     assert said.startswith("the chain leads to no valid assignment")
 
 
 def test_trusted_bounds_are_refuted_by_a_chain_where_there_is_one():
     believed = Certificate(
-        (Claim(Imbalance(), 9, 9, Origin.CP_SAT), Claim(Movement(), 0, 0, Origin.CP_SAT))
+        (LevelClaim(Imbalance(), 9, 9, Origin.CP_SAT), LevelClaim(Movement(), 0, 0, Origin.CP_SAT))
     )
     assert complaints(believed, LOPSIDED) == [
         "the bounds are wrong: a chain improves the assignment, first a gives t-0 to b"
@@ -297,11 +297,11 @@ def test_without_an_assignment_there_is_nothing_to_certify():
 def test_a_tampered_assignment_is_seen():
     certificate = PROOF
     incomplete = Assignment({"a": [("t", 0)], "b": [("t", 2)]})
-    assert list(objections(GROUP, incomplete, certificate)) == [
+    assert list(certificate_errors(GROUP, incomplete, certificate)) == [
         "the assignment is not valid: t-1 is assigned to nobody"
     ]
     worse = Assignment({"a": [("t", 0)], "b": [("t", 1), ("t", 2)]})
-    assert "movement is 2, not 1" in list(objections(GROUP, worse, certificate))
+    assert "movement is 2, not 1" in list(certificate_errors(GROUP, worse, certificate))
     with pytest.raises(ValueError, match="t-1 is assigned to nobody"):
         certify(GROUP, incomplete)
 
@@ -319,7 +319,7 @@ def test_right_counts_of_the_wrong_partitions_are_not_certified():
         "a gives t-1 to b",
     ]
     forged = replace(solve(group).certificate, claims=claims(2, 2))
-    assert list(objections(group, swapped, forged)) == [
+    assert list(certificate_errors(group, swapped, forged)) == [
         "the movement is 2, but with these counts it can be 0"
     ]
 
@@ -336,7 +336,7 @@ def test_a_price_below_what_a_members_last_partition_costs_hides_no_imbalance():
     lopsided = Assignment({"a": [("t", 0), ("t", 1)]})
     prices = {"a": (1, 0), "b": (1, 0)}
     forged = Certificate(claims(4, 0), PriceTable(members=prices, topics={"t": (1, 1)}))
-    assert list(objections(group, lopsided, forged)) == [
+    assert list(certificate_errors(group, lopsided, forged)) == [
         "member 'a': price (1, 0) is below (3, 0), its last partition"
     ]
 
@@ -369,4 +369,4 @@ def test_prices_are_held_to_their_limits_exactly(member, topic, said):
     )
     everything = Assignment({"a": [("t", number) for number in range(3)]})
     prices = PriceTable(members={"a": member}, topics={"t": topic})
-    assert list(objections(group, everything, Certificate(claims(9, 0), prices))) == said
+    assert list(certificate_errors(group, everything, Certificate(claims(9, 0), prices))) == said

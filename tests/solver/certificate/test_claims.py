@@ -5,17 +5,16 @@ from dataclasses import replace
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.solver import (
     Certificate,
-    Claim,
-    Cost,
     Imbalance,
+    LevelClaim,
     Measure,
     Movement,
+    MovementCost,
     Origin,
+    certificate_errors,
     certify,
-    objections,
     solve,
 )
-
 from tests.solver.certified import GROUP, complaints
 
 WEIGHTED = Group(
@@ -28,19 +27,19 @@ def test_bounds_of_weighted_answers_are_counted_again_or_trusted():
     solution = solve(WEIGHTED, levels=(Imbalance(Measure.MAKESPAN),))
     certificate = certify(WEIGHTED, solution)
     assert certificate == solution.certificate
-    assert list(objections(WEIGHTED, solution.assignment, certificate)) == []
+    assert list(certificate_errors(WEIGHTED, solution.assignment, certificate)) == []
     (claim,) = certificate.claims
     assert (claim.value, claim.bound, claim.origin) == (15, 15, Origin.COUNTING)
     assert certificate.trusted == ()
     apart = Assignment({"a": [("t", 0)], "b": [("t", n) for n in range(1, 5)]})
     forged = replace(certificate, claims=(replace(claim, value=22, bound=22),))
-    assert list(objections(WEIGHTED, apart, forged)) == [
+    assert list(certificate_errors(WEIGHTED, apart, forged)) == [
         "the bound 22 on makespan is above 15, which counting gives"
     ]
     believed = replace(
         certificate, claims=(replace(claim, value=22, bound=22, origin=Origin.CP_SAT),)
     )
-    assert list(objections(WEIGHTED, apart, believed)) == []
+    assert list(certificate_errors(WEIGHTED, apart, believed)) == []
     assert believed.trusted == believed.claims
 
 
@@ -69,5 +68,5 @@ def test_moved_weight_is_measured_again():
     group = replace(WEIGHTED, members=(owner, WEIGHTED.members[1]))
     held = Assignment({"a": [("t", 1), ("t", 2)], "b": [("t", 0), ("t", 3), ("t", 4)]})
     for value, said in ((8, []), (7, ["movement is 8, not 7"])):
-        claimed = Certificate((Claim(Movement(Cost.WEIGHT), value, 0, Origin.CP_SAT),))
-        assert list(objections(group, held, claimed)) == said
+        claimed = Certificate((LevelClaim(Movement(MovementCost.WEIGHT), value, 0, Origin.CP_SAT),))
+        assert list(certificate_errors(group, held, claimed)) == said

@@ -5,15 +5,16 @@ import pickle
 
 import pytest
 from hypothesis import given
-from kassay.reference import InvalidGroupError
+
+from kassay.reference import InputError
 from kassay.solver import (
     Capacity,
     Certificate,
-    Claim,
     Colocated,
     CrossRack,
     Forbidden,
     Imbalance,
+    LevelClaim,
     MaxMoves,
     MaxPartitions,
     Measure,
@@ -28,7 +29,6 @@ from kassay.solver import (
     solve,
 )
 from kassay.solver.certificate.documents import certificate_document, parse_certificate
-
 from tests.solver.certified import GROUP, LOPSIDED, PROOF
 from tests.strategies import groups
 
@@ -71,7 +71,7 @@ def test_all_levels_and_constraints_travel():
     )
     certificate = Certificate(
         claims=tuple(
-            Claim(level, index + 2, index, origin)
+            LevelClaim(level, index + 2, index, origin)
             for index, (level, origin) in enumerate(zip(levels, list(Origin) * 3, strict=False))
         ),
         chain=certify(GROUP, LOPSIDED).chain,
@@ -111,7 +111,7 @@ def test_all_levels_and_constraints_travel():
 )
 def test_a_certificate_of_another_form_is_refused_where_it_differs(change, said):
     document = certificate_document(PROOF) | change
-    with pytest.raises(InvalidGroupError, match=said):
+    with pytest.raises(InputError, match=said):
         parse_certificate(document)
 
 
@@ -119,5 +119,5 @@ def test_a_certificate_of_another_form_is_refused_where_it_differs(change, said)
 def test_half_the_prices_are_refused(half):
     document = certificate_document(PROOF)
     del document[half]
-    with pytest.raises(InvalidGroupError, match=f"certificate.{half}: expected an object"):
+    with pytest.raises(InputError, match=f"certificate.{half}: expected an object"):
         parse_certificate(document)

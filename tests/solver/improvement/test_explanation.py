@@ -1,6 +1,7 @@
 """The small groups whose optima are known: found by both methods, and explained."""
 
 import pytest
+
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from kassay.reference import Assignment, loads
 from kassay.reference.assignors import assign

@@ -1,10 +1,10 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kassay.reference import Assignment, Group, Member, Topic
-from kassay.solver.sizing.member_loss import resilience
-from kassay.solver.solve import solve
 
+from kassay.reference import Assignment, Group, Member, Topic
+from kassay.solver.sizing.member_loss import member_loss
+from kassay.solver.solve import solve
 from tests import brute_force
 from tests.strategies import groups, valid_assignments
 
@@ -39,7 +39,7 @@ def test_every_loss_costs_what_brute_force_says(data: st.DataObject, weighted: b
     group = data.draw(groups(max_total=6, weighted=weighted))
     assignment = data.draw(valid_assignments(group))
     placed = {tuple(tp): member for member, tps in assignment.items() for tp in tps}
-    found = resilience(group, assignment)
+    found = member_loss(group, assignment)
     assert {loss.member: loss.makespan.value for loss in found.losses} == by_trying(group, placed)
     assert all(loss.makespan.is_proven for loss in found.losses)
 
@@ -47,7 +47,7 @@ def test_every_loss_costs_what_brute_force_says(data: st.DataObject, weighted: b
 @given(group=groups(max_total=6))
 @settings(deadline=None, max_examples=25)
 def test_without_an_assignment_the_owners_of_today_count(group: Group):
-    found = resilience(group)
+    found = member_loss(group)
     truth = by_trying(group, brute_force.owners(group))
     assert {loss.member: loss.makespan.value for loss in found.losses} == truth
     assert found.makespan.value == max(truth.values(), default=0)
@@ -57,7 +57,7 @@ def test_partitions_that_only_the_lost_member_consumes_are_unserved():
     topics = (Topic(name="a", partitions=3), Topic(name="b", partitions=1))
     members = (Member(id="x", subscription=("a",)), Member(id="y", subscription=("b",)))
     group = Group(topics=topics, members=members)
-    found = resilience(group, solve(group).assignment)
+    found = member_loss(group, solve(group).assignment)
     assert [(loss.unserved, loss.makespan.value) for loss in found.losses] == [(3, 1), (1, 3)]
     assert found.worst.member == "y"
 
@@ -69,12 +69,12 @@ def test_loads_beyond_what_one_partition_may_weigh_are_added_up_exactly():
         Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1), ("t", 2)]),
         Member(id="b", subscription=("t",), owned=[("t", 3)]),
     )
-    found = resilience(Group(topics=topics, members=members))
+    found = member_loss(Group(topics=topics, members=members))
     assert found.makespan.value == 3 * huge - 1 + 5
 
 
 def test_nobody_to_lose_costs_nothing():
-    found = resilience(Group(topics=(), members=()))
+    found = member_loss(Group(topics=(), members=()))
     assert (found.losses, found.worst, found.makespan.value) == ((), None, 0)
 
 
@@ -82,7 +82,7 @@ def test_no_time_leaves_a_gap_and_never_a_wrong_bound():
     weights = tuple(range(50, 80))
     members = tuple(Member(id=name, subscription=("t",)) for name in "abcd")
     group = Group(topics=(Topic(name="t", partitions=30, weights=weights),), members=members)
-    found = resilience(group, time_limit=0.0)
+    found = member_loss(group, time_limit=0.0)
     assert found.makespan.bound <= found.makespan.value
     assert found.makespan.value >= -(-sum(weights) // 3)
 
@@ -92,4 +92,4 @@ def test_an_invalid_assignment_is_refused():
         topics=(Topic(name="t", partitions=1),), members=(Member(id="a", subscription=("t",)),)
     )
     with pytest.raises(ValueError, match="not valid"):
-        resilience(group, Assignment({"a": []}))
+        member_loss(group, Assignment({"a": []}))

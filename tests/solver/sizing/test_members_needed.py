@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kassay.reference import Group, InvalidGroupError, Member, Topic
+
+from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.assignment import violations
 from kassay.solver.sizing.members_needed import members_needed
-from kassay.solver.sizing.resized_groups import resized, settled
-
+from kassay.solver.sizing.resized_groups import resized, with_valid_ownership
 from tests import brute_force
 from tests.strategies import groups
 
@@ -21,7 +21,7 @@ def team(partitions: int, members: int, *, weights=None) -> Group:
 
 def by_counting_up(group: Group, wish: int) -> int | None:
     """The least number by brute force, from 0 members to one a partition more than today."""
-    today = settled(group)
+    today = with_valid_ownership(group)
     consumed = [topic for topic, who in today.subscribers().items() if who]
     newcomer = Member(id="n", subscription=tuple(consumed))
     kept = brute_force.partitions_to_place(group)
@@ -58,7 +58,9 @@ def test_the_number_needed_with_weights_is_that_of_brute_force(group: Group, wis
 def test_makespan_imbalance_and_moves_of_each_number_are_those_of_brute_force(group: Group):
     for size in members_needed(group, makespan=1, sweep=range(5)).sizes:
         consumed = tuple(topic for topic, who in group.subscribers().items() if who)
-        then = resized(settled(group), size.members, Member(id="n", subscription=consumed))
+        then = resized(
+            with_valid_ownership(group), size.members, Member(id="n", subscription=consumed)
+        )
         squares, moves = brute_force.optimum(then)
         assert (size.imbalance, size.movement.value) == (squares, moves)
         assert size.makespan.value == brute_force.optimum(then, "makespan")[0]
@@ -68,7 +70,7 @@ def test_makespan_imbalance_and_moves_of_each_number_are_those_of_brute_force(gr
 @given(group=groups(messy=True))
 @settings(deadline=None, max_examples=40)
 def test_settling_claims_changes_no_owner(group: Group):
-    assert brute_force.owners(settled(group)) == brute_force.owners(group)
+    assert brute_force.owners(with_valid_ownership(group)) == brute_force.owners(group)
 
 
 def test_partitions_of_members_that_left_are_free_to_place():
@@ -149,5 +151,5 @@ def test_wishes_that_make_no_sense_are_refused(wishes, message):
 
 
 def test_an_unknown_model_member_is_refused():
-    with pytest.raises(InvalidGroupError, match="no member 'z'"):
+    with pytest.raises(InputError, match="no member 'z'"):
         members_needed(team(1, 1), makespan=1, like="z")

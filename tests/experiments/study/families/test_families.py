@@ -3,17 +3,17 @@ import json
 from dataclasses import replace
 
 import pytest
+
 from kassay.experiments.implementations.convergence import rejoin
 from kassay.experiments.study.case import Case, cases_of, imported_cases
-from kassay.experiments.study.families.membership_events import Event
+from kassay.experiments.study.families.membership_events import MembershipEvent
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
 from kassay.experiments.study.families.seeded_groups import Range, SeededFamily
-from kassay.reference import InvalidGroupError, violations
+from kassay.reference import InputError, violations
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.ownership import ownership
-
 from tests import brute_force
 
 SEEDED = [name for name in USUAL if FAMILIES[name].size is None]
@@ -104,7 +104,7 @@ def test_a_topic_that_grew_has_partitions_that_nobody_owned():
 
 def test_with_a_history_of_its_own_members_own_the_last_result_of_that_assignor():
     family = SeededFamily(
-        name="test", mixed=True, event=Event.GROW, own_history=True, topics=Range(2, 4)
+        name="test", mixed=True, event=MembershipEvent.GROW, own_history=True, topics=Range(2, 4)
     )
     for seed in range(5):
         group = family.build(seed, start="roundrobin")
@@ -137,7 +137,7 @@ def test_the_events_of_a_churn_are_the_same_whoever_assigns():
 def test_a_history_ends_where_its_assignor_has_no_answer(monkeypatch):
     group = FAMILIES["mixed-churn"].build(0, start="range")
     monkeypatch.setattr(
-        "kassay.experiments.study.families.seeded_groups.settle",
+        "kassay.experiments.study.families.seeded_groups.run_until_stable",
         lambda *_: type("Settled", (), {"assignment": None}),
     )
     first = FAMILIES["mixed-churn"].build(0, start="range")
@@ -181,7 +181,7 @@ def test_imported_groups_travel_as_their_documents():
     ],
 )
 def test_a_case_that_cannot_be_built_says_why(case, message):
-    with pytest.raises(InvalidGroupError, match=message):
+    with pytest.raises(InputError, match=message):
         case.build()
 
 

@@ -3,8 +3,9 @@ import json
 from itertools import pairwise
 
 import pytest
+
 from kassay.experiments.study.families.benchmark_grid import GridFamily
-from kassay.experiments.study.families.overlapping_subscriptions import OverlapFamily, Shape
+from kassay.experiments.study.families.overlapping_subscriptions import OverlapFamily, OverlapShape
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
 from kassay.experiments.study.families.weighted_groups import WEIGHTED
 from kassay.reference import violations
@@ -41,13 +42,13 @@ def test_seeds_give_the_groups_they_always_gave():
 
 
 def test_nested_subscriptions_hold_each_other():
-    for group in shaped(Shape.NESTED):
+    for group in shaped(OverlapShape.NESTED):
         sets = sorted((set(m.subscription) for m in group.members), key=len)
         assert all(small <= large for small, large in pairwise(sets))
 
 
 def test_blocks_share_nothing_but_by_one_member():
-    for group in shaped(Shape.BLOCKS):
+    for group in shaped(OverlapShape.BLOCKS):
         if len(group.topics) >= 6:
             sets = {frozenset(m.subscription) for m in group.members}
             touching = [(a, b) for a in sets for b in sets if a != b and a & b]
@@ -56,7 +57,7 @@ def test_blocks_share_nothing_but_by_one_member():
 
 def test_skewed_topics_have_ever_fewer_consumers():
     consumers = [0] * 12
-    for group in shaped(Shape.SKEWED):
+    for group in shaped(OverlapShape.SKEWED):
         for member in group.members:
             for topic in member.subscription:
                 consumers[int(topic[1:])] += 1
@@ -64,7 +65,7 @@ def test_skewed_topics_have_ever_fewer_consumers():
 
 
 def test_overlaps_are_fresh_or_after_a_join_or_a_leave():
-    groups = shaped(Shape.RANDOM)
+    groups = shaped(OverlapShape.RANDOM)
     owned = [ownership(group).owned_count for group in groups]
     assert 0 < owned.count(0) < len(owned)
     assert any(

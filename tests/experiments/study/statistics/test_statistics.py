@@ -1,7 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from kassay.experiments.study.statistics.paired_comparison import mcnemar, mean_interval, paired
+
+from kassay.experiments.study.statistics.paired_comparison import (
+    compare_pairs,
+    mcnemar,
+    mean_interval,
+)
 from kassay.experiments.study.statistics.performance_profiles import distribution, profile
 from kassay.experiments.study.statistics.rank_stability import agreement, effects, mean_gaps
 from kassay.reference.model.metrics import MEASURES
@@ -29,26 +34,26 @@ ROWS = pd.concat(
 
 
 def test_a_pair_splits_all_groups_and_a_missing_answer_is_a_miss():
-    found = paired(ROWS, "sticky", "uniform")
+    found = compare_pairs(ROWS, "sticky", "uniform")
     assert (found.both, found.only_before, found.only_after, found.neither) == (1, 1, 2, 0)
     assert found.groups == 4
 
 
 def test_moves_are_compared_only_where_both_are_known():
-    found = paired(ROWS, "sticky", "uniform")
+    found = compare_pairs(ROWS, "sticky", "uniform")
     assert (found.moves_known, found.fewer, found.same, found.more) == (3, 1, 1, 1)
     assert found.mean_difference == pytest.approx(1 / 3)
 
 
 def test_turning_a_pair_round_turns_its_figures_round():
-    there, back = paired(ROWS, "sticky", "uniform"), paired(ROWS, "uniform", "sticky")
+    there, back = compare_pairs(ROWS, "sticky", "uniform"), compare_pairs(ROWS, "uniform", "sticky")
     assert (there.only_before, there.fewer) == (back.only_after, back.more)
     assert there.mean_difference == -back.mean_difference
     assert there.p_value == back.p_value
 
 
 def test_a_pair_without_common_groups_has_no_figures():
-    found = paired(ROWS[ROWS["assignor"] == "sticky"], "sticky", "uniform")
+    found = compare_pairs(ROWS[ROWS["assignor"] == "sticky"], "sticky", "uniform")
     assert (found.groups, found.p_value, found.mean_difference, found.interval) == (
         0,
         None,

@@ -1,0 +1,21 @@
+"""Errors of kassay: input errors, usage errors and run errors."""
+
+
+class KassayError(Exception):
+    """Base class of all errors that kassay raises on purpose."""
+
+
+class InputError(KassayError, ValueError):
+    """Invalid input: a document, file or table. The message names the place and the value."""
+
+
+class UsageError(KassayError, ValueError):
+    """Invalid arguments or options, or a combination that is not supported."""
+
+
+class RunError(KassayError, RuntimeError):
+    """A run that cannot go on: a missing runtime, a locked directory, a failed worker."""
+
+
+class InternalError(RunError):
+    """An inconsistency that only a defect of kassay or of a library can cause."""
