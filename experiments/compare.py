@@ -9,13 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.reference.model import html_tables as notebook
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, measures, movement
-from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference.model.metrics import Measure, load_vector, measures, movement
+from kassay.reference.model.ownership import NO_OWNER, current_partitions, ownership
 from kassay.solver import objective
 from kassay.solver.flow.moves_within_imbalance import fewest_moves
 from kassay.solver.objective import Imbalance, Movement, Tolerance
@@ -220,24 +222,22 @@ def keep_owners(group: Group) -> Assignment:
     >>> keep_owners(NAMED_GROUPS["B"].group).loads()
     {'c0': 0, 'c1': 1, 'c2': 2}
     """
-    owners = ownership(group).owners
+    lists = current_partitions(group)
     subscribers = group.subscribers()
-    hands: list[list[tuple[str, int]]] = [[] for _ in group.members]
-    carried = [0] * len(group.members)
-    free: list[tuple[int, str, int]] = []
-    for topic in group.topics:
-        for number, owner in enumerate(owners[topic.name].tolist()):
-            if owner != NO_OWNER:
-                hands[owner].append((topic.name, number))
-                carried[owner] += topic.weight(number)
-            elif subscribers.get(topic.name):
-                free.append((-topic.weight(number), topic.name, number))
+    owners = ownership(group).owners
+    carried = list(load_vector(group, Assignment(lists)))
+    free = [
+        (-topic.weight(number), topic.name, number)
+        for topic in group.topics
+        if subscribers.get(topic.name)
+        for number in np.flatnonzero(owners[topic.name] == NO_OWNER).tolist()
+    ]
     # Partitions with the fewest subscribers have the least choice, so they choose first.
     for weight, name, number in sorted(free, key=lambda tp: (len(subscribers[tp[1]]), *tp)):
         taker = min(subscribers[name], key=carried.__getitem__)
-        hands[taker].append((name, number))
+        lists[group.members[taker].id].append((name, number))
         carried[taker] -= weight
-    return Assignment({m.id: hand for m, hand in zip(group.members, hands, strict=True)})
+    return Assignment(lists)
 
 
 def fewest_moves_within(

@@ -9,7 +9,7 @@ from kassay.experiments.implementations.convergence import Ending, StableResult,
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
-from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+from kassay.reference.model.topic_partitions import Partitions
 
 Pairs = tuple[tuple[str, int], ...]
 
@@ -120,15 +120,6 @@ def judge(rebalance: Rebalance, *, limits: SearchLimits = LIMITS) -> Comparison 
         movement_within=None,
         unnecessary_moves=None,
     )
-
-
-def with_current_owners(group: Group, assignment: Assignment, *, id: str, generation: int) -> Group:
-    """Return a group as a rebalance left it: everybody owns what they got."""
-    members = tuple(
-        replace(member, owned=assignment.get(member.id, NO_PARTITIONS), generation=generation)
-        for member in group.members
-    )
-    return replace(group, id=id, members=members)
 
 
 def _note_gap(now: _Past, generation: Generation) -> None:

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from kassay.experiments.compare import LIMITS, Comparison, SearchLimits
 from kassay.experiments.history.group_state import Generation, GenerationMember, RebalanceProtocol
-from kassay.experiments.history.rebalances import Rebalance, judge, with_current_owners
+from kassay.experiments.history.rebalances import Rebalance, judge
 from kassay.reference.documents.json_codec import (
     assignment_document,
     group_document,
@@ -15,6 +15,7 @@ from kassay.reference.documents.json_codec import (
     parse_group,
 )
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.ownership import rejoin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +118,8 @@ def last_document(row: Mapping[str, Any]) -> dict[str, object] | None:
         return None
     group = parse_group(json.loads(row["document"]))
     given = parse_assignment(json.loads(row["assigned"]))
-    return group_document(
-        with_current_owners(group, given, id=row["group"], generation=row["generation"])
-    )
+    group = replace(group, id=row["group"])
+    return group_document(rejoin(group, given, generation=row["generation"]))
 
 
 def _rebalance_of(row: Mapping[str, Any]) -> Rebalance:

@@ -1,12 +1,12 @@
 """Rebalance after rebalance: an assignor on its own last result, until it is settled."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from kassay.experiments.implementations.runner import run
 from kassay.reference.model.assignment import Assignment, violations
-from kassay.reference.model.group import NO_GENERATION, Group
-from kassay.reference.model.topic_partitions import NO_PARTITIONS
+from kassay.reference.model.group import Group
+from kassay.reference.model.ownership import rejoin
 
 INCREMENTAL = frozenset({"cooperative-sticky"})
 MAX_ROUNDS = 16
@@ -108,34 +108,6 @@ def withheld_partitions(group: Group, assignment: Assignment) -> int:
     consumed = {topic for topic, members in group.subscribers().items() if members}
     wanted = sum(topic.partitions for topic in group.topics if topic.name in consumed)
     return wanted - sum(len(partitions) for partitions in assignment.values())
-
-
-def rejoin(group: Group, assignment: Assignment) -> Group:
-    """Return the group as it joins after a rebalance: each member owns what it was given.
-
-    The generation is one above the highest in the group, and the same for all.
-
-    Examples
-    --------
-    >>> from kassay.reference import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=1),), members=(Member(id="a", subscription=("t",)),)
-    ... )
-    >>> rejoin(group, Assignment({"a": [("t", 0)]})).members[0].generation
-    0
-    """
-    generation = 1 + max((m.generation for m in group.members), default=NO_GENERATION)
-    members = tuple(
-        replace(
-            member,
-            owned=assignment.get(member.id, NO_PARTITIONS),
-            generation=generation,
-            sub_generation=None,
-            user_data=None,
-        )
-        for member in group.members
-    )
-    return replace(group, members=members)
 
 
 def _judged(group: Group, assignment: Assignment, rounds: int) -> StableResult:

@@ -11,7 +11,6 @@ from fractions import Fraction
 
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.sizing.resized_groups import new_member, resized, with_capacity
 
 Change = Callable[[Group], Group]
@@ -155,21 +154,6 @@ def reweigh(group: Group, weights: Mapping[str, Sequence[int]]) -> Group:
 def limit_members(group: Group, capacity: int) -> Group:
     """Give a capacity to the members that name none."""
     return with_capacity(group, capacity)
-
-
-def change_group(group: Group, assignment: Mapping[str, Partitions]) -> Group:
-    """Return the group as it stands once an assignment has been carried out."""
-    generation = max((member.generation for member in group.members), default=-1) + 1
-    members = tuple(
-        replace(
-            member,
-            owned=assignment.get(member.id, Partitions.of(())),
-            generation=generation,
-            sub_generation=None,
-        )
-        for member in group.members
-    )
-    return replace(group, members=members)
 
 
 def _topic(group: Group, name: str) -> Topic:

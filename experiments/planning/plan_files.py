@@ -7,11 +7,10 @@ from base64 import b64encode
 from collections.abc import Iterable
 
 from kassay.experiments.planning.assignor_outcomes import AssignorOutcome
-from kassay.experiments.planning.group_changes import change_group
 from kassay.experiments.planning.plan import Plan, PlanOption
 from kassay.experiments.planning.rack_locality import RackLocality
 from kassay.reference.documents.json_codec import assignment_document, group_document
-from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.reference.protocol.consumer_protocol import StickyUserData, encode_sticky_user_data
 from kassay.solver.solution import LevelValue
 
@@ -124,7 +123,7 @@ def group_after(plan: Plan) -> dict[str, object]:
 
     An assignor that keeps what members own, fed with it, starts from the plan.
     """
-    return group_document(change_group(plan.group, plan.assignment))
+    return group_document(rejoin(plan.group, plan.assignment))
 
 
 def sticky_seed(plan: Plan) -> dict[str, object]:
@@ -133,7 +132,7 @@ def sticky_seed(plan: Plan) -> dict[str, object]:
     By member, the user data of Kafka's ``StickyAssignor``, version 1, in base64: what its
     ``subscriptionUserData`` must return when the consumer joins for the first time.
     """
-    settled = change_group(plan.group, plan.assignment)
+    settled = rejoin(plan.group, plan.assignment)
     return {
         "group": plan.group.id,
         "assignor": "sticky",

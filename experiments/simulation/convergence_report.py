@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kassay.experiments.implementations.convergence import Ending, rejoin, withheld_partitions
+from kassay.experiments.implementations.convergence import Ending, withheld_partitions
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
 from kassay.reference.assignors import run_assignor
 from kassay.reference.model.group import Group
+from kassay.reference.model.ownership import rejoin
 
 MOST = 50
 """Rounds after which a group that never repeated itself is given up."""

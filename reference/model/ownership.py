@@ -1,7 +1,7 @@
 """Who owns what before a rebalance: claims, and which of them hold."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from kassay.reference.model.partition_index import (
     select,
     subscription_mask,
 )
-from kassay.reference.model.topic_partitions import Column
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Column, Partitions
 
 NO_OWNER = -1
 
@@ -106,6 +106,56 @@ def ownership(group: Group) -> Ownership:
     [('a', 9, 'no such partition'), ('a', 0, 'claimed in a higher generation')]
     """
     return cached(_ownership, group)
+
+
+def current_partitions(group: Group) -> dict[str, list[tuple[str, int]]]:
+    """Return the partitions with a valid claim per member, in the order of the topics."""
+    owned: list[list[tuple[str, int]]] = [[] for _ in group.members]
+    for topic, column in ownership(group).owners.items():
+        for number in np.flatnonzero(column != NO_OWNER).tolist():
+            owned[column[number]].append((topic, number))
+    return {member.id: owned[index] for index, member in enumerate(group.members)}
+
+
+def rejoin(
+    group: Group, assignment: Mapping[str, Partitions], *, generation: int | None = None
+) -> Group:
+    """Return the group as its members rejoin after a rebalance.
+
+    Each member owns exactly the partitions it was assigned, in that order; a member that is
+    missing from the assignment owns nothing. All members are in the same generation.
+    ``sub_generation`` and ``user_data`` become None, because the members then send the
+    generation of the rebalance. Nothing else changes.
+
+    Parameters
+    ----------
+    assignment
+        The result of the rebalance.
+    generation
+        Generation of all members; by default the highest in the group plus 1.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> a, b = Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))
+    >>> group = Group(topics=(Topic(name="t", partitions=1),), members=(a, b))
+    >>> after = rejoin(group, {"a": Partitions.of([("t", 0)])})
+    >>> [(member.owned, member.generation) for member in after.members]
+    [(Partitions([t-0]), 0), (Partitions([]), 0)]
+    """
+    if generation is None:
+        generation = 1 + max((m.generation for m in group.members), default=NO_GENERATION)
+    members = tuple(
+        replace(
+            member,
+            owned=assignment.get(member.id, NO_PARTITIONS),
+            generation=generation,
+            sub_generation=None,
+            user_data=None,
+        )
+        for member in group.members
+    )
+    return replace(group, members=members)
 
 
 def _ownership(group: Group) -> Ownership:

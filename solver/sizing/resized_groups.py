@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member
-from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference.model.ownership import current_partitions, rejoin
 from kassay.reference.model.topic_partitions import Partitions
 
 
@@ -22,23 +22,8 @@ def with_valid_ownership(group: Group) -> Group:
     >>> [list(map(str, member.owned)) for member in with_valid_ownership(group).members]
     [['t-0'], ['t-1']]
     """
-    owners = ownership(group).owners
-    owned: list[list[tuple[str, int]]] = [[] for _ in group.members]
-    for topic, column in owners.items():
-        for number, owner in enumerate(column.tolist()):
-            if owner != NO_OWNER:
-                owned[owner].append((topic, number))
-    members = tuple(
-        replace(
-            member,
-            owned=Partitions.of(claims),
-            generation=0,
-            sub_generation=None,
-            user_data=None,
-        )
-        for member, claims in zip(group.members, owned, strict=True)
-    )
-    return replace(group, members=members)
+    owned = {member: Partitions.of(tps) for member, tps in current_partitions(group).items()}
+    return rejoin(group, owned, generation=0)
 
 
 def with_capacity(group: Group, capacity: int | None) -> Group:

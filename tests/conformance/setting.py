@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.ownership import rejoin
+from kassay.reference.model.topic_partitions import Partitions
 from tests.conformance.names import fresh_name
 
 RACKS = ("a", "b", "rack-10", "rack-9", "Ω")
@@ -113,14 +115,4 @@ def subscription(rng: random.Random, group: Group, setting: Setting) -> tuple[st
 
 def settled(group: Group, lists: Mapping[str, Sequence[Any]]) -> Group:
     """Let each member own what was assigned to it, in the next generation."""
-    generation = 1 + max((member.generation for member in group.members), default=-1)
-    members = (
-        replace(
-            member,
-            owned=[(topic, partition) for topic, partition in lists.get(member.id, ())],
-            generation=generation,
-            sub_generation=None,
-        )
-        for member in group.members
-    )
-    return replace(group, members=tuple(members))
+    return rejoin(group, {member: Partitions.of(map(tuple, tps)) for member, tps in lists.items()})

@@ -6,9 +6,9 @@ from itertools import product
 from random import Random
 from typing import ClassVar
 
-from kassay.experiments.implementations.convergence import rejoin
 from kassay.experiments.study.families.seeded_groups import deal
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.ownership import rejoin
 
 
 @dataclass(frozen=True, kw_only=True)

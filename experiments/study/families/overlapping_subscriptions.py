@@ -5,11 +5,11 @@ from enum import StrEnum
 from random import Random
 from typing import ClassVar
 
-from kassay.experiments.implementations.convergence import rejoin
 from kassay.experiments.study.families.membership_events import join, leave
 from kassay.experiments.study.families.seeded_groups import Range, deal
 from kassay.experiments.study.families.unlimited_family import UnlimitedFamily
 from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.ownership import rejoin
 
 
 class OverlapShape(StrEnum):

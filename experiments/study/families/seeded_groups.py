@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple
 
-from kassay.experiments.implementations.convergence import rejoin, run_until_stable
+from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.study.families.membership_events import (
     CHURN,
     MembershipEvent,
@@ -18,6 +18,7 @@ from kassay.experiments.study.families.membership_events import (
 from kassay.experiments.study.families.unlimited_family import UnlimitedFamily
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.ownership import rejoin
 
 _NAMES = 100  # of members, over a group's whole history
 

@@ -3,12 +3,12 @@ import pytest
 from kassay.experiments.implementations.convergence import (
     MAX_ROUNDS,
     Ending,
-    rejoin,
     run_until_stable,
     withheld_partitions,
 )
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.assignor_result import AssignorResult, LivelockError, UpstreamError
+from kassay.reference.model.ownership import rejoin
 
 GROUP = Group(
     topics=(Topic(name="t", partitions=2), Topic(name="alone", partitions=4)),

@@ -4,7 +4,6 @@ import pytest
 
 from kassay.experiments.planning.group_changes import (
     add_members,
-    change_group,
     grow,
     limit_members,
     remove_members,
@@ -14,6 +13,7 @@ from kassay.experiments.planning.group_changes import (
 )
 from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.metrics import movement
+from kassay.reference.model.ownership import rejoin
 from kassay.solver import solve
 
 GROUP = Group(
@@ -103,5 +103,5 @@ def test_a_capacity_is_for_those_who_name_none():
 
 def test_nothing_moves_once_a_plan_is_carried_out():
     plan = solve(GROUP).assignment
-    assert movement(change_group(GROUP, plan), plan) == 0
-    assert solve(change_group(GROUP, plan)).movement.value == 0
+    assert movement(rejoin(GROUP, plan), plan) == 0
+    assert solve(rejoin(GROUP, plan)).movement.value == 0

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
+from kassay.reference.model.ownership import rejoin
 
 
 def group(topics: str, **members: str) -> Group:
@@ -29,12 +30,7 @@ def lists(group: Group, assignor: str) -> dict[str, str]:
 
 def after(group: Group, assignor: str, *, generation: int = 1) -> Group:
     """Return the group as it is when everybody has what the assignor gave it."""
-    assignment = assign(group, assignor)
-    members = tuple(
-        replace(member, owned=assignment[member.id], generation=generation)
-        for member in group.members
-    )
-    return replace(group, members=members)
+    return rejoin(group, assign(group, assignor), generation=generation)
 
 
 def without(group: Group, *leaving: str) -> Group:

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 
-from kassay.reference import Group, Member, Topic
-from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference import Assignment, Group, Member, Topic
+from kassay.reference.model.ownership import NO_OWNER, current_partitions, ownership, rejoin
 from tests.strategies import groups
 
 
@@ -95,3 +97,37 @@ def test_owners_are_subscribers(group):
     subscribers = group.subscribers()
     for topic, owners in ownership(group).owners.items():
         assert set(np.unique(owners).tolist()) - {NO_OWNER} <= set(subscribers.get(topic, ()))
+
+
+def test_rejoining_members_own_their_assignment_in_one_generation():
+    group = group_of(
+        Member(
+            id="a",
+            subscription=("t",),
+            owned=[("t", 0)],
+            generation=7,
+            sub_generation=6,
+            user_data="v0",
+            rack="r",
+            capacity=2,
+        ),
+        claimant("b", 1, generation=3),
+        Member(id="c", subscription=("t",)),
+    )
+    assignment = Assignment({"a": [("t", 2), ("t", 0)], "c": [("t", 1)]})
+    a, b, c = rejoin(group, assignment).members
+    assert a == replace(
+        group.members[0],
+        owned=[("t", 2), ("t", 0)],
+        generation=8,
+        sub_generation=None,
+        user_data=None,
+    )
+    assert (b.owned, b.generation) == ([], 8)
+    assert (c.owned, c.generation) == ([("t", 1)], 8)
+    assert [m.generation for m in rejoin(group, assignment, generation=0).members] == [0, 0, 0]
+
+
+def test_current_partitions_are_the_valid_claims():
+    group = group_of(claimant("a", 0, 1, 9), claimant("b", 1, 2, generation=6))
+    assert current_partitions(group) == {"a": [("t", 0)], "b": [("t", 1), ("t", 2)]}

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.implementations.convergence import rejoin
 from kassay.experiments.study.case import Case, cases_of, imported_cases
 from kassay.experiments.study.families.membership_events import MembershipEvent
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
@@ -13,7 +12,7 @@ from kassay.experiments.study.families.seeded_groups import Range, SeededFamily
 from kassay.reference import InputError, violations
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document, parse_group
-from kassay.reference.model.ownership import ownership
+from kassay.reference.model.ownership import ownership, rejoin
 from tests import brute_force
 
 SEEDED = [name for name in USUAL if FAMILIES[name].size is None]
