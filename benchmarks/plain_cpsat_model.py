@@ -14,13 +14,14 @@ from kassay.solver.cpsat.search import SearchBudget, minimise
 from kassay.solver.cpsat.symmetry import classify
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, Solution
 
 
 def plain_solve(
-    group: Group, *, levels: Sequence[Level], time_limit: float = 60.0, workers: int = 1
+    group: Group, *, levels: Sequence[Level], limits: SearchLimits = SearchLimits()
 ) -> Solution:
     """Solve level after level by CP-SAT alone; measures of one term only.
 
@@ -36,7 +37,7 @@ def plain_solve(
     LevelValue(value=8, bound=8, slack=0)
     """
     start = time.monotonic()
-    budget = SearchBudget(start + time_limit, workers=workers)
+    budget = SearchBudget(start + limits.time, limits)
     problem = build_problem(group)
     model = AssignmentModel(problem, classify(problem, levels, ()))
     best = keep_owned(problem)

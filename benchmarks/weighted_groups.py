@@ -18,6 +18,7 @@ from benchmarks.plain_cpsat_model import plain_solve
 from benchmarks.timing import Timing
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Level, Measure, Movement, Tolerance
 from kassay.solver.solve import solve
 
@@ -114,9 +115,9 @@ class Bench:
         """Solve one group once, and say how long that took by the clock and the processor."""
         start, used = time.perf_counter(), time.process_time()
         if plain:
-            solution = plain_solve(group, levels=self.levels, time_limit=self.limit)
+            solution = plain_solve(group, levels=self.levels, limits=SearchLimits(time=self.limit))
         else:
-            solution = solve(group, levels=self.levels, time_limit=self.limit)
+            solution = solve(group, levels=self.levels, limits=SearchLimits(time=self.limit))
         seconds, processor = time.perf_counter() - start, time.process_time() - used
         first, moved = solution.levels[0][1], solution.movement
         return BenchmarkRow(

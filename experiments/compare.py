@@ -20,21 +20,18 @@ from kassay.reference.model.metrics import Measure, load_vector, measures, movem
 from kassay.reference.model.ownership import NO_OWNER, current_partitions, ownership
 from kassay.solver import objective
 from kassay.solver.flow.moves_within_imbalance import fewest_moves
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.solution import Solution
 from kassay.solver.solve import solve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchLimits:
-    """What one search may use up.
+class CaseLimits(SearchLimits):
+    """Limits of each search, and of everything about one group in a study.
 
     Parameters
     ----------
-    time
-        Wall-clock seconds.
-    deterministic
-        CP-SAT's deterministic time, the same on every machine; None for no limit.
     within_partitions
         Groups with more partitions than this are not searched for the fewest moves at
         the imbalance of a greedy assignment that misses the least imbalance.
@@ -45,14 +42,12 @@ class SearchLimits:
         Address space in MiB that the process which studies a group may have.
     """
 
-    time: float = 60.0
-    deterministic: float | None = None
     within_partitions: int = 5_000
     group: float = 900.0
     memory: int = 8192
 
 
-LIMITS = SearchLimits()
+LIMITS = CaseLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +141,7 @@ def compare(
     optimum: Solution | None = None,
     settled: StableResult | None = None,
     fewest: Callable[[int], int | None] | None = None,
-    limits: SearchLimits = LIMITS,
+    limits: CaseLimits = LIMITS,
 ) -> Comparison:
     """Compare an assignor with the optimum on one group.
 
@@ -203,12 +198,7 @@ def compare(
 
 def solve_optimum(group: Group, *, limits: SearchLimits = LIMITS) -> Solution:
     """Find the least imbalance and the fewest moves to it, capacities left aside."""
-    return solve(
-        _without_capacities(group),
-        time_limit=limits.time,
-        deterministic_limit=limits.deterministic,
-        workers=1,
-    )
+    return solve(_without_capacities(group), limits=limits)
 
 
 def keep_owners(group: Group) -> Assignment:
@@ -245,7 +235,7 @@ def fewest_moves_within(
     imbalance: int,
     *,
     optimum: Solution,
-    limits: SearchLimits = LIMITS,
+    limits: CaseLimits = LIMITS,
 ) -> int | None:
     """Count the fewest moves to any assignment whose imbalance is at most ``imbalance``.
 
@@ -281,10 +271,8 @@ def fewest_moves_within(
     found = solve(
         _without_capacities(group),
         levels=(Imbalance(objective.Measure(measure), slack), Movement()),
-        hint=optimum.assignment,
-        time_limit=limits.time,
-        deterministic_limit=limits.deterministic,
-        workers=1,
+        initial_assignment=optimum.assignment,
+        limits=limits,
     )
     # The search allows what lies within the slack of the best it found, never less than asked.
     proven = found.movement.gap == 0 and found.imbalance.value <= imbalance

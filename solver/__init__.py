@@ -14,6 +14,7 @@ from kassay.solver.constraints import (
 from kassay.solver.frontier import Frontier, FrontierPoint, frontier
 from kassay.solver.improvement.explanation import Explanation, explain
 from kassay.solver.improvement.transfer_chains import Transfer, improving_chain
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import (
     CrossRack,
     Imbalance,
@@ -54,6 +55,7 @@ __all__ = [
     "Origin",
     "Pinned",
     "PriceTable",
+    "SearchLimits",
     "Separated",
     "Sizing",
     "Solution",

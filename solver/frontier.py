@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Measure, Movement, default_levels
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import LevelValue, Solution
@@ -74,9 +75,7 @@ def frontier(
     measure: Measure | str | None = None,
     constraints: Iterable[Constraint] = (),
     most_points: int | None = None,
-    time_limit: float = 60.0,
-    deterministic_limit: float | None = None,
-    workers: int = 1,
+    limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> Frontier:
     """Find every non-dominated pair of moves and imbalance.
@@ -91,11 +90,10 @@ def frontier(
         What must hold besides.
     most_points
         Stop at so many points, spread over the numbers of moves; at least 2.
-    time_limit
-        Wall-clock seconds for all points together. Spending them costs proof or points:
-        see `Frontier.complete`.
-    deterministic_limit, workers, seed
-        As in `solve`, for each search.
+    limits
+        Time for all points together; the other limits apply per search.
+    seed
+        Seed of all searches.
 
     Raises
     ------
@@ -120,7 +118,7 @@ def frontier(
     first, second = default_levels(group, measure=measure)
     if not isinstance(first, Imbalance) or not isinstance(second, Movement):
         raise TypeError("the default levels are imbalance, then movement")
-    deadline = time.monotonic() + time_limit
+    deadline = time.monotonic() + limits.time
     problem, rules = build_problem(group), tuple(constraints)
     check_constraints(group, rules)
     descent = _Descent(
@@ -129,9 +127,10 @@ def frontier(
         problem=problem,
         constraints=rules,
         step=_least_step(problem, first.measure),
-        hull=_hull(problem, first.measure, (*group_constraints(group), *rules), time_limit),
+        hull=_hull(problem, first.measure, (*group_constraints(group), *rules), limits.time),
         deadline=deadline,
-        limits=(deterministic_limit, workers, seed),
+        limits=limits,
+        seed=seed,
     )
     return descent.run(most_points)
 
@@ -169,7 +168,8 @@ class _Descent:
     step: int
     hull: "Hull | None"
     deadline: float
-    limits: tuple[float | None, int, int]
+    limits: SearchLimits
+    seed: int
 
     def run(self, most_points: int | None) -> Frontier:
         """Find the two ends, then what lies between."""
@@ -268,16 +268,14 @@ class _Descent:
         hint: Assignment | None = None,
         rules: Sequence[Constraint] = (),
     ) -> Solution:
-        deterministic_limit, workers, seed = self.limits
+        left = max(0.0, self.deadline - time.monotonic())
         return solve(
             self.group,
             levels=levels,
             constraints=(*self.constraints, *rules),
-            hint=hint,
-            time_limit=max(0.0, self.deadline - time.monotonic()) * share,
-            deterministic_limit=deterministic_limit,
-            workers=workers,
-            seed=seed,
+            initial_assignment=hint,
+            limits=replace(self.limits, time=left * share),
+            seed=self.seed,
         )
 
 

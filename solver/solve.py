@@ -11,6 +11,7 @@ from kassay.solver.certificate.check import Certificate, prices_prove
 from kassay.solver.certificate.claims import LevelClaim, Origin
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import level_value
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level, default_levels
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution
@@ -32,11 +33,9 @@ def solve(
     *,
     levels: Iterable[Level] | None = None,
     constraints: Iterable[Constraint] = (),
-    hint: Assignment | None = None,
+    initial_assignment: Assignment | None = None,
     method: Method | str = Method.AUTO,
-    time_limit: float = 60.0,
-    deterministic_limit: float | None = None,
-    workers: int = 1,
+    limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> Solution:
     """Find the assignment that is best on the first level, then on the second, and so on.
@@ -50,21 +49,15 @@ def solve(
         `default_levels`.
     constraints
         What must hold besides.
-    hint
-        An assignment to start from, often a greedy one. It may shorten the search; it
-        never changes what is optimal. The flow needs none and ignores it.
+    initial_assignment
+        Warm start, often a greedy assignment. It never changes the optimal values.
+        The flow ignores it.
     method
         ``flow`` is exact for equal weights and knows no limit; ``cp-sat`` takes
         everything; ``auto`` takes the flow where it can.
-    time_limit
-        Wall-clock seconds for all levels together; 0 is allowed. Spending them costs
-        proof, not the answer: see `Solution`.
-    deterministic_limit
-        CP-SAT's deterministic time for each search, in its own unit of about a second.
-        With it, one worker and a ``time_limit`` that is not reached, the same input
-        gives the same output everywhere.
-    workers
-        Threads of CP-SAT.
+    limits
+        Limits of all levels together. When one is reached, the best assignment found so
+        far is returned with its bounds. The flow ignores them.
     seed
         Seed of all searches.
 
@@ -77,8 +70,7 @@ def solve(
     Raises
     ------
     ValueError
-        If a limit is negative, there are fewer than 1 workers, there is no level, or
-        ``flow`` is asked for what it cannot do.
+        If there is no level, or ``flow`` is requested for what it cannot solve.
     InvalidGroupError
         If a constraint speaks of what the group does not have.
 
@@ -97,7 +89,6 @@ def solve(
     >>> solution.assignment.loads(), str(solution.status)
     ({'c0': 1, 'c1': 1, 'c2': 1}, 'optimal')
     """
-    _check_options(time_limit, deterministic_limit, workers)
     start = time.monotonic()
     chosen = default_levels(group) if levels is None else tuple(levels)
     given = tuple(constraints)
@@ -121,25 +112,17 @@ def solve(
     from kassay.solver.cpsat.search import SearchBudget  # noqa: PLC0415
 
     start += time.monotonic() - waiting
-    budget = SearchBudget(
-        deadline=start + time_limit,
-        deterministic=deterministic_limit,
-        workers=workers,
-        seed=seed,
-    )
+    budget = SearchBudget(deadline=start + limits.time, limits=limits, seed=seed)
     built = time.monotonic()
-    outcome = solve_problem(problem, levels=chosen, constraints=rules, hint=hint, budget=budget)
+    outcome = solve_problem(
+        problem,
+        levels=chosen,
+        constraints=rules,
+        initial_assignment=initial_assignment,
+        budget=budget,
+    )
     times = (start, built, time.monotonic())
     return _to_solution(problem, chosen, given, outcome, times=times)
-
-
-def _check_options(time_limit: float, deterministic_limit: float | None, workers: int) -> None:
-    if not time_limit >= 0:
-        raise ValueError(f"time_limit must be 0 or more, got {time_limit!r} seconds")
-    if deterministic_limit is not None and not deterministic_limit >= 0:
-        raise ValueError(f"deterministic_limit must be 0 or more, got {deterministic_limit!r}")
-    if workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers!r}")
 
 
 def _by_flow(problem: Problem, levels: Sequence[Level], *, start: float) -> Solution:

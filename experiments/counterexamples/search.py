@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from kassay.experiments.compare import LIMITS, SearchLimits, solve_optimum
+from kassay.experiments.compare import LIMITS, CaseLimits, solve_optimum
 from kassay.experiments.counterexamples.canonical_form import canonical_form, with_canonical_names
 from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, namings
 from kassay.experiments.counterexamples.group_size import size_of
@@ -48,7 +48,7 @@ class SearchOptions:
 
     assignor: str
     shortcoming: Shortcoming
-    limits: SearchLimits = LIMITS
+    limits: CaseLimits = LIMITS
     attempts: int = MAX_ATTEMPTS
     wander: int = 0
     restarts: int = 2

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from kassay.experiments.compare import LIMITS, Comparison, SearchLimits, compare, solve_optimum
+from kassay.experiments.compare import LIMITS, CaseLimits, Comparison, compare, solve_optimum
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.reference.model.group import Group
 from kassay.solver.solution import Solution
@@ -56,7 +56,7 @@ def shortfall(
     *,
     shortcoming: Shortcoming,
     optimum: Solution | None = None,
-    limits: SearchLimits = LIMITS,
+    limits: CaseLimits = LIMITS,
 ) -> Shortfall:
     """Measure how far an assignor falls short on a group.
 

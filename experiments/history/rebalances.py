@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kassay.experiments.compare import LIMITS, Comparison, SearchLimits, compare
+from kassay.experiments.compare import LIMITS, CaseLimits, Comparison, compare
 from kassay.experiments.history.group_state import Generation, GenerationMember, Numbers
 from kassay.experiments.implementations.convergence import Ending, StableResult, withheld_partitions
 from kassay.reference.model.assignment import Assignment, violations
@@ -94,7 +94,7 @@ def rebalances(
             _remember(now, generation)
 
 
-def judge(rebalance: Rebalance, *, limits: SearchLimits = LIMITS) -> Comparison | None:
+def judge(rebalance: Rebalance, *, limits: CaseLimits = LIMITS) -> Comparison | None:
     """Hold a rebalance against the optimum; None where it cannot be put as a group.
 
     Where it is not known who had what before, no moves are told.

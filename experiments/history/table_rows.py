@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from kassay.experiments.compare import LIMITS, Comparison, SearchLimits
+from kassay.experiments.compare import LIMITS, CaseLimits, Comparison
 from kassay.experiments.history.group_state import Generation, GenerationMember, RebalanceProtocol
 from kassay.experiments.history.rebalances import Rebalance, judge
 from kassay.reference.documents.json_codec import (
@@ -96,7 +96,7 @@ def rebalance_row(found: Rebalance) -> dict[str, object]:
     return asdict(row) | rest
 
 
-def judged_row(row: Mapping[str, Any], *, limits: SearchLimits = LIMITS) -> dict[str, object]:
+def judged_row(row: Mapping[str, Any], *, limits: CaseLimits = LIMITS) -> dict[str, object]:
     """Fill the columns of the comparison into a row of `rebalance_row`.
 
     A rebalance that makes our own code fail says so in its row.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kassay.experiments.compare import SearchLimits, fewest_moves_within
+from kassay.experiments.compare import CaseLimits, fewest_moves_within
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.planning.rack_locality import across_racks
 from kassay.reference.assignors import ASSIGNORS
@@ -83,7 +83,7 @@ def current_state(group: Group, assignment: Assignment) -> CurrentState:
 
 
 def assignor_outcomes(
-    group: Group, optimum: Solution, limits: SearchLimits
+    group: Group, optimum: Solution, limits: CaseLimits
 ) -> Iterator[AssignorOutcome]:
     """Yield what each of Kafka's assignors settles on, and what that costs."""
     for assignor in ASSIGNORS:
@@ -107,7 +107,7 @@ def assignor_outcomes(
 
 
 def _needed(
-    group: Group, standing: CurrentState, optimum: Solution, limits: SearchLimits
+    group: Group, standing: CurrentState, optimum: Solution, limits: CaseLimits
 ) -> int | None:
     if optimum.imbalance.gap or optimum.movement.gap:
         return None

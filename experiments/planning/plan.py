@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from kassay.experiments.compare import LIMITS, SearchLimits, keep_owners
+from kassay.experiments.compare import LIMITS, CaseLimits, keep_owners
 from kassay.experiments.planning.assignor_outcomes import (
     AssignorOutcome,
     CurrentState,
@@ -121,7 +121,7 @@ def plan(
     batch: int = 1,
     growth: Iterable[Fraction] = GROWTH,
     points: int = 25,
-    limits: SearchLimits = LIMITS,
+    limits: CaseLimits = LIMITS,
     seed: int = 0,
 ) -> Plan:
     """Plan the way from a group as it is to the best it can be.
@@ -153,9 +153,7 @@ def plan(
     >>> found.today.makespan, found.makespan, found.moved
     (11, LevelValue(value=10, bound=10, slack=0), 2)
     """
-    optimum = solve(
-        group, time_limit=limits.time, deterministic_limit=limits.deterministic, seed=seed
-    )
+    optimum = solve(group, limits=limits, seed=seed)
     if optimum.assignment is None:
         raise LookupError("; ".join(optimum.conflict) or "no assignment was found in time")
     stayed = keep_owners(group)
@@ -180,8 +178,7 @@ def plan(
         resilience=member_loss(
             group,
             optimum.assignment,
-            time_limit=limits.time,
-            deterministic_limit=limits.deterministic,
+            limits=limits,
             seed=seed,
         ),
     )
@@ -194,26 +191,24 @@ def _unowned(group: Group) -> int:
     )
 
 
-def _frontier(group: Group, points: int, limits: SearchLimits, seed: int) -> Frontier:
+def _frontier(group: Group, points: int, limits: CaseLimits, seed: int) -> Frontier:
     return frontier(
         group,
         most_points=points,
-        time_limit=limits.time,
-        deterministic_limit=limits.deterministic,
+        limits=limits,
         seed=seed,
     )
 
 
 def _needs(
-    group: Group, makespan: int, growth: Iterable[Fraction], limits: SearchLimits, seed: int
+    group: Group, makespan: int, growth: Iterable[Fraction], limits: CaseLimits, seed: int
 ) -> Iterable[PlanOption]:
     for factor in growth:
         wish = int(makespan / factor)
         sizing = members_needed(
             group,
             makespan=wish,
-            time_limit=limits.time,
-            deterministic_limit=limits.deterministic,
+            limits=limits,
             seed=seed,
         )
         yield PlanOption(growth=factor, makespan=wish, sizing=sizing)

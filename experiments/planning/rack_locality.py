@@ -3,10 +3,10 @@
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from kassay.experiments.compare import SearchLimits
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import TopicPartition
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import CrossRack, Imbalance, Measure
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
@@ -145,13 +145,11 @@ def _reads(group: Group, assignment: Assignment) -> Counter[str | None]:
 
 
 def _least(group: Group, optimum: Solution, limits: SearchLimits, seed: int) -> LevelValue | None:
-    brief = replace(limits, time=min(limits.time, ASIDE_SECONDS))
     found = solve(
         group,
         levels=(Imbalance(measure=Measure(optimum.levels[0][0])), CrossRack()),
-        hint=optimum.assignment,
-        time_limit=brief.time,
-        deterministic_limit=brief.deterministic,
+        initial_assignment=optimum.assignment,
+        limits=replace(limits, time=min(limits.time, ASIDE_SECONDS)),
         seed=seed,
     )
     # The second level speaks of assignments with the value of the first alone.

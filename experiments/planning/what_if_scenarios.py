@@ -9,6 +9,7 @@ from time import perf_counter
 from kassay.experiments.planning.group_changes import Change
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads, participants
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Measure
 from kassay.solver.sizing.resized_groups import with_valid_ownership
 from kassay.solver.solution import LevelValue, Solution, Status
@@ -120,9 +121,7 @@ def what_if(
     scenario: Scenario,
     *,
     before: Group | None = None,
-    time_limit: float = 60.0,
-    deterministic_limit: float | None = None,
-    workers: int = 1,
+    limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> ScenarioResult:
     """Find the optimum of a scenario.
@@ -133,18 +132,12 @@ def what_if(
         What may become.
     before
         The group today, to say which topics nobody would consume any more.
-    time_limit, deterministic_limit, workers, seed
+    limits, seed
         As in `kassay.solver.solve`.
     """
     group = scenario.group
     begin = perf_counter()
-    solution = solve(
-        group,
-        time_limit=time_limit,
-        deterministic_limit=deterministic_limit,
-        workers=workers,
-        seed=seed,
-    )
+    solution = solve(group, limits=limits, seed=seed)
     seconds = perf_counter() - begin
     subscribers = group.subscribers()
     consumed = [topic for topic in group.topics if subscribers[topic.name]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from kassay.experiments.compare import SearchLimits, solve_optimum
+from kassay.experiments.compare import CaseLimits, solve_optimum
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.plotting.assignment_figure import AssignmentPanel, draw_assignment
@@ -184,10 +184,10 @@ def _kept(row: Mapping[str, Any]) -> Assignment | None:
     return None if row["assignment"] is None else parse_assignment(json.loads(row["assignment"]))
 
 
-def _limits(manifest: Mapping[str, Any]) -> SearchLimits:
+def _limits(manifest: Mapping[str, Any]) -> CaseLimits:
     said = manifest.get("configuration", {}).get("limits", {})
-    known = {field.name for field in fields(SearchLimits)}
-    return SearchLimits(**{name: value for name, value in said.items() if name in known})
+    known = {field.name for field in fields(CaseLimits)}
+    return CaseLimits(**{name: value for name, value in said.items() if name in known})
 
 
 def _exhibit(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kassay.experiments.compare import LIMITS, SearchLimits, compare
+from kassay.experiments.compare import LIMITS, CaseLimits, compare
 from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.simulation_result import SimulationResult, Step
@@ -59,7 +59,7 @@ class SimulationCost:
 
 
 def cost_of(
-    history: SimulationResult, policy: Policy, *, begins: int, limits: SearchLimits = LIMITS
+    history: SimulationResult, policy: Policy, *, begins: int, limits: CaseLimits = LIMITS
 ) -> SimulationCost:
     """Sum up what a history cost, every rebalance of it solved.
 

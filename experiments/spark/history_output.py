@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from kassay.experiments.compare import LIMITS, SearchLimits
+from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.history.table_rows import last_document
 from kassay.experiments.spark.history_pipeline import (
     ClusterMetadata,
@@ -39,7 +39,7 @@ def write_history(
     known: ClusterMetadata,
     tasks: int,
     manifest: Callable[[dict[str, int]], dict[str, object]],
-    limits: SearchLimits = LIMITS,
+    limits: CaseLimits = LIMITS,
 ) -> dict[str, int]:
     """Write generations, rebalances, newest commits and errors, and the last groups.
 

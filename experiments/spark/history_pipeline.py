@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kassay.experiments.compare import LIMITS, SearchLimits
+from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.history.group_state import RecordKind
 from kassay.experiments.history.stages import decode_batches, generation_rows, rebalance_rows
 from kassay.experiments.history.table_rows import judged_row
@@ -73,7 +73,7 @@ def generations_of(records: DataFrame, *, known: ClusterMetadata, tasks: int) ->
 
 
 def rebalances_of(
-    generations: DataFrame, *, known: ClusterMetadata, tasks: int, limits: SearchLimits = LIMITS
+    generations: DataFrame, *, known: ClusterMetadata, tasks: int, limits: CaseLimits = LIMITS
 ) -> DataFrame:
     """Tell and solve every rebalance; rows of `REBALANCES`.
 

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kassay.experiments.compare import LIMITS, SearchLimits
+from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.spark.code_distribution import (
     WorkerMismatchError,
     check_identity,
@@ -53,7 +53,7 @@ def run_batches(
     cases: Sequence[Case],
     *,
     tasks: int | None = None,
-    limits: SearchLimits = LIMITS,
+    limits: CaseLimits = LIMITS,
     judge: Judge | None = None,
     drawn: int | None = None,
 ) -> pa.Table:
@@ -106,12 +106,12 @@ def _spare_collector() -> None:
         gc.freeze()
 
 
-def _judge(case: Case, *, limits: SearchLimits, drawn: int | None) -> CaseRecord:
+def _judge(case: Case, *, limits: CaseLimits, drawn: int | None) -> CaseRecord:
     return evaluate_case(case, limits=limits, drawn=drawn is None or case.seed < drawn)
 
 
 def _studied(
-    task: Sequence[BatchedCase], judge: Judge, limits: SearchLimits, *, again: bool
+    task: Sequence[BatchedCase], judge: Judge, limits: CaseLimits, *, again: bool
 ) -> Iterator[pa.RecordBatch]:
     """Study a task; where its process died at it before, each group in one of its own."""
     rows: list[dict[str, object]] = []
@@ -138,7 +138,7 @@ def write_tables(
     manifest: Callable[[dict[str, int]], Mapping[str, object]],
     tasks: int | None = None,
     wave: int = BATCH_CASES,
-    limits: SearchLimits = LIMITS,
+    limits: CaseLimits = LIMITS,
     judge: Judge | None = None,
     drawn: int | None = None,
 ) -> Mapping[str, object]:
@@ -231,7 +231,7 @@ def _result(future: Future[tuple[int, pa.Table]]) -> tuple[int, pa.Table]:
 
 
 def digest_of(
-    cases: Sequence[Case], *, wave: int, limits: SearchLimits, drawn: int | None = None
+    cases: Sequence[Case], *, wave: int, limits: CaseLimits, drawn: int | None = None
 ) -> str:
     """Tell studies apart: what is studied, how it is cut, and by which code."""
     digest = hashlib.sha256(json.dumps([code_identity(), wave, drawn, repr(limits)]).encode())

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from kassay.experiments.compare import SearchLimits
+from kassay.experiments.compare import CaseLimits
 from kassay.experiments.study.batches import BATCH_CASES
 from kassay.experiments.study.case import IMPORTED, Case, family_cases
 from kassay.experiments.study.families.registry import FAMILIES
@@ -50,7 +50,7 @@ class StudyConfig:
     groups: tuple[Path, ...] = ()
     drawn: int | None = None
     wave: int = BATCH_CASES
-    limits: SearchLimits = field(default_factory=SearchLimits)
+    limits: CaseLimits = field(default_factory=CaseLimits)
 
     def cases(self) -> Iterator[Case]:
         """Yield the cases of all families; imported groups are not among them."""
@@ -151,15 +151,15 @@ def _assignors(places: ConfigNode) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _limits(places: ConfigNode) -> SearchLimits:
-    known = {item.name: item.type for item in fields(SearchLimits)}
+def _limits(places: ConfigNode) -> CaseLimits:
+    known = {item.name: item.type for item in fields(CaseLimits)}
     chosen: dict[str, float] = {}
     for name, place in places.only(*known).items():
         if known[name] is int:
             chosen[name] = place.integer(1)
         else:
             chosen[name] = _seconds(place)
-    return SearchLimits(**chosen)  # type: ignore[arg-type]
+    return CaseLimits(**chosen)  # type: ignore[arg-type]
 
 
 def _seconds(place: ConfigNode) -> float:

@@ -9,8 +9,8 @@ from typing import Any
 
 from kassay.experiments.compare import (
     LIMITS,
+    CaseLimits,
     Comparison,
-    SearchLimits,
     compare,
     fewest_moves_within,
     solve_optimum,
@@ -55,7 +55,7 @@ SHOWN_LOADS = 64
 OPTIMUM = "optimum"
 
 
-def evaluate_case(case: Case, *, limits: SearchLimits = LIMITS, drawn: bool = True) -> CaseRecord:
+def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True) -> CaseRecord:
     """Run every assignor of a case and the solver on its group.
 
     Whatever goes wrong with one of them becomes a row that says so: a study of a million
@@ -130,7 +130,7 @@ def _timing(case: Case, contestant: str, begin: float) -> TimingRow:
 
 
 def _optimum(
-    case: Case, group: Group, limits: SearchLimits, *, drawn: bool
+    case: Case, group: Group, limits: CaseLimits, *, drawn: bool
 ) -> tuple[Solution | None, OptimumRow]:
     try:
         solution = solve_optimum(group, limits=limits)

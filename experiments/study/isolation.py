@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kassay.experiments.compare import SearchLimits
+from kassay.experiments.compare import CaseLimits
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import failed_record
 from kassay.experiments.study.table_rows import CaseRecord
@@ -53,7 +53,7 @@ def watchdog() -> Iterator[Callable[[float], None]]:
         wind(0)
 
 
-def run_isolated(judge: Judge, case: Case, *, limits: SearchLimits) -> CaseRecord:
+def run_isolated(judge: Judge, case: Case, *, limits: CaseLimits) -> CaseRecord:
     """Study a case in a child of this process.
 
     Parameters
@@ -100,7 +100,7 @@ def run_isolated(judge: Judge, case: Case, *, limits: SearchLimits) -> CaseRecor
     return failed_record(case, _death(code))
 
 
-def _run(judge: Judge, case: Case, writing: int, limits: SearchLimits) -> None:
+def _run(judge: Judge, case: Case, writing: int, limits: CaseLimits) -> None:
     """Be the child: whatever happens, it does not return."""
     code = 1
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from kassay.experiments.compare import SearchLimits
+from kassay.experiments.compare import CaseLimits
 from kassay.experiments.study.case import IMPORTED, Case
 from kassay.experiments.study.families.registry import FAMILIES
 
@@ -22,7 +22,7 @@ def configuration(
     seeds: int,
     first_seed: int,
     assignors: Sequence[str],
-    limits: SearchLimits,
+    limits: CaseLimits,
     study: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
     """Describe a study: equal descriptions and versions give equal tables.

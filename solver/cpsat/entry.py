@@ -45,14 +45,14 @@ def solve_problem(
     *,
     levels: Sequence[Level],
     constraints: Sequence[Constraint],
-    hint: Assignment | None,
+    initial_assignment: Assignment | None,
     budget: SearchBudget,
 ) -> CpSatResult:
     """Find the best placement and bounds for every level."""
     pool = initial_placements(problem)
-    hinted = None if hint is None else problem.to_placement(hint)
-    if hinted is not None:
-        pool.append(hinted)
+    if initial_assignment is not None:
+        warm_start = problem.to_placement(initial_assignment)
+        pool += [] if warm_start is None else [warm_start]
     pool = [placement for placement in pool if not any(broken(problem, constraints, placement))]
     if not pool:
         found = _any_placement(problem, constraints, budget)

@@ -9,6 +9,7 @@ from kassay.solver.cpsat.constraints import add_constraint
 from kassay.solver.cpsat.model import AssignmentModel
 from kassay.solver.cpsat.search import SearchBudget, satisfy
 from kassay.solver.cpsat.symmetry import classify
+from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import Problem
 
 # Seconds to shrink a conflict, beyond the caller's limit: infeasibility is known by then.
@@ -24,9 +25,8 @@ def conflict(
     turn, and stays out if the others still clash. Where time is short the set may be
     larger than needed, but it always clashes.
     """
-    budget = SearchBudget(
-        deadline=budget.deadline + _SHRINKING, workers=budget.workers, seed=budget.seed
-    )
+    limits = SearchLimits(workers=budget.limits.workers)
+    budget = SearchBudget(budget.deadline + _SHRINKING, limits, budget.seed)
     core = _sufficient(problem, constraints, budget)
     for constraint in core:
         others = tuple(other for other in core if other is not constraint)

@@ -260,7 +260,7 @@ class LexicographicSolver:
 
 def _ticker(budget: SearchBudget, most: int) -> Callable[[], bool]:
     """Say whether to go on: by the clock, or under a deterministic limit by counting."""
-    if budget.deterministic is None:
+    if budget.limits.deterministic is None:
         return lambda: budget.seconds > 0
     turns = iter(range(most))
     return lambda: next(turns, None) is not None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from ortools.sat.python import cp_model
 
 from kassay.solver.cpsat.model import AssignmentModel, Expression
+from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement
 
 
@@ -17,18 +18,14 @@ class SearchBudget:
     ----------
     deadline
         Wall-clock end, in seconds of `time.monotonic`.
-    deterministic
-        CP-SAT's deterministic time for each search, in its own unit (about a second);
-        None for no such limit.
-    workers
-        Search threads; only 1 is deterministic.
+    limits
+        Limits of the caller; the deadline replaces their time.
     seed
         Seed of the search.
     """
 
     deadline: float
-    deterministic: float | None = None
-    workers: int = 1
+    limits: SearchLimits = SearchLimits()
     seed: int = 0
 
     @property
@@ -96,10 +93,10 @@ def satisfy(model: AssignmentModel, budget: SearchBudget) -> SearchResult:
 def _run(model: AssignmentModel, budget: SearchBudget) -> SearchResult:
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = budget.seconds
-    solver.parameters.num_workers = budget.workers
+    solver.parameters.num_workers = budget.limits.workers
     solver.parameters.random_seed = budget.seed % 2**31
-    if budget.deterministic is not None:
-        solver.parameters.max_deterministic_time = budget.deterministic
+    if budget.limits.deterministic is not None:
+        solver.parameters.max_deterministic_time = budget.limits.deterministic
     status = solver.solve(model.cp)
     if status == cp_model.MODEL_INVALID:
         raise RuntimeError(f"CP-SAT calls the model invalid: {model.cp.validate()}")

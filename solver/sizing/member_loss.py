@@ -8,6 +8,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import MAX_WEIGHT, Group, Member, Topic
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.improvement.residual_network import require_valid
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Measure
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.solution import LevelValue
@@ -63,9 +64,7 @@ def member_loss(
     group: Group,
     assignment: Assignment | None = None,
     *,
-    time_limit: float = 60.0,
-    deterministic_limit: float | None = None,
-    workers: int = 1,
+    limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> MemberLosses:
     """Find the least makespan after the loss of each member in turn.
@@ -80,10 +79,8 @@ def member_loss(
     assignment
         Who has what. By default the ownership of today; partitions without an owner are
         then dealt out together with those of the lost member.
-    time_limit
-        Wall-clock seconds for each member.
-    deterministic_limit, workers, seed
-        As in `solve`, for each member.
+    limits, seed
+        As in `solve`, per member.
 
     Raises
     ------
@@ -111,9 +108,7 @@ def member_loss(
         solution = solve(
             rest,
             levels=(Imbalance(Measure.MAKESPAN),),
-            time_limit=time_limit,
-            deterministic_limit=deterministic_limit,
-            workers=workers,
+            limits=limits,
             seed=seed,
         )
         name = group.members[problem.members[lost]].id

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member
 from kassay.reference.model.metrics import loads, sum_of_squares
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Measure, Movement
 from kassay.solver.problem import build_problem
 from kassay.solver.sizing.resized_groups import (
@@ -16,8 +17,6 @@ from kassay.solver.sizing.resized_groups import (
 )
 from kassay.solver.solution import LevelValue, Status
 from kassay.solver.solve import solve
-
-Limits = tuple[float, float | None, int, int]  # as in `solve`, in its order
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +79,7 @@ def members_needed(
     capacity: int | None = None,
     like: str | None = None,
     sweep: Iterable[int] = (),
-    time_limit: float = 60.0,
-    deterministic_limit: float | None = None,
-    workers: int = 1,
+    limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> Sizing:
     """Find the least number of members that is enough.
@@ -106,10 +103,8 @@ def members_needed(
         they subscribe to every topic that is consumed today.
     sweep
         Further numbers of members to look at; without any, those around the one needed.
-    time_limit
-        Wall-clock seconds for each number of members.
-    deterministic_limit, workers, seed
-        As in `solve`, for each number of members.
+    limits, seed
+        As in `solve`, per number of members.
 
     Raises
     ------
@@ -138,8 +133,7 @@ def members_needed(
     ceiling = wish
     if makespan is None:
         ceiling = max(member.capacity or 0 for member in (*today.members, newcomer))
-    limits = (time_limit, deterministic_limit, workers, seed)
-    return _Search(today, newcomer, makespan, ceiling, limits).run(sweep)
+    return _Search(today, newcomer, makespan, ceiling, limits, seed).run(sweep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +150,8 @@ class _Search:
     newcomer: Member
     makespan: int | None
     ceiling: int
-    limits: Limits
+    limits: SearchLimits
+    seed: int
     done: dict[int, MemberCount] = field(default_factory=dict)
 
     def run(self, sweep: Iterable[int]) -> Sizing:
@@ -208,7 +203,7 @@ class _Search:
             for topic in self.today.topics
             if topic.partitions and before[topic.name] and not after[topic.name]
         )
-        best = _best(group, self.makespan, self.limits)
+        best = _best(group, self.makespan, self.limits, self.seed)
         plan = best.assignment
         return MemberCount(
             members=number,
@@ -238,7 +233,7 @@ class _Search:
                     return f"{topic.name}-{weights.index(greatest)} alone weighs {greatest}"
             if any(weights) and self.today.subscribers()[topic.name]:
                 left.append(replace(topic, weights=tuple(weights)))
-        best = _best(replace(self.today, topics=tuple(left)), self.makespan, self.limits)
+        best = _best(replace(self.today, topics=tuple(left)), self.makespan, self.limits, self.seed)
         if best.fits is not False:
             return ""
         names = ", ".join(repr(topic.name) for topic in left)
@@ -256,7 +251,7 @@ class _Best:
     fits: bool | None
 
 
-def _best(group: Group, wish: int | None, limits: Limits) -> _Best:
+def _best(group: Group, wish: int | None, limits: SearchLimits, seed: int) -> _Best:
     """Find the least makespan, then the fewest moves; say whether they fit the wish."""
     weights = build_problem(group).weight
     alike = bool(len(weights) == 0 or (weights[0] > 0 and (weights == weights[0]).all()))
@@ -268,13 +263,10 @@ def _best(group: Group, wish: int | None, limits: Limits) -> _Best:
         members = tuple(replace(member, capacity=None) for member in group.members)
         group = replace(group, members=members)
     even = alike and (shared is not None or capacities <= {None})
-    time_limit, deterministic_limit, workers, seed = limits
     solution = solve(
         group,
         levels=(Imbalance(Measure.SUM_OF_SQUARES if even else Measure.MAKESPAN), Movement()),
-        time_limit=time_limit,
-        deterministic_limit=deterministic_limit,
-        workers=workers,
+        limits=limits,
         seed=seed,
     )
     if solution.assignment is None:

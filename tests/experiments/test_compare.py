@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.experiments.compare import SearchLimits, compare, keep_owners, solve_optimum
+from kassay.experiments.compare import CaseLimits, compare, keep_owners, solve_optimum
 from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from kassay.reference import Assignment, Group, Member, Topic, movement, violations
@@ -110,7 +110,7 @@ def test_a_group_too_large_to_search_leaves_the_necessary_moves_unknown():
     uneven = Assignment(
         {"c0": [("t", 3), ("t", 1), ("t", 2)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 5)]}
     )
-    limits = SearchLimits(within_partitions=5)
+    limits = CaseLimits(within_partitions=5)
     result = compare(three_members(), "any", settled=answer(uneven), limits=limits)
     assert (result.movement_within, result.unnecessary_moves) == (None, None)
     assert result.movement_greedy == 3

@@ -7,6 +7,7 @@ import pytest
 from kassay.reference import Group, Member, Topic, violations
 from kassay.solver import Imbalance, Measure, Movement, Tolerance, solve
 from kassay.solver.constraints import MaxMoves, MaxPartitions, Pinned
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import leximax_rank
 from tests import brute_force
 from tests.solver.random_cases import (
@@ -108,5 +109,8 @@ def test_capacities_of_members_hold_without_being_asked_for():
 
 def test_the_same_input_and_seed_give_the_same_assignment():
     group = random_group(random.Random(3), weighted=True)
-    answers = {solve(group, method="cp-sat", deterministic_limit=1).assignment for _ in range(3)}
+    answers = {
+        solve(group, method="cp-sat", limits=SearchLimits(deterministic=1)).assignment
+        for _ in range(3)
+    }
     assert len(answers) == 1

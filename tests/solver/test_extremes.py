@@ -17,6 +17,7 @@ from kassay.solver import (
     solve,
 )
 from kassay.solver.improvement.explanation import explain
+from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.member_loss import member_loss
 
 HUGE = 2**53 + 1
@@ -72,7 +73,7 @@ def test_the_optimum_is_found_and_certified(group, optimum):
 
 @pytest.mark.parametrize(("group", "optimum"), OPTIMA)
 def test_no_time_at_all_costs_proof_but_not_the_answer(group, optimum):
-    solution = solve(group, time_limit=0)
+    solution = solve(group, limits=SearchLimits(time=0))
     assert list(violations(group, solution.assignment)) == []
     assert solution.imbalance.bound <= optimum[0] <= solution.imbalance.value
     if solution.imbalance.value == optimum[0]:
@@ -85,14 +86,14 @@ def test_no_time_at_all_costs_proof_but_not_the_answer(group, optimum):
 @pytest.mark.parametrize("time_limit", [60.0, 0.0])
 @pytest.mark.parametrize("group", GROUPS)
 def test_no_move_at_all_leaves_everything_with_its_owner(group, time_limit):
-    solution = solve(group, constraints=(MaxMoves(0),), time_limit=time_limit)
+    solution = solve(group, constraints=(MaxMoves(0),), limits=SearchLimits(time=time_limit))
     assert solution.movement.value == 0
     assert list(violations(group, solution.assignment)) == []
 
 
 @pytest.mark.parametrize("time_limit", [60.0, 0.0])
 def test_capacities_below_any_partition_are_named_as_the_conflict(time_limit):
-    solution = solve(CAPPED, time_limit=time_limit)
+    solution = solve(CAPPED, limits=SearchLimits(time=time_limit))
     assert (solution.status, solution.assignment, solution.certificate) == (
         "infeasible",
         None,
@@ -113,7 +114,7 @@ def test_the_frontier_has_a_point_and_ends_at_no_moves(group):
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_rushed_frontier_still_has_a_point(group):
-    assert frontier(group, time_limit=0).points
+    assert frontier(group, limits=SearchLimits(time=0)).points
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from kassay.solver import Imbalance, Movement, Tolerance, solve
 from kassay.solver.bounds import overload_moves_bound
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.weighted.few_moves import FewMovesSearch
 from kassay.solver.weighted.movement_bound import exchange_bound
@@ -80,7 +81,8 @@ def test_a_deterministic_limit_gives_the_same_plan_again():
     group = crowded(4, 80, 6)
     levels = [Imbalance("makespan", Tolerance(relative=0.02)), Movement()]
     first, second = (
-        solve(group, levels=levels, deterministic_limit=0.5, time_limit=300) for _ in range(2)
+        solve(group, levels=levels, limits=SearchLimits(time=300, deterministic=0.5))
+        for _ in range(2)
     )
     assert first.assignment == second.assignment
     assert first.levels == second.levels

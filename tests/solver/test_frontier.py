@@ -9,6 +9,7 @@ from kassay.reference.model.assignment import violations
 from kassay.reference.model.metrics import imbalance, movement
 from kassay.solver.constraints import MaxMoves, Pinned
 from kassay.solver.frontier import frontier
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Measure
 from tests import brute_force
 from tests.strategies import groups
@@ -65,7 +66,7 @@ def test_assignments_are_valid_and_have_the_values_of_their_points(group: Group)
 @given(group=groups(weighted=True))
 @settings(deadline=None, max_examples=20)
 def test_no_time_costs_proof_or_points_and_bounds_stay_valid(group: Group):
-    found = frontier(group, measure="makespan", time_limit=0.0)
+    found = frontier(group, measure="makespan", limits=SearchLimits(time=0.0))
     truth = brute_force.frontier(group, "makespan")
     assert found.points
     if found.complete:

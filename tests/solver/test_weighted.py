@@ -18,6 +18,7 @@ from kassay.solver import (
 )
 from kassay.solver.bounds import makespan_bound
 from kassay.solver.initial_solutions import longest_processing_time
+from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.weighted.components import solve_components
 from kassay.solver.weighted.load_balancing import LoadBalancer
@@ -61,7 +62,7 @@ def test_random_weights_are_proven_on_both_levels(partitions, members):
     weights = [rng.randint(1, 2**14) for _ in range(partitions)]
     owners = [rng.randrange(-1, members) for _ in range(partitions)]
     group = even_group(weights, members, owners)
-    solution = solve(group, levels=[Imbalance(), Movement()], time_limit=60)
+    solution = solve(group, levels=[Imbalance(), Movement()], limits=SearchLimits(time=60))
     assert solution.is_optimal
     assert list(violations(group, solution.assignment)) == []
 
@@ -121,7 +122,7 @@ DEGENERATE = {
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_degenerate_groups_have_an_answer_on_every_level(case, levels):
     group = DEGENERATE[case]
-    solution = solve(group, levels=levels, method="cp-sat", time_limit=20)
+    solution = solve(group, levels=levels, method="cp-sat", limits=SearchLimits(time=20))
     assert list(violations(group, solution.assignment)) == []
     assert all(level.bound <= level.value for _, level in solution.levels)
 
@@ -132,7 +133,7 @@ def test_a_spent_limit_costs_proof_and_not_the_answer(measure, limit):
     rng = random.Random(9)
     group = even_group([rng.randint(1, 99) for _ in range(30)], 5, [0] * 30)
     levels = [Imbalance(measure), Movement()]
-    rushed = solve(group, levels=levels, method="cp-sat", time_limit=limit)
+    rushed = solve(group, levels=levels, method="cp-sat", limits=SearchLimits(time=limit))
     assert list(violations(group, rushed.assignment)) == []
     assert rushed.imbalance.bound <= rushed.imbalance.value
 

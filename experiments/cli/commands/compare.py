@@ -21,7 +21,7 @@ from kassay.experiments.cli.group_io import (
     OutputFormat,
     answer_groups,
 )
-from kassay.experiments.compare import Comparison, SearchLimits, solve_optimum
+from kassay.experiments.compare import CaseLimits, Comparison, solve_optimum
 from kassay.experiments.compare import compare as compare_one
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import MEASURES, leximax, loads
@@ -46,7 +46,7 @@ def compare(
         *(assignor or ()),
         *custom_assignors(assignor_cmd, assignor_python, assignor_timeout),
     ]
-    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit)
+    limits = CaseLimits(time=time_limit, deterministic=deterministic_limit)
 
     def work(group: Group) -> Answer:
         optimum = solve_optimum(group, limits=limits)

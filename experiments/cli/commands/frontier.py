@@ -23,6 +23,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
 from kassay.solver.frontier import Frontier
 from kassay.solver.frontier import frontier as group_frontier
+from kassay.solver.limits import SearchLimits
 
 
 def frontier(
@@ -52,6 +53,7 @@ def frontier(
     Example: `kassay frontier groups.jsonl --plot frontier.svg --format table`
     """
     drawn = 0
+    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
 
     def work(group: Group) -> Answer:
         nonlocal drawn
@@ -59,9 +61,7 @@ def frontier(
             group,
             measure=imbalance,
             most_points=points,
-            time_limit=time_limit,
-            deterministic_limit=deterministic_limit,
-            workers=workers,
+            limits=limits,
             seed=seed,
         )
         if plot is not None:

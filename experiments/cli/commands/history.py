@@ -16,7 +16,7 @@ from kassay.experiments.cli.source_options import (
     Metadata,
     Timeout,
 )
-from kassay.experiments.compare import SearchLimits
+from kassay.experiments.compare import CaseLimits
 from kassay.experiments.history.history_summary import summarise
 from kassay.experiments.history.live_topic import OffsetsReader, topics_of
 from kassay.experiments.sources.capture_files import load_metadata
@@ -77,7 +77,7 @@ def history(
         settings["bootstrap.servers"] = bootstrap_server
         counts, names = topics_of(settings, timeout=timeout)
         known = ClusterMetadata(counts=counts | dict(known.counts), names=names)
-    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit)
+    limits = CaseLimits(time=time_limit, deterministic=deterministic_limit)
     described = {
         "kind": "history",
         "paths": sorted(path.name for path in paths or ()),

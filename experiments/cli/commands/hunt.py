@@ -18,7 +18,7 @@ from kassay.experiments.cli.assignor_options import (
 )
 from kassay.experiments.cli.common_options import DeterministicLimit, TimeLimit
 from kassay.experiments.cli.group_io import name_of, open_text, table_console, to_json
-from kassay.experiments.compare import SearchLimits
+from kassay.experiments.compare import CaseLimits
 from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, exhaustive_cases
 from kassay.experiments.counterexamples.gallery import Gallery, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
@@ -113,7 +113,7 @@ def hunt(
     wanted = SearchOptions(
         assignor=name,
         shortcoming=shortcoming,
-        limits=SearchLimits(time=time_limit, deterministic=deterministic_limit),
+        limits=CaseLimits(time=time_limit, deterministic=deterministic_limit),
         wander=wander,
         restarts=restarts,
     )

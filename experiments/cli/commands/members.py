@@ -16,6 +16,7 @@ from kassay.experiments.cli.group_io import (
 )
 from kassay.experiments.cli.search_options import Seconds, Seed, Workers, WorkLimit
 from kassay.reference.model.group import Group
+from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.member_loss import MemberLosses
 from kassay.solver.sizing.member_loss import member_loss as group_resilience
 from kassay.solver.sizing.members_needed import MemberCount, Sizing, members_needed
@@ -75,6 +76,7 @@ def members(
     if (first is None) != (last is None) or (first or 0) > (last or 0):
         raise typer.BadParameter("--from and --to go together, --from first")
     sweep = range(0) if first is None or last is None else range(first, last + 1)
+    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
 
     def work(group: Group) -> Answer:
         sizing = members_needed(
@@ -83,20 +85,12 @@ def members(
             capacity=capacity,
             like=like,
             sweep=sweep,
-            time_limit=time_limit,
-            deterministic_limit=deterministic_limit,
-            workers=workers,
+            limits=limits,
             seed=seed,
         )
         record = _record(group, sizing, sweep)
         if resilience:
-            limits: dict[str, Any] = {
-                "time_limit": time_limit,
-                "deterministic_limit": deterministic_limit,
-                "workers": workers,
-                "seed": seed,
-            }
-            record["resilience"] = _losses(group, sizing, limits)
+            record["resilience"] = _losses(group, sizing, limits, seed)
         return Answer(record, reached=sizing.needed is not None)
 
     answer_groups(file, work, output=output, table=_table)
@@ -129,11 +123,13 @@ def _size(size: MemberCount) -> dict[str, object]:
     return record
 
 
-def _losses(group: Group, sizing: Sizing, limits: Mapping[str, Any]) -> dict[str, object]:
+def _losses(group: Group, sizing: Sizing, limits: SearchLimits, seed: int) -> dict[str, object]:
     today = next(size for size in sizing.sizes if size.members == len(group.members))
-    record: dict[str, object] = {"current": _resilience(group_resilience(group, **limits))}
+    record: dict[str, object] = {
+        "current": _resilience(group_resilience(group, limits=limits, seed=seed))
+    }
     if today.assignment is not None:
-        optimal = group_resilience(group, today.assignment, **limits)
+        optimal = group_resilience(group, today.assignment, limits=limits, seed=seed)
         record["optimal"] = _resilience(optimal)
     return record
 

@@ -22,7 +22,7 @@ from kassay.experiments.cli.source_options import (
     import_options,
     read_source,
 )
-from kassay.experiments.compare import SearchLimits
+from kassay.experiments.compare import CaseLimits
 from kassay.experiments.planning.plan import GROWTH, Plan
 from kassay.experiments.planning.plan import plan as make_plan
 from kassay.experiments.planning.plan_files import (
@@ -92,7 +92,7 @@ def plan(
         sizes=sizes,
         missing_lag=missing_lag,
     )
-    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit)
+    limits = CaseLimits(time=time_limit, deterministic=deterministic_limit)
     wanted = set(group or ())
     found, code = [], 0
     for id, item in read_source(source, joining):

@@ -22,6 +22,7 @@ from kassay.reference.model.metrics import loads
 from kassay.solver.certificate.check import certify
 from kassay.solver.certificate.documents import certificate_document
 from kassay.solver.constraints import Colocated, Constraint, MaxMoves, MaxPartitions
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import (
     CrossRack,
     Level,
@@ -95,6 +96,7 @@ def solve(
     Example: `kassay solve groups.jsonl --imbalance makespan --tolerance 0.01`
     """
     constraints = _constraints(max_moves, max_partitions, colocate or [])
+    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
 
     def work(group: Group) -> Answer:
         try:
@@ -103,9 +105,7 @@ def solve(
                 levels=_levels(group, imbalance, tolerance, then or []),
                 constraints=constraints,
                 method=method,
-                time_limit=time_limit,
-                deterministic_limit=deterministic_limit,
-                workers=workers,
+                limits=limits,
                 seed=seed,
             )
         except ValueError as error:

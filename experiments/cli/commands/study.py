@@ -25,7 +25,7 @@ from kassay.experiments.cli.common_options import (
     TimeLimit,
 )
 from kassay.experiments.cli.group_io import name_of, open_text, table_console
-from kassay.experiments.compare import SearchLimits
+from kassay.experiments.compare import CaseLimits
 from kassay.experiments.report.study_summary import Figures, totals
 from kassay.experiments.report.table_reader import load_tables
 from kassay.experiments.spark.session import spark_session
@@ -116,7 +116,7 @@ def study(
             seeds=cases,
             first_seed=first_seed,
             assignors=[*(assignor or []), *custom],
-            limits=SearchLimits(time=time_limit, deterministic=deterministic_limit),
+            limits=CaseLimits(time=time_limit, deterministic=deterministic_limit),
             groups=groups or [],
         )
         if config is None
@@ -153,7 +153,7 @@ class _Plan:
 
     cases: list[Case]
     described: dict[str, object]
-    limits: SearchLimits
+    limits: CaseLimits
     bad: list[str]
     wave: int = BATCH_CASES
     drawn: int | None = None
@@ -165,7 +165,7 @@ def _of_options(
     seeds: int,
     first_seed: int,
     assignors: list[str],
-    limits: SearchLimits,
+    limits: CaseLimits,
     groups: list[Path],
 ) -> _Plan:
     bad: list[str] = []

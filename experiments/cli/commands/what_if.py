@@ -32,6 +32,7 @@ from kassay.experiments.plotting.tradeoff_plots import FORMATS, draw_scenarios
 from kassay.experiments.sources.group_documents import AssumedSubscriptions
 from kassay.experiments.sources.partition_weights import WeightOptions
 from kassay.reference.model.group import Group
+from kassay.solver.limits import SearchLimits
 from kassay.solver.solution import Status
 
 
@@ -123,6 +124,7 @@ def what_if(
     )
     alternatives = wishes.alternatives()
     drawn = 0
+    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
 
     def work(group: Group) -> Answer:
         nonlocal drawn
@@ -131,9 +133,7 @@ def what_if(
             find_best(
                 scenario,
                 before=group,
-                time_limit=time_limit,
-                deterministic_limit=deterministic_limit,
-                workers=workers,
+                limits=limits,
                 seed=seed,
             )
             for scenario in wanted

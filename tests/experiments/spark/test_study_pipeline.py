@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pyarrow.dataset
 import pytest
 
-from kassay.experiments.compare import SearchLimits
+from kassay.experiments.compare import CaseLimits
 from kassay.experiments.report.table_reader import load_tables
 from kassay.experiments.spark import study_pipeline as pipeline
 from kassay.experiments.spark.code_distribution import code_identity
@@ -120,7 +120,7 @@ def test_groups_that_take_their_process_down_are_rows_and_no_other_is_lost(spark
     cases = CASES[2:10]
     bad = {cases[1].name: "abort", cases[3].name: "segfault", cases[6].name: "eat"}
     judge = partial(faults.judge, bad=bad)
-    rows = run_batches(spark, cases, tasks=2, limits=SearchLimits(memory=8192), judge=judge)
+    rows = run_batches(spark, cases, tasks=2, limits=CaseLimits(memory=8192), judge=judge)
     found = {row["groups"][0]["case"]: row for row in rows.to_pylist()}
     assert len(found) == len(cases)
     errors = {fault: found.pop(name)["groups"][0]["error"] for name, fault in bad.items()}
@@ -135,7 +135,7 @@ def test_groups_that_take_their_process_down_are_rows_and_no_other_is_lost(spark
 def test_a_group_that_hangs_in_native_code_is_ended(spark):
     cases = CASES[2:5]
     judge = partial(faults.judge, bad={cases[1].name: "hang"})
-    rows = run_batches(spark, cases, tasks=1, limits=SearchLimits(group=8.0), judge=judge)
+    rows = run_batches(spark, cases, tasks=1, limits=CaseLimits(group=8.0), judge=judge)
     errors = {row["groups"][0]["case"]: row["groups"][0]["error"] for row in rows.to_pylist()}
     assert errors == {case.name: None for case in cases} | {cases[1].name: "took more than 8 s"}
 

@@ -33,6 +33,7 @@ from kassay.solver import (
 )
 from kassay.solver.certificate.documents import certificate_document
 from kassay.solver.improvement.transfer_chains import apply_chain
+from kassay.solver.limits import SearchLimits
 from tests import brute_force
 from tests.solver.certified import BEST, GROUP, LOPSIDED, PROOF, complaints
 from tests.strategies import groups, valid_assignments
@@ -229,7 +230,7 @@ def test_cp_sat_answers_carry_the_origin_of_their_bounds_and_are_priced_where_th
 
 
 def test_an_answer_that_is_not_optimal_carries_the_chain_that_improves_it():
-    rushed = solve(GROUP, method=Method.CP_SAT, time_limit=0)
+    rushed = solve(GROUP, method=Method.CP_SAT, limits=SearchLimits(time=0))
     slow = replace(rushed, assignment=LOPSIDED, certificate=certify(GROUP, LOPSIDED))
     certificate = certify(GROUP, slow)
     assert certificate.chain == (Transfer(BEST["b"][0]._replace(partition=0), "a", "b"),)

@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kassay.reference import Assignment, Group, Member, Topic
+from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.member_loss import member_loss
 from kassay.solver.solve import solve
 from tests import brute_force
@@ -82,7 +83,7 @@ def test_no_time_leaves_a_gap_and_never_a_wrong_bound():
     weights = tuple(range(50, 80))
     members = tuple(Member(id=name, subscription=("t",)) for name in "abcd")
     group = Group(topics=(Topic(name="t", partitions=30, weights=weights),), members=members)
-    found = member_loss(group, time_limit=0.0)
+    found = member_loss(group, limits=SearchLimits(time=0.0))
     assert found.makespan.bound <= found.makespan.value
     assert found.makespan.value >= -(-sum(weights) // 3)
 

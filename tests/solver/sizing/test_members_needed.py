@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.assignment import violations
+from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.members_needed import members_needed
 from kassay.solver.sizing.resized_groups import resized, with_valid_ownership
 from tests import brute_force
@@ -130,7 +131,9 @@ def test_equal_partitions_of_many_members_are_counted_exactly():
 
 def test_no_time_costs_proof_never_the_answer():
     weights = tuple(range(50, 80))
-    found = members_needed(team(30, 2, weights=weights), makespan=200, time_limit=0.0)
+    found = members_needed(
+        team(30, 2, weights=weights), makespan=200, limits=SearchLimits(time=0.0)
+    )
     exact = -(-sum(weights) // 200)
     assert found.needed.bound >= exact
     assert found.needed.value >= found.needed.bound

@@ -1,0 +1,40 @@
+"""Limits of a search."""
+
+from dataclasses import dataclass
+
+from kassay.reference.model.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchLimits:
+    """Limits of one search. A search that reaches a limit returns its incumbent and its bounds.
+
+    Parameters
+    ----------
+    time
+        Wall-clock seconds; 0 is allowed.
+    deterministic
+        CP-SAT's deterministic time per model, in its own unit of about a second; None for
+        no limit. With this limit, one worker and a time limit that is not reached, equal
+        input gives equal output on every machine.
+    workers
+        Threads of CP-SAT.
+
+    Raises
+    ------
+    UsageError
+        If a limit is negative, or there are fewer than 1 workers.
+    """
+
+    time: float = 60.0
+    deterministic: float | None = None
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if not self.time >= 0:
+            raise UsageError(f"time limit must be at least 0 seconds, got {self.time!r}")
+        if self.deterministic is not None and not self.deterministic >= 0:
+            raise UsageError(f"deterministic limit must be at least 0, got {self.deterministic!r}")
+        if self.workers < 1:
+            raise UsageError(f"workers must be at least 1, got {self.workers!r}")
