@@ -9,19 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.reference.model import html_tables as notebook
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, load_vector, measures, movement
-from kassay.reference.model.ownership import NO_OWNER, current_partitions, ownership
+from kassay.reference.model.metrics import Measure, measures, movement
 from kassay.solver import objective
 from kassay.solver.flow.moves_within_imbalance import fewest_moves
+from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance
+from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution
 from kassay.solver.solve import solve
 
@@ -202,9 +201,9 @@ def solve_optimum(group: Group, *, limits: SearchLimits = LIMITS) -> Solution:
 
 
 def keep_owners(group: Group) -> Assignment:
-    """Leave every owned partition with its owner, and give the rest to the least loaded.
+    """Keep every owner and place partitions without an owner on the least loaded members.
 
-    A witness: whatever its imbalance is can be had without any move.
+    Its imbalance is possible without any move.
 
     Examples
     --------
@@ -212,22 +211,8 @@ def keep_owners(group: Group) -> Assignment:
     >>> keep_owners(NAMED_GROUPS["B"].group).loads()
     {'c0': 0, 'c1': 1, 'c2': 2}
     """
-    lists = current_partitions(group)
-    subscribers = group.subscribers()
-    owners = ownership(group).owners
-    carried = list(load_vector(group, Assignment(lists)))
-    free = [
-        (-topic.weight(number), topic.name, number)
-        for topic in group.topics
-        if subscribers.get(topic.name)
-        for number in np.flatnonzero(owners[topic.name] == NO_OWNER).tolist()
-    ]
-    # Partitions with the fewest subscribers have the least choice, so they choose first.
-    for weight, name, number in sorted(free, key=lambda tp: (len(subscribers[tp[1]]), *tp)):
-        taker = min(subscribers[name], key=carried.__getitem__)
-        lists[group.members[taker].id].append((name, number))
-        carried[taker] -= weight
-    return Assignment(lists)
+    problem = build_problem(group)
+    return problem.to_assignment(keep_owned(problem))
 
 
 def fewest_moves_within(
