@@ -139,9 +139,8 @@ def _least_step(problem: Problem, measure: Measure) -> int:
     """Return by how much two different imbalances of a group differ at least."""
     if measure is not Measure.SUM_OF_SQUARES or not problem.size:
         return 1
-    weight = int(problem.weight[0])
-    # A sum of squares is odd exactly if the sum is, and that is fixed.
-    return 2 * max(1, weight) ** 2 if bool((problem.weight == weight).all()) else 2
+    # The sum of squares has the parity of the sum of loads, which is fixed.
+    return 2 * max(1, problem.group.common_weight or 0) ** 2
 
 
 def _hull(
@@ -152,9 +151,8 @@ def _hull(
 
     if rules or not time_limit > 0 or measure is not Measure.SUM_OF_SQUARES or not problem.size:
         return None
-    weight = problem.weight
-    alike = 0 < weight[0] < _LARGEST_WEIGHT and bool((weight == weight[0]).all())
-    return hull_of(problem) if alike else None
+    weight = problem.group.common_weight
+    return hull_of(problem) if weight and weight < _LARGEST_WEIGHT else None
 
 
 @dataclass(frozen=True, slots=True)

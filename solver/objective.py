@@ -208,7 +208,7 @@ def default_levels(
     'makespan'
     """
     if measure is None:
-        measure = Measure.MAKESPAN if _weights_differ(group) else Measure.SUM_OF_SQUARES
+        measure = Measure.MAKESPAN if group.is_weighted else Measure.SUM_OF_SQUARES
     return (Imbalance(Measure(measure), tolerance), Movement())
 
 
@@ -229,17 +229,3 @@ def leximax_rank(loads: Iterable[int]) -> int:
     for load in ordered:
         rank = rank * base + load
     return rank
-
-
-def _weights_differ(group: Group) -> bool:
-    weights = [topic.weights for topic in group.topics]
-    if all(column is None for column in weights):
-        return False
-    consumed = {topic for member in group.members for topic in member.subscription}
-    seen = {
-        weight
-        for topic in group.topics
-        if topic.partitions and topic.name in consumed
-        for weight in (topic.weights or (1,))
-    }
-    return len(seen) > 1

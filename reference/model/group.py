@@ -254,9 +254,14 @@ class Group(DerivedValues):
         return sum(topic.partitions for topic in self.topics)
 
     @property
+    def common_weight(self) -> int | None:
+        """Weight of all partitions with subscribers, None if they differ; 1 if there are none."""
+        return cached(_common_weight, self)
+
+    @property
     def is_weighted(self) -> bool:
-        """Whether two partitions of the group differ in weight."""
-        return cached(_is_weighted, self)
+        """Whether two partitions with subscribers differ in weight."""
+        return self.common_weight is None
 
     def _repr_html_(self) -> str:
         """Show the members in a notebook: what each subscribes to and owns."""
@@ -289,12 +294,13 @@ def _subscribers(group: Group) -> Mapping[str, tuple[int, ...]]:
     return MappingProxyType({topic: tuple(indices) for topic, indices in table.items()})
 
 
-def _is_weighted(group: Group) -> bool:
+def _common_weight(group: Group) -> int | None:
     distinct: set[int] = set()
+    subscribers = group.subscribers()
     for topic in group.topics:
-        if topic.partitions:
+        if subscribers.get(topic.name):
             distinct.update((1,) if topic.weights is None else topic.weights)
-    return len(distinct) > 1
+    return None if len(distinct) > 1 else next(iter(distinct), 1)
 
 
 def _check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:

@@ -171,7 +171,7 @@ def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
     They prove the fewest moves among the least majorised loads. Strictly convex measures
     are least there and nowhere else; the others may be least elsewhere with fewer moves.
     """
-    if not has_equal_weights(group) or any(level.tolerance for level in levels):
+    if not group.common_weight or any(level.tolerance for level in levels):
         return False
     match levels:
         case [Imbalance()]:
@@ -183,14 +183,6 @@ def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
             return True
         case _:
             return False
-
-
-def has_equal_weights(group: Group) -> bool:
-    """Say whether all partitions that somebody consumes have one weight above 0."""
-    consumed = {name for name, who in group.subscribers().items() if who}
-    topics = [topic for topic in group.topics if topic.partitions and topic.name in consumed]
-    weights = {weight for topic in topics for weight in set(topic.weights or (1,))}
-    return len(weights) < 2 and 0 not in weights
 
 
 def price_counts(arcs: Arcs, *, moved: int) -> PriceTable | None:

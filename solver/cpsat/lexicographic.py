@@ -108,7 +108,7 @@ class LexicographicSolver:
         return [min(tops)] * self.problem.width if tops else None
 
     def _solve_whole(self, budget: SearchBudget) -> None:
-        if self.problem.size < _FEW_ROWS or self._weigh_alike():
+        if self.problem.size < _FEW_ROWS or not self.problem.group.is_weighted:
             return
         optimum = solve_components(self.problem, self.levels, self.constraints, seed=budget.seed)
         if optimum is not None:
@@ -153,7 +153,11 @@ class LexicographicSolver:
         ceilings, problem = self.ceilings(), self.problem
         if ceilings is None or self.constraints or budget.seconds <= 0:
             return 0
-        if problem.size < _MANY_ROWS or problem.total >= EXACT_IN_64_BITS or self._weigh_alike():
+        if (
+            problem.size < _MANY_ROWS
+            or problem.total >= EXACT_IN_64_BITS
+            or not problem.group.is_weighted
+        ):
             return 0
         costs = movement_costs(problem, level)
         mover = None
@@ -183,9 +187,6 @@ class LexicographicSolver:
             best = self.incumbent(level)
             self.pool.append(mover.improve(best, max(bound, proven), _ticker(rest, 150)))
         return proven
-
-    def _weigh_alike(self) -> bool:
-        return len(np.unique(self.problem.weight)) < 2
 
     def _value(self, level: Level) -> int:
         return level_value(self.problem, level, self.incumbent(level))

@@ -13,7 +13,7 @@ from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group
 from kassay.solver.flow.convex_frontier import MOST_ARCS, between, cheapest_at_price, values_of
 from kassay.solver.flow.network import Counts, Network, build_network
-from kassay.solver.problem import Problem, build_problem
+from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue
 
 
@@ -75,7 +75,7 @@ class _Ends:
 
 def _ends_of(group: Group) -> _Ends | None:
     problem = build_problem(group)
-    if not problem.size or not _weigh_alike(problem):
+    if not problem.size or not group.common_weight:
         return None
     network = build_network(problem)
     room = np.bincount(
@@ -86,15 +86,10 @@ def _ends_of(group: Group) -> _Ends | None:
     return _Ends(
         network,
         room,
-        weight=int(problem.weight[0]),
+        weight=group.common_weight,
         left=cheapest_at_price(network, room, 1, problem.size**2 + 1),
         right=cheapest_at_price(network, room, problem.size + 1, 1),
     )
-
-
-def _weigh_alike(problem: Problem) -> bool:
-    weight = problem.weight
-    return bool(weight[0] > 0 and (weight == weight[0]).all())
 
 
 def _fewest(ends: _Ends, cap: int) -> LevelValue | None:

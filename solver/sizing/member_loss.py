@@ -123,14 +123,13 @@ def _without(problem: Problem, placement: Placement, lost: int) -> tuple[Group, 
     weights are equal, which the flow needs, or that is beyond what one may weigh.
     """
     weight = problem.weight
-    alike = not problem.size or bool((weight == weight[0]).all())
     stays = placement.copy()
     stays[stays == lost] = NO_OWNER
     own: list[Topic] = []
     subscriptions: list[list[str]] = []
     for position in range(problem.width):
         kept = tuple(weight[stays == position].tolist())
-        if not alike and sum(kept) <= MAX_WEIGHT:
+        if problem.group.is_weighted and sum(kept) <= MAX_WEIGHT:
             kept = (sum(kept),)
         own.append(Topic(name=f"stays-{position}", partitions=len(kept), weights=kept))
         subscriptions.append([f"stays-{position}"] if position != lost else [])

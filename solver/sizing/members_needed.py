@@ -253,8 +253,6 @@ class _Best:
 
 def _best(group: Group, wish: int | None, limits: SearchLimits, seed: int) -> _Best:
     """Find the least makespan, then the fewest moves; say whether they fit the wish."""
-    weights = build_problem(group).weight
-    alike = bool(len(weights) == 0 or (weights[0] > 0 and (weights == weights[0]).all()))
     capacities = {member.capacity for member in group.members}
     # A capacity that all share is a wish on the makespan; the exact flow takes it as such.
     shared = next(iter(capacities)) if len(capacities) == 1 else None
@@ -262,7 +260,7 @@ def _best(group: Group, wish: int | None, limits: SearchLimits, seed: int) -> _B
         wish = shared if wish is None else min(wish, shared)
         members = tuple(replace(member, capacity=None) for member in group.members)
         group = replace(group, members=members)
-    even = alike and (shared is not None or capacities <= {None})
+    even = bool(group.common_weight) and (shared is not None or capacities <= {None})
     solution = solve(
         group,
         levels=(Imbalance(Measure.SUM_OF_SQUARES if even else Measure.MAKESPAN), Movement()),

@@ -37,7 +37,6 @@ class LoadBalancer:
     rng: np.random.Generator
     loads: Ints = field(init=False)
     may: NDArray[np.bool_] = field(init=False)
-    _weigh_alike: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Add up the loads."""
@@ -45,7 +44,6 @@ class LoadBalancer:
         self.may = np.zeros((len(self.problem.sets), self.problem.width), dtype=np.bool_)
         for index, consumers in enumerate(self.problem.sets):
             self.may[index, consumers] = True
-        self._weigh_alike = len(np.unique(self.problem.weight)) < 2
 
     def lower_makespan(self, target: int, go_on: Callable[[], bool]) -> None:
         """Lower the greatest load until it is at most a target, or nothing helps any more."""
@@ -73,7 +71,7 @@ class LoadBalancer:
             if partner != heavy and self._split(heavy, partner):
                 return True
         # Of equal weights no two sets differ but in number: only longer chains are left.
-        return not self._weigh_alike and self._deal_few(heavy)
+        return self.problem.group.is_weighted and self._deal_few(heavy)
 
     def _split(self, one: int, other: int) -> bool:
         """Deal two members' partitions anew so that they come as close as can be."""

@@ -69,4 +69,15 @@ def test_only_topics_with_partitions_have_subscribers():
 )
 def test_a_group_is_weighted_if_two_of_its_partitions_differ(weights, weighted):
     topics = tuple(Topic(name=f"t{i}", partitions=2, weights=w) for i, w in enumerate(weights))
-    assert Group(topics=topics, members=()).is_weighted is weighted
+    members = (Member(id="a", subscription=("t0", "t1")),)
+    assert Group(topics=topics, members=members).is_weighted is weighted
+
+
+def test_weights_of_partitions_without_subscribers_do_not_count():
+    topics = (
+        Topic(name="t", partitions=2, weights=(3, 3)),
+        Topic(name="idle", partitions=1, weights=(9,)),
+    )
+    group = Group(topics=topics, members=(Member(id="a", subscription=("t",)),))
+    assert (group.common_weight, group.is_weighted) == (3, False)
+    assert Group(topics=topics, members=()).common_weight == 1
