@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kassay.reference.coordinator.consumer.reconciliation import ConsumerMember
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol import consumer_records
 from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata, OffsetCommit
@@ -69,7 +68,7 @@ def _write(path: Path, pairs: list[Pair], places: list[int], first: int) -> None
 
 def _commit_key(group: int, number: int) -> bytes:
     partition = TopicPartition(TOPIC, number)
-    return OffsetCommit(f"group-{group}", partition, offset=0, moment=0).key
+    return OffsetCommit(f"group-{group}", partition, offset=0, timestamp=0).key
 
 
 def _commit(index: int, dice: int) -> bytes | None:
@@ -109,7 +108,7 @@ def _share(index: int, size: int) -> tuple[int, ...]:
 def _generation(group: int, number: int) -> GroupMetadata:
     size = _size(group, number)
     said = ConsumerSubscription(
-        (TOPIC,), owned=NO_PARTITIONS, generation=-1, rack=None, memory=None
+        (TOPIC,), owned=NO_PARTITIONS, generation=-1, rack=None, user_data=None
     )
     members = tuple(
         MemberMetadata(
@@ -133,7 +132,15 @@ def _epoch(
 ) -> Iterator[consumer_records.ConsumerRecord]:
     name = f"group-{group}"
     for index in range(before, after):
-        yield consumer_records.member_metadata(name, _member(index, epoch))
+        yield consumer_records.member_metadata(
+            name,
+            f"member-{index}",
+            instance_id=None,
+            rack=None,
+            client_id="consumer",
+            subscription=(TOPIC,),
+            rebalance_timeout=300_000,
+        )
     for index in range(after, before):
         yield from consumer_records.tombstones(name, f"member-{index}")
     yield consumer_records.group_epoch(name, epoch, 0)
@@ -142,10 +149,12 @@ def _epoch(
         yield consumer_records.target_assignment(name, f"member-{index}", share)
     yield consumer_records.target_epoch(name, epoch, epoch)
     for index, share in shares.items():
-        yield consumer_records.current_assignment(name, _member(index, epoch), share, ())
-
-
-def _member(index: int, epoch: int) -> ConsumerMember:
-    return ConsumerMember(
-        id=f"member-{index}", subscription=(TOPIC,), epoch=epoch, previous_epoch=epoch - 1
-    )
+        yield consumer_records.current_assignment(
+            name,
+            f"member-{index}",
+            epoch=epoch,
+            previous_epoch=epoch - 1,
+            state=0,
+            assigned=share,
+            revoking=(),
+        )

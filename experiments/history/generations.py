@@ -9,9 +9,9 @@ from kassay.experiments.history.group_state import (
     GenerationMember,
     GroupRecord,
     RebalanceProtocol,
-    RecordKind,
 )
-from kassay.reference.protocol.decoding import Fields
+from kassay.reference.protocol.record_codec import Fields
+from kassay.reference.protocol.record_schemas import RecordType
 
 _T = TypeVar("_T")
 
@@ -68,7 +68,7 @@ class _Replay:
         self._consumers = _Consumers()
 
     def enter(self, entry: GroupRecord) -> Iterator[Generation]:
-        if entry.kind == RecordKind.GROUP:
+        if entry.kind == RecordType.GROUP_METADATA:
             if entry.value is not None:
                 yield from self._hold(self._classic(entry, entry.value))
             elif self._held is not None and self._held.protocol is RebalanceProtocol.CLASSIC:
@@ -85,7 +85,7 @@ class _Replay:
 
     def _is_deletion(self, entry: GroupRecord) -> bool:
         return (
-            entry.kind == RecordKind.EPOCH
+            entry.kind == RecordType.CONSUMER_GROUP_METADATA
             and entry.value is None
             and self._consumers.epoch is not None
         )
@@ -124,24 +124,24 @@ class _Replay:
         now, value = self._consumers, entry.value
         member = entry.key.get("member_id", "")
         match entry.kind:
-            case RecordKind.EPOCH if value is not None:
+            case RecordType.CONSUMER_GROUP_METADATA if value is not None:
                 now.epoch = value["epoch"]
                 now.announced.add(value["epoch"])
                 if not now.members:
                     yield from self._hold(self._snapshot(entry, value["epoch"]))
-            case RecordKind.PARTITIONS:
+            case RecordType.CONSUMER_GROUP_PARTITION_METADATA:
                 self._learn(value)
-            case RecordKind.MEMBER:
+            case RecordType.CONSUMER_GROUP_MEMBER_METADATA:
                 _put(now.members, member, value)
-            case RecordKind.TARGET:
+            case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
                 _put(now.targets, member, value)
                 # A static member takes over from itself without a new epoch.
                 if value is not None and now.epoch is not None and now.epoch == now.target_epoch:
                     yield from self._hold(self._snapshot(entry, now.epoch))
-            case RecordKind.TARGET_EPOCH if value is not None:
+            case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA if value is not None:
                 now.target_epoch = value["epoch"]
                 yield from self._hold(self._snapshot(entry, value["epoch"]))
-            case RecordKind.REGEX:
+            case RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION:
                 _put(now.regexes, entry.key["regex"], tuple(value["topics"]) if value else None)
 
     def _learn(self, value: Fields | None) -> None:

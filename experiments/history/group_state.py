@@ -1,25 +1,12 @@
 """What is told of a group's past: generations, their members, and records in their place."""
 
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
-from kassay.reference.protocol.decoding import Fields
+from kassay.reference.protocol.record_codec import Fields
 
 Numbers = tuple[tuple[str, tuple[int, ...]], ...]
 """Partition numbers by topic, in the order assigned."""
-
-
-class RecordKind(IntEnum):
-    """What a record is, by the number that its key begins with."""
-
-    GROUP = 2
-    EPOCH = 3
-    PARTITIONS = 4
-    MEMBER = 5
-    TARGET_EPOCH = 6
-    TARGET = 7
-    CURRENT = 8
-    REGEX = 16
 
 
 class RebalanceProtocol(StrEnum):

@@ -13,9 +13,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kassay.reference.protocol.decoding import DecodedRecord, Fields
 from kassay.reference.protocol.primitive_types import CorruptRecordError
-from kassay.reference.protocol.record_schemas import ASSIGNMENT, KEYS, SUBSCRIPTION, Field, Schema
+from kassay.reference.protocol.record_codec import DecodedRecord, Fields
+from kassay.reference.protocol.record_schemas import (
+    ASSIGNMENT,
+    RECORD_SCHEMAS,
+    SUBSCRIPTION,
+    Field,
+    Schema,
+)
 
 _PARTITION = re.compile(r"__consumer_offsets-(\d+)")
 _RECORD = re.compile(
@@ -86,7 +92,7 @@ def read_dump(lines: Iterable[str], *, name: str) -> Iterator[DumpLine]:
     ... )
     >>> [line] = read_dump([text], name="__consumer_offsets-12.txt")
     >>> line.partition, line.offset, line.record.key, line.record.value
-    (12, 4, {'group': 'g'}, {'epoch': 2})
+    (12, 4, {'group': 'g'}, {'epoch': 2, 'metadata_hash': 0})
     """
     partition = _partition(name)
     for number, line in enumerate(lines, start=1):
@@ -125,16 +131,16 @@ def _record(key: str, payload: str | None) -> DecodedRecord:
 def _json_record(key: str, payload: str | None) -> DecodedRecord:
     head = json.loads(key)
     kind = int(head["type"]) if isinstance(head, dict) and "type" in head else -1
-    if kind not in KEYS:
+    if kind not in RECORD_SCHEMAS:
         return DecodedRecord(kind, {}, None)
-    fields, schema = KEYS[kind]
-    named = _take(fields, head.get("data"))
+    schema = RECORD_SCHEMAS[kind]
+    named = _take(schema.key, head.get("data"))
     if payload is None:
         raise CorruptRecordError("a key without a payload: the line is cut")
     if payload == _DELETED:
         return DecodedRecord(kind, named, None)
     body = json.loads(payload)
-    return DecodedRecord(kind, named, _take(schema.fields, body.get("data")))
+    return DecodedRecord(kind, named, _take(schema.value.fields, body.get("data")))
 
 
 def _take(fields: tuple[Field, ...], said: object) -> Fields:
@@ -153,13 +159,13 @@ def _ours(name: str) -> str:
 def _one(field: Field, value: Any) -> Any:
     if field.name in ("subscription", "assignment"):
         return _embedded(SUBSCRIPTION if field.name == "subscription" else ASSIGNMENT, value)
-    if isinstance(field.kind, tuple):
-        return [_take(field.kind, each) for each in value or ()]
+    if isinstance(field.type, tuple):
+        return [_take(field.type, each) for each in value or ()]
     if value is None:
-        if field.nullable or field.since or field.default is not None or field.kind == "bytes":
+        if field.nullable or field.since or field.default is not None or field.type == "bytes":
             return field.default
         raise CorruptRecordError(f"{field.name}: missing")
-    if field.kind == "uuid":
+    if field.type == "uuid":
         return _uuid(value)
     return value
 

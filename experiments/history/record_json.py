@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Mapping
 
 from kassay.experiments.history.group_state import GroupRecord
-from kassay.reference.protocol.decoding import DecodedRecord
+from kassay.reference.protocol.record_codec import DecodedRecord
 
 
 def to_payload(record: DecodedRecord) -> str:

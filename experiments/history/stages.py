@@ -12,8 +12,8 @@ from kassay.experiments.history.offset_commits import integers, is_complete_batc
 from kassay.experiments.history.rebalances import rebalances
 from kassay.experiments.history.record_json import from_payload, to_payload
 from kassay.experiments.history.table_rows import generation_of, generation_row, rebalance_row
-from kassay.reference.protocol.decoding import DecodedRecord, Fields, decode_key, decode_value
 from kassay.reference.protocol.primitive_types import CorruptRecordError
+from kassay.reference.protocol.record_codec import DecodedRecord, Fields, decode_key, decode_value
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS
 
 Row = Mapping[str, Any]

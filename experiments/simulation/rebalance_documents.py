@@ -92,7 +92,7 @@ class RebalanceRecorder:
         if self._policy.protocol is GroupProtocol.COOPERATIVE:
             owned, generation = said.owned, said.generation
         else:
-            memory = said.memory or self._memories.get(joined.member_id)
+            memory = said.user_data or self._memories.get(joined.member_id)
             if memory is None or memory.partitions is None:
                 owned, generation = NO_PARTITIONS, NO_GENERATION
             else:

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kassay.experiments.compare import LIMITS, CaseLimits
-from kassay.experiments.history.group_state import RecordKind
 from kassay.experiments.history.stages import decode_batches, generation_rows, rebalance_rows
 from kassay.experiments.history.table_rows import judged_row
 from kassay.experiments.spark.history_schemas import (
@@ -21,7 +20,7 @@ from kassay.experiments.spark.history_schemas import (
     REBALANCES,
     RECORDS,
 )
-from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS
+from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS, RecordType
 
 _BATCH = 512  # rows
 BATCHES = {"spark.sql.execution.arrow.maxRecordsPerBatch": "8192"}
@@ -63,7 +62,9 @@ def generations_of(records: DataFrame, *, known: ClusterMetadata, tasks: int) ->
     lives = records.where(
         F.col("error").isNull()
         & F.col("payload").isNotNull()
-        & ~F.col("kind").isin(*OFFSET_COMMIT_KINDS, int(RecordKind.CURRENT))
+        & ~F.col("kind").isin(
+            *OFFSET_COMMIT_KINDS, int(RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT)
+        )
     ).select("group", "kind", *_PLACE, "timestamp", "payload")
     spread = lives.repartition(tasks, "group").sortWithinPartitions(
         "group", *_PLACE, "timestamp", "payload"

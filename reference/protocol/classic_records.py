@@ -1,161 +1,133 @@
-"""The records of a classic group in ``__consumer_offsets``: metadata and committed offsets.
+"""Records of a classic group in ``__consumer_offsets``: metadata and committed offsets.
 
-Formats: GroupMetadataKey 2 and GroupMetadataValue 3, OffsetCommitKey 1 and
-OffsetCommitValue 3, which brokers write by default.
+They are written in version 3, as brokers do by default, and decoded from every version.
 """
 
 from typing import NamedTuple
 
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.reference.protocol import primitive_types as wire
 from kassay.reference.protocol.consumer_protocol import (
     ConsumerSubscription,
     decode_assignment,
     encode_assignment,
 )
+from kassay.reference.protocol.primitive_types import CorruptRecordError
+from kassay.reference.protocol.record_codec import (
+    Fields,
+    decode_key,
+    decode_message,
+    encode_key,
+    encode_message,
+)
+from kassay.reference.protocol.record_schemas import GROUP_METADATA, OFFSET_COMMIT, RecordType
 
-OFFSET_COMMIT, GROUP_METADATA = 1, 2
 VALUE_VERSION = 3
 
 
 class MemberMetadata(NamedTuple):
-    """A member, as its group's metadata keeps it; times in milliseconds."""
+    """A member in the metadata of its group; times in milliseconds."""
 
     member_id: str
     instance_id: str | None
-    client: str
-    host: str
+    client_id: str
+    client_host: str
     rebalance_timeout: int
     session_timeout: int
     subscription: ConsumerSubscription
     assignment: Partitions
 
-    def encode(self) -> bytes:
-        """Write it as part of the value."""
-        return b"".join(
-            (
-                *map(wire.text, (self.member_id, self.instance_id, self.client, self.host)),
-                wire.integer(self.rebalance_timeout, "i"),
-                wire.integer(self.session_timeout, "i"),
-                wire.blob(self.subscription.encode()),
-                wire.blob(encode_assignment(self.assignment)),
-            )
-        )
+    def to_fields(self) -> Fields:
+        """Return the fields of the schema."""
+        return self._asdict() | {
+            "subscription": self.subscription.encode(),
+            "assignment": encode_assignment(self.assignment),
+        }
 
     @classmethod
-    def decode(cls, reader: wire.Reader) -> "MemberMetadata":
-        """Read it from within a value."""
-        return cls(
-            reader.text(),
-            reader.optional_text(),
-            reader.text(),
-            reader.text(),
-            reader.integer("i"),
-            reader.integer("i"),
-            ConsumerSubscription.decode(reader.blob() or b""),
-            decode_assignment(reader.blob() or b""),
-        )
+    def from_fields(cls, fields: Fields) -> "MemberMetadata":
+        """Build the member from the fields of the schema."""
+        decoded = {
+            "subscription": ConsumerSubscription.decode(fields["subscription"]),
+            "assignment": decode_assignment(fields["assignment"]),
+        }
+        return cls(**fields | decoded)
 
 
 class GroupMetadata(NamedTuple):
-    """A group at one of the two moments at which it is written: see `ClassicCoordinator`."""
+    """A group when its assignment is complete, or when its last member has left.
+
+    ``timestamp`` is the time of the last state change in milliseconds.
+    """
 
     group: str
     protocol_type: str
     generation: int
     protocol: str | None
     leader: str | None
-    since: int
+    timestamp: int
     members: tuple[MemberMetadata, ...]
 
     @property
     def key(self) -> bytes:
         """Key of the record."""
-        return wire.integer(GROUP_METADATA, "h") + wire.text(self.group)
+        return encode_key(RecordType.GROUP_METADATA, {"group": self.group})
 
     @property
     def value(self) -> bytes:
         """Value of the record."""
-        return b"".join(
-            (
-                wire.integer(VALUE_VERSION, "h"),
-                wire.text(self.protocol_type),
-                wire.integer(self.generation, "i"),
-                wire.text(self.protocol),
-                wire.text(self.leader),
-                wire.integer(self.since, "q"),
-                wire.array(member.encode() for member in self.members),
-            )
-        )
+        members = [member.to_fields() for member in self.members]
+        return encode_message(GROUP_METADATA, VALUE_VERSION, self._asdict() | {"members": members})
 
 
 class OffsetCommit(NamedTuple):
-    """One committed offset; ``moment`` in milliseconds."""
+    """One committed offset; ``timestamp`` in milliseconds."""
 
     group: str
     partition: TopicPartition
     offset: int
-    moment: int
+    timestamp: int
 
     @property
     def key(self) -> bytes:
         """Key of the record."""
-        return b"".join(
-            (
-                wire.integer(OFFSET_COMMIT, "h"),
-                wire.text(self.group),
-                wire.text(self.partition.topic),
-                wire.integer(self.partition.partition, "i"),
-            )
+        return encode_key(
+            RecordType.OFFSET_COMMIT, {"group": self.group, **self.partition._asdict()}
         )
 
     @property
     def value(self) -> bytes:
         """Value of the record, without leader epoch or metadata."""
-        return b"".join(
-            (
-                wire.integer(VALUE_VERSION, "h"),
-                wire.integer(self.offset, "q"),
-                wire.integer(-1, "i"),
-                wire.text(""),
-                wire.integer(self.moment, "q"),
-            )
-        )
+        fields = {
+            "offset": self.offset,
+            "leader_epoch": -1,
+            "metadata": "",
+            "commit_timestamp": self.timestamp,
+        }
+        return encode_message(OFFSET_COMMIT, VALUE_VERSION, fields)
 
 
 def decode_record(key: bytes, value: bytes) -> GroupMetadata | OffsetCommit:
-    """Read a record of a classic group.
+    """Decode a record of a classic group.
 
     Raises
     ------
     CorruptRecordError
-        If it is cut short, or of another type or version.
+        If the record is truncated, or of another type or version.
 
     Examples
     --------
-    >>> commit = OffsetCommit("g", TopicPartition("t", 2), offset=41, moment=7)
+    >>> commit = OffsetCommit("g", TopicPartition("t", 2), offset=41, timestamp=7)
     >>> decode_record(commit.key, commit.value) == commit
     True
     """
-    keys, values = wire.Reader(key), wire.Reader(value)
-    kind, version = keys.integer("h"), values.integer("h")
-    if version != VALUE_VERSION or kind not in (OFFSET_COMMIT, GROUP_METADATA):
-        raise wire.CorruptRecordError(
-            f"a record of type {kind} and version {version} is none of a classic group"
-        )
-    group = keys.text()
-    if kind == OFFSET_COMMIT:
-        partition = TopicPartition(keys.text(), keys.integer("i"))
-        offset = values.integer("q")
-        values.integer("i")
-        values.text()
-        return OffsetCommit(group, partition, offset, values.integer("q"))
-    return GroupMetadata(
-        group,
-        values.text(),
-        values.integer("i"),
-        values.optional_text(),
-        values.optional_text(),
-        values.integer("q"),
-        tuple(values.array(lambda: MemberMetadata.decode(values))),
-    )
+    kind, names = decode_key(key)
+    if kind == RecordType.OFFSET_COMMIT:
+        fields = decode_message(OFFSET_COMMIT, value)
+        partition = TopicPartition(names["topic"], names["partition"])
+        return OffsetCommit(names["group"], partition, fields["offset"], fields["commit_timestamp"])
+    if kind != RecordType.GROUP_METADATA:
+        raise CorruptRecordError(f"record type {kind} does not belong to a classic group")
+    fields = decode_message(GROUP_METADATA, value)
+    del fields["version"]
+    members = tuple(map(MemberMetadata.from_fields, fields["members"]))
+    return GroupMetadata(**names | fields | {"members": members})

@@ -1,24 +1,35 @@
-"""What consumers put into the opaque fields of the classic protocol.
+"""Subscriptions, assignments and user data of consumers under the classic protocol.
 
-The coordinator compares and stores these; only the leader reads them. Formats:
-ConsumerProtocolSubscription and ConsumerProtocolAssignment version 3, and the user data
-of Kafka's sticky assignors.
+The coordinator stores these bytes; only the leader of the group reads them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from kassay.reference.model.group import NO_GENERATION
-from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol import primitive_types as wire
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+from kassay.reference.protocol.record_codec import (
+    Fields,
+    decode_fields,
+    decode_message,
+    encode_fields,
+    encode_message,
+)
+from kassay.reference.protocol.record_schemas import (
+    ASSIGNMENT,
+    COOPERATIVE_USER_DATA,
+    STICKY_USER_DATA,
+    SUBSCRIPTION,
+)
 
 VERSION = 3
+_COOPERATIVE_USER_DATA_SIZE = 4  # bytes
 
 
 class StickyUserData(NamedTuple):
-    """User data of a sticky assignor: what the member was last given, and in which generation.
+    """User data of a sticky assignor: the member's last assignment and its generation.
 
-    ``partitions`` is None for the cooperative one, whose subscription has them.
+    ``partitions`` is None for the cooperative assignor, whose subscription contains them.
     """
 
     partitions: Partitions | None
@@ -26,19 +37,19 @@ class StickyUserData(NamedTuple):
 
 
 class ConsumerSubscription(NamedTuple):
-    """What a consumer tells the leader when it joins.
+    """Subscription that a consumer sends to the leader when it joins.
 
     Parameters
     ----------
     topics
-        Topics it consumes, sorted by name as Java's consumer sends them.
+        Topics sorted by name, as the Java consumer sends them.
     owned
-        Partitions that it goes on consuming while it joins; none under eager rebalancing.
+        Partitions that the member keeps consuming while it joins; none under eager rebalancing.
     generation
         Generation of ``owned``.
     rack
         ``client.rack``.
-    memory
+    user_data
         User data of a sticky assignor.
     """
 
@@ -46,47 +57,42 @@ class ConsumerSubscription(NamedTuple):
     owned: Partitions = NO_PARTITIONS
     generation: int = NO_GENERATION
     rack: str | None = None
-    memory: StickyUserData | None = None
+    user_data: StickyUserData | None = None
 
     def encode(self) -> bytes:
-        """Write it as the coordinator gets it.
+        """Encode the subscription in version 3.
 
         Examples
         --------
-        >>> sent = ConsumerSubscription(
+        >>> subscription = ConsumerSubscription(
         ...     ("orders",), owned=Partitions.of([("orders", 2)]), generation=7
         ... )
-        >>> ConsumerSubscription.decode(sent.encode()) == sent
+        >>> ConsumerSubscription.decode(subscription.encode()) == subscription
         True
         """
-        return b"".join(
-            (
-                wire.integer(VERSION, "h"),
-                wire.array(map(wire.text, self.topics)),
-                wire.blob(None if self.memory is None else encode_sticky_user_data(self.memory)),
-                _encode_partitions(self.owned),
-                wire.integer(self.generation, "i"),
-                wire.text(self.rack),
-            )
-        )
+        user_data = self.user_data
+        fields = self._asdict() | {
+            "owned": _to_fields(self.owned),
+            "user_data": None if user_data is None else encode_sticky_user_data(user_data),
+        }
+        return encode_message(SUBSCRIPTION, VERSION, fields)
 
     @classmethod
     def decode(cls, data: bytes) -> "ConsumerSubscription":
-        """Read what `encode` writes, of version 3 or a later one."""
-        reader = _versioned(data)
-        topics = tuple(reader.array(reader.text))
-        user_data = reader.blob()
+        """Decode a subscription."""
+        fields = decode_message(SUBSCRIPTION, data)
+        user_data = fields["user_data"]
         return cls(
-            topics,
-            owned=_decode_partitions(reader),
-            generation=reader.integer("i"),
-            rack=reader.optional_text(),
-            memory=None if user_data is None else decode_sticky_user_data(user_data),
+            tuple(fields["topics"]),
+            owned=_from_fields(fields["owned"]),
+            generation=fields["generation"],
+            rack=fields["rack"],
+            user_data=None if user_data is None else decode_sticky_user_data(user_data),
         )
 
 
 def encode_assignment(assigned: Partitions) -> bytes:
-    """Write a member's assignment; no bytes at all if it has none.
+    """Encode a member's assignment; no bytes if it is empty.
 
     Examples
     --------
@@ -95,50 +101,17 @@ def encode_assignment(assigned: Partitions) -> bytes:
     """
     if not len(assigned):
         return b""
-    return wire.integer(VERSION, "h") + _encode_partitions(assigned) + wire.blob(None)
+    fields = {"assigned": _to_fields(assigned), "user_data": None}
+    return encode_message(ASSIGNMENT, VERSION, fields)
 
 
 def decode_assignment(data: bytes) -> Partitions:
-    """Read what `encode_assignment` writes."""
-    return _decode_partitions(_versioned(data)) if data else NO_PARTITIONS
+    """Decode a member's assignment."""
+    return _from_fields(decode_message(ASSIGNMENT, data)["assigned"]) if data else NO_PARTITIONS
 
 
-def _versioned(data: bytes) -> wire.Reader:
-    reader = wire.Reader(data)
-    version = reader.integer("h")
-    if version < VERSION:
-        raise wire.CorruptRecordError(f"consumer protocol version {version} is not read here")
-    return reader
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Group partitions by topic, topics and numbers in the order they come."""
-    table: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        table.setdefault(topic, []).append(number)
-    return table
-
-
-def _encode_partitions(partitions: Partitions) -> bytes:
-    return wire.array(
-        wire.text(topic) + wire.array(wire.integer(number, "i") for number in numbers)
-        for topic, numbers in by_topic(partitions).items()
-    )
-
-
-def _decode_partitions(reader: wire.Reader) -> Partitions:
-    def pairs() -> Iterator[tuple[str, int]]:
-        for topic, numbers in reader.array(
-            lambda: (reader.text(), reader.array(lambda: reader.integer("i")))
-        ):
-            for number in numbers:
-                yield topic, number
-
-    return Partitions.of(pairs())
-
-
-def encode_sticky_user_data(memory: StickyUserData) -> bytes:
-    """Write user data of version 1, as a sticky assignor sends them when its consumer joins.
+def encode_sticky_user_data(user_data: StickyUserData) -> bytes:
+    """Encode user data as a sticky assignor of Kafka 2.3 or later sends them.
 
     Examples
     --------
@@ -148,14 +121,27 @@ def encode_sticky_user_data(memory: StickyUserData) -> bytes:
     >>> decode_sticky_user_data(data)
     StickyUserData(partitions=Partitions([t-3]), generation=7)
     """
-    if memory.partitions is None:
-        return wire.integer(memory.generation, "i")
-    return _encode_partitions(memory.partitions) + wire.integer(memory.generation, "i")
+    fields: Fields = {"generation": user_data.generation}
+    if user_data.partitions is None:
+        return encode_fields(COOPERATIVE_USER_DATA, fields)
+    fields["previous_assignment"] = _to_fields(user_data.partitions)
+    return encode_fields(STICKY_USER_DATA, fields)
 
 
 def decode_sticky_user_data(data: bytes) -> StickyUserData:
-    """Read what `encode_sticky_user_data` writes."""
-    reader = wire.Reader(data)
-    if reader.rest == 4:
-        return StickyUserData(None, reader.integer("i"))
-    return StickyUserData(_decode_partitions(reader), reader.integer("i"))
+    """Decode user data of a sticky assignor."""
+    if len(data) == _COOPERATIVE_USER_DATA_SIZE:
+        return StickyUserData(None, decode_fields(COOPERATIVE_USER_DATA, data)["generation"])
+    fields = decode_fields(STICKY_USER_DATA, data)
+    return StickyUserData(_from_fields(fields["previous_assignment"]), fields["generation"])
+
+
+def _to_fields(partitions: Partitions) -> list[Fields]:
+    numbers: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        numbers.setdefault(topic, []).append(number)
+    return [{"topic": topic, "partitions": numbers[topic]} for topic in numbers]
+
+
+def _from_fields(topics: Iterable[Fields]) -> Partitions:
+    return Partitions.of((each["topic"], n) for each in topics for n in each["partitions"])

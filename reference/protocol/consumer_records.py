@@ -1,176 +1,145 @@
-"""The records of a KIP-848 group in ``__consumer_offsets``, types 3 and 5 to 8.
-
-All values are of version 0 with compact fields; keys are not compact. Partitions go by
-topic id.
-"""
+"""Records of a KIP-848 group in ``__consumer_offsets``."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
-from kassay.reference.coordinator.consumer.reconciliation import ConsumerMember
-from kassay.reference.protocol import primitive_types as wire
+from kassay.reference.protocol.record_codec import Fields, encode_key, encode_message
+from kassay.reference.protocol.record_schemas import RECORD_SCHEMAS, RecordType
 
-GROUP, MEMBER, TARGET_EPOCH, TARGET, CURRENT = 3, 5, 6, 7, 8
+VALUE_VERSION = 0
 
-TopicNumbers = tuple[tuple[UUID, tuple[int, ...]], ...]
-"""Partition numbers by topic id."""
+PartitionsByTopicId = tuple[tuple[UUID, tuple[int, ...]], ...]
+"""Partition numbers per topic id."""
 
 
 class ConsumerRecord(NamedTuple):
-    """One record; ``body`` is None for a tombstone.
+    """One record; ``fields`` are the fields of the value, None for a tombstone.
 
-    Parameters
-    ----------
-    kind
-        Type of the record, which its key begins with.
-    group
-        Group id.
-    member
-        Member id; empty for the records of the group as a whole.
-    body
-        The value without its version.
+    Records of the group as a whole have an empty ``member_id``.
     """
 
-    kind: int
+    kind: RecordType
     group: str
-    member: str
-    body: bytes | None
+    member_id: str
+    fields: Fields | None
 
     @property
     def key(self) -> bytes:
         """Key of the record."""
-        of_member = wire.text(self.member) if self.kind in (MEMBER, TARGET, CURRENT) else b""
-        return wire.integer(self.kind, "h") + wire.text(self.group) + of_member
+        return encode_key(self.kind, {"group": self.group, "member_id": self.member_id})
 
     @property
     def value(self) -> bytes | None:
         """Value of the record; None for a tombstone."""
-        return None if self.body is None else wire.integer(0, "h") + self.body
+        if self.fields is None:
+            return None
+        return encode_message(RECORD_SCHEMAS[self.kind].value, VALUE_VERSION, self.fields)
 
 
-class UnorderedRecord:
-    """A record that is made when it is read; most are overwritten before.
+class DeferredRecord:
+    """A record that is built when it is read; most are overwritten before that.
 
     Parameters
     ----------
-    make
-        Makes the record; what it is made of must not change.
+    build
+        Builds the record. The objects that it uses must not change.
     """
 
-    __slots__ = ("_make",)
+    __slots__ = ("_build",)
 
-    def __init__(self, make: Callable[[], ConsumerRecord]) -> None:
-        self._make = make
+    def __init__(self, build: Callable[[], ConsumerRecord]) -> None:
+        self._build = build
 
     @property
     def key(self) -> bytes:
         """Key of the record."""
-        return self._make().key
+        return self._build().key
 
     @property
     def value(self) -> bytes | None:
         """Value of the record; None for a tombstone."""
-        return self._make().value
+        return self._build().value
 
 
 def group_epoch(group: str, epoch: int, metadata_hash: int) -> ConsumerRecord:
-    """Record the epoch of a group, and a hash of the topics that it was made for."""
-    hashed = wire.tags([(0, wire.integer(metadata_hash, "q"))])
-    return ConsumerRecord(GROUP, group, "", wire.integer(epoch, "i") + hashed)
+    """Return the record of a group epoch and the hash of its topics' metadata."""
+    fields = {"epoch": epoch, "metadata_hash": metadata_hash}
+    return ConsumerRecord(RecordType.CONSUMER_GROUP_METADATA, group, "", fields)
 
 
-def target_epoch(group: str, epoch: int, moment: int) -> ConsumerRecord:
-    """Record the epoch of a target assignment, and when it was made."""
-    made = wire.tags([(0, wire.integer(moment, "q"))])
-    return ConsumerRecord(TARGET_EPOCH, group, "", wire.integer(epoch, "i") + made)
+def target_epoch(group: str, epoch: int, timestamp: int) -> ConsumerRecord:
+    """Return the record of the epoch of a target assignment and the time it was computed."""
+    fields = {"epoch": epoch, "timestamp": timestamp}
+    return ConsumerRecord(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, group, "", fields)
 
 
-def member_metadata(group: str, member: ConsumerMember) -> ConsumerRecord:
-    """Record who a member is and what it subscribes to."""
-    body = b"".join(
-        (
-            wire.text(member.instance_id, compact=True),
-            wire.text(member.rack, compact=True),
-            wire.text(member.client, compact=True),
-            wire.text(f"/{member.client}", compact=True),
-            wire.array((wire.text(t, compact=True) for t in member.subscription), compact=True),
-            wire.text("", compact=True),
-            wire.integer(member.rebalance_timeout, "i"),
-            wire.text(None, compact=True),
-            wire.tags(),
-        )
+def member_metadata(
+    group: str,
+    member_id: str,
+    *,
+    instance_id: str | None,
+    rack: str | None,
+    client_id: str,
+    subscription: Iterable[str],
+    rebalance_timeout: int,
+) -> ConsumerRecord:
+    """Return the record of a member's identity and subscription."""
+    fields = {
+        "instance_id": instance_id,
+        "rack": rack,
+        "client_id": client_id,
+        "client_host": f"/{client_id}",
+        "topics": list(subscription),
+        "regex": "",
+        "rebalance_timeout": rebalance_timeout,
+        "assignor": None,
+    }
+    return ConsumerRecord(RecordType.CONSUMER_GROUP_MEMBER_METADATA, group, member_id, fields)
+
+
+def target_assignment(
+    group: str, member_id: str, partitions: PartitionsByTopicId
+) -> ConsumerRecord:
+    """Return the record of a member's target assignment."""
+    fields = {"assigned": _topics(partitions)}
+    return ConsumerRecord(
+        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, group, member_id, fields
     )
-    return ConsumerRecord(MEMBER, group, member.id, body)
-
-
-def target_assignment(group: str, member_id: str, partitions: TopicNumbers) -> ConsumerRecord:
-    """Record what a member shall have."""
-    return ConsumerRecord(TARGET, group, member_id, _numbers(partitions) + wire.tags())
 
 
 def current_assignment(
-    group: str, member: ConsumerMember, assigned: TopicNumbers, revoking: TopicNumbers
+    group: str,
+    member_id: str,
+    *,
+    epoch: int,
+    previous_epoch: int,
+    state: int,
+    assigned: PartitionsByTopicId,
+    revoking: PartitionsByTopicId,
 ) -> ConsumerRecord:
-    """Record what a member has, and where it stands."""
-    body = b"".join(
-        (
-            wire.integer(member.epoch, "i"),
-            wire.integer(member.previous_epoch, "i"),
-            wire.integer(int(member.state), "b"),
-            _numbers(assigned),
-            _numbers(revoking),
-            wire.tags(),
-        )
+    """Return the record of a member's current assignment and its reconciliation state."""
+    fields = {
+        "epoch": epoch,
+        "previous_epoch": previous_epoch,
+        "state": state,
+        "assigned": _topics(assigned),
+        "revoking": _topics(revoking),
+    }
+    return ConsumerRecord(
+        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, group, member_id, fields
     )
-    return ConsumerRecord(CURRENT, group, member.id, body)
 
 
-def tombstones(group: str, member_id: str) -> Iterable[ConsumerRecord]:
-    """Delete all that is kept of a member."""
-    return (ConsumerRecord(kind, group, member_id, None) for kind in (CURRENT, TARGET, MEMBER))
-
-
-def read_key(key: bytes) -> tuple[int, str, str]:
-    """Read type, group and member of a key.
-
-    Examples
-    --------
-    >>> read_key(group_epoch("g", 3, 0).key)
-    (3, 'g', '')
-    """
-    reader = wire.Reader(key)
-    kind, group = reader.integer("h"), reader.text()
-    return kind, group, reader.text() if kind in (MEMBER, TARGET, CURRENT) else ""
-
-
-def read_value(value: bytes) -> wire.Reader:
-    """Return a reader that stands behind the version of a value."""
-    reader = wire.Reader(value)
-    version = reader.integer("h")
-    if version:
-        raise wire.CorruptRecordError(f"value version {version} is not read here")
-    return reader
-
-
-def read_numbers(reader: wire.Reader) -> TopicNumbers:
-    """Read partition numbers by topic id."""
-
-    def topic() -> tuple[UUID, tuple[int, ...]]:
-        entry = reader.uuid(), tuple(reader.array(lambda: reader.integer("i"), compact=True))
-        reader.tags()
-        return entry
-
-    return tuple(reader.array(topic, compact=True))
-
-
-def _numbers(partitions: TopicNumbers) -> bytes:
-    return wire.array(
-        (
-            topic.bytes
-            + wire.array((wire.integer(number, "i") for number in numbers), compact=True)
-            + wire.tags()
-            for topic, numbers in partitions
-        ),
-        compact=True,
+def tombstones(group: str, member_id: str) -> tuple[ConsumerRecord, ...]:
+    """Return the records that delete a member: current assignment, target, metadata."""
+    kinds = (
+        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        RecordType.CONSUMER_GROUP_MEMBER_METADATA,
     )
+    return tuple(ConsumerRecord(kind, group, member_id, None) for kind in kinds)
+
+
+def _topics(partitions: PartitionsByTopicId) -> list[Fields]:
+    return [{"topic_id": topic, "partitions": numbers} for topic, numbers in partitions]

@@ -1,4 +1,4 @@
-"""What members and the coordinator say to each other."""
+"""Requests and responses between members and the coordinator."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -8,14 +8,14 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, T
 from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
 
 UNKNOWN_MEMBER = ""
-"""Member id of who has none yet."""
+"""Member id of a member that has none yet."""
 
 CONSUMERS = "consumer"
-"""Protocol type of consumers."""
+"""Protocol type of groups of consumers."""
 
 
 class ErrorCode(StrEnum):
-    """Error codes, by Kafka's names."""
+    """Kafka's names of error codes."""
 
     NONE = "NONE"
     COORDINATOR_NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
@@ -33,21 +33,21 @@ class ErrorCode(StrEnum):
 
 
 NO_ERROR = ErrorCode.NONE
-"""What most answers say; Python 3.11 takes ten times as long to look it up as `ErrorCode.NONE`."""
+"""`ErrorCode.NONE`, which Python 3.11 takes ten times as long to look up."""
 
 
 class SupportedProtocol(NamedTuple):
-    """A protocol (assignor) that a member can use, and what it says to its leader then."""
+    """An assignor that a member supports, and its subscription for the leader."""
 
     name: str
     metadata: ConsumerSubscription
 
 
 class JoinRequest(NamedTuple):
-    """JoinGroup.
+    """JoinGroup request.
 
-    ``offers`` come in order of preference; times are in milliseconds. Clients since 2.2
-    ask for a member id first (``asks_for_id``) and join with it then.
+    ``offers`` are the supported protocols in order of preference; times are in milliseconds.
+    Clients since 2.2 request a member id first (``asks_for_id``) and then join with it.
     """
 
     member_id: str
@@ -61,7 +61,7 @@ class JoinRequest(NamedTuple):
 
 
 class JoinedMember(NamedTuple):
-    """A member, as the leader is told of it."""
+    """A member as the leader receives it."""
 
     member_id: str
     instance_id: str | None
@@ -69,7 +69,7 @@ class JoinedMember(NamedTuple):
 
 
 class JoinResponse(NamedTuple):
-    """Answer to JoinGroup; only the leader's has members."""
+    """JoinGroup response; only the leader's response contains members."""
 
     code: ErrorCode
     member_id: str
@@ -81,7 +81,7 @@ class JoinResponse(NamedTuple):
 
 
 class SyncRequest(NamedTuple):
-    """SyncGroup; only the leader's has assignments."""
+    """SyncGroup request; only the leader's request contains assignments."""
 
     member_id: str
     generation: int
@@ -91,7 +91,7 @@ class SyncRequest(NamedTuple):
 
 
 class SyncResponse(NamedTuple):
-    """Answer to SyncGroup."""
+    """SyncGroup response."""
 
     code: ErrorCode
     assignment: Partitions = NO_PARTITIONS
@@ -99,7 +99,7 @@ class SyncResponse(NamedTuple):
 
 
 class MemberIdentity(NamedTuple):
-    """Who leaves: by member id, or an administrator's choice of a static member."""
+    """Member that leaves; an administrator may name a static member instead."""
 
     member_id: str
     instance_id: str | None = None

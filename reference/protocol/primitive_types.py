@@ -1,74 +1,64 @@
-"""Kafka's primitive types as bytes, in both of its styles, compact and not."""
+"""Encoding and decoding of Kafka's primitive types, in the plain and the compact form."""
 
 import struct
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 from uuid import UUID
 
 from kassay.reference.model.errors import InputError
 
-_T = TypeVar("_T")
 _INTEGERS = {width: struct.Struct(f">{width}") for width in "bhiq"}
 
 
 class CorruptRecordError(InputError):
-    """Bytes that end too early or hold what their format does not allow."""
-
-
-def _length(size: int, *, compact: bool, width: str) -> bytes:
-    return unsigned_varint(size + 1) if compact else struct.pack(f">{width}", size)
+    """Bytes that end too early or violate their schema."""
 
 
 def unsigned_varint(value: int) -> bytes:
-    """Write a non-negative integer seven bits at a time, least significant first.
+    """Encode a non-negative integer in groups of seven bits, least significant first.
 
     Examples
     --------
     >>> unsigned_varint(300).hex()
     'ac02'
     """
-    out = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        out.append((value & 0x7F) | 0x80)
+        encoded.append((value & 0x7F) | 0x80)
         value >>= 7
-    out.append(value)
-    return bytes(out)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def integer(value: int, width: str) -> bytes:
-    """Write a signed big-endian integer; ``width`` is struct's b, h, i or q."""
-    return struct.pack(f">{width}", value)
+    """Encode a signed big-endian integer; ``width`` is struct's b, h, i or q."""
+    return _INTEGERS[width].pack(value)
 
 
 def text(value: str | None, *, compact: bool = False) -> bytes:
-    """Write a string, or null.
+    """Encode a string or null.
 
     Examples
     --------
     >>> text("abc").hex(), text(None).hex(), text("abc", compact=True).hex()
     ('0003616263', 'ffff', '04616263')
     """
-    if value is None:
-        return _length(-1, compact=compact, width="h")
-    raw = value.encode("utf-8", "surrogatepass")
-    return _length(len(raw), compact=compact, width="h") + raw
+    raw = None if value is None else value.encode("utf-8", "surrogatepass")
+    return _prefixed(raw, compact=compact, width="h")
 
 
 def blob(value: bytes | None, *, compact: bool = False) -> bytes:
-    """Write bytes, or null."""
-    if value is None:
-        return _length(-1, compact=compact, width="i")
-    return _length(len(value), compact=compact, width="i") + value
+    """Encode bytes or null."""
+    return _prefixed(value, compact=compact, width="i")
 
 
 def array(items: Iterable[bytes], *, compact: bool = False) -> bytes:
-    """Write an array of what is written already."""
+    """Encode an array of encoded items."""
     parts = list(items)
     return _length(len(parts), compact=compact, width="i") + b"".join(parts)
 
 
 def tags(fields: Iterable[tuple[int, bytes]] = ()) -> bytes:
-    """Write a section of tagged fields, given in the order of their numbers."""
+    """Encode a section of tagged fields, given as (tag, value) in the order of the tags."""
     parts = list(fields)
     body = b"".join(
         unsigned_varint(tag) + unsigned_varint(len(value)) + value for tag, value in parts
@@ -76,8 +66,18 @@ def tags(fields: Iterable[tuple[int, bytes]] = ()) -> bytes:
     return unsigned_varint(len(parts)) + body
 
 
+def _prefixed(value: bytes | None, *, compact: bool, width: str) -> bytes:
+    if value is None:
+        return _length(-1, compact=compact, width=width)
+    return _length(len(value), compact=compact, width=width) + value
+
+
+def _length(size: int, *, compact: bool, width: str) -> bytes:
+    return unsigned_varint(size + 1) if compact else integer(size, width)
+
+
 class Reader:
-    """Reads what the functions above write, from the front."""
+    """Decoder of the encoded forms above, from the first byte to the last."""
 
     __slots__ = ("_data", "_position")
 
@@ -86,8 +86,8 @@ class Reader:
         self._position = 0
 
     @property
-    def rest(self) -> int:
-        """Count the bytes not read yet."""
+    def remaining(self) -> int:
+        """Number of bytes not read yet."""
         return len(self._data) - self._position
 
     def take(self, size: int) -> bytes:
@@ -95,7 +95,7 @@ class Reader:
         start = self._position
         end = start + size
         if not start <= end <= len(self._data):
-            raise CorruptRecordError(f"{size} bytes are wanted, {self.rest} are left")
+            raise CorruptRecordError(f"{size} bytes expected, {self.remaining} left")
         self._position = end
         return self._data[start:end]
 
@@ -115,29 +115,19 @@ class Reader:
                 return value
         raise CorruptRecordError("a varint is longer than 5 bytes")
 
-    def _length(self, *, compact: bool, width: str) -> int:
+    def length(self, *, compact: bool, width: str) -> int:
+        """Read the length of a string, of bytes or of an array; -1 means null."""
         return self.unsigned_varint() - 1 if compact else self.integer(width)
 
-    def optional_text(self, *, compact: bool = False) -> str | None:
-        """Read a string, or null."""
-        size = self._length(compact=compact, width="h")
+    def text(self, *, compact: bool = False) -> str | None:
+        """Read a string or null."""
+        size = self.length(compact=compact, width="h")
         return None if size < 0 else self.take(size).decode("utf-8", "surrogatepass")
 
-    def text(self, *, compact: bool = False) -> str:
-        """Read a string that must not be null."""
-        value = self.optional_text(compact=compact)
-        if value is None:
-            raise CorruptRecordError("a string is null that must not be")
-        return value
-
     def blob(self, *, compact: bool = False) -> bytes | None:
-        """Read bytes, or null."""
-        size = self._length(compact=compact, width="i")
+        """Read bytes or null."""
+        size = self.length(compact=compact, width="i")
         return None if size < 0 else self.take(size)
-
-    def array(self, item: Callable[[], _T], *, compact: bool = False) -> list[_T]:
-        """Read an array, each element with ``item``."""
-        return [item() for _ in range(max(0, self._length(compact=compact, width="i")))]
 
     def uuid(self) -> UUID:
         """Read a UUID."""
@@ -145,8 +135,8 @@ class Reader:
 
     def tags(self) -> dict[int, bytes]:
         """Read a section of tagged fields."""
-        found = {}
+        fields = {}
         for _ in range(self.unsigned_varint()):
             tag = self.unsigned_varint()
-            found[tag] = self.take(self.unsigned_varint())
-        return found
+            fields[tag] = self.take(self.unsigned_varint())
+        return fields

@@ -1,62 +1,66 @@
-"""The formats of ``__consumer_offsets`` as tables: what stands where, from which version on.
+"""Schemas of the consumer protocol's messages and of ``__consumer_offsets`` records.
 
-Values are written with a version before them, keys with the type of the record in its
-place. Sources: the published message schemas of Apache Kafka's group coordinator and of
-the consumer protocol; see docs/formats.md.
+Sources: the message schemas of Apache Kafka's group coordinator and clients (4.x). A value
+starts with its version, a key with its record type. See docs/formats.md.
 """
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 NEVER = 1 << 15
-"""A version that no format reaches."""
+"""A version that no schema reaches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a format.
+    """One field of a message.
 
     Parameters
     ----------
     name
-        Key in what is decoded.
-    kind
-        ``int8`` to ``int64``, ``text``, ``bytes``, ``uuid``, ``int32s`` or ``texts`` for
-        arrays of these, or a tuple of fields for an array of structures.
+        Key of the field in decoded values.
+    type
+        ``int8`` to ``int64``, ``string``, ``bytes``, ``uuid``, ``[]int32``, ``[]string``, or
+        a tuple of fields for an array of structures.
     since, until
-        First and last version that has it.
+        First and last version that has the field.
     nullable
-        Whether it may be null.
+        Whether the value may be null.
     default
-        What it is in versions that do not have it.
+        Value in versions without the field.
+    tag
+        Number of a tagged field; None for an ordinary field.
     """
 
     name: str
-    kind: "str | tuple[Field, ...]"
+    type: "str | tuple[Field, ...]"
     since: int = 0
     until: int = NEVER
     nullable: bool = False
     default: int | None = None
+    tag: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One format.
+    """One message or record value.
 
     Parameters
     ----------
     name
-        What it describes, for messages.
+        Name in error messages.
     newest
-        Its newest version known here.
+        Newest version that is known.
     fields
-        What it is made of, in order.
+        Fields in the order of the bytes.
     flexible
         First version with compact lengths and tagged fields.
     open_ended
-        Whether newer versions are read as the newest one, and what follows is left unread.
+        Whether newer versions are decoded as the newest known one and their remaining bytes
+        ignored.
     required
-        How many fields must be there; some clients write a subscription of version 1 and
-        end it before the owned partitions. None for all.
+        Number of fields that must be present, None for all. Some clients write
+        subscriptions of version 1 that end before the owned partitions.
     """
 
     name: str
@@ -67,8 +71,34 @@ class Schema:
     required: int | None = None
 
 
-_PARTITIONS = (Field("topic", "text"), Field("partitions", "int32s"))
-_PARTITIONS_BY_ID = (Field("topic_id", "uuid"), Field("partitions", "int32s"))
+class RecordType(IntEnum):
+    """Record types of classic and KIP-848 groups: the first two bytes of a key.
+
+    Share and streams groups have further types, which are not decoded.
+    """
+
+    OFFSET_COMMIT_V0 = 0
+    OFFSET_COMMIT = 1
+    GROUP_METADATA = 2
+    CONSUMER_GROUP_METADATA = 3
+    CONSUMER_GROUP_PARTITION_METADATA = 4
+    CONSUMER_GROUP_MEMBER_METADATA = 5
+    CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA = 6
+    CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER = 7
+    CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT = 8
+    CONSUMER_GROUP_REGULAR_EXPRESSION = 16
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSchema:
+    """Fields of the key and schema of the value of one record type."""
+
+    key: tuple[Field, ...]
+    value: Schema
+
+
+_PARTITIONS = (Field("topic", "string"), Field("partitions", "[]int32"))
+_PARTITIONS_BY_ID = (Field("topic_id", "uuid"), Field("partitions", "[]int32"))
 
 OFFSET_COMMIT = Schema(
     "offset commit",
@@ -76,7 +106,7 @@ OFFSET_COMMIT = Schema(
     (
         Field("offset", "int64"),
         Field("leader_epoch", "int32", since=3, default=-1),
-        Field("metadata", "text"),
+        Field("metadata", "string"),
         Field("commit_timestamp", "int64"),
         Field("expire_timestamp", "int64", since=1, until=1, default=-1),
     ),
@@ -87,18 +117,18 @@ GROUP_METADATA = Schema(
     "group metadata",
     4,
     (
-        Field("protocol_type", "text"),
+        Field("protocol_type", "string"),
         Field("generation", "int32"),
-        Field("protocol", "text", nullable=True),
-        Field("leader", "text", nullable=True),
+        Field("protocol", "string", nullable=True),
+        Field("leader", "string", nullable=True),
         Field("timestamp", "int64", since=2, default=-1),
         Field(
             "members",
             (
-                Field("member_id", "text"),
-                Field("instance_id", "text", since=3, nullable=True),
-                Field("client_id", "text"),
-                Field("client_host", "text"),
+                Field("member_id", "string"),
+                Field("instance_id", "string", since=3, nullable=True),
+                Field("client_id", "string"),
+                Field("client_host", "string"),
                 Field("rebalance_timeout", "int32", since=1, default=-1),
                 Field("session_timeout", "int32"),
                 Field("subscription", "bytes"),
@@ -109,15 +139,21 @@ GROUP_METADATA = Schema(
     flexible=4,
 )
 
+STICKY_USER_DATA = (Field("previous_assignment", _PARTITIONS), Field("generation", "int32"))
+"""User data of ``StickyAssignor``, version 1, without a version before it."""
+
+COOPERATIVE_USER_DATA = (Field("generation", "int32"),)
+"""User data of ``CooperativeStickyAssignor``, without a version before it."""
+
 SUBSCRIPTION = Schema(
     "subscription",
     3,
     (
-        Field("topics", "texts"),
+        Field("topics", "[]string"),
         Field("user_data", "bytes", nullable=True),
         Field("owned", _PARTITIONS, since=1),
         Field("generation", "int32", since=2, default=-1),
-        Field("rack", "text", since=3, nullable=True),
+        Field("rack", "string", since=3, nullable=True),
     ),
     open_ended=True,
     required=2,
@@ -130,7 +166,12 @@ ASSIGNMENT = Schema(
     open_ended=True,
 )
 
-GROUP_EPOCH = Schema("group epoch", 0, (Field("epoch", "int32"),), flexible=0)
+GROUP_EPOCH = Schema(
+    "group epoch",
+    0,
+    (Field("epoch", "int32"), Field("metadata_hash", "int64", default=0, tag=0)),
+    flexible=0,
+)
 
 PARTITION_METADATA = Schema(
     "partition metadata",
@@ -140,9 +181,9 @@ PARTITION_METADATA = Schema(
             "topics",
             (
                 Field("topic_id", "uuid"),
-                Field("topic", "text"),
+                Field("topic", "string"),
                 Field("partitions", "int32"),
-                Field("racks", (Field("partition", "int32"), Field("racks", "texts"))),
+                Field("racks", (Field("partition", "int32"), Field("racks", "[]string"))),
             ),
         ),
     ),
@@ -153,19 +194,24 @@ MEMBER_METADATA = Schema(
     "member metadata",
     0,
     (
-        Field("instance_id", "text", nullable=True),
-        Field("rack", "text", nullable=True),
-        Field("client_id", "text"),
-        Field("client_host", "text"),
-        Field("topics", "texts"),
-        Field("regex", "text", nullable=True),
+        Field("instance_id", "string", nullable=True),
+        Field("rack", "string", nullable=True),
+        Field("client_id", "string"),
+        Field("client_host", "string"),
+        Field("topics", "[]string"),
+        Field("regex", "string", nullable=True),
         Field("rebalance_timeout", "int32"),
-        Field("assignor", "text", nullable=True),
+        Field("assignor", "string", nullable=True),
     ),
     flexible=0,
 )
 
-TARGET_EPOCH = Schema("target assignment epoch", 0, (Field("epoch", "int32"),), flexible=0)
+TARGET_EPOCH = Schema(
+    "target assignment epoch",
+    0,
+    (Field("epoch", "int32"), Field("timestamp", "int64", default=0, tag=0)),
+    flexible=0,
+)
 
 TARGET = Schema("target assignment", 0, (Field("assigned", _PARTITIONS_BY_ID),), flexible=0)
 
@@ -185,28 +231,27 @@ CURRENT = Schema(
 REGULAR_EXPRESSION = Schema(
     "regular expression",
     0,
-    (Field("topics", "texts"), Field("revision", "int64"), Field("timestamp", "int64")),
+    (Field("topics", "[]string"), Field("revision", "int64"), Field("timestamp", "int64")),
     flexible=0,
 )
 
-_GROUP_KEY = (Field("group", "text"),)
-_OFFSET_KEY = (*_GROUP_KEY, Field("topic", "text"), Field("partition", "int32"))
-_MEMBER_KEY = (*_GROUP_KEY, Field("member_id", "text"))
+_GROUP_KEY = (Field("group", "string"),)
+_OFFSET_KEY = (*_GROUP_KEY, Field("topic", "string"), Field("partition", "int32"))
+_MEMBER_KEY = (*_GROUP_KEY, Field("member_id", "string"))
 
-KEYS: dict[int, tuple[tuple[Field, ...], Schema]] = {
-    0: (_OFFSET_KEY, OFFSET_COMMIT),
-    1: (_OFFSET_KEY, OFFSET_COMMIT),
-    2: (_GROUP_KEY, GROUP_METADATA),
-    3: (_GROUP_KEY, GROUP_EPOCH),
-    4: (_GROUP_KEY, PARTITION_METADATA),
-    5: (_MEMBER_KEY, MEMBER_METADATA),
-    6: (_GROUP_KEY, TARGET_EPOCH),
-    7: (_MEMBER_KEY, TARGET),
-    8: (_MEMBER_KEY, CURRENT),
-    16: ((*_GROUP_KEY, Field("regex", "text")), REGULAR_EXPRESSION),
+RECORD_SCHEMAS: dict[int, RecordSchema] = {
+    RecordType.OFFSET_COMMIT_V0: RecordSchema(_OFFSET_KEY, OFFSET_COMMIT),
+    RecordType.OFFSET_COMMIT: RecordSchema(_OFFSET_KEY, OFFSET_COMMIT),
+    RecordType.GROUP_METADATA: RecordSchema(_GROUP_KEY, GROUP_METADATA),
+    RecordType.CONSUMER_GROUP_METADATA: RecordSchema(_GROUP_KEY, GROUP_EPOCH),
+    RecordType.CONSUMER_GROUP_PARTITION_METADATA: RecordSchema(_GROUP_KEY, PARTITION_METADATA),
+    RecordType.CONSUMER_GROUP_MEMBER_METADATA: RecordSchema(_MEMBER_KEY, MEMBER_METADATA),
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: RecordSchema(_GROUP_KEY, TARGET_EPOCH),
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: RecordSchema(_MEMBER_KEY, TARGET),
+    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: RecordSchema(_MEMBER_KEY, CURRENT),
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: RecordSchema(
+        (*_GROUP_KEY, Field("regex", "string")), REGULAR_EXPRESSION
+    ),
 }
-"""By the type that a key begins with: its fields, and the format of its value."""
 
-OFFSET_COMMIT_KINDS = frozenset(
-    kind for kind, (_, schema) in KEYS.items() if schema is OFFSET_COMMIT
-)
+OFFSET_COMMIT_KINDS = frozenset({RecordType.OFFSET_COMMIT_V0, RecordType.OFFSET_COMMIT})

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from kassay.experiments.sources.errors import SourceError
-from kassay.reference.protocol.decoding import read_versioned
 from kassay.reference.protocol.primitive_types import CorruptRecordError
+from kassay.reference.protocol.record_codec import decode_message
 from kassay.reference.protocol.record_schemas import SUBSCRIPTION
 
 
@@ -43,7 +43,7 @@ def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
     JoinedSubscription(version=0, topics=('t',), rack=None)
     """
     try:
-        fields = read_versioned(SUBSCRIPTION, data)
+        fields = decode_message(SUBSCRIPTION, data)
     except CorruptRecordError as error:
         raise SourceError(f"{where}: its subscription cannot be read: {error}") from None
     return JoinedSubscription(

@@ -261,7 +261,7 @@ class ClassicCoordinator:
             request = JoinRequest(
                 kept.member_id,
                 (SupportedProtocol(record.protocol or "", kept.subscription),),
-                client=kept.client,
+                client=kept.client_id,
                 instance_id=kept.instance_id,
                 session_timeout=kept.session_timeout,
                 rebalance_timeout=kept.rebalance_timeout,
@@ -272,5 +272,5 @@ class ClassicCoordinator:
         group.protocol_type = record.protocol_type or None
         group.protocol = record.protocol
         group.leader = record.leader
-        group.since = record.since
+        group.since = record.timestamp
         group.state = STABLE if record.members else EMPTY

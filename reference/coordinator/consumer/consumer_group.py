@@ -15,8 +15,9 @@ from kassay.reference.coordinator.log import Log
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol import consumer_records as records
-from kassay.reference.protocol.classic_records import OFFSET_COMMIT, OffsetCommit, decode_record
-from kassay.reference.protocol.primitive_types import Reader
+from kassay.reference.protocol.classic_records import OffsetCommit
+from kassay.reference.protocol.record_codec import Fields, decode
+from kassay.reference.protocol.record_schemas import RecordType
 
 
 class ConsumerGroupState(StrEnum):
@@ -119,7 +120,16 @@ class ConsumerGroup:
     def put_member(self, member: ConsumerMember) -> None:
         """Add a member or change what it says of itself."""
         self._hold(member)
-        self._log.append(("member", member.id), records.member_metadata(self.id, member))
+        record = records.member_metadata(
+            self.id,
+            member.id,
+            instance_id=member.instance_id,
+            rack=member.rack,
+            client_id=member.client,
+            subscription=member.subscription,
+            rebalance_timeout=member.rebalance_timeout,
+        )
+        self._log.append(("member", member.id), record)
 
     def put_assignment(self, member: ConsumerMember) -> None:
         """Change what a member has."""
@@ -127,12 +137,17 @@ class ConsumerGroup:
         topics = self.topics
 
         def record() -> records.ConsumerRecord:
-            assigned, revoking = (
-                _numbers(topics, partitions) for partitions in (member.assigned, member.revoking)
+            return records.current_assignment(
+                self.id,
+                member.id,
+                epoch=member.epoch,
+                previous_epoch=member.previous_epoch,
+                state=member.state,
+                assigned=_numbers(topics, member.assigned),
+                revoking=_numbers(topics, member.revoking),
             )
-            return records.current_assignment(self.id, member, assigned, revoking)
 
-        self._log.append(("current", member.id), records.UnorderedRecord(record))
+        self._log.append(("current", member.id), records.DeferredRecord(record))
 
     def put_target(self, target: dict[str, Partitions], moment: int) -> None:
         """Set the target assignment of the current epoch.
@@ -189,7 +204,7 @@ class ConsumerGroup:
         def record() -> records.ConsumerRecord:
             return records.target_assignment(self.id, member_id, _numbers(topics, partitions))
 
-        self._log.append(("goal", member_id), records.UnorderedRecord(record))
+        self._log.append(("goal", member_id), records.DeferredRecord(record))
 
     def _hold(self, member: ConsumerMember) -> None:
         before = self.members.get(member.id)
@@ -210,62 +225,54 @@ class ConsumerGroup:
         """Read the log back into an empty group."""
         names = {topic.uuid: topic.name for topic in self.topics.values()}
 
-        def partitions(numbers: records.TopicNumbers) -> Iterable[TopicPartition]:
-            return (TopicPartition(names[topic], n) for topic, many in numbers for n in many)
+        def partitions(topics: Iterable[Fields]) -> Iterable[TopicPartition]:
+            return (
+                TopicPartition(names[t["topic_id"]], n) for t in topics for n in t["partitions"]
+            )
 
         for key, value in self._log.read():
-            if key[:2] == OFFSET_COMMIT.to_bytes(2, "big"):
-                commit = decode_record(key, value)
-                if isinstance(commit, OffsetCommit):
-                    self.offsets[commit.partition] = commit.offset
-                continue
-            kind, _, member_id = records.read_key(key)
-            reader = records.read_value(value)
+            record = decode(key, value)
+            fields = record.value or {}
+            member_id = record.key.get("member_id", "")
             known = self.members.get(member_id, ConsumerMember(id=member_id))
-            if kind == records.GROUP:
-                self.epoch = reader.integer("i")
-                self.metadata_hash = int.from_bytes(reader.tags().get(0, b"\0"), "big", signed=True)
-            elif kind == records.TARGET_EPOCH:
-                self.target_epoch = reader.integer("i")
-                self.target_made = int.from_bytes(reader.tags().get(0, b"\0"), "big")
-            elif kind == records.TARGET:
-                self.target[member_id] = Partitions.of(partitions(records.read_numbers(reader)))
-            elif kind == records.MEMBER:
-                self._hold(_with_metadata(known, reader))
-            elif kind == records.CURRENT:
-                self._hold(
-                    replace(
-                        known,
-                        epoch=reader.integer("i"),
-                        previous_epoch=reader.integer("i"),
-                        state=MemberState(reader.integer("b")),
-                        assigned=frozenset(partitions(records.read_numbers(reader))),
-                        revoking=frozenset(partitions(records.read_numbers(reader))),
+            match record.kind:
+                case RecordType.OFFSET_COMMIT:
+                    partition = TopicPartition(record.key["topic"], record.key["partition"])
+                    self.offsets[partition] = fields["offset"]
+                case RecordType.CONSUMER_GROUP_METADATA:
+                    self.epoch, self.metadata_hash = fields["epoch"], fields["metadata_hash"]
+                case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA:
+                    self.target_epoch, self.target_made = fields["epoch"], fields["timestamp"]
+                case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
+                    self.target[member_id] = Partitions.of(partitions(fields["assigned"]))
+                case RecordType.CONSUMER_GROUP_MEMBER_METADATA:
+                    self._hold(
+                        replace(
+                            known,
+                            instance_id=fields["instance_id"],
+                            rack=fields["rack"],
+                            client=fields["client_id"],
+                            subscription=tuple(fields["topics"]),
+                            rebalance_timeout=fields["rebalance_timeout"],
+                        )
                     )
-                )
+                case RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT:
+                    self._hold(
+                        replace(
+                            known,
+                            epoch=fields["epoch"],
+                            previous_epoch=fields["previous_epoch"],
+                            state=MemberState(fields["state"]),
+                            assigned=frozenset(partitions(fields["assigned"])),
+                            revoking=frozenset(partitions(fields["revoking"])),
+                        )
+                    )
 
 
 def _numbers(
     topics: Mapping[str, Topic], partitions: Iterable[TopicPartition]
-) -> records.TopicNumbers:
+) -> records.PartitionsByTopicId:
     table: dict[str, list[int]] = {}
     for topic, number in sorted(partitions):
         table.setdefault(topic, []).append(number)
     return tuple((topics[topic].uuid, tuple(numbers)) for topic, numbers in table.items())
-
-
-def _with_metadata(member: ConsumerMember, reader: Reader) -> ConsumerMember:
-    instance_id = reader.optional_text(compact=True)
-    rack = reader.optional_text(compact=True)
-    client = reader.text(compact=True)
-    reader.text(compact=True)
-    subscription = tuple(reader.array(lambda: reader.text(compact=True), compact=True))
-    reader.text(compact=True)
-    return replace(
-        member,
-        instance_id=instance_id,
-        rack=rack,
-        client=client,
-        subscription=subscription,
-        rebalance_timeout=reader.integer("i"),
-    )

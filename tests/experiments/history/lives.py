@@ -78,7 +78,7 @@ def _record(
             1000,
             1000,
             ConsumerSubscription(
-                member.subscription, owned=NO_PARTITIONS, generation=-1, rack=None, memory=None
+                member.subscription, owned=NO_PARTITIONS, generation=-1, rack=None, user_data=None
             ),
             assignment[member.id],
         )
@@ -93,7 +93,7 @@ def rows(name: str, assignor: str, *, seed: int, steps: int) -> list[dict]:
     found = []
     for step in live(name, assignor, seed=seed, steps=steps):
         records = [step.record] + [
-            OffsetCommit(name, TopicPartition("orders", n), offset=step.number * 10, moment=5)
+            OffsetCommit(name, TopicPartition("orders", n), offset=step.number * 10, timestamp=5)
             for n in range(3)
         ]
         for record in records:

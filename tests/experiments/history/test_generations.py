@@ -20,7 +20,7 @@ from kassay.experiments.history.table_rows import (
 from kassay.reference.protocol import consumer_records
 from kassay.reference.protocol import primitive_types as wire
 from kassay.reference.protocol.classic_records import GroupMetadata
-from kassay.reference.protocol.decoding import decode
+from kassay.reference.protocol.record_codec import decode
 from tests.experiments.history.lives import COUNTS, decode_rows, live, rows
 
 
@@ -160,20 +160,15 @@ def _consumer(*records: consumer_records.ConsumerRecord) -> list[GroupRecord]:
 
 
 def _member(id: str, topics: list[str], instance: str | None = None):
-    body = b"".join(
-        (
-            wire.text(instance, compact=True),
-            wire.text(None, compact=True),
-            wire.text(id, compact=True),
-            wire.text("/h", compact=True),
-            wire.array((wire.text(t, compact=True) for t in topics), compact=True),
-            wire.text("", compact=True),
-            wire.integer(1, "i"),
-            wire.text("uniform", compact=True),
-            wire.tags(),
-        )
+    return consumer_records.member_metadata(
+        "g",
+        id,
+        instance_id=instance,
+        rack=None,
+        client_id=id,
+        subscription=topics,
+        rebalance_timeout=1,
     )
-    return consumer_records.ConsumerRecord(consumer_records.MEMBER, "g", id, body)
 
 
 TOPIC = uuid.UUID(int=77)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kassay.experiments.history.offset_commits import is_complete_batch, plain_list
 from kassay.experiments.history.stages import order_of
 from kassay.reference.protocol import primitive_types as wire
-from kassay.reference.protocol.decoding import decode, read_versioned
 from kassay.reference.protocol.primitive_types import CorruptRecordError
+from kassay.reference.protocol.record_codec import decode, decode_message
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT
 from tests.experiments.history.lives import decode_rows
 
@@ -44,7 +44,7 @@ VALUES = st.none() | damaged() | st.binary(max_size=40)
 
 def readable(value: bytes | None) -> bool:
     try:
-        return value is None or bool(read_versioned(OFFSET_COMMIT, value))
+        return value is None or bool(decode_message(OFFSET_COMMIT, value))
     except CorruptRecordError:
         return False
 

@@ -1,0 +1,281 @@
+"""Encode and decode messages and ``__consumer_offsets`` records by `record_schemas`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+from kassay.reference.protocol import primitive_types as wire
+from kassay.reference.protocol.primitive_types import CorruptRecordError, Reader
+from kassay.reference.protocol.record_schemas import (
+    ASSIGNMENT,
+    RECORD_SCHEMAS,
+    SUBSCRIPTION,
+    Field,
+    Schema,
+)
+
+Fields = dict[str, Any]
+_INTEGER_WIDTHS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q"}
+_CONSUMER_PROTOCOL_TYPE = "consumer"
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRecord:
+    """One decoded record.
+
+    Parameters
+    ----------
+    kind
+        Record type, see `RecordType`. Other values belong to share and streams groups.
+    key
+        Fields of the key; empty for an unknown record type.
+    value
+        Fields of the value; None for a tombstone and for an unknown record type.
+    """
+
+    kind: int
+    key: Fields
+    value: Fields | None
+
+    @property
+    def known(self) -> bool:
+        """Whether the record type is one of `RECORD_SCHEMAS`."""
+        return self.kind in RECORD_SCHEMAS
+
+
+def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
+    """Decode a record.
+
+    In groups of consumers, the members' subscriptions and assignments are decoded too.
+    Other applications of the group protocol keep their own bytes there.
+
+    Raises
+    ------
+    CorruptRecordError
+        If the record is truncated, too long, of an unknown version, or violates its schema.
+        The message names the part and the field.
+
+    Examples
+    --------
+    >>> key = bytes.fromhex("0001 0001 67 0001 74 00000002")
+    >>> decode(key, None)
+    DecodedRecord(kind=1, key={'group': 'g', 'topic': 't', 'partition': 2}, value=None)
+    """
+    kind, fields = decode_key(key)
+    return DecodedRecord(kind, fields, decode_value(kind, value))
+
+
+def decode_key(key: bytes | None) -> tuple[int, Fields]:
+    """Decode a key to its record type and fields; an unknown type has no fields.
+
+    Raises
+    ------
+    CorruptRecordError
+        See `decode`.
+    """
+    if key is None:
+        raise CorruptRecordError("key: null")
+    reader = Reader(key)
+    kind: int = _locate("key", reader.integer, "h")
+    if kind not in RECORD_SCHEMAS:
+        if kind < 0:
+            raise CorruptRecordError(f"key: type {kind} does not exist")
+        return kind, {}
+    return kind, _locate("key", _decode_all, RECORD_SCHEMAS[kind].key, reader)
+
+
+def decode_value(kind: int, value: bytes | None) -> Fields | None:
+    """Decode the value of a record; None for a tombstone and for an unknown record type.
+
+    Raises
+    ------
+    CorruptRecordError
+        See `decode`.
+    """
+    if value is None or kind not in RECORD_SCHEMAS:
+        return None
+    schema = RECORD_SCHEMAS[kind].value
+    fields: Fields = _locate(schema.name, decode_message, schema, value)
+    if fields.get("protocol_type") == _CONSUMER_PROTOCOL_TYPE:
+        for member in fields["members"]:
+            _decode_consumer(member)
+    return fields
+
+
+def _decode_consumer(member: Fields) -> None:
+    where = f"member {member['member_id']!r}"
+    for name, schema in (("subscription", SUBSCRIPTION), ("assignment", ASSIGNMENT)):
+        raw = member[name]
+        member[name] = (
+            _locate(f"{where}: {schema.name}", decode_message, schema, raw) if raw else None
+        )
+
+
+def _locate(where: str, function: Callable[..., Any], *arguments: object) -> Any:
+    try:
+        return function(*arguments)
+    except ValueError as error:  # includes UnicodeDecodeError and CorruptRecordError
+        raise CorruptRecordError(f"{where}: {error}") from None
+
+
+def encode_key(kind: int, fields: Mapping[str, Any]) -> bytes:
+    """Encode the key of a record."""
+    return wire.integer(kind, "h") + encode_fields(RECORD_SCHEMAS[kind].key, fields)
+
+
+def encode_fields(schema: tuple[Field, ...], fields: Mapping[str, Any]) -> bytes:
+    """Encode a plain structure without a version before it."""
+    return _structure(schema, 0, compact=False).encode(fields)
+
+
+def decode_fields(schema: tuple[Field, ...], data: bytes) -> Fields:
+    """Decode a plain structure without a version before it.
+
+    Raises
+    ------
+    CorruptRecordError
+        If the bytes violate the schema.
+    """
+    return _decode_all(schema, Reader(data))
+
+
+def _decode_all(schema: tuple[Field, ...], reader: Reader) -> Fields:
+    fields: Fields = _structure(schema, 0, compact=False).decode(reader)
+    if reader.remaining:
+        raise CorruptRecordError(f"{reader.remaining} bytes too many")
+    return fields
+
+
+def encode_message(schema: Schema, version: int, fields: Mapping[str, Any]) -> bytes:
+    """Encode a message with its version before it; tagged fields may be absent.
+
+    Examples
+    --------
+    >>> encode_message(ASSIGNMENT, 3, {"assigned": [], "user_data": None}).hex()
+    '000300000000ffffffff'
+    """
+    return wire.integer(version, "h") + _versioned(schema, version).encode(fields)
+
+
+def decode_message(schema: Schema, data: bytes) -> Fields:
+    """Decode a message with its version before it; the key ``version`` has the version.
+
+    Raises
+    ------
+    CorruptRecordError
+        If the bytes violate the schema.
+    """
+    reader = Reader(data)
+    version = reader.integer("h")
+    if version < 0 or (version > schema.newest and not schema.open_ended):
+        raise CorruptRecordError(f"version {version} is not known, the newest is {schema.newest}")
+    fields: Fields = _versioned(schema, min(version, schema.newest)).decode(reader)
+    if reader.remaining and version <= schema.newest:
+        raise CorruptRecordError(f"{reader.remaining} bytes too many")
+    fields["version"] = version
+    return fields
+
+
+class _Codec(NamedTuple):
+    """Encoder and decoder of one type."""
+
+    encode: Callable[[Any], bytes]
+    decode: Callable[[Reader], Any]
+
+
+@cache
+def _versioned(schema: Schema, version: int) -> _Codec:
+    compact = version >= schema.flexible
+    return _structure(schema.fields, version, compact=compact, required=schema.required)
+
+
+@cache
+def _structure(
+    fields: tuple[Field, ...], version: int, *, compact: bool, required: int | None = None
+) -> _Codec:
+    """Return the codec of a structure; only the first ``required`` fields must be present."""
+    present = [f for f in fields if f.tag is None and f.since <= version <= f.until]
+    codecs = [(f.name, _field(f, version, compact=compact)) for f in present]
+    tagged = {
+        f.tag: (f.name, _field(f, version, compact=compact)) for f in fields if f.tag is not None
+    }
+    mandatory = [f.name for f in present[:required]]
+    defaults = {
+        f.name: () if isinstance(f.type, tuple) else f.default
+        for f in fields
+        if f.name not in mandatory
+    }
+
+    def encode(values: Mapping[str, Any]) -> bytes:
+        parts = [codec.encode(values[name]) for name, codec in codecs]
+        if compact:
+            parts.append(
+                wire.tags(
+                    (tag, codec.encode(values[name]))
+                    for tag, (name, codec) in tagged.items()
+                    if name in values
+                )
+            )
+        return b"".join(parts)
+
+    def decode(reader: Reader) -> Fields:
+        values: Fields = dict(defaults)
+        name = ""
+        try:
+            for name, codec in codecs:
+                if not reader.remaining and name in defaults:
+                    break
+                values[name] = codec.decode(reader)
+            if compact:
+                name = "tagged fields"
+                for tag, data in reader.tags().items():
+                    if tag in tagged:
+                        name, codec = tagged[tag]
+                        values[name] = codec.decode(Reader(data))
+        except ValueError as error:
+            raise CorruptRecordError(f"{name}: {error}") from None
+        return values
+
+    return _Codec(encode, decode)
+
+
+def _field(field: Field, version: int, *, compact: bool) -> _Codec:
+    if isinstance(field.type, tuple):
+        return _array(_structure(field.type, version, compact=compact), compact=compact)
+    if field.type.startswith("[]"):
+        item = Field(field.name, field.type.removeprefix("[]"))
+        return _array(_field(item, version, compact=compact), compact=compact)
+    if field.type == "uuid":
+        return _Codec(lambda value: value.bytes, Reader.uuid)
+    if field.type in _INTEGER_WIDTHS:
+        width = _INTEGER_WIDTHS[field.type]
+        return _Codec(partial(wire.integer, width=width), lambda reader: reader.integer(width))
+    if field.type == "string":
+        codec = _Codec(partial(wire.text, compact=compact), partial(Reader.text, compact=compact))
+    else:
+        codec = _Codec(partial(wire.blob, compact=compact), partial(Reader.blob, compact=compact))
+    return codec if field.nullable else _not_null(codec, field.type)
+
+
+def _not_null(codec: _Codec, type_name: str) -> _Codec:
+    def decode(reader: Reader) -> Any:
+        value = codec.decode(reader)
+        if value is None:
+            raise CorruptRecordError(f"{type_name} must not be null")
+        return value
+
+    return _Codec(codec.encode, decode)
+
+
+def _array(item: _Codec, *, compact: bool) -> _Codec:
+    def encode(values: Any) -> bytes:
+        return wire.array(map(item.encode, values), compact=compact)
+
+    def decode(reader: Reader) -> list[Any]:
+        size = reader.length(compact=compact, width="i")
+        if not 0 <= size <= reader.remaining:
+            raise CorruptRecordError(f"an array of {size} in {reader.remaining} bytes")
+        return [item.decode(reader) for _ in range(size)]
+
+    return _Codec(encode, decode)

@@ -1,0 +1,67 @@
+"""Bytes of the records of a KIP-848 group."""
+
+import uuid
+
+import pytest
+
+from kassay.reference.protocol import consumer_records
+from kassay.reference.protocol.consumer_records import DeferredRecord
+
+TOPIC = uuid.UUID("809d4580-aaed-3156-9abc-38d58f77f840")
+EPOCH = consumer_records.group_epoch("g", 3, -2)
+TARGET_EPOCH = consumer_records.target_epoch("g", 3, 1_000)
+METADATA = consumer_records.member_metadata(
+    "g",
+    "m",
+    instance_id=None,
+    rack="r",
+    client_id="c",
+    subscription=("t", "u"),
+    rebalance_timeout=300_000,
+)
+TARGET = consumer_records.target_assignment("g", "m", ((TOPIC, (2, 0)),))
+CURRENT = consumer_records.current_assignment(
+    "g", "m", epoch=3, previous_epoch=2, state=1, assigned=((TOPIC, (0,)),), revoking=()
+)
+
+
+@pytest.mark.parametrize(
+    ("record", "key", "value"),
+    [
+        (EPOCH, "0003000167", "000000000003010008fffffffffffffffe"),
+        (TARGET_EPOCH, "0006000167", "00000000000301000800000000000003e8"),
+        (METADATA, "000500016700016d", "00000002720263032f63030274027501000493e00000"),
+        (
+            TARGET,
+            "000700016700016d",
+            "000002809d4580aaed31569abc38d58f77f8400300000002000000000000",
+        ),
+        (
+            CURRENT,
+            "000800016700016d",
+            "000000000003000000020102809d4580aaed31569abc38d58f77f8400200000000000100",
+        ),
+    ],
+    ids=["group epoch", "target epoch", "member metadata", "target", "current assignment"],
+)
+def test_records_have_the_bytes_of_kafkas_schemas(record, key: str, value: str) -> None:
+    assert record.key.hex() == key
+    assert record.value.hex() == value
+
+
+def test_tombstones_delete_the_three_records_of_a_member() -> None:
+    records = consumer_records.tombstones("g", "m")
+    assert [record.key for record in records] == [CURRENT.key, TARGET.key, METADATA.key]
+    assert [record.value for record in records] == [None, None, None]
+
+
+def test_a_deferred_record_is_built_when_it_is_read() -> None:
+    built: list[str] = []
+
+    def build() -> consumer_records.ConsumerRecord:
+        built.append("record")
+        return TARGET
+
+    record = DeferredRecord(build)
+    assert built == []
+    assert (record.key, record.value) == (TARGET.key, TARGET.value)
