@@ -34,7 +34,7 @@ def plain_solve(
     ...     members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
     ... )
     >>> plain_solve(group, levels=(Imbalance(), Movement())).imbalance
-    LevelValue(value=8, bound=8, slack=0)
+    LevelValue(name='sum_of_squares', value=8, bound=8, slack=0)
     """
     start = time.monotonic()
     budget = SearchBudget(start + limits.time, limits)
@@ -56,7 +56,7 @@ def plain_solve(
         assignment=problem.to_assignment(best),
         method="plain cp-sat",
         levels=tuple(
-            (level.name, LevelValue(value, bound, level.tolerance.limit(bound) - bound))
+            LevelValue(level.name, value, bound, level.tolerance.limit(bound) - bound)
             for level, value, bound in zip(levels, values, bounds, strict=True)
         ),
         seconds=time.monotonic() - start,

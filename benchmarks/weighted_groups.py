@@ -119,7 +119,7 @@ class Bench:
         else:
             solution = solve(group, levels=self.levels, limits=SearchLimits(time=self.limit))
         seconds, processor = time.perf_counter() - start, time.process_time() - used
-        first, moved = solution.levels[0][1], solution.movement
+        first, moved = solution.imbalance, solution.movement
         return BenchmarkRow(
             case=case,
             solver="plain CP-SAT" if plain else "kassay",

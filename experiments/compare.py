@@ -175,7 +175,7 @@ def compare(
     """
     optimum = optimum or solve_optimum(group, limits=limits)
     settled = settled or run_until_stable(group, assignor)
-    measure = Measure(optimum.levels[0][0])
+    measure = Measure(optimum.imbalance.name)
     fewest = fewest or partial(fewest_moves_within, group, optimum=optimum, limits=limits)
     figures: dict[str, int | bool | None] = dict(_optima(group, optimum, measure))
     if optimum.movement.gap == 0 and optimum.imbalance.gap == 0:
@@ -242,7 +242,7 @@ def fewest_moves_within(
     """
     if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
         return optimum.movement.value
-    measure = Measure(optimum.levels[0][0])
+    measure = Measure(optimum.imbalance.name)
     if measures(group, cached(keep_owners, group))[measure] <= imbalance:
         return 0
     if group.partition_count > limits.within_partitions:

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     )
     from kassay.reference.model.ownership import Ownership, ownership
     from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-    from kassay.solver.certificate.check import Certificate, certify
+    from kassay.solver.certificate.certificate import Certificate
+    from kassay.solver.certificate.check import certify
     from kassay.solver.constraints import (
         Capacity,
         Colocated,
@@ -104,10 +105,8 @@ _MODULES = {
         "Partitions",
         "TopicPartition",
     ),
-    "kassay.solver.certificate.check": (
-        "Certificate",
-        "certify",
-    ),
+    "kassay.solver.certificate.certificate": ("Certificate",),
+    "kassay.solver.certificate.check": ("certify",),
     "kassay.solver.constraints": (
         "Capacity",
         "Colocated",

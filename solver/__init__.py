@@ -1,7 +1,7 @@
 """The optimum: the least imbalanced assignment, then the stickiest, with proof."""
 
-from kassay.solver.certificate.check import Certificate, PriceTable, certificate_errors, certify
-from kassay.solver.certificate.claims import LevelClaim, Origin
+from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin, PriceTable
+from kassay.solver.certificate.check import certificate_errors, certify
 from kassay.solver.constraints import (
     Capacity,
     Colocated,

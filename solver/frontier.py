@@ -229,7 +229,7 @@ class _Descent:
             return None
         point = _point(found)
         bound = max(point.imbalance.bound, floor)
-        return replace(point, imbalance=LevelValue(point.imbalance.value, bound))
+        return replace(point, imbalance=replace(point.imbalance, bound=bound))
 
     def _exact(self, moves: int) -> FrontierPoint:
         """Return a point on the hull."""
@@ -238,7 +238,11 @@ class _Descent:
         placement = self.hull.placement(moves)
         squares = sum(load**2 for load in self.problem.loads(placement))
         assignment = self.problem.to_assignment(placement)
-        return FrontierPoint(LevelValue(moves, moves), LevelValue(squares, squares), assignment)
+        return FrontierPoint(
+            LevelValue(Movement.name, moves, moves),
+            LevelValue(self.levels[0].name, squares, squares),
+            assignment,
+        )
 
     def _is_next(self, point: FrontierPoint, bottom: FrontierPoint) -> bool:
         """Say whether nothing can lie between a point and the one with the fewest moves."""
@@ -256,7 +260,7 @@ class _Descent:
         if above.movement.is_proven:
             known = max(known, above.imbalance.value + self.step)
         bound = max(point.imbalance.bound, known)
-        return replace(point, imbalance=LevelValue(point.imbalance.value, bound))
+        return replace(point, imbalance=replace(point.imbalance, bound=bound))
 
     def _solve(
         self,
@@ -280,10 +284,8 @@ class _Descent:
 def _point(solution: Solution) -> FrontierPoint:
     if solution.assignment is None:
         raise LookupError("there is no assignment, so there is no point")
-    table = dict(solution.levels)
-    movement = table.pop(Movement.name)
-    (imbalance,) = table.values()
-    return FrontierPoint(movement, imbalance, solution.assignment)
+    (imbalance,) = (level for level in solution.levels if level.name != Movement.name)
+    return FrontierPoint(solution.movement, imbalance, solution.assignment)
 
 
 def _undominated(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:

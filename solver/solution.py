@@ -1,19 +1,17 @@
-"""What was found, and what is proven about it."""
+"""Result of a solve: assignment, values and proven bounds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from kassay.reference.model import html_tables as notebook
 from kassay.reference.model.assignment import Assignment
-
-if TYPE_CHECKING:
-    from kassay.solver.certificate.check import Certificate
+from kassay.reference.model.errors import InternalError
+from kassay.solver.certificate.certificate import Certificate
 
 
 class Status(StrEnum):
-    """What a solution is."""
+    """Status of a solution."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -23,29 +21,31 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LevelValue:
-    """The value of one level, and the least that it can be.
+    """Value of one level with its proven lower bound.
 
     Parameters
     ----------
+    name
+        Name of the level, for example ``movement``.
     value
-        What the assignment has.
+        Value of the assignment.
     bound
-        Proven lower bound: no assignment that keeps what the earlier levels reached has
-        less.
+        No assignment that keeps the values of the earlier levels is below it.
     slack
-        What the level's tolerance allows on top of the bound; 0 for an exact level.
+        How far the tolerance of the level lets the value exceed the bound.
 
     Raises
     ------
-    ValueError
+    InternalError
         If the value is below its bound: one of them is wrong.
 
     Examples
     --------
-    >>> LevelValue(7, 5).gap, LevelValue(7, 5).is_proven, LevelValue(7, 5, slack=2).is_proven
-    (2, False, True)
+    >>> LevelValue("movement", 7, 5).gap, LevelValue("makespan", 7, 5, slack=2).is_proven
+    (2, True)
     """
 
+    name: str
     value: int
     bound: int
     slack: int = 0
@@ -53,7 +53,7 @@ class LevelValue:
     def __post_init__(self) -> None:
         """Refuse a value that contradicts its bound."""
         if self.value < self.bound:
-            raise ValueError(f"value {self.value} is below its bound {self.bound}")
+            raise InternalError(f"{self.name}: value {self.value} is below its bound {self.bound}")
 
     @property
     def gap(self) -> int:
@@ -62,47 +62,46 @@ class LevelValue:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the value is proven to be as good as the level asks."""
+        """Whether the value is proven optimal within the tolerance."""
         return self.gap <= self.slack
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The best assignment found, with value and bound of every level.
+    """Best assignment found, with value and bound per level.
 
-    A limit that is hit costs proof, not the answer: there is no assignment only where
-    constraints admit none (``conflict`` says which), or where none that meets them was
-    found in time.
+    There is no assignment only if the constraints are infeasible (see ``conflict``), or if
+    no assignment that meets them was found within the limits.
 
     Parameters
     ----------
     assignment
-        What was found.
+        The incumbent, or None.
     method
-        How: ``"flow"`` or ``"cp-sat"``.
+        ``"flow"`` or ``"cp-sat"``.
     levels
-        Name and result of every level, in lexicographic order.
+        Result of every level, in lexicographic order.
     seconds
-        Wall-clock time of the whole solve, without loading OR-Tools, once a process.
+        Wall-clock time of the whole solve.
     timings
-        Parts of it in seconds, by name.
+        Seconds per part of the solve.
     certificate
-        Evidence that `solver.certificate.check` checks without a solver; flow answers have it.
+        Claims and evidence that `certificate_errors` checks without a solver.
     conflict
-        Constraints that cannot hold together, as a small subset, in words.
+        A small subset of the constraints that is infeasible, as text.
     """
 
     assignment: Assignment | None
     method: str
-    levels: tuple[tuple[str, LevelValue], ...] = ()
+    levels: tuple[LevelValue, ...] = ()
     seconds: float = 0.0
     timings: Mapping[str, float] = field(default_factory=dict)
-    certificate: "Certificate | None" = None
+    certificate: Certificate | None = None
     conflict: tuple[str, ...] = ()
 
     @property
     def status(self) -> Status:
-        """Status, derived from the levels so that it cannot contradict them."""
+        """Status, derived from the levels."""
         if self.assignment is None:
             return Status.INFEASIBLE if self.conflict else Status.UNKNOWN
         return Status.OPTIMAL if self.is_optimal else Status.FEASIBLE
@@ -110,20 +109,20 @@ class Solution:
     @property
     def is_optimal(self) -> bool:
         """Whether every level is proven."""
-        return self.assignment is not None and all(level.is_proven for _, level in self.levels)
+        return self.assignment is not None and all(level.is_proven for level in self.levels)
 
     @property
     def imbalance(self) -> LevelValue:
-        """The first level. Every solve has one.
+        """The first level.
 
         Raises
         ------
         LookupError
-            If nothing was found.
+            If there is no assignment.
         """
         if not self.levels:
             raise LookupError("there is no assignment, so no level has a value")
-        return self.levels[0][1]
+        return self.levels[0]
 
     @property
     def movement(self) -> LevelValue:
@@ -132,21 +131,25 @@ class Solution:
         Raises
         ------
         LookupError
-            If nothing was found, or movement was not asked for.
+            If there is no assignment, or movement is not among the levels.
         """
-        for name, level in self.levels:
-            if name == "movement":
+        return self.level("movement")
+
+    def level(self, name: str) -> LevelValue:
+        """Return the level of this name; LookupError if there is none."""
+        for level in self.levels:
+            if level.name == name:
                 return level
-        raise LookupError("movement is not among the levels")
+        raise LookupError(f"{name} is not among the levels")
 
     def _repr_html_(self) -> str:
-        """Show it in a notebook: what is proven of each level, and the assignment."""
+        """Show levels and loads in a notebook."""
         caption = f"{self.status} by {self.method} in {self.seconds:.3f} s"
         if self.conflict:
             caption += f": {'; '.join(self.conflict)}"
         rows = (
-            (name, level.value, level.bound, "proven" if level.is_proven else "not proven")
-            for name, level in self.levels
+            (level.name, level.value, level.bound, "proven" if level.is_proven else "not proven")
+            for level in self.levels
         )
         levels = notebook.table(caption, ("level", "value", "bound", ""), rows)
         if self.assignment is None:

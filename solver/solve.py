@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.solver.certificate.check import Certificate, prices_prove
-from kassay.solver.certificate.claims import LevelClaim, Origin
+from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin
+from kassay.solver.certificate.check import prices_prove
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import level_value
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level, default_levels
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.solution import Solution
+from kassay.solver.solution import LevelValue, Solution
 
 if TYPE_CHECKING:
     from kassay.solver.cpsat.entry import CpSatResult
@@ -125,6 +125,10 @@ def solve(
     return _to_solution(problem, chosen, given, outcome, times=times)
 
 
+def _level_value(claim: LevelClaim) -> LevelValue:
+    return LevelValue(claim.level.name, claim.value, claim.bound, claim.slack)
+
+
 def _by_flow(problem: Problem, levels: Sequence[Level], *, start: float) -> Solution:
     waiting = time.monotonic()
     from kassay.solver.flow.method import solve_flow  # noqa: PLC0415
@@ -143,7 +147,7 @@ def _by_flow(problem: Problem, levels: Sequence[Level], *, start: float) -> Solu
     return Solution(
         assignment=assignment,
         method=str(Method.FLOW),
-        levels=tuple((claim.level.name, claim.bounded()) for claim in claims),
+        levels=tuple(map(_level_value, claims)),
         seconds=end - start,
         timings={"build": built - start, "search": solved - built, "read back": end - solved},
         certificate=Certificate(claims, prices=flow.prices),
@@ -171,7 +175,7 @@ def _to_solution(
     return Solution(
         assignment=assignment,
         method=str(Method.CP_SAT),
-        levels=tuple((claim.level.name, claim.bounded()) for claim in claims),
+        levels=tuple(map(_level_value, claims)),
         seconds=end - start,
         timings={"build": built - start, "search": solved - built, "read back": end - solved},
         certificate=None if placement is None else Certificate(claims, constraints=constraints),

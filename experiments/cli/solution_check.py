@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
-from kassay.solver.certificate.check import Certificate
+from kassay.solver.certificate.certificate import Certificate
 from kassay.solver.certificate.claims import value_of
 from kassay.solver.objective import (
     CrossRack,

@@ -111,6 +111,6 @@ def _needed(
 ) -> int | None:
     if optimum.imbalance.gap or optimum.movement.gap:
         return None
-    imbalance = standing.measures[optimum.levels[0][0]]
+    imbalance = standing.measures[optimum.imbalance.name]
     brief = replace(limits, time=min(limits.time, ASIDE_SECONDS))
     return fewest_moves_within(group, imbalance, optimum=optimum, limits=brief)

@@ -151,7 +151,7 @@ def plan(
     >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
     >>> found = plan(NAMED_GROUPS["E"].group)
     >>> found.today.makespan, found.makespan, found.moved
-    (11, LevelValue(value=10, bound=10, slack=0), 2)
+    (11, LevelValue(name='makespan', value=10, bound=10, slack=0), 2)
     """
     optimum = solve(group, limits=limits, seed=seed)
     if optimum.assignment is None:
@@ -168,7 +168,7 @@ def plan(
         racks=compare_racks(group, stayed, optimum, limits=limits, seed=seed),
         optimum=optimum,
         then=then,
-        makespan=makespan or LevelValue(0, 0),
+        makespan=makespan or LevelValue("makespan", 0, 0),
         moves=moves_between(group, optimum.assignment),
         batches=schedule(group, optimum.assignment, most=batch),
         frontier=_frontier(group, points, limits, seed),

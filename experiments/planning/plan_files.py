@@ -26,8 +26,8 @@ def plan_document(plan: Plan) -> dict[str, object]:
         "status": str(plan.optimum.status),
         "method": plan.optimum.method,
         "levels": [
-            {"level": name, "value": level.value, "bound": level.bound}
-            for name, level in plan.optimum.levels
+            {"level": level.name, "value": level.value, "bound": level.bound}
+            for level in plan.optimum.levels
         ],
         "makespan": _bounded(plan.makespan),
         "today": {

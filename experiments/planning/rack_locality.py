@@ -147,7 +147,7 @@ def _reads(group: Group, assignment: Assignment) -> Counter[str | None]:
 def _least(group: Group, optimum: Solution, limits: SearchLimits, seed: int) -> LevelValue | None:
     found = solve(
         group,
-        levels=(Imbalance(measure=Measure(optimum.levels[0][0])), CrossRack()),
+        levels=(Imbalance(measure=Measure(optimum.imbalance.name)), CrossRack()),
         initial_assignment=optimum.assignment,
         limits=replace(limits, time=min(limits.time, ASIDE_SECONDS)),
         seed=seed,
@@ -155,4 +155,4 @@ def _least(group: Group, optimum: Solution, limits: SearchLimits, seed: int) -> 
     # The second level speaks of assignments with the value of the first alone.
     if found.assignment is None or found.imbalance.value != optimum.imbalance.value:
         return None
-    return dict(found.levels)[CrossRack.name]
+    return found.level(CrossRack.name)

@@ -167,12 +167,14 @@ def makespan_of(group: Group, solution: Solution) -> LevelValue | None:
         return None
     vector = loads(group, solution.assignment)
     value = max(vector.values(), default=0)
-    measure = solution.levels[0][0]
+    measure = solution.imbalance.name
     if measure == Measure.MAKESPAN:
-        return LevelValue(value, min(value, solution.imbalance.bound))
+        return LevelValue("makespan", value, min(value, solution.imbalance.bound))
     if solution.imbalance.gap == 0 and not group.is_weighted:
-        return LevelValue(value, value)
-    return LevelValue(value, min(value, -(-sum(vector.values()) // max(1, len(vector)))))
+        return LevelValue("makespan", value, value)
+    return LevelValue(
+        "makespan", value, min(value, -(-sum(vector.values()) // max(1, len(vector))))
+    )
 
 
 def _unserved(before: Group | None, subscribers: Mapping[str, Sequence[int]]) -> tuple[str, ...]:

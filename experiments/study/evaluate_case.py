@@ -140,7 +140,7 @@ def _optimum(
         case=case.name,
         status=str(solution.status),
         method=str(solution.method),
-        measure=solution.levels[0][0],
+        measure=solution.imbalance.name,
         imbalance_value=solution.imbalance.value,
         imbalance_bound=solution.imbalance.bound,
         movement_value=solution.movement.value,

@@ -20,20 +20,19 @@ References
    chapters 9 and 14.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement
+from kassay.solver.certificate.certificate import Certificate, Origin, Price, PriceTable
 from kassay.solver.certificate.claims import (
-    LevelClaim,
-    Origin,
     counted_claims,
     value_of,
     wrong_claims,
 )
-from kassay.solver.constraints import Constraint, group_constraints
+from kassay.solver.constraints import group_constraints
 from kassay.solver.evaluation import broken
 from kassay.solver.improvement.residual_network import Arcs, build_arcs, lower_prices, require_valid
 from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, improving_chain
@@ -47,56 +46,6 @@ from kassay.solver.objective import (
 )
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution
-
-Price = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class PriceTable:
-    """Prices that prove counts optimal on the sum of squares, then movement.
-
-    Parameters
-    ----------
-    members
-        Price of one more partition at each member that consumes anything.
-    topics
-        Price of one partition of each topic that somebody consumes.
-    """
-
-    members: Mapping[str, Price]
-    topics: Mapping[str, Price]
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """What is claimed of an assignment, and the evidence.
-
-    Parameters
-    ----------
-    claims
-        Value, bound and the origin of the bound for each level, in order.
-    prices
-        Evidence of the bounds whose origin they are.
-    chain
-        Transfers that improve the assignment, if it is known not to be optimal.
-    constraints
-        What had to hold besides the capacities of the group.
-    """
-
-    claims: tuple[LevelClaim, ...]
-    prices: PriceTable | None = None
-    chain: tuple[Transfer, ...] = ()
-    constraints: tuple[Constraint, ...] = ()
-
-    @property
-    def is_optimal(self) -> bool:
-        """Whether it claims to prove every level."""
-        return not self.chain and all(claim.is_proven for claim in self.claims)
-
-    @property
-    def trusted(self) -> tuple[LevelClaim, ...]:
-        """Claims whose bounds nobody can check without a solver."""
-        return tuple(claim for claim in self.claims if not claim.origin.is_checked)
 
 
 def certify(group: Group, answer: Solution | Assignment) -> Certificate:

@@ -1,8 +1,6 @@
 """What is said of a level, where the bound comes from, and what can be checked of it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
@@ -10,70 +8,10 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import MEASURES, loads, movement_count
 from kassay.reference.model.metrics import Measure as IntegerMeasure
 from kassay.solver.bounds import level_bound, load_ceiling
+from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.evaluation import level_value
 from kassay.solver.objective import Imbalance, Level, Measure, Movement, MovementCost, leximax_rank
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.solution import LevelValue
-
-
-class Origin(StrEnum):
-    """Where a bound comes from.
-
-    Prices are checked by one pass over the subscriptions, and counting is repeated; the
-    others are taken on trust.
-    """
-
-    PRICES = "prices"
-    COUNTING = "counting"
-    ENUMERATION = "enumeration"
-    EXCHANGE = "exchange"
-    CP_SAT = "cp-sat"
-
-    @property
-    def is_checked(self) -> bool:
-        """Whether a reader without a solver checks such a bound."""
-        return self in {Origin.PRICES, Origin.COUNTING}
-
-
-@dataclass(frozen=True, slots=True)
-class LevelClaim:
-    """Value and bound of one level, and the origin of the bound.
-
-    Parameters
-    ----------
-    level
-        The level, with its tolerance.
-    value
-        What the assignment has.
-    bound
-        The least that it could have, given what earlier levels may use up.
-    origin
-        Where the bound comes from.
-
-    Examples
-    --------
-    >>> LevelClaim(Movement(), 5, 5, Origin.COUNTING).is_proven
-    True
-    """
-
-    level: Level
-    value: int
-    bound: int
-    origin: Origin
-
-    @property
-    def slack(self) -> int:
-        """What the tolerance of the level allows on top of the bound."""
-        return self.level.tolerance.limit(self.bound) - self.bound
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether the value is as good as the level asks, if the bound is right."""
-        return self.value - self.bound <= self.slack
-
-    def bounded(self) -> LevelValue:
-        """Return value and bound alone."""
-        return LevelValue(self.value, self.bound, self.slack)
 
 
 def value_of(group: Group, assignment: Assignment, level: Level) -> int:

@@ -15,8 +15,7 @@ from kassay.reference.documents.document_fields import (
 )
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.solver.certificate.check import Certificate, Price, PriceTable
-from kassay.solver.certificate.claims import LevelClaim, Origin
+from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin, Price, PriceTable
 from kassay.solver.constraints import (
     Capacity,
     Colocated,

@@ -7,7 +7,7 @@ from itertools import accumulate
 import numpy as np
 
 from kassay.solver.bounds import level_bound, load_ceiling, makespan_bound
-from kassay.solver.certificate.claims import Origin
+from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.cpsat.constraints import add_constraint
 from kassay.solver.cpsat.levels import Term, level_terms

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kassay.reference.model.errors import InternalError
-from kassay.solver.certificate.check import PriceTable, price_counts
+from kassay.solver.certificate.certificate import PriceTable
+from kassay.solver.certificate.check import price_counts
 from kassay.solver.flow.kept_partitions import keep_most
 from kassay.solver.flow.load_levels import level_sets
 from kassay.solver.flow.network import Counts, Network, build_network

@@ -96,7 +96,7 @@ def _fewest(ends: _Ends, cap: int) -> LevelValue | None:
     network, left, right = ends.network, ends.left, ends.right
     (k, v), (after, w) = values_of(network, left), values_of(network, right)
     if v <= cap:
-        return LevelValue(k, k)
+        return LevelValue("movement", k, k)
     if w > cap:
         return None
     # `left` has too much imbalance, `right` has not; both are corners of the hull.
@@ -114,7 +114,7 @@ def _fewest(ends: _Ends, cap: int) -> LevelValue | None:
         default=after,
     )
     # On the edge an imbalance of `cap` takes this many moves, rounded up.
-    return LevelValue(found, min(found, k - (cap - v) * (after - k) // (v - w)))
+    return LevelValue("movement", found, min(found, k - (cap - v) * (after - k) // (v - w)))
 
 
 def _points(network: Network, left: Counts, right: Counts, after: int) -> list[tuple[int, int]]:

@@ -55,6 +55,7 @@ class MemberLosses:
     def makespan(self) -> LevelValue:
         """Worst makespan after the loss of any one member; 0 if there is no member."""
         return LevelValue(
+            "makespan",
             max((loss.makespan.value for loss in self.losses), default=0),
             max((loss.makespan.bound for loss in self.losses), default=0),
         )

@@ -121,7 +121,7 @@ def members_needed(
     ...     members=(Member(id="a", subscription=("t",)),),
     ... )
     >>> members_needed(group, makespan=3).needed
-    LevelValue(value=4, bound=4, slack=0)
+    LevelValue(name='members', value=4, bound=4, slack=0)
     """
     wish = capacity if makespan is None else makespan
     if wish is None or None not in (makespan, capacity):
@@ -187,7 +187,7 @@ class _Search:
             else:
                 low = middle + 1
         refuted = (size.members + 1 for size in self.done.values() if size.enough is False)
-        return LevelValue(high, max(floor, *refuted, 0))
+        return LevelValue("members", high, max(floor, *refuted, 0))
 
     def look(self, number: int) -> MemberCount:
         """Solve for one number of members."""
@@ -273,7 +273,7 @@ def _best(group: Group, wish: int | None, limits: SearchLimits, seed: int) -> _B
     if even:
         # The least sum of squares has the least makespan too: see docs/problem.md.
         most = max(loads(group, solution.assignment).values(), default=0)
-        greatest = LevelValue(most, most)
+        greatest = LevelValue("makespan", most, most)
     return _Best(greatest, solution.movement, solution.assignment, _within(greatest, wish))
 
 

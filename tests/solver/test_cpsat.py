@@ -58,8 +58,8 @@ def test_any_levels_under_any_constraints_agree_with_brute_force(seed):
             assert solution.status == "infeasible"
             continue
         expected = [as_number(value) for value in best]
-        assert [level.value for _, level in solution.levels] == expected
-        assert [level.bound for _, level in solution.levels] == expected
+        assert [level.value for level in solution.levels] == expected
+        assert [level.bound for level in solution.levels] == expected
 
 
 def test_a_conflict_is_infeasible_by_itself_and_needs_every_part():

@@ -16,7 +16,7 @@ def squares(group, assignment):
 def test_the_bounds_hold_the_fewest_moves_that_the_frontier_knows(group):
     """The frontier takes another way: point after point, searched where the hull has none."""
     optimum = solve_optimum(group)
-    if optimum.levels[0][0] != "sum_of_squares" or optimum.imbalance.value == 0:
+    if optimum.imbalance.name != "sum_of_squares" or optimum.imbalance.value == 0:
         return
     points = [
         (p.movement.value, p.imbalance.value)
@@ -33,5 +33,5 @@ def test_the_bounds_hold_the_fewest_moves_that_the_frontier_knows(group):
 @settings(deadline=None, max_examples=60)
 def test_less_than_the_least_imbalance_is_within_nobodys_reach(group):
     optimum = solve_optimum(group)
-    if optimum.levels[0][0] == "sum_of_squares":
+    if optimum.imbalance.name == "sum_of_squares":
         assert fewest_moves(group, optimum.imbalance.value - 1) is None

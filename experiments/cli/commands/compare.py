@@ -58,7 +58,7 @@ def compare(
                 "id": group.id,
                 "optimum": {
                     "status": str(optimum.status),
-                    "measure": optimum.levels[0][0],
+                    "measure": optimum.imbalance.name,
                     "imbalance": optimum.imbalance.value,
                     "movement": optimum.movement.value,
                     "loads": list(vector),

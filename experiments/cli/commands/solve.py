@@ -149,9 +149,9 @@ def _record(group: Group, solution: Solution) -> dict[str, object]:
         record |= {"imbalance": None, "movement": None, "loads": None, "assignment": None}
         record["conflict"] = list(solution.conflict)
     else:
-        (measure, first), *rest = solution.levels
-        record["imbalance"] = {"measure": measure, **_figures(first)}
-        record |= {name: _figures(level) for name, level in rest}
+        first, *rest = solution.levels
+        record["imbalance"] = {"measure": first.name, **_figures(first)}
+        record |= {level.name: _figures(level) for level in rest}
         record["loads"] = loads(group, assignment)
         record["assignment"] = assignment_document(assignment)
     record["seconds"] = round(solution.seconds, 6)

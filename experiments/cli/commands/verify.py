@@ -24,8 +24,8 @@ from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import imbalance, movement
-from kassay.solver.certificate.check import Certificate, certificate_errors, certify
-from kassay.solver.certificate.claims import LevelClaim
+from kassay.solver.certificate.certificate import Certificate, LevelClaim
+from kassay.solver.certificate.check import certificate_errors, certify
 from kassay.solver.certificate.documents import parse_certificate
 
 

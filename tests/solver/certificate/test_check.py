@@ -223,7 +223,9 @@ def test_prices_prove_every_measure_alone(measure):
 def test_cp_sat_answers_carry_the_origin_of_their_bounds_and_are_priced_where_they_can_be():
     solution = solve(GROUP, method=Method.CP_SAT)
     assert Origin.PRICES not in {claim.origin for claim in solution.certificate.claims}
-    assert [c.bounded() for c in solution.certificate.claims] == [b for _, b in solution.levels]
+    assert [(c.value, c.bound, c.slack) for c in solution.certificate.claims] == [
+        (level.value, level.bound, level.slack) for level in solution.levels
+    ]
     certificate = certify(GROUP, solution)
     assert {claim.origin for claim in certificate.claims} == {Origin.PRICES}
     assert complaints(certificate, solution.assignment) == []

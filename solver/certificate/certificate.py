@@ -1,0 +1,106 @@
+"""Certificates: claims about an assignment, and their evidence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kassay.solver.constraints import Constraint
+from kassay.solver.improvement.transfer_chains import Transfer
+from kassay.solver.objective import Level
+
+Price = tuple[int, int]  # squared load, movement; compared lexicographically
+
+
+class Origin(StrEnum):
+    """Origin of a bound. Prices and counting are checked, the others are trusted."""
+
+    PRICES = "prices"
+    COUNTING = "counting"
+    ENUMERATION = "enumeration"
+    EXCHANGE = "exchange"
+    CP_SAT = "cp-sat"
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether `certificate_errors` checks bounds of this origin."""
+        return self in {Origin.PRICES, Origin.COUNTING}
+
+
+@dataclass(frozen=True, slots=True)
+class LevelClaim:
+    """Value and bound of one level, and the origin of the bound.
+
+    Parameters
+    ----------
+    level
+        The level, with its tolerance.
+    value
+        Value of the assignment.
+    bound
+        Lower bound on the value, given the limits that earlier levels set.
+    origin
+        Origin of the bound.
+    """
+
+    level: Level
+    value: int
+    bound: int
+    origin: Origin
+
+    @property
+    def slack(self) -> int:
+        """How far the tolerance of the level lets the value exceed the bound."""
+        return self.level.tolerance.limit(self.bound) - self.bound
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the value is optimal within the tolerance, if the bound is right."""
+        return self.value - self.bound <= self.slack
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTable:
+    """Node prices that prove an assignment optimal on sum of squares, then movement.
+
+    Parameters
+    ----------
+    members
+        Price of one more partition per member that consumes a topic.
+    topics
+        Price of one partition per topic with subscribers.
+    """
+
+    members: Mapping[str, Price]
+    topics: Mapping[str, Price]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Claims about an assignment, and their evidence.
+
+    Parameters
+    ----------
+    claims
+        One claim per level, in order.
+    prices
+        Evidence of the bounds with origin ``prices``.
+    chain
+        Transfers that improve the assignment, if it is known not to be optimal.
+    constraints
+        Constraints that must hold besides the capacities of the group.
+    """
+
+    claims: tuple[LevelClaim, ...]
+    prices: PriceTable | None = None
+    chain: tuple[Transfer, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether it claims that every level is proven."""
+        return not self.chain and all(claim.is_proven for claim in self.claims)
+
+    @property
+    def trusted(self) -> tuple[LevelClaim, ...]:
+        """Claims with bounds that cannot be checked without a solver."""
+        return tuple(claim for claim in self.claims if not claim.origin.is_checked)
