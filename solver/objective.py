@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from types import MappingProxyType
 from typing import ClassVar
 
 from kassay.reference.model.group import Group
@@ -180,13 +179,7 @@ class MembersUsed:
     name: ClassVar[str] = "members_used"
 
 
-FurtherLevel = CrossRack | TopicSpread | MembersUsed
-Level = Imbalance | Movement | FurtherLevel
-
-FURTHER_LEVELS: Mapping[str, type[FurtherLevel]] = MappingProxyType(
-    {level.name: level for level in (CrossRack, TopicSpread, MembersUsed)}
-)
-"""Levels that may follow imbalance and movement, by name."""
+Level = Imbalance | Movement | CrossRack | TopicSpread | MembersUsed
 
 
 def default_levels(

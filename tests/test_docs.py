@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from kassay.experiments.cli import _COMMANDS, app
+from kassay.experiments.cli import COMMANDS, app
 from kassay.experiments.simulation.script_parser import parse_script
 from kassay.reference.documents.json_codec import parse_group
 
@@ -95,4 +95,4 @@ def test_documents_and_scripts_that_are_shown_can_be_read():
 
 def test_the_readme_names_every_command():
     told = re.findall(r"^\| `kassay ([\w-]+)`", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert sorted(told) == sorted(_COMMANDS)
+    assert sorted(told) == sorted(COMMANDS)

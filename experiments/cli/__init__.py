@@ -20,7 +20,7 @@ class _Entry(NamedTuple):
     function: str
 
 
-_COMMANDS = {
+COMMANDS = {
     "import": _Entry("kassay.experiments.cli.commands.import_", "import_"),
     "assign": _Entry("kassay.experiments.cli.commands.assign", "assign"),
     "solve": _Entry("kassay.experiments.cli.commands.solve", "solve"),
@@ -45,13 +45,13 @@ class CommandTable(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """Name the commands, in the order of the work."""
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """Load one command."""
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        entry = _COMMANDS[cmd_name]
+        entry = COMMANDS[cmd_name]
         function = getattr(importlib.import_module(entry.module), entry.function)
         single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
         single.command(cmd_name, no_args_is_help=False)(function)

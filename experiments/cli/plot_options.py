@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.plotting.tradeoff_plots import FORMATS
+FORMATS = (".svg", ".png")
 
 
 def _drawable(file: Path | None) -> Path | None:

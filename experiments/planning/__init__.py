@@ -1,4 +1,4 @@
-"""Offline planning: what the best assignment is worth, and how to get there."""
+"""Offline planning: optimal assignment of a group, its moves, and what-if scenarios."""
 
 from kassay.experiments.planning.group_changes import (
     Change,
@@ -10,14 +10,9 @@ from kassay.experiments.planning.group_changes import (
     reweigh,
     subscribe,
 )
-from kassay.experiments.planning.move_order import Move, MoveBatch, schedule
+from kassay.experiments.planning.move_schedule import Move, MoveBatch, schedule_moves
 from kassay.experiments.planning.plan import Plan, plan
-from kassay.experiments.planning.what_if_scenarios import (
-    Scenario,
-    ScenarioResult,
-    scenarios,
-    what_if,
-)
+from kassay.experiments.planning.what_if import Scenario, ScenarioResult, scenarios, what_if
 
 __all__ = [
     "Change",
@@ -34,7 +29,7 @@ __all__ = [
     "repartition",
     "reweigh",
     "scenarios",
-    "schedule",
+    "schedule_moves",
     "subscribe",
     "what_if",
 ]

@@ -1,116 +1,110 @@
-"""What Kafka's own assignors would make of a group from here."""
+"""Assignments that Kafka's assignors would produce for a group, and their cost."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kassay.experiments.compare import CaseLimits, fewest_moves_within
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
-from kassay.experiments.planning.rack_locality import across_racks
+from kassay.experiments.planning.rack_locality import SECONDARY_SECONDS, cross_rack_partitions
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import MEASURES, loads
+from kassay.reference.model.metrics import loads, measures
 from kassay.reference.model.metrics import movement as count_moves
 from kassay.solver.solution import Solution
 
-LEGACY = ("legacy-range", "legacy-roundrobin")
-ASIDE_SECONDS = 5.0
-"""So long may it take to find how many of an assignor's moves were needed."""
+_LEGACY = ("legacy-range", "legacy-roundrobin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CurrentState:
-    """How a group stands under one assignment.
+class AssignmentMetrics:
+    """Loads and imbalance of one assignment.
 
     Parameters
     ----------
     loads
-        Of every member that consumes anything.
+        Load per member with at least one consumed topic.
     measures
-        Every imbalance measure by its name.
-    across_racks
-        Partitions read across racks; None for a group without racks.
+        Value per imbalance measure.
+    cross_rack
+        Partitions consumed across racks; None for a group without racks.
     """
 
     loads: dict[str, int]
     measures: dict[str, int]
-    across_racks: int | None
+    cross_rack: int | None
 
     @property
     def makespan(self) -> int:
-        """Greatest load."""
+        """Maximum load."""
         return max(self.loads.values(), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorOutcome:
-    """What one of Kafka's assignors would make of the group from here.
+    """Result of the next rebalance under one of Kafka's assignors.
 
     Parameters
     ----------
-    assignor
-        Its name.
     ending, detail
-        How it ended, and what went wrong if anything did.
-    rounds
-        Rebalances until it is settled.
-    standing
-        How the group then stands; None if it did not end well.
-    moves
-        Owned partitions that change hands.
-    needed
-        Fewest moves to any assignment at most as imbalanced; None where not proven.
+        How the assignor ended, and the error message if it failed.
+    rebalances
+        Number of rebalances until the assignment is stable.
+    metrics
+        Metrics of the stable assignment; None if the assignor failed.
+    movement
+        Owned partitions that move.
+    minimum_movement
+        Minimum movement of any assignment with equal or lower imbalance; None if not proven.
     """
 
     assignor: str
     ending: str
     detail: str | None
-    rounds: int
-    standing: CurrentState | None
-    moves: int | None
-    needed: int | None
+    rebalances: int
+    metrics: AssignmentMetrics | None
+    movement: int | None
+    minimum_movement: int | None
 
 
-def current_state(group: Group, assignment: Assignment) -> CurrentState:
+def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetrics:
     """Measure an assignment."""
-    vector = loads(group, assignment)
-    measured = {name: measure(tuple(vector.values())) for name, measure in MEASURES.items()}
-    return CurrentState(
-        loads=vector,
-        measures={str(name): value for name, value in measured.items()},
-        across_racks=across_racks(group, assignment),
+    return AssignmentMetrics(
+        loads=loads(group, assignment),
+        measures={str(name): value for name, value in measures(group, assignment).items()},
+        cross_rack=cross_rack_partitions(group, assignment),
     )
 
 
 def assignor_outcomes(
     group: Group, optimum: Solution, limits: CaseLimits
 ) -> Iterator[AssignorOutcome]:
-    """Yield what each of Kafka's assignors settles on, and what that costs."""
+    """Yield the outcome of each of Kafka's current assignors for the group."""
     for assignor in ASSIGNORS:
-        if assignor in LEGACY:
+        if assignor in _LEGACY:
             continue
-        settled = run_until_stable(group, assignor)
-        standing = moves = needed = None
-        if settled.ending is Ending.OK and settled.assignment is not None:
-            standing = current_state(group, settled.assignment)
-            moves = count_moves(group, settled.assignment)
-            needed = _needed(group, standing, optimum, limits)
+        stable = run_until_stable(group, assignor)
+        metrics = movement = minimum = None
+        if stable.ending is Ending.OK and stable.assignment is not None:
+            metrics = assignment_metrics(group, stable.assignment)
+            movement = count_moves(group, stable.assignment)
+            minimum = _minimum_movement(group, metrics, optimum, limits)
         yield AssignorOutcome(
             assignor=assignor,
-            ending=str(settled.ending),
-            detail=settled.detail,
-            rounds=settled.rounds,
-            standing=standing,
-            moves=moves,
-            needed=needed,
+            ending=str(stable.ending),
+            detail=stable.detail,
+            rebalances=stable.rounds,
+            metrics=metrics,
+            movement=movement,
+            minimum_movement=minimum,
         )
 
 
-def _needed(
-    group: Group, standing: CurrentState, optimum: Solution, limits: CaseLimits
+def _minimum_movement(
+    group: Group, metrics: AssignmentMetrics, optimum: Solution, limits: CaseLimits
 ) -> int | None:
     if optimum.imbalance.gap or optimum.movement.gap:
         return None
-    imbalance = standing.measures[optimum.imbalance.name]
-    brief = replace(limits, time=min(limits.time, ASIDE_SECONDS))
+    imbalance = metrics.measures[optimum.imbalance.name]
+    brief = replace(limits, time=min(limits.time, SECONDARY_SECONDS))
     return fewest_moves_within(group, imbalance, optimum=optimum, limits=brief)

@@ -1,39 +1,29 @@
-"""What may become of a group: one function a change, each from a group to a group.
+"""Changes to a group: members, partitions, subscriptions, weights and capacities.
 
-Every change starts from the group as it is settled today: each member owns what it has a
-claim to that holds. What a change cannot be made to is an `InputError` that names
-it; nothing is guessed.
+Each function returns a changed copy of the group. A change that the group does not permit
+raises `InputError`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver.sizing.resized_groups import new_member, resized, with_capacity
 
 Change = Callable[[Group], Group]
-"""A group as it would be."""
+"""Function from a group to the changed group."""
 
 
 def add_members(group: Group, count: int, *, like: str | None = None) -> Group:
-    """Add members, or take the last ones away where ``count`` is negative.
+    """Add members, or remove the last ones if ``count`` is negative.
 
     Parameters
     ----------
-    group
-        The group.
-    count
-        How many more.
     like
-        The member whose subscription, rack and capacity they have. By default they
-        subscribe to every topic that is consumed today.
-
-    Raises
-    ------
-    InvalidGroupError
-        If fewer than no members would be left, or ``like`` is not in the group.
+        Member whose subscription, rack and capacity the new members copy. By default they
+        subscribe to every topic that has a subscriber.
 
     Examples
     --------
@@ -47,61 +37,53 @@ def add_members(group: Group, count: int, *, like: str | None = None) -> Group:
     number = len(group.members) + count
     if number < 0:
         raise InputError(
-            f"{-count} members cannot leave group {group.id!r}, which has {len(group.members)}"
+            f"cannot remove {-count} members from group {group.id!r}, "
+            f"which has {len(group.members)}"
         )
     return resized(group, number, new_member(group, like, None))
 
 
 def remove_members(group: Group, members: Iterable[str]) -> Group:
-    """Take members away; what they own is without an owner then."""
-    leavers = set(members)
-    for name in sorted(leavers):
+    """Remove members; their partitions become unowned."""
+    removed = set(members)
+    for name in sorted(removed):
         _member(group, name)
-    return replace(group, members=tuple(m for m in group.members if m.id not in leavers))
+    return replace(group, members=tuple(m for m in group.members if m.id not in removed))
 
 
 def repartition(group: Group, topic: str, count: int) -> Group:
-    """Give a topic more partitions; each new one weighs what the old ones weigh on average.
+    """Increase the partition count of a topic.
 
-    Raises
-    ------
-    InvalidGroupError
-        If there is no such topic, or it has more partitions: Kafka takes none away.
+    New partitions get the rounded-up mean weight of the topic and no racks.
     """
     old = _topic(group, topic)
     if count < old.partitions:
         raise InputError(
-            f"topic {topic!r} has {old.partitions} partitions and cannot have {count}: "
-            "Kafka takes none away"
+            f"topic {topic!r} has {old.partitions} partitions; Kafka cannot reduce them to {count}"
         )
-    further = count - old.partitions
+    added = count - old.partitions
     weights, racks = old.weights, old.racks
     if weights is not None:
         mean = -(-sum(weights) // max(1, old.partitions))
-        weights = (*weights, *[mean] * further)
+        weights = (*weights, *[mean] * added)
     if racks is not None:
-        racks = (*racks, *[() for _ in range(further)])
+        racks = (*racks, *[() for _ in range(added)])
     new = replace(old, partitions=count, weights=weights, racks=racks)
     return replace(group, topics=tuple(new if one is old else one for one in group.topics))
 
 
 def subscribe(group: Group, member: str, topic: str) -> Group:
-    """Have a member subscribe to one more topic."""
+    """Add a topic to the subscription of a member."""
     old = _member(group, member)
     _topic(group, topic)
     if topic in old.subscription:
-        raise InputError(f"member {member!r} subscribes to {topic!r} already")
+        raise InputError(f"member {member!r} already subscribes to {topic!r}")
     new = replace(old, subscription=(*old.subscription, topic))
     return replace(group, members=tuple(new if one is old else one for one in group.members))
 
 
 def grow(group: Group, factor: Fraction | float | str) -> Group:
-    """Multiply every weight, rounding up to whole units.
-
-    Raises
-    ------
-    InvalidGroupError
-        If partitions have no weights: all weigh 1 then, and that is no traffic to grow.
+    """Multiply every weight by a factor and round up.
 
     Examples
     --------
@@ -111,10 +93,10 @@ def grow(group: Group, factor: Fraction | float | str) -> Group:
     """
     share = factor if isinstance(factor, Fraction) else Fraction(str(factor))
     if share < 0:
-        raise InputError(f"growth must be 0 or more, got {factor!r}")
+        raise UsageError(f"growth must be at least 0, got {factor!r}")
     if not any(topic.weights is not None for topic in group.topics):
         raise InputError(
-            f"group {group.id!r} has no weights that could grow: give some with --weights"
+            f"group {group.id!r} has no weights to multiply; set weights first (--weights)"
         )
     return replace(
         group,
@@ -132,19 +114,13 @@ def grow(group: Group, factor: Fraction | float | str) -> Group:
 
 
 def reweigh(group: Group, weights: Mapping[str, Sequence[int]]) -> Group:
-    """Weigh the partitions by a table: topic to one integer a partition.
+    """Set the weights from a table of topic to one integer per partition.
 
-    The table may have topics of other groups.
-
-    Raises
-    ------
-    InvalidGroupError
-        If a topic of the group is not in the table, or its numbers there are not as many
-        as its partitions.
+    Topics that are not in the group are ignored.
     """
     missing = [topic.name for topic in group.topics if topic.name not in weights]
     if missing:
-        raise InputError(f"no weights for topic {missing[0]!r}")
+        raise InputError(f"no weights for topic {missing[0]!r} in the table")
     return replace(
         group,
         topics=tuple(replace(topic, weights=tuple(weights[topic.name])) for topic in group.topics),
@@ -152,7 +128,7 @@ def reweigh(group: Group, weights: Mapping[str, Sequence[int]]) -> Group:
 
 
 def limit_members(group: Group, capacity: int) -> Group:
-    """Give a capacity to the members that name none."""
+    """Set the capacity of members that have none."""
     return with_capacity(group, capacity)
 
 

@@ -1,4 +1,4 @@
-"""The planning report's content: one group, where it stands, where it could, how to go."""
+"""Plan for one group: current state, optimal assignment, moves and alternatives."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -6,14 +6,19 @@ from fractions import Fraction
 
 from kassay.experiments.compare import LIMITS, CaseLimits, keep_owners
 from kassay.experiments.planning.assignor_outcomes import (
+    AssignmentMetrics,
     AssignorOutcome,
-    CurrentState,
+    assignment_metrics,
     assignor_outcomes,
-    current_state,
 )
-from kassay.experiments.planning.move_order import Move, MoveBatch, moves_between, schedule
+from kassay.experiments.planning.move_schedule import (
+    Move,
+    MoveBatch,
+    moves_between,
+    schedule_moves,
+)
 from kassay.experiments.planning.rack_locality import RackLocality, compare_racks
-from kassay.experiments.planning.what_if_scenarios import makespan_of
+from kassay.experiments.planning.what_if import makespan_of
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import participants
@@ -26,22 +31,21 @@ from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
 GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
-EXPLAINABLE = 2_000
-"""Chains are looked for in groups with at most so many partitions: each costs a search."""
+"""Default growth factors."""
+_MAX_EXPLAINED_PARTITIONS = 2_000
+"""Larger groups get no improving chains: each chain takes a search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanOption:
-    """How many members keep today's best greatest load when traffic grows.
+class GrowthSizing:
+    """Number of members that keep the planned maximum load when traffic grows.
 
     Parameters
     ----------
     growth
         Factor on every weight.
     makespan
-        Greatest load allowed, in today's units: the wish over the growth.
-    sizing
-        The number of members, and what is proven of it.
+        Maximum load in current units: the planned maximum load divided by the growth.
     """
 
     growth: Fraction
@@ -51,164 +55,132 @@ class PlanOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything that the planning report says.
+    """Content of the planning report of one group.
 
     Parameters
     ----------
-    group
-        The group today.
-    today
-        How it stands: every owned partition with its owner, those without one with the
-        least loaded subscriber.
+    current
+        Metrics of the current assignment: owned partitions with their owners, the others
+        with their least loaded subscriber.
     unowned
-        Partitions that nobody owns.
+        Consumed partitions without an owner, as ``topic-number``.
     idle
-        Members that subscribe to no partition.
+        Members without a consumed topic.
     racks
-        What is read across racks; None for a group without racks.
+        None for a group without racks.
     optimum
-        The least imbalance, then the fewest moves.
-    then
-        How the group stands with it.
+        Minimum imbalance, then minimum movement.
+    planned
+        Metrics of the optimal assignment.
     makespan
-        Greatest load of the optimum, and what is proven of the least.
-    moves, batches
-        What changes hands, and in what order.
-    frontier
-        What each number of moves buys.
-    reasons
-        Chains of transfers from today to the optimum.
-    alternatives
-        What Kafka's assignors would do from here.
-    needs
-        Members needed at several rates of growth.
-    resilience
-        What the loss of any one member costs, once the plan is carried out.
+        Maximum load of the optimal assignment and its lower bound.
+    improving_chains
+        Chains of transfers from the current to an optimal assignment.
+    member_losses
+        Maximum load after the loss of each member of the planned assignment.
     """
 
     group: Group
-    today: CurrentState
-    unowned: int
+    current: AssignmentMetrics
+    unowned: tuple[str, ...]
     idle: tuple[str, ...]
     racks: RackLocality | None
     optimum: Solution = field(repr=False)
-    then: CurrentState
+    planned: AssignmentMetrics
     makespan: LevelValue
     moves: tuple[Move, ...]
     batches: tuple[MoveBatch, ...]
     frontier: Frontier
-    reasons: tuple[Explanation, ...]
-    alternatives: tuple[AssignorOutcome, ...]
-    needs: tuple[PlanOption, ...]
-    resilience: MemberLosses
+    improving_chains: tuple[Explanation, ...]
+    assignor_outcomes: tuple[AssignorOutcome, ...]
+    growth_sizings: tuple[GrowthSizing, ...]
+    member_losses: MemberLosses
 
     @property
     def assignment(self) -> Assignment:
-        """Where the plan leads."""
+        """Optimal assignment."""
         if self.optimum.assignment is None:
-            raise LookupError("there is no assignment")
+            raise LookupError("the plan has no assignment")
         return self.optimum.assignment
 
     @property
-    def moved(self) -> int:
-        """Owned partitions that change hands."""
-        return sum(1 for move in self.moves if move.giver is not None)
+    def movement(self) -> int:
+        """Number of owned partitions that move."""
+        return sum(1 for move in self.moves if move.source is not None)
 
 
 def plan(
     group: Group,
     *,
-    batch: int = 1,
+    batch_size: int = 1,
     growth: Iterable[Fraction] = GROWTH,
     points: int = 25,
     limits: CaseLimits = LIMITS,
     seed: int = 0,
 ) -> Plan:
-    """Plan the way from a group as it is to the best it can be.
+    """Plan the moves from the current to the optimal assignment.
 
     Parameters
     ----------
-    group
-        The group today.
-    batch
-        Partitions that may wait for their new consumer at a time.
+    batch_size
+        Maximum number of owned partitions without a consumer at any time.
     growth
-        Rates of growth to size the group for.
+        Growth factors of the traffic to size the group for.
     points
-        Points of the frontier, at most.
+        Maximum number of points of the frontier.
     limits
-        What each search may use up.
-    seed
-        Of the searches.
+        Limits of each search.
 
     Raises
     ------
     LookupError
-        If there is no assignment: no members, or capacities that admit none.
+        If the group has no assignment: it has no members, or capacities are too small.
 
     Examples
     --------
     >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
-    >>> found = plan(NAMED_GROUPS["E"].group)
-    >>> found.today.makespan, found.makespan, found.moved
-    (11, LevelValue(name='makespan', value=10, bound=10, slack=0), 2)
+    >>> result = plan(NAMED_GROUPS["E"].group)
+    >>> result.current.makespan, result.makespan.value, result.movement
+    (11, 10, 2)
     """
     optimum = solve(group, limits=limits, seed=seed)
-    if optimum.assignment is None:
+    assignment = optimum.assignment
+    if assignment is None:
         raise LookupError("; ".join(optimum.conflict) or "no assignment was found in time")
-    stayed = keep_owners(group)
-    then = current_state(group, optimum.assignment)
-    makespan = makespan_of(group, optimum)
-    active = participants(group)
+    current = keep_owners(group)
+    planned = assignment_metrics(group, assignment)
+    consuming = participants(group)
     return Plan(
         group=group,
-        today=current_state(group, stayed),
-        unowned=_unowned(group),
-        idle=tuple(member.id for member in group.members if member.id not in active),
-        racks=compare_racks(group, stayed, optimum, limits=limits, seed=seed),
+        current=assignment_metrics(group, current),
+        unowned=tuple(_unowned(group)),
+        idle=tuple(member.id for member in group.members if member.id not in consuming),
+        racks=compare_racks(group, current, optimum, limits=limits, seed=seed),
         optimum=optimum,
-        then=then,
-        makespan=makespan or LevelValue("makespan", 0, 0),
-        moves=moves_between(group, optimum.assignment),
-        batches=schedule(group, optimum.assignment, most=batch),
-        frontier=_frontier(group, points, limits, seed),
-        reasons=explain(group, stayed) if group.partition_count <= EXPLAINABLE else (),
-        alternatives=tuple(assignor_outcomes(group, optimum, limits)),
-        needs=tuple(_needs(group, then.makespan, growth, limits, seed)),
-        resilience=member_loss(
-            group,
-            optimum.assignment,
-            limits=limits,
-            seed=seed,
+        planned=planned,
+        makespan=makespan_of(group, optimum) or LevelValue("makespan", 0, 0),
+        moves=moves_between(group, assignment),
+        batches=schedule_moves(group, assignment, batch_size=batch_size),
+        frontier=frontier(group, most_points=points, limits=limits, seed=seed),
+        improving_chains=explain(group, current)
+        if group.partition_count <= _MAX_EXPLAINED_PARTITIONS
+        else (),
+        assignor_outcomes=tuple(assignor_outcomes(group, optimum, limits)),
+        growth_sizings=tuple(
+            GrowthSizing(
+                growth=factor,
+                makespan=(target := int(planned.makespan / factor)),
+                sizing=members_needed(group, makespan=target, limits=limits, seed=seed),
+            )
+            for factor in growth
         ),
+        member_losses=member_loss(group, assignment, limits=limits, seed=seed),
     )
 
 
-def _unowned(group: Group) -> int:
-    owners, subscribers = ownership(group).owners, group.subscribers()
-    return sum(
-        int((column == NO_OWNER).sum()) for topic, column in owners.items() if subscribers[topic]
-    )
-
-
-def _frontier(group: Group, points: int, limits: CaseLimits, seed: int) -> Frontier:
-    return frontier(
-        group,
-        most_points=points,
-        limits=limits,
-        seed=seed,
-    )
-
-
-def _needs(
-    group: Group, makespan: int, growth: Iterable[Fraction], limits: CaseLimits, seed: int
-) -> Iterable[PlanOption]:
-    for factor in growth:
-        wish = int(makespan / factor)
-        sizing = members_needed(
-            group,
-            makespan=wish,
-            limits=limits,
-            seed=seed,
-        )
-        yield PlanOption(growth=factor, makespan=wish, sizing=sizing)
+def _unowned(group: Group) -> Iterable[str]:
+    subscribers = group.subscribers()
+    for topic, owners in ownership(group).owners.items():
+        if subscribers[topic]:
+            for number in (owners == NO_OWNER).nonzero()[0].tolist():
+                yield f"{topic}-{number}"

@@ -1,4 +1,4 @@
-"""A plan as files that machines, tickets and consumers can take."""
+"""Files of a plan for programs, tickets and consumers: JSON and CSV."""
 
 import csv
 import io
@@ -6,20 +6,20 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable
 
-from kassay.experiments.planning.assignor_outcomes import AssignorOutcome
-from kassay.experiments.planning.plan import Plan, PlanOption
+from kassay.experiments.planning.assignor_outcomes import AssignmentMetrics, AssignorOutcome
+from kassay.experiments.planning.plan import GrowthSizing, Plan
 from kassay.experiments.planning.rack_locality import RackLocality
+from kassay.experiments.planning.what_if import bounded
 from kassay.reference.documents.json_codec import assignment_document, group_document
-from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
+from kassay.reference.model.ownership import rejoin
 from kassay.reference.protocol.consumer_protocol import StickyUserData, encode_sticky_user_data
-from kassay.solver.solution import LevelValue
 
-VERSION = 1
-"""Of the form of ``plan.json``; see ``plan.schema.json``."""
+VERSION = 2
+"""Version of the format of ``plan.json``; see ``plan.schema.json``."""
 
 
 def plan_document(plan: Plan) -> dict[str, object]:
-    """Return the plan as ``plan.schema.json`` describes it."""
+    """Return ``plan.json``, see ``plan.schema.json``."""
     document: dict[str, object] = {
         "version": VERSION,
         "id": plan.group.id,
@@ -29,31 +29,15 @@ def plan_document(plan: Plan) -> dict[str, object]:
             {"level": level.name, "value": level.value, "bound": level.bound}
             for level in plan.optimum.levels
         ],
-        "makespan": _bounded(plan.makespan),
-        "today": {
-            "loads": plan.today.loads,
-            "measures": plan.today.measures,
-            "unowned": plan.unowned,
+        "makespan": bounded(plan.makespan),
+        "current": {
+            **_metrics(plan.current),
+            "unowned": len(plan.unowned),
             "idle": list(plan.idle),
         },
-        "then": {"loads": plan.then.loads, "measures": plan.then.measures},
-        "moved": plan.moved,
-        "batches": [
-            {
-                "moves": [
-                    {
-                        "topic": move.topic,
-                        "partition": move.partition,
-                        "from": move.giver,
-                        "to": move.taker,
-                        "weight": move.weight,
-                    }
-                    for move in batch.moves
-                ],
-                "makespan": batch.makespan,
-            }
-            for batch in plan.batches
-        ],
+        "planned": _metrics(plan.planned),
+        "movement": plan.movement,
+        "batches": _batches(plan),
         "assignment": assignment_document(plan.assignment),
         "frontier": {
             "measure": str(plan.frontier.measure),
@@ -67,16 +51,16 @@ def plan_document(plan: Plan) -> dict[str, object]:
                 for point in plan.frontier.points
             ],
         },
-        "reasons": [str(reason) for reason in plan.reasons],
-        "alternatives": [_alternative(one) for one in plan.alternatives],
-        "needs": [_need(one) for one in plan.needs],
-        "losses": [
+        "improving_chains": [str(chain) for chain in plan.improving_chains],
+        "assignors": [_assignor(outcome) for outcome in plan.assignor_outcomes],
+        "members_needed": [_members_needed(sizing) for sizing in plan.growth_sizings],
+        "member_losses": [
             {
                 "member": loss.member,
-                "makespan": _bounded(loss.makespan),
-                "unserved": loss.unserved,
+                "makespan": bounded(loss.makespan),
+                "partitions_without_consumer": loss.unserved,
             }
-            for loss in plan.resilience.losses
+            for loss in plan.member_losses.losses
         ],
     }
     if plan.racks is not None:
@@ -85,14 +69,14 @@ def plan_document(plan: Plan) -> dict[str, object]:
 
 
 def to_json(document: object) -> str:
-    """Write a document for people and machines."""
+    """Write a document as indented JSON."""
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
 def moves_csv(plan: Plan) -> str:
-    """Write the moves as CSV, a line each, in the order to make them."""
+    """Write the moves as CSV, one line per move in execution order."""
     rows = (
-        (number, move.topic, move.partition, move.giver or "", move.taker, move.weight)
+        (number, move.topic, move.partition, move.source or "", move.target, move.weight)
         for number, batch in enumerate(plan.batches, 1)
         for move in batch.moves
     )
@@ -100,111 +84,114 @@ def moves_csv(plan: Plan) -> str:
 
 
 def loads_csv(plan: Plan) -> str:
-    """Write the loads as CSV, a line a member."""
-    rows = (
-        (member, load, plan.then.loads.get(member, 0)) for member, load in plan.today.loads.items()
-    )
-    return _csv(("member", "load today", "load then"), rows)
+    """Write the loads as CSV, one line per member."""
+    planned = plan.planned.loads
+    rows = ((member, load, planned.get(member, 0)) for member, load in plan.current.loads.items())
+    return _csv(("member", "current load", "planned load"), rows)
 
 
 def static_assignment(plan: Plan) -> dict[str, object]:
-    """Return what each consumer passes to ``assign()``: topic to partition numbers."""
+    """Return the topics and partition numbers that each consumer passes to ``assign()``."""
     members: dict[str, dict[str, list[int]]] = {}
     for member, partitions in plan.assignment.items():
-        lists: dict[str, list[int]] = {}
+        topics: dict[str, list[int]] = {}
         for topic, number in sorted(partitions):
-            lists.setdefault(topic, []).append(number)
-        members[member] = lists
+            topics.setdefault(topic, []).append(number)
+        members[member] = topics
     return {"group": plan.group.id, "members": members}
 
 
 def group_after(plan: Plan) -> dict[str, object]:
-    """Return the group document of the group once the plan is carried out.
-
-    An assignor that keeps what members own, fed with it, starts from the plan.
-    """
+    """Return the group document of the group after the plan is carried out."""
     return group_document(rejoin(plan.group, plan.assignment))
 
 
 def sticky_seed(plan: Plan) -> dict[str, object]:
-    """Return what sticky assignors would send had the plan been their last assignment.
+    """Return the user data of sticky assignors whose last assignment is the plan.
 
-    By member, the user data of Kafka's ``StickyAssignor``, version 1, in base64: what its
-    ``subscriptionUserData`` must return when the consumer joins for the first time.
+    Per member, base64 of version 1 of the user data of Kafka's ``StickyAssignor``:
+    the value that ``subscriptionUserData`` must return when the consumer first joins.
     """
-    settled = rejoin(plan.group, plan.assignment)
+    members = rejoin(plan.group, plan.assignment).members
     return {
         "group": plan.group.id,
         "assignor": "sticky",
         "version": 1,
-        "generation": max((member.generation for member in settled.members), default=-1),
+        "generation": max((member.generation for member in members), default=-1),
         "members": {
             member.id: b64encode(
                 encode_sticky_user_data(StickyUserData(member.owned, member.generation))
             ).decode()
-            for member in settled.members
+            for member in members
         },
     }
 
 
-def unowned_names(plan: Plan) -> list[str]:
-    """Name the partitions that nobody owns today."""
-    owners, subscribers = ownership(plan.group).owners, plan.group.subscribers()
+def _metrics(metrics: AssignmentMetrics) -> dict[str, object]:
+    return {"loads": metrics.loads, "measures": metrics.measures}
+
+
+def _batches(plan: Plan) -> list[dict[str, object]]:
     return [
-        f"{topic}-{number}"
-        for topic, column in owners.items()
-        if subscribers[topic]
-        for number, owner in enumerate(column.tolist())
-        if owner == NO_OWNER
+        {
+            "moves": [
+                {
+                    "topic": move.topic,
+                    "partition": move.partition,
+                    "from": move.source,
+                    "to": move.target,
+                    "weight": move.weight,
+                }
+                for move in batch.moves
+            ],
+            "makespan": batch.makespan,
+        }
+        for batch in plan.batches
     ]
 
 
 def _racks(racks: RackLocality) -> dict[str, object]:
     return {
-        "across": {
-            "today": racks.today,
-            "then": racks.then,
-            "least": None if racks.least is None else _bounded(racks.least),
+        "cross_rack_partitions": {
+            "current": racks.current,
+            "planned": racks.planned,
+            "minimum": bounded(racks.minimum),
         },
         "racks": [
             {
                 "rack": rack.name,
                 "members": rack.members,
                 "partitions": rack.partitions,
-                "read": {"today": rack.today, "then": rack.then},
+                "consumed": {"current": rack.current, "planned": rack.planned},
             }
             for rack in racks.racks
         ],
     }
 
 
-def _alternative(one: AssignorOutcome) -> dict[str, object]:
+def _assignor(outcome: AssignorOutcome) -> dict[str, object]:
+    metrics = outcome.metrics
     document: dict[str, object] = {
-        "assignor": one.assignor,
-        "ending": one.ending,
-        "detail": one.detail,
-        "rounds": one.rounds,
-        "measures": None if one.standing is None else one.standing.measures,
-        "moves": one.moves,
-        "needed": one.needed,
+        "assignor": outcome.assignor,
+        "ending": outcome.ending,
+        "detail": outcome.detail,
+        "rebalances": outcome.rebalances,
+        "measures": None if metrics is None else metrics.measures,
+        "movement": outcome.movement,
+        "minimum_movement": outcome.minimum_movement,
     }
-    if one.standing is not None and one.standing.across_racks is not None:
-        document["across_racks"] = one.standing.across_racks
+    if metrics is not None and metrics.cross_rack is not None:
+        document["cross_rack_partitions"] = metrics.cross_rack
     return document
 
 
-def _need(one: PlanOption) -> dict[str, object]:
-    needed = one.sizing.needed
+def _members_needed(result: GrowthSizing) -> dict[str, object]:
     return {
-        "growth": str(one.growth),
-        "makespan": one.makespan,
-        "members": None if needed is None else _bounded(needed),
-        "reason": one.sizing.reason,
+        "growth": str(result.growth),
+        "makespan": result.makespan,
+        "members": bounded(result.sizing.needed),
+        "reason": result.sizing.reason,
     }
-
-
-def _bounded(value: LevelValue) -> dict[str, int]:
-    return {"value": value.value, "bound": value.bound}
 
 
 def _csv(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:

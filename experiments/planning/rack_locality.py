@@ -1,4 +1,4 @@
-"""Racks: who reads what from its own rack, and the least that must be read across."""
+"""Rack locality: partitions that members consume across racks, and their minimum."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -11,66 +11,64 @@ from kassay.solver.objective import CrossRack, Imbalance, Measure
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
-ASIDE_SECONDS = 5.0
-"""So long may it take to find the least number of partitions read across racks."""
+SECONDARY_SECONDS = 5.0
+"""Time limit of a search for a secondary figure of the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackSummary:
-    """One rack, and what its members read.
+    """One rack of a group.
 
     Parameters
     ----------
     name
-        Its name; None for the members that name none.
+        None for the members without a rack.
     members
-        How many of the group's members are in it.
+        Number of members in the rack.
     partitions
-        How many partitions have a replica in it.
-    today, then
-        How many partitions its members read, before and after.
+        Number of partitions with a replica in the rack.
+    current, planned
+        Number of partitions that its members consume.
     """
 
     name: str | None
     members: int
     partitions: int
-    today: int
-    then: int
+    current: int
+    planned: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackLocality:
-    """The racks of a group.
+    """Partitions consumed across racks, see `cross_rack_partitions`.
 
     Parameters
     ----------
     racks
-        One after the other by name; members without a rack last.
-    today, then
-        Partitions read across racks, before and after; see `across_racks`.
-    least
-        The least possible while loads are as well balanced as the plan makes them,
-        whatever it takes to move; None where that was not found in time.
+        By name; members without a rack last.
+    current, planned
+        Number of such partitions in the current and in the planned assignment.
+    minimum
+        Minimum number at the imbalance of the plan and with any movement; None if the
+        search did not reach it in time.
     """
 
     racks: tuple[RackSummary, ...]
-    today: int
-    then: int
-    least: LevelValue | None
+    current: int
+    planned: int
+    minimum: LevelValue | None
 
 
 def has_racks(group: Group) -> bool:
-    """Whether the racks of any member and of any replica are known."""
-    return any(member.rack is not None for member in group.members) and any(
-        rack is not None for topic in group.topics for held in topic.racks or () for rack in held
-    )
+    """Return whether the rack of a member and the rack of a replica are known."""
+    return any(member.rack is not None for member in group.members) and bool(_replica_racks(group))
 
 
-def across_racks(group: Group, assignment: Assignment) -> int | None:
-    """Count the partitions whose member is in a known rack that holds no replica of them.
+def cross_rack_partitions(group: Group, assignment: Assignment) -> int | None:
+    """Count the partitions whose member is in a known rack without a replica of them.
 
-    Partitions without any known rack and members without a rack never count. None for a
-    group without racks.
+    Partitions without a known rack and members without a rack do not count. Returns None
+    for a group without racks.
 
     Examples
     --------
@@ -79,55 +77,55 @@ def across_racks(group: Group, assignment: Assignment) -> int | None:
     ...     topics=(Topic(name="t", partitions=2, racks=(("a",), ("b",))),),
     ...     members=(Member(id="c", subscription=("t",), rack="a"),),
     ... )
-    >>> across_racks(group, Assignment({"c": [("t", 0), ("t", 1)]}))
+    >>> cross_rack_partitions(group, Assignment({"c": [("t", 0), ("t", 1)]}))
     1
     """
     if not has_racks(group):
         return None
-    held = _replicas(group)
+    replica_racks = _replica_racks(group)
     return sum(
-        member.rack not in held[tp]
+        member.rack not in replica_racks[tp]
         for member in group.members
         if member.rack is not None and member.id in assignment
         for tp in assignment[member.id]
-        if tp in held
+        if tp in replica_racks
     )
 
 
 def compare_racks(
-    group: Group, today: Assignment, optimum: Solution, *, limits: SearchLimits, seed: int
+    group: Group, current: Assignment, optimum: Solution, *, limits: SearchLimits, seed: int
 ) -> RackLocality | None:
-    """Say what is read across racks today, then, and at least; None without racks."""
-    crossing, then = across_racks(group, today), optimum.assignment
-    if crossing is None or then is None:
+    """Compare rack locality of the current and the planned assignment; None without racks."""
+    crossing, planned = cross_rack_partitions(group, current), optimum.assignment
+    if crossing is None or planned is None:
         return None
     return RackLocality(
-        racks=_racks(group, today, then),
-        today=crossing,
-        then=across_racks(group, then) or 0,
-        least=_least(group, optimum, limits, seed),
+        racks=_racks(group, current, planned),
+        current=crossing,
+        planned=cross_rack_partitions(group, planned) or 0,
+        minimum=_minimum(group, optimum, limits, seed),
     )
 
 
-def _racks(group: Group, today: Assignment, then: Assignment) -> tuple[RackSummary, ...]:
+def _racks(group: Group, current: Assignment, planned: Assignment) -> tuple[RackSummary, ...]:
     members = Counter(member.rack for member in group.members)
     partitions: Counter[str | None] = Counter(
-        rack for racks in _replicas(group).values() for rack in racks
+        rack for racks in _replica_racks(group).values() for rack in racks
     )
-    before, after = _reads(group, today), _reads(group, then)
+    before, after = _consumed_by_rack(group, current), _consumed_by_rack(group, planned)
     return tuple(
         RackSummary(
             name=name,
             members=members[name],
             partitions=partitions[name],
-            today=before[name],
-            then=after[name],
+            current=before[name],
+            planned=after[name],
         )
         for name in sorted({*members, *partitions}, key=lambda name: (name is None, name or ""))
     )
 
 
-def _replicas(group: Group) -> dict[TopicPartition, frozenset[str]]:
+def _replica_racks(group: Group) -> dict[TopicPartition, frozenset[str]]:
     """Return the known racks of each partition that has any."""
     return {
         TopicPartition(topic.name, number): frozenset(known)
@@ -137,22 +135,22 @@ def _replicas(group: Group) -> dict[TopicPartition, frozenset[str]]:
     }
 
 
-def _reads(group: Group, assignment: Assignment) -> Counter[str | None]:
-    reads: Counter[str | None] = Counter()
+def _consumed_by_rack(group: Group, assignment: Assignment) -> Counter[str | None]:
+    consumed: Counter[str | None] = Counter()
     for member in group.members:
-        reads[member.rack] += len(assignment.get(member.id, ()))
-    return reads
+        consumed[member.rack] += len(assignment.get(member.id, ()))
+    return consumed
 
 
-def _least(group: Group, optimum: Solution, limits: SearchLimits, seed: int) -> LevelValue | None:
-    found = solve(
+def _minimum(group: Group, optimum: Solution, limits: SearchLimits, seed: int) -> LevelValue | None:
+    solution = solve(
         group,
         levels=(Imbalance(measure=Measure(optimum.imbalance.name)), CrossRack()),
         initial_assignment=optimum.assignment,
-        limits=replace(limits, time=min(limits.time, ASIDE_SECONDS)),
+        limits=replace(limits, time=min(limits.time, SECONDARY_SECONDS)),
         seed=seed,
     )
-    # The second level speaks of assignments with the value of the first alone.
-    if found.assignment is None or found.imbalance.value != optimum.imbalance.value:
+    # The second level is valid only at the optimal value of the first one.
+    if solution.assignment is None or solution.imbalance.value != optimum.imbalance.value:
         return None
-    return found.level(CrossRack.name)
+    return solution.level(CrossRack.name)

@@ -29,7 +29,7 @@ def test_consumers_that_take_the_planned_lists_carry_the_promised_loads(tmp_path
     assert not leaving.value.code, capsys.readouterr().err
     promised = json.loads((tmp_path / "plan.json").read_text())
     lists = json.loads((tmp_path / "static-assignment.json").read_text())["members"]
-    assert promised["today"]["loads"] != promised["then"]["loads"]
+    assert promised["current"]["loads"] != promised["planned"]["loads"]
     subscribed = {topic for topics in lists.values() for topic in topics}
     counts = {
         topic: 1 + max(max(numbers.get(topic, [-1])) for numbers in lists.values())
@@ -44,7 +44,7 @@ def test_consumers_that_take_the_planned_lists_carry_the_promised_loads(tmp_path
         read = {
             member: _read(cluster.bootstrap, member, topics) for member, topics in lists.items()
         }
-    assert {member: sum(seen.values()) for member, seen in read.items()} == promised["then"][
+    assert {member: sum(seen.values()) for member, seen in read.items()} == promised["planned"][
         "loads"
     ]
     assert sum(read.values(), Counter()) == Counter(places)

@@ -17,7 +17,7 @@ from kassay.experiments.cli.group_io import (
     answer_groups,
 )
 from kassay.experiments.cli.plot_options import PictureFile, numbered
-from kassay.experiments.plotting.tradeoff_plots import draw_steps
+from kassay.experiments.plotting.tradeoff_plots import ChainStep, draw_steps
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import load_assignment
 from kassay.reference.model.assignment import Assignment, violations
@@ -92,12 +92,9 @@ def _explained(
 
 def _draw(title: str | None, steps: Sequence[Explanation], file: Path) -> None:
     drawn = [
-        (
-            [
-                (str(transfer.partition), transfer.giver, transfer.taker)
-                for transfer in step.transfers
-            ],
-            {member: (before, after) for member, before, after in step.members},
+        ChainStep(
+            transfers=[(str(t.partition), t.giver, t.taker) for t in step.transfers],
+            loads={member: (before, after) for member, before, after in step.members},
         )
         for step in steps
     ]
@@ -106,7 +103,7 @@ def _draw(title: str | None, steps: Sequence[Explanation], file: Path) -> None:
 
 def _step(step: Explanation) -> dict[str, object]:
     return {
-        "words": str(step),
+        "description": str(step),
         "direct": step.is_direct,
         "transfers": [
             {"partition": list(t.partition), "from": t.giver, "to": t.taker} for t in step.transfers
@@ -126,5 +123,5 @@ def _table(records: Sequence[Mapping[str, Any]]) -> Table:
             table.add_row(record["id"], "", said or "nothing: it is optimal", "")
         for number, step in enumerate(steps, start=1):
             direct = "yes" if step["direct"] else "no"
-            table.add_row(record["id"], str(number), step["words"], direct)
+            table.add_row(record["id"], str(number), step["description"], direct)
     return table

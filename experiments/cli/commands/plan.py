@@ -112,7 +112,7 @@ def plan(
         directory = output if len(found) == 1 else output / names[number - 1]
         try:
             made = make_plan(
-                one, batch=batch, growth=factors, points=points, limits=limits, seed=seed
+                one, batch_size=batch, growth=factors, points=points, limits=limits, seed=seed
             )
         except LookupError as error:
             code = max(code, NOT_REACHED)
@@ -164,7 +164,7 @@ def _line(made: Plan, directory: Path) -> dict[str, object]:
         "id": made.group.id,
         "directory": str(directory),
         "status": str(made.optimum.status),
-        "makespan": {"today": made.today.makespan, "then": made.then.makespan},
-        "moves": made.moved,
-        "placed": len(made.moves) - made.moved,
+        "makespan": {"current": made.current.makespan, "planned": made.planned.makespan},
+        "moves": made.movement,
+        "placed": len(made.moves) - made.movement,
     }

@@ -14,6 +14,7 @@ from kassay.experiments.cli.group_io import (
     OutputFormat,
     answer_groups,
 )
+from kassay.experiments.cli.plot_options import FORMATS
 from kassay.experiments.cli.search_options import Seconds, Seed, Workers, WorkLimit
 from kassay.experiments.cli.source_options import (
     Metadata,
@@ -25,10 +26,10 @@ from kassay.experiments.cli.source_options import (
     import_options,
     read_source,
 )
-from kassay.experiments.planning.what_if_options import ScenarioSpec
-from kassay.experiments.planning.what_if_scenarios import scenarios
-from kassay.experiments.planning.what_if_scenarios import what_if as find_best
-from kassay.experiments.plotting.tradeoff_plots import FORMATS, draw_scenarios
+from kassay.experiments.planning.scenario_spec import ScenarioSpec
+from kassay.experiments.planning.what_if import scenarios
+from kassay.experiments.planning.what_if import what_if as find_best
+from kassay.experiments.plotting.tradeoff_plots import ScenarioBars, draw_scenarios
 from kassay.experiments.sources.group_documents import AssumedSubscriptions
 from kassay.experiments.sources.partition_weights import WeightOptions
 from kassay.reference.model.group import Group
@@ -141,7 +142,16 @@ def what_if(
         if plot is not None:
             drawn += 1
             file = plot if drawn == 1 else plot.with_stem(f"{plot.stem}-{drawn}")
-            draw_scenarios(found, file, title=group.id)
+            draw_scenarios(
+                [
+                    ScenarioBars(
+                        label=one.scenario.name, makespan=one.makespan, movement=one.movement
+                    )
+                    for one in found
+                ],
+                file,
+                title=group.id,
+            )
         reached = all(one.status in (Status.OPTIMAL, Status.FEASIBLE) for one in found)
         return Answer(
             {"id": group.id, "scenarios": [one.record() for one in found]}, reached=reached
@@ -165,7 +175,7 @@ def _table(records: Sequence[Mapping[str, Any]]) -> Table:
             for level in (one["makespan"], one["movement"]):
                 figures += ["", ""] if level is None else [level["value"], level["bound"]]
             status = one["status"]
-            if one["unserved"]:
+            if one["topics_without_subscribers"]:
                 status += f"; nobody reads {', '.join(one['unserved'])}"
             cells = map(str, (*figures, one["placed"]))
             table.add_row(record["id"], one["scenario"], *cells, status)

@@ -1,12 +1,12 @@
 import pytest
 from typer.testing import CliRunner
 
-from kassay.experiments.cli import _COMMANDS, app, print_error, print_note
+from kassay.experiments.cli import COMMANDS, app, print_error, print_note
 
 RUN = CliRunner()
 
 
-@pytest.mark.parametrize("command", _COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_a_command_shows_how_to_call_it(command):
     shown = RUN.invoke(app, [command, "--help"], env={"COLUMNS": "100", "NO_COLOR": "1"})
     assert shown.exit_code == 0

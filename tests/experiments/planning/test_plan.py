@@ -34,42 +34,42 @@ SCHEMA = json.loads((Path(planning.__file__).parent / "plan.schema.json").read_t
 
 @given(groups(weighted=True))
 @settings(max_examples=25, deadline=None)
-def test_every_plan_is_valid_and_says_what_it_does(group):
-    found = plan(group, growth=[Fraction(1)], points=4)
-    document = json.loads(json.dumps(plan_document(found)))
+def test_plan_documents_match_the_schema_and_the_metrics(group):
+    result = plan(group, growth=[Fraction(1)], points=4)
+    document = json.loads(json.dumps(plan_document(result)))
     jsonschema.validate(document, SCHEMA)
-    assert not list(violations(group, found.assignment))
-    assert document["then"]["loads"] == loads(group, found.assignment)
-    assert document["moved"] == movement(group, found.assignment)
+    assert not list(violations(group, result.assignment))
+    assert document["planned"]["loads"] == loads(group, result.assignment)
+    assert document["movement"] == movement(group, result.assignment)
     assert document["makespan"]["bound"] <= document["makespan"]["value"]
-    assert document["makespan"]["value"] == max(document["then"]["loads"].values(), default=0)
+    assert document["makespan"]["value"] == max(document["planned"]["loads"].values(), default=0)
 
 
-def test_group_e_moves_two_partitions_along_one_chain():
-    found = plan(NAMED_GROUPS["E"].group)
-    assert (found.moved, found.today.makespan, found.then.makespan) == (2, 11, 10)
-    assert len(found.reasons) == 1
-    assert len(found.reasons[0].transfers) == 2
+def test_the_plan_of_group_e_has_one_chain_of_two_moves():
+    result = plan(NAMED_GROUPS["E"].group)
+    assert (result.movement, result.current.makespan, result.planned.makespan) == (2, 11, 10)
+    assert len(result.improving_chains) == 1
+    assert len(result.improving_chains[0].transfers) == 2
 
 
-def test_an_assignor_that_never_ends_is_a_line_of_the_report():
-    found = plan(NAMED_GROUPS["D"].group)
-    endings = {one.assignor: one.ending for one in found.alternatives}
+def test_the_report_includes_assignors_that_do_not_terminate():
+    result = plan(NAMED_GROUPS["D"].group)
+    endings = {outcome.assignor: outcome.ending for outcome in result.assignor_outcomes}
     assert endings["sticky"] == "nonterminating"
     assert endings["range"] == "ok"
-    assert "nonterminating" in render_html(found)
+    assert "nonterminating" in render_html(result)
 
 
-def test_members_grow_with_the_traffic():
+def test_more_traffic_needs_more_members():
     group = Group(
         topics=(Topic(name="t", partitions=12),),
         members=tuple(Member(id=name, subscription=("t",)) for name in "ab"),
     )
-    needs = plan(group, growth=[Fraction(1), Fraction(3, 2), Fraction(2)]).needs
-    assert [(need.makespan, need.sizing.needed.value) for need in needs] == [(6, 2), (4, 3), (3, 4)]
+    rows = plan(group, growth=[Fraction(1), Fraction(3, 2), Fraction(2)]).growth_sizings
+    assert [(row.makespan, row.sizing.needed.value) for row in rows] == [(6, 2), (4, 3), (3, 4)]
 
 
-def test_a_group_without_members_has_no_plan():
+def test_a_group_without_an_assignment_has_no_plan():
     with pytest.raises(LookupError):
         plan(
             Group(
@@ -79,44 +79,44 @@ def test_a_group_without_members_has_no_plan():
         )
 
 
-def test_files_agree_with_the_plan():
-    found = plan(NAMED_GROUPS["D"].group, batch=3)
-    rows = list(csv.DictReader(io.StringIO(moves_csv(found))))
-    assert len(rows) == len(found.moves)
-    assert {row["batch"] for row in rows} == {str(n + 1) for n in range(len(found.batches))}
-    table = list(csv.DictReader(io.StringIO(loads_csv(found))))
-    assert {row["member"]: int(row["load then"]) for row in table} == found.then.loads
-    lists = static_assignment(found)["members"]
+def test_the_csv_and_json_files_agree_with_the_plan():
+    result = plan(NAMED_GROUPS["D"].group, batch_size=3)
+    rows = list(csv.DictReader(io.StringIO(moves_csv(result))))
+    assert len(rows) == len(result.moves)
+    assert {row["batch"] for row in rows} == {str(n + 1) for n in range(len(result.batches))}
+    table = list(csv.DictReader(io.StringIO(loads_csv(result))))
+    assert {row["member"]: int(row["planned load"]) for row in table} == result.planned.loads
+    lists = static_assignment(result)["members"]
     assert {m: sum(map(len, topics.values())) for m, topics in lists.items()} == (
-        found.assignment.loads()
+        result.assignment.loads()
     )
 
 
-def test_the_group_after_the_plan_has_nothing_left_to_do():
-    found = plan(NAMED_GROUPS["D"].group)
-    again = plan(parse_group(group_after(found)))
-    assert (again.moves, again.reasons) == ((), ())
+def test_the_group_after_the_plan_is_optimal():
+    result = plan(NAMED_GROUPS["D"].group)
+    again = plan(parse_group(group_after(result)))
+    assert (again.moves, again.improving_chains) == ((), ())
     assert "Nothing to do" in render_ticket(again)
     assert "Nothing to do" in render_html(again)
 
 
 @pytest.mark.parametrize("name", "BDE")
-def test_the_sticky_seed_holds_the_plan_and_a_newer_generation_than_any(name):
+def test_the_sticky_seed_has_the_plan_and_a_newer_generation(name):
     group = NAMED_GROUPS[name].group
-    found = plan(group)
-    seed = sticky_seed(found)
-    told = {
+    result = plan(group)
+    seed = sticky_seed(result)
+    decoded = {
         member: decode_sticky_user_data(b64decode(data, validate=True))
         for member, data in seed["members"].items()
     }
-    assert {member: set(memory.partitions) for member, memory in told.items()} == {
-        member: set(partitions) for member, partitions in found.assignment.items()
+    assert {member: set(data.partitions) for member, data in decoded.items()} == {
+        member: set(partitions) for member, partitions in result.assignment.items()
     }
-    assert {memory.generation for memory in told.values()} == {seed["generation"]}
+    assert {data.generation for data in decoded.values()} == {seed["generation"]}
     assert seed["generation"] > max(member.generation for member in group.members)
 
 
-def test_the_page_needs_no_network_and_escapes_names():
+def test_the_page_loads_nothing_and_escapes_names():
     group = Group(
         id="<script>alert(1)</script>",
         topics=(Topic(name="t&", partitions=3),),
@@ -130,18 +130,18 @@ def test_the_page_needs_no_network_and_escapes_names():
         assert loading not in page
 
 
-def test_the_page_tells_what_the_source_left_open():
+def test_the_page_shows_notes_on_the_source():
     group = replace(NAMED_GROUPS["E"].group, notes=("subscriptions are not shown",))
-    assert "left open: subscriptions are not shown." in render_html(plan(group))
-    assert "left open" not in render_html(plan(NAMED_GROUPS["E"].group))
+    assert "Notes on the source: subscriptions are not shown." in render_html(plan(group))
+    assert "Notes on the source" not in render_html(plan(NAMED_GROUPS["E"].group))
 
 
-def test_equal_plans_make_equal_pages():
+def test_equal_plans_give_equal_pages():
     group = NAMED_GROUPS["D"].group
     assert render_html(plan(group)) == render_html(plan(group))
 
 
-def test_names_are_cut_only_while_they_tell_members_apart():
+def test_member_names_are_shortened_only_if_they_stay_unique():
     random = ("-00000000-0000-0000-0000-000000000001", "-00000000-0000-0000-0000-000000000002")
     ids = [f"a{random[0]}", f"b{random[0]}", f"b{random[1]}", "c"]
     members = [Member(id=id, subscription=()) for id in ids]

@@ -20,7 +20,7 @@ LOADS = "[...document.querySelector('table.loads').tBodies[0].rows]"
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     path = tmp_path_factory.mktemp("plan") / "report.html"
-    path.write_text(render_html(plan(NAMED_GROUPS["D"].group, batch=3)), encoding="utf-8")
+    path.write_text(render_html(plan(NAMED_GROUPS["D"].group, batch_size=3)), encoding="utf-8")
     return path
 
 
@@ -34,16 +34,16 @@ def browser(page):
 
 def test_the_loads_can_be_sorted(browser):
     browser.click("table.loads th:nth-child(3) button")
-    then = browser.run(f"return {LOADS}.map(row => Number(row.cells[2].textContent))")
-    assert then == sorted(then, reverse=True)
+    planned = browser.run(f"return {LOADS}.map(row => Number(row.cells[2].textContent))")
+    assert planned == sorted(planned, reverse=True)
 
 
-def test_whoever_cannot_see_it_can_read_it(browser):
+def test_the_page_has_no_accessibility_faults(browser):
     assert browser.run(FAULTS) == []
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_its_text_stands_out_from_what_is_behind_it(browser, width):
+def test_the_text_has_enough_contrast(browser, width):
     browser.width(width)
     seen = browser.run(FAINT)
     assert seen["checked"] > 50
@@ -51,16 +51,16 @@ def test_its_text_stands_out_from_what_is_behind_it(browser, width):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_reaches_past_the_edge_of_the_screen(browser, width):
+def test_the_page_fits_the_width_of_the_screen(browser, width):
     browser.width(width)
     assert browser.run("return document.documentElement.scrollWidth") <= width
 
 
-def test_it_prints(browser):
+def test_the_page_can_be_printed(browser):
     assert browser.pdf().startswith(b"%PDF")
 
 
-def test_it_asks_the_network_for_nothing_and_complains_of_nothing(browser, page):
+def test_the_page_uses_no_network_and_logs_nothing(browser, page):
     assert browser.log("browser") == []
     asked = browser.requests()
     assert page.as_uri() in asked

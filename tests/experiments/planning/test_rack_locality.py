@@ -11,7 +11,7 @@ from kassay.experiments import planning
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_files import plan_document
 from kassay.experiments.planning.plan_page import render_html, render_ticket
-from kassay.experiments.planning.rack_locality import across_racks, has_racks
+from kassay.experiments.planning.rack_locality import cross_rack_partitions, has_racks
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from kassay.experiments.study.families.weighted_groups import RACKS
 from kassay.reference import Group, Member, Topic
@@ -34,45 +34,49 @@ RACKED = Group(
 )
 
 
-def test_a_plan_of_a_group_in_racks_tells_what_is_read_across_them():
-    found = plan(RACKED).racks
-    assert (found.today, found.then) == (2, 2)
-    assert (found.least.value, found.least.gap) == (0, 0)
-    assert [(r.name, r.members, r.partitions, r.today, r.then) for r in found.racks] == [
+def test_a_plan_compares_the_racks():
+    result = plan(RACKED).racks
+    assert (result.current, result.planned) == (2, 2)
+    assert (result.minimum.value, result.minimum.gap) == (0, 0)
+    assert [(r.name, r.members, r.partitions, r.current, r.planned) for r in result.racks] == [
         ("a", 1, 2, 2, 2),
         ("b", 1, 2, 2, 2),
         (None, 1, 0, 0, 0),
     ]
 
 
-def test_every_assignor_has_its_own_count():
+def test_each_assignor_has_a_count_of_cross_rack_partitions():
     document = plan_document(plan(RACKED))
     jsonschema.validate(document, SCHEMA)
-    counts = {one["assignor"]: one.get("across_racks") for one in document["alternatives"]}
+    counts = {one["assignor"]: one.get("cross_rack_partitions") for one in document["assignors"]}
     assert (counts["range"], counts["sticky"], counts["uniform"]) == (0, 0, 2)
 
 
-def test_racks_are_on_the_page_and_in_the_ticket():
-    found = plan(RACKED)
-    page = render_html(found)
+def test_the_page_and_the_ticket_show_racks():
+    result = plan(RACKED)
+    page = render_html(result)
     assert '<h2 id="racks">' in page
-    assert "2 partitions are read across racks today, 2 then" in page
-    hurting = replace(RACKED, members=(replace(RACKED.members[0], owned=[]), *RACKED.members[1:]))
-    assert "| read across racks | 2 | 2 | 0, proven |" in render_ticket(plan(hurting))
+    assert "2 partitions are consumed across racks in the current assignment and 2 in the" in page
+    unbalanced = replace(
+        RACKED, members=(replace(RACKED.members[0], owned=[]), *RACKED.members[1:])
+    )
+    assert "| partitions consumed across racks | 2 | 2 | 0, proven |" in render_ticket(
+        plan(unbalanced)
+    )
 
 
-def test_a_group_without_racks_has_nothing_of_them():
-    found = plan(NAMED_GROUPS["E"].group)
-    document = plan_document(found)
-    assert found.racks is None
+def test_a_plan_without_racks_does_not_mention_them():
+    result = plan(NAMED_GROUPS["E"].group)
+    document = plan_document(result)
+    assert result.racks is None
     assert "racks" not in document
-    assert all("across_racks" not in one for one in document["alternatives"])
-    assert "across racks" not in render_html(found)
-    assert "racks" not in render_ticket(found)
+    assert all("cross_rack_partitions" not in one for one in document["assignors"])
+    assert "across racks" not in render_html(result)
+    assert "racks" not in render_ticket(result)
 
 
 @pytest.mark.parametrize("unknown", ["members", "replicas"])
-def test_racks_of_one_side_alone_are_none(unknown):
+def test_racks_of_members_or_replicas_alone_do_not_count(unknown):
     if unknown == "members":
         topics = (Topic(name="t", partitions=1, racks=(("a",),)),)
         members = (Member(id="c", subscription=("t",)),)
@@ -80,7 +84,7 @@ def test_racks_of_one_side_alone_are_none(unknown):
         topics = (Topic(name="t", partitions=1, racks=((None,),)),)
         members = (Member(id="c", subscription=("t",), rack="a"),)
     group = Group(topics=topics, members=members)
-    assert across_racks(group, Assignment({"c": [("t", 0)]})) is None
+    assert cross_rack_partitions(group, Assignment({"c": [("t", 0)]})) is None
     assert plan(group).racks is None
 
 
@@ -102,9 +106,9 @@ def racked_groups(draw):
 
 @given(racked_groups(), st.data())
 @settings(max_examples=100, deadline=None)
-def test_the_count_is_the_one_that_the_solver_minimises(group, data):
+def test_the_count_equals_the_objective_of_the_solver(group, data):
     assignment = data.draw(valid_assignments(group))
-    counted = across_racks(group, assignment)
+    counted = cross_rack_partitions(group, assignment)
     problem = build_problem(group)
     by_solver = level_value(problem, CrossRack(), problem.to_placement(assignment))
     assert counted == (by_solver if has_racks(group) else None)
@@ -113,7 +117,7 @@ def test_the_count_is_the_one_that_the_solver_minimises(group, data):
 
 @pytest.mark.parametrize("family", RACKS, ids=lambda family: family.name)
 @pytest.mark.parametrize("seed", range(3))
-def test_the_least_is_no_more_than_what_the_plan_comes_to(family, seed):
-    found = plan(family.build(seed), points=2).racks
-    assert found.least is not None
-    assert found.least.bound <= found.least.value <= found.then
+def test_the_minimum_is_at_most_the_count_of_the_plan(family, seed):
+    result = plan(family.build(seed), points=2).racks
+    assert result.minimum is not None
+    assert result.minimum.bound <= result.minimum.value <= result.planned

@@ -2,14 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.experiments.planning.move_order import moves_between, schedule
+from kassay.experiments.planning.move_schedule import moves_between, schedule_moves
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.metrics import loads, movement
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from tests.strategies import groups, valid_assignments
 
 
-def _held(group):
+def _owners(group):
     return {
         (topic, number): group.members[owner].id
         for topic, column in ownership(group).owners.items()
@@ -19,37 +19,37 @@ def _held(group):
 
 
 @given(st.data(), groups(weighted=True), st.integers(1, 4))
-def test_the_batches_lead_from_today_to_the_plan(data, group, most):
+def test_the_batches_lead_from_the_current_to_the_planned_assignment(data, group, size):
     plan = data.draw(valid_assignments(group))
-    hands = _held(group)
-    for batch in schedule(group, plan, most=most):
+    owners = _owners(group)
+    for batch in schedule_moves(group, plan, batch_size=size):
         for move in batch.moves:
-            assert hands.get((move.topic, move.partition)) == move.giver
-            hands[move.topic, move.partition] = move.taker
+            assert owners.get((move.topic, move.partition)) == move.source
+            owners[move.topic, move.partition] = move.target
         members = {member.id: [] for member in group.members}
-        for place, member in hands.items():
-            members[member].append(place)
+        for tp, member in owners.items():
+            members[member].append(tp)
         assert batch.makespan == max(loads(group, Assignment(members)).values(), default=0)
-    assert hands == {tp: member for member, tps in plan.items() for tp in tps}
+    assert owners == {tp: member for member, tps in plan.items() for tp in tps}
 
 
 @given(st.data(), groups(weighted=True), st.integers(1, 4))
-def test_no_more_partitions_wait_than_were_allowed(data, group, most):
-    batches = schedule(group, data.draw(valid_assignments(group)), most=most)
-    owned = [[move for move in batch.moves if move.giver is not None] for batch in batches]
-    assert all(len(moves) <= most for moves in owned)
-    # Nobody waits for what had no owner before.
-    assert all(not moves or len(moves) == len(b.moves) for moves, b in zip(owned, batches))  # noqa: B905
+def test_a_batch_has_at_most_batch_size_owned_partitions(data, group, size):
+    batches = schedule_moves(group, data.draw(valid_assignments(group)), batch_size=size)
+    owned = [[move for move in batch.moves if move.source is not None] for batch in batches]
+    assert all(len(moves) <= size for moves in owned)
+    # Owned partitions and partitions without an owner are never in the same batch.
+    assert all(len(moves) in {0, len(b.moves)} for moves, b in zip(owned, batches, strict=True))
 
 
 @given(st.data(), groups())
-def test_moves_are_counted_as_the_judge_counts_them(data, group):
+def test_the_number_of_moves_is_the_movement_metric(data, group):
     plan = data.draw(valid_assignments(group))
-    moved = [move for move in moves_between(group, plan) if move.giver is not None]
+    moved = [move for move in moves_between(group, plan) if move.source is not None]
     assert len(moved) == movement(group, plan)
 
 
-def test_the_idlest_is_served_first_by_the_busiest():
+def test_moves_go_from_the_highest_to_the_lowest_load():
     group = Group(
         topics=(Topic(name="t", partitions=8, weights=(9, 1, 1, 4, 5, 2, 2, 3)),),
         members=(
@@ -65,7 +65,9 @@ def test_the_idlest_is_served_first_by_the_busiest():
             "c": [("t", n) for n in (1, 3, 5, 6, 7)],
         }
     )
-    steps = [(str(move), batch.makespan) for batch in schedule(group, plan) for move in batch.moves]
+    steps = [
+        (str(move), batch.makespan) for batch in schedule_moves(group, plan) for move in batch.moves
+    ]
     assert steps == [
         ("t-7 without an owner to c", 14),
         ("t-3 from a to c", 10),
@@ -75,6 +77,6 @@ def test_the_idlest_is_served_first_by_the_busiest():
     ]
 
 
-def test_a_batch_without_room_is_refused():
-    with pytest.raises(ValueError, match="at least 1 move, got 0"):
-        schedule(Group(topics=(), members=()), Assignment({}), most=0)
+def test_a_batch_size_of_0_is_an_error():
+    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+        schedule_moves(Group(topics=(), members=()), Assignment({}), batch_size=0)

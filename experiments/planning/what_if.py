@@ -1,6 +1,6 @@
-"""What if: the best that a changed group can do, one scenario or many."""
+"""What-if scenarios: the optimum of a group after changes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
@@ -18,14 +18,12 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A group as it may become.
+    """A changed group.
 
     Parameters
     ----------
     name
-        What was changed, in words.
-    group
-        The group then.
+        The changes, such as ``members +1, growth 1.5``.
     """
 
     name: str
@@ -38,24 +36,16 @@ class ScenarioResult:
 
     Parameters
     ----------
-    scenario
-        What may become.
     members, partitions
-        Members that consume anything, and partitions that are consumed.
-    status
-        What the solution is.
-    makespan
-        Greatest load. The bound is what is proven of it.
-    movement
-        Fewest owned partitions that change hands on the way there.
+        Number of members with a consumed topic, and of consumed partitions.
+    makespan, movement
+        Maximum load and movement with their bounds; None without an assignment.
     placed
-        Partitions to place that nobody owns.
-    unserved
-        Topics that are consumed today and by nobody then.
+        Number of consumed partitions without an owner.
+    topics_without_subscribers
+        Topics that have a subscriber in the current group only.
     seconds
         Wall-clock time of the search.
-    solution
-        The solution itself.
     """
 
     scenario: Scenario
@@ -65,37 +55,41 @@ class ScenarioResult:
     makespan: LevelValue | None
     movement: LevelValue | None
     placed: int
-    unserved: tuple[str, ...]
+    topics_without_subscribers: tuple[str, ...]
     seconds: float
     solution: Solution = field(repr=False)
 
     def record(self) -> dict[str, object]:
-        """Return it as a line of a table, ready for JSON."""
+        """Return the result as a JSON object."""
         return {
             "scenario": self.scenario.name,
             "members": self.members,
             "partitions": self.partitions,
             "status": str(self.status),
-            "makespan": _bounded(self.makespan),
-            "movement": _bounded(self.movement),
+            "makespan": bounded(self.makespan),
+            "movement": bounded(self.movement),
             "placed": self.placed,
-            "unserved": list(self.unserved),
+            "topics_without_subscribers": list(self.topics_without_subscribers),
             "seconds": round(self.seconds, 3),
         }
+
+
+def bounded(level: LevelValue | None) -> dict[str, int] | None:
+    """Return value and bound as a JSON object; None for no value."""
+    return None if level is None else {"value": level.value, "bound": level.bound}
 
 
 def scenarios(
     group: Group, alternatives: Iterable[Sequence[tuple[str, Change]]]
 ) -> Iterator[Scenario]:
-    """Combine changes: one of each kind, in every combination, applied in order.
+    """Combine changes: one alternative of each kind, in every combination.
 
     Parameters
     ----------
     group
-        The group today.
+        The current group.
     alternatives
-        For each kind of change the alternatives, each with its name. A kind with one
-        alternative is a plain change, one with several a sweep.
+        Per kind of change, the named alternatives. Changes apply in this order.
 
     Examples
     --------
@@ -110,11 +104,10 @@ def scenarios(
     >>> [(one.scenario.name, one.makespan.value) for one in map(what_if, scenarios(group, kinds))]
     [('members +0', 4), ('members +1', 2), ('members +3', 1)]
     """
-    today = with_valid_ownership(group)
-    for chosen in product(*alternatives):
-        changed = reduce(lambda so_far, change: change[1](so_far), chosen, today)
-        name = ", ".join(name for name, _ in chosen)
-        yield Scenario(name=name or "today", group=changed)
+    current = with_valid_ownership(group)
+    for combination in product(*alternatives):
+        changed = reduce(lambda result, change: change[1](result), combination, current)
+        yield Scenario(name=", ".join(name for name, _ in combination) or "current", group=changed)
 
 
 def what_if(
@@ -128,21 +121,17 @@ def what_if(
 
     Parameters
     ----------
-    scenario
-        What may become.
     before
-        The group today, to say which topics nobody would consume any more.
-    limits, seed
-        As in `kassay.solver.solve`.
+        The current group, to find the topics that lose all subscribers.
     """
     group = scenario.group
     begin = perf_counter()
     solution = solve(group, limits=limits, seed=seed)
     seconds = perf_counter() - begin
     subscribers = group.subscribers()
-    consumed = [topic for topic in group.topics if subscribers[topic.name]]
+    partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
     owned = sum(len(member.owned) for member in with_valid_ownership(group).members)
-    partitions = sum(topic.partitions for topic in consumed)
+    current = {} if before is None else before.subscribers()
     return ScenarioResult(
         scenario=scenario,
         members=len(participants(group)),
@@ -151,41 +140,28 @@ def what_if(
         makespan=makespan_of(group, solution),
         movement=None if solution.assignment is None else solution.movement,
         placed=partitions - owned,
-        unserved=_unserved(before, subscribers),
+        topics_without_subscribers=tuple(
+            topic for topic, members in current.items() if members and not subscribers.get(topic)
+        ),
         seconds=seconds,
         solution=solution,
     )
 
 
 def makespan_of(group: Group, solution: Solution) -> LevelValue | None:
-    """Return the greatest load of a solution, and what its levels prove of the least.
+    """Return the maximum load of a solution and its lower bound.
 
-    The least sum of squares of equal weights has the least makespan too (docs/problem.md);
-    of any other imbalance only the mean load is a bound.
+    With equal weights, minimum sum of squares implies minimum makespan (docs/problem.md).
+    For any other measure the bound is the rounded-up mean load.
     """
     if solution.assignment is None:
         return None
     vector = loads(group, solution.assignment)
     value = max(vector.values(), default=0)
-    measure = solution.imbalance.name
-    if measure == Measure.MAKESPAN:
-        return LevelValue("makespan", value, min(value, solution.imbalance.bound))
-    if solution.imbalance.gap == 0 and not group.is_weighted:
-        return LevelValue("makespan", value, value)
-    return LevelValue(
-        "makespan", value, min(value, -(-sum(vector.values()) // max(1, len(vector))))
-    )
-
-
-def _unserved(before: Group | None, subscribers: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
-    if before is None:
-        return ()
-    return tuple(
-        name
-        for name, members in before.subscribers().items()
-        if members and not subscribers.get(name)
-    )
-
-
-def _bounded(value: LevelValue | None) -> dict[str, int] | None:
-    return None if value is None else {"value": value.value, "bound": value.bound}
+    if solution.imbalance.name == Measure.MAKESPAN:
+        bound = solution.imbalance.bound
+    elif solution.imbalance.gap == 0 and not group.is_weighted:
+        bound = value
+    else:
+        bound = -(-sum(vector.values()) // max(1, len(vector)))
+    return LevelValue("makespan", value, min(value, bound))

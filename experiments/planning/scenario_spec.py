@@ -1,0 +1,149 @@
+"""Scenario specifications: the changes of a what-if command as text."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+from kassay.experiments.planning.group_changes import (
+    Change,
+    add_members,
+    grow,
+    limit_members,
+    remove_members,
+    repartition,
+    reweigh,
+    subscribe,
+)
+from kassay.experiments.sources.partition_weights import load_table
+from kassay.reference.model.errors import UsageError
+from kassay.reference.model.group import Group
+
+NamedChange = tuple[str, Change]
+
+_RANGE = re.compile(r"(\+?)(\d+)\.\.(\+?)(\d+)(?::(\d+))?")
+_NUMBER = re.compile(r"([+-]?)(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioSpec:
+    """Changes to a group, as options of ``kassay what-if``.
+
+    Parameters
+    ----------
+    partitions
+        ``TOPIC=COUNT`` per changed topic.
+    subscriptions
+        ``MEMBER=TOPIC`` per added subscription.
+    without
+        Members to remove.
+    members
+        Number of members: ``12``, a difference ``+3`` or ``-1``, a range ``5..50``,
+        ``5..50:5`` or ``+0..+10``, or several of these with commas.
+    like
+        Member that added members copy.
+    weights
+        JSON file of topic to one integer per partition.
+    growth
+        Factors on all weights, with commas.
+    capacity
+        Capacity of members that have none.
+    """
+
+    partitions: tuple[str, ...] = ()
+    subscriptions: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    members: str | None = None
+    like: str | None = None
+    weights: Path | None = None
+    growth: str | None = None
+    capacity: int | None = None
+
+    def alternatives(self) -> list[Sequence[NamedChange]]:
+        """Parse the changes, in the order in which they apply.
+
+        Raises
+        ------
+        UsageError
+            If a text cannot be parsed.
+        InputError
+            If the file of weights is invalid.
+        """
+        kinds: list[Sequence[NamedChange]] = [[_partitions(text)] for text in self.partitions]
+        kinds += [[_subscription(text)] for text in self.subscriptions]
+        if self.without:
+            name = f"without {', '.join(self.without)}"
+            kinds.append([(name, partial(remove_members, members=self.without))])
+        if self.members is not None:
+            kinds.append(list(_members(self.members, self.like)))
+        if self.weights is not None:
+            table = load_table(self.weights)
+            kinds.append([(f"weights {self.weights.name}", partial(reweigh, weights=table))])
+        if self.growth is not None:
+            kinds.append([_growth(factor) for factor in self.growth.split(",")])
+        if self.capacity is not None:
+            limited = partial(limit_members, capacity=self.capacity)
+            kinds.append([(f"capacity {self.capacity}", limited)])
+        return kinds
+
+
+def _partitions(text: str) -> NamedChange:
+    topic, separator, count = text.rpartition("=")
+    if not separator or not topic or not count.isdecimal():
+        raise UsageError(f"--partitions must be TOPIC=COUNT, got {text!r}")
+    return f"{topic} {count} partitions", partial(repartition, topic=topic, count=int(count))
+
+
+def _subscription(text: str) -> NamedChange:
+    member, separator, topic = text.rpartition("=")
+    if not separator or not member or not topic:
+        raise UsageError(f"--subscribe must be MEMBER=TOPIC, got {text!r}")
+    return f"{member} subscribes to {topic}", partial(subscribe, member=member, topic=topic)
+
+
+def _members(text: str, like: str | None) -> Iterable[NamedChange]:
+    for part in text.split(","):
+        interval, single = _RANGE.fullmatch(part), _NUMBER.fullmatch(part)
+        if interval and interval[1] == interval[3]:
+            first, last, step = int(interval[2]), int(interval[4]), int(interval[5] or 1)
+            if first > last or not step:
+                raise UsageError(f"--members: the range {part!r} is empty")
+            for number in range(first, last + 1, step):
+                yield _resized(interval[1], number, like)
+        elif single:
+            yield _resized(single[1], int(single[2]), like)
+        else:
+            raise UsageError(
+                f"--members must be a number, +N, -N or FIRST..LAST[:STEP], got {part!r}"
+            )
+
+
+def _resized(sign: str, number: int, like: str | None) -> NamedChange:
+    if sign:
+        count = -number if sign == "-" else number
+        return f"members {sign}{number}", partial(add_members, count=count, like=like)
+    return f"{number} members", partial(_set_member_count, number=number, like=like)
+
+
+def _set_member_count(group: Group, number: int, like: str | None) -> Group:
+    return add_members(group, number - len(group.members), like=like)
+
+
+def _growth(text: str) -> NamedChange:
+    return f"growth {text}", partial(grow, factor=parse_growth(text))
+
+
+def parse_growth(text: str) -> Fraction:
+    """Parse a growth factor, a decimal number or a fraction.
+
+    Raises
+    ------
+    UsageError
+        If it is not a number.
+    """
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise UsageError(f"--growth must be a number such as 1.5, got {text!r}") from None

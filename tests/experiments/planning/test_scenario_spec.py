@@ -1,0 +1,96 @@
+import json
+
+import pytest
+
+from kassay.experiments.planning.scenario_spec import ScenarioSpec
+from kassay.experiments.planning.what_if import scenarios, what_if
+from kassay.reference import Group, InputError, Member, Topic
+from kassay.reference.model.errors import UsageError
+
+GROUP = Group(
+    id="g",
+    topics=(Topic(name="t", partitions=4, weights=(1, 2, 3, 4)),),
+    members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=())),
+)
+
+
+def _names(**options):
+    return [one.name for one in scenarios(GROUP, ScenarioSpec(**options).alternatives())]
+
+
+def test_no_change_gives_the_current_group():
+    assert _names() == ["current"]
+
+
+def test_member_counts_are_absolute_relative_or_ranges():
+    assert _names(members="3") == ["3 members"]
+    assert _names(members="+1,-1") == ["members +1", "members -1"]
+    assert _names(members="2..8:3") == ["2 members", "5 members", "8 members"]
+    assert _names(members="+0..+1") == ["members +0", "members +1"]
+
+
+def test_alternatives_are_combined():
+    assert _names(members="1..2", growth="1,1.5") == [
+        "1 members, growth 1",
+        "1 members, growth 1.5",
+        "2 members, growth 1",
+        "2 members, growth 1.5",
+    ]
+
+
+def test_all_changes_apply_together(tmp_path):
+    weights = tmp_path / "weights.json"
+    weights.write_text(json.dumps({"t": [1, 1, 1, 1, 1, 1]}))
+    spec = ScenarioSpec(
+        partitions=("t=6",),
+        subscriptions=("b=t",),
+        members="3",
+        like="a",
+        weights=weights,
+        growth="2",
+        capacity=4,
+    )
+    [scenario] = scenarios(GROUP, spec.alternatives())
+    result = what_if(scenario, before=GROUP)
+    assert (result.members, result.partitions, result.makespan.value) == (3, 6, 4)
+    assert result.scenario.name == (
+        "t 6 partitions, b subscribes to t, 3 members, weights weights.json, growth 2, capacity 4"
+    )
+
+
+def test_topics_that_lose_all_subscribers_are_listed():
+    [scenario] = scenarios(GROUP, ScenarioSpec(without=("a",)).alternatives())
+    assert what_if(scenario, before=GROUP).topics_without_subscribers == ("t",)
+
+
+def test_an_infeasible_capacity_is_a_result():
+    [scenario] = scenarios(GROUP, ScenarioSpec(capacity=3).alternatives())
+    result = what_if(scenario, before=GROUP)
+    assert (str(result.status), result.makespan, result.movement) == ("infeasible", None, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"partitions": ("t",)}, "--partitions must be TOPIC=COUNT, got 't'"),
+        ({"partitions": ("t=x",)}, "got 't=x'"),
+        ({"subscriptions": ("b",)}, "--subscribe must be MEMBER=TOPIC, got 'b'"),
+        ({"members": "few"}, "got 'few'"),
+        ({"members": "5..2"}, "the range '5..2' is empty"),
+        ({"members": "2..9:0"}, "the range '2..9:0' is empty"),
+        ({"members": "+1..3"}, "got '\\+1..3'"),
+        ({"growth": "x"}, "--growth must be a number such as 1.5, got 'x'"),
+        ({"growth": "1/0"}, "got '1/0'"),
+    ],
+)
+def test_invalid_options_are_quoted_in_the_error(options, message):
+    with pytest.raises(UsageError, match=message):
+        ScenarioSpec(**options).alternatives()
+
+
+@pytest.mark.parametrize("text", ["[", "[1]", '{"t": 1}', '{"t": [true]}', '{"t": [-1]}'])
+def test_invalid_files_of_weights_are_rejected(tmp_path, text):
+    file = tmp_path / "w.json"
+    file.write_text(text)
+    with pytest.raises(InputError, match=r"w\.json"):
+        ScenarioSpec(weights=file).alternatives()
