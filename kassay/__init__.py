@@ -132,7 +132,7 @@ _MODULES = {
         "Tolerance",
         "TopicSpread",
     ),
-    "kassay.solver.sizing.member_loss": ("resilience",),
+    "kassay.solver.sizing.member_loss": ("member_loss",),
     "kassay.solver.sizing.members_needed": ("members_needed",),
     "kassay.solver.solution": (
         "Solution",

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from types import MappingProxyType
 from typing import ClassVar
 
 from kassay.reference.model.group import Group
@@ -179,7 +180,13 @@ class MembersUsed:
     name: ClassVar[str] = "members_used"
 
 
-Level = Imbalance | Movement | CrossRack | TopicSpread | MembersUsed
+FurtherLevel = CrossRack | TopicSpread | MembersUsed
+Level = Imbalance | Movement | FurtherLevel
+
+FURTHER_LEVELS: Mapping[str, type[FurtherLevel]] = MappingProxyType(
+    {level.name: level for level in (CrossRack, TopicSpread, MembersUsed)}
+)
+"""Levels that may follow imbalance and movement, by name."""
 
 
 def default_levels(

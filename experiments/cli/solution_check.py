@@ -7,17 +7,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
 from kassay.solver.certificate.certificate import Certificate
 from kassay.solver.certificate.claims import value_of
-from kassay.solver.objective import (
-    CrossRack,
-    Imbalance,
-    Level,
-    Measure,
-    MembersUsed,
-    Movement,
-    TopicSpread,
-)
-
-_LEVELS: tuple[Level, ...] = (Movement(), CrossRack(), TopicSpread(), MembersUsed())
+from kassay.solver.objective import FURTHER_LEVELS, Imbalance, Level, Measure, Movement
 
 
 def solution_errors(
@@ -62,7 +52,7 @@ def _told_levels(told: Mapping[str, object]) -> Iterator[tuple[str, Level]]:
     measure = first.get("measure") if isinstance(first, Mapping) else None
     if measure in list(Measure):
         yield "imbalance", Imbalance(Measure(measure))
-    for level in _LEVELS:
+    for level in (Movement(), *(further() for further in FURTHER_LEVELS.values())):
         if level.name in told:
             yield level.name, level
 

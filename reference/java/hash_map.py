@@ -1,16 +1,15 @@
-"""Iteration order of ``java.util.HashMap`` and ``HashSet``, exactly.
+"""Port of ``java.util.HashMap`` with its exact iteration order.
 
-Kafka iterates over hash maps, and some of its results hang on that order. It is the order
-of the table's bins, and within a bin that of the ``next`` links. A bin of many keys
-becomes a red-black tree (`tree_bin`), whose root moves to the front of the links.
+Kafka iterates over hash maps, and some of its results depend on the order: the order of the
+table's bins, and within a bin the order of the ``next`` links. A bin of many keys becomes
+a red-black tree (`tree_bin`), whose root moves to the front of the links.
 
-Upstream: java.util.HashMap of OpenJDK 8 to 25, which agree in all that matters here.
-Methods keep its names, so that the two can be read side by side.
+Upstream: java.util.HashMap, OpenJDK 8 to 25. Methods keep upstream's names.
 """
 
 import uuid
-from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, Self, TypeVar
 
 from kassay.reference.java import tree_bin as treebin
 from kassay.reference.java.strings import spread, uuid_hash, uuid_key
@@ -26,18 +25,18 @@ _MIN_TREEIFY_CAPACITY = 64
 
 
 class HashMap(Generic[K, V]):
-    """A map that iterates as Java's does.
+    """A map with the iteration order of Java's ``HashMap``.
 
     Parameters
     ----------
     hash_code
-        Java's ``hashCode`` of a key. Keys are compared by Python's ``==``.
+        Java's ``hashCode`` of a key. Keys are compared with ``==``.
     sort_key
-        What Java's ``compareTo`` of two keys compares. It decides only between equal
-        hashes in a tree bin. None where the keys' class is not ``Comparable``: the later
-        one then goes to the left, where Java asks for the objects' identities.
+        Sort key equivalent to Java's ``compareTo``, used between equal hashes in a tree
+        bin. None if the keys' class is not ``Comparable``: the later key then goes to the
+        left, where Java compares identity hash codes.
     capacity
-        Initial capacity as the constructor takes it, None for the one without arguments.
+        Initial capacity; None for the constructor without arguments.
 
     Examples
     --------
@@ -59,12 +58,27 @@ class HashMap(Generic[K, V]):
         self._hash_code = hash_code
         self._sort_key = sort_key
         self._table: list[Node | None] = []
-        # As in Java, until there is a table the threshold holds its size to be, 0 for 16.
+        # As in Java: before the table exists, the threshold is its future size, 0 for 16.
         self._threshold = 0 if capacity is None else table_size_for(capacity)
         self._size = 0
 
+    @classmethod
+    def of(
+        cls,
+        keys: Iterable[K],
+        hash_code: Callable[[K], int],
+        *,
+        sort_key: Callable[[K], Any] | None = None,
+        capacity: int | None = None,
+    ) -> Self:
+        """Return a map with the keys put in the given order; all values are None."""
+        table = cls(hash_code, sort_key=sort_key, capacity=capacity)
+        for key in keys:
+            table.put(key, None)  # type: ignore[arg-type]
+        return table
+
     def put(self, key: K, value: V) -> None:
-        """Add a key behind the others of its bin, or replace its value."""
+        """Append a key to its bin, or replace its value."""
         hash_code = spread(self._hash_code(key))
         if not self._table:
             self._resize()
@@ -81,9 +95,9 @@ class HashMap(Generic[K, V]):
             self._resize()
 
     def compute_if_absent(self, key: K, function: Callable[[K], V]) -> V:
-        """Return the key's value; a new key goes before the others of its bin."""
+        """Return the value of a key; insert a new key at the front of its bin."""
         hash_code = spread(self._hash_code(key))
-        # The check comes before the look-up, so that finding a key can resize the table.
+        # As upstream, the table may be resized even if the key is found.
         if not self._table or self._size > self._threshold:
             self._resize()
         index = hash_code & (len(self._table) - 1)
@@ -106,7 +120,7 @@ class HashMap(Generic[K, V]):
         return value
 
     def remove(self, key: K) -> None:
-        """Take a key out; the table keeps its size."""
+        """Remove a key; the table keeps its size."""
         if not self._table:
             return
         hash_code = spread(self._hash_code(key))
@@ -128,12 +142,12 @@ class HashMap(Generic[K, V]):
         self._size -= 1
 
     def clear(self) -> None:
-        """Take all keys out; the table keeps its size."""
+        """Remove all keys; the table keeps its size."""
         self._table = [None] * len(self._table)
         self._size = 0
 
     def get(self, key: K) -> V | None:
-        """Return the key's value, None where it is absent."""
+        """Return the value of a key, None if it is absent."""
         if not self._table:
             return None
         hash_code = spread(self._hash_code(key))
@@ -143,29 +157,21 @@ class HashMap(Generic[K, V]):
         return None
 
     def items(self) -> Iterator[tuple[K, V]]:
-        """Yield keys and values in the order of iteration."""
+        """Yield keys and values in iteration order."""
         for first in self._table:
-            node = first
-            while node is not None:
-                following = node.next
+            for node in treebin.chain(first):
                 yield node.key, node.value
-                node = following
 
     def __iter__(self) -> Iterator[K]:
-        """Yield the keys in the order of iteration."""
-        for first in self._table:
-            node = first
-            while node is not None:
-                following = node.next
-                yield node.key
-                node = following
+        """Yield the keys in iteration order."""
+        return (key for key, _ in self.items())
 
     def __len__(self) -> int:
         """Count the keys."""
         return self._size
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return all that the future order depends on, to be compared with another's."""
+        """Return everything that the future order depends on, as a comparable value."""
         return (
             len(self._table),
             self._threshold,
@@ -217,7 +223,7 @@ class HashMap(Generic[K, V]):
                 self._split(index, first, len(old))
 
     def _split(self, index: int, first: Node, bit: int) -> None:
-        """Share a bin out between its old place and the one ``bit`` higher, orders kept."""
+        """Split a bin between its index and the index ``bit`` higher, keeping the order."""
         was_tree = first.tree
         nodes = list(treebin.chain(first))
         low = [node for node in nodes if not node.hash & bit]
@@ -239,7 +245,7 @@ class HashMap(Generic[K, V]):
 
 
 def table_size_for(capacity: int) -> int:
-    """Return the least power of two that is not below ``capacity``, at least 1.
+    """Return the smallest power of two that is at least ``capacity`` and 1.
 
     Examples
     --------
@@ -250,7 +256,7 @@ def table_size_for(capacity: int) -> int:
 
 
 def set_capacity(size: int) -> int:
-    """Return the capacity with which ``new HashSet(collection)`` starts.
+    """Return the initial capacity of ``new HashSet(collection)``.
 
     Examples
     --------
@@ -261,7 +267,7 @@ def set_capacity(size: int) -> int:
 
 
 def capacity_for(size: int) -> int:
-    """Return ``(int) (size / 0.75f) + 1``, Java's usual capacity for so many keys.
+    """Return ``(int) (size / 0.75f) + 1``, the capacity that Kafka requests for ``size`` keys.
 
     Examples
     --------
@@ -272,18 +278,12 @@ def capacity_for(size: int) -> int:
 
 
 def uuid_map(*, capacity: int | None = None) -> "HashMap[uuid.UUID, Any]":
-    """Return an empty map keyed by topic ids.
-
-    Examples
-    --------
-    >>> len(uuid_map())
-    0
-    """
+    """Return an empty map with topic ids as keys."""
     return HashMap(uuid_hash, sort_key=uuid_key, capacity=capacity)
 
 
 def _link(nodes: list[Node]) -> Node | None:
-    """Chain nodes in their order and return the first."""
+    """Link nodes in their order and return the first."""
     first: Node | None = None
     for node in reversed(nodes):
         node.next = first
@@ -296,7 +296,7 @@ def _link(nodes: list[Node]) -> Node | None:
 
 
 def _shape(node: Node) -> tuple[Any, ...]:
-    """Describe a node's place in its tree."""
+    """Return colour, parent and children of a node."""
     if not node.tree:
         return ()
     return (

@@ -1,7 +1,7 @@
-"""The order in which a Java hash map has strings that were put into it.
+"""Iteration order of a Java ``HashMap`` with string keys.
 
-Where no bin becomes crowded on the way, the order follows from the hashes and the size of
-the table alone; else the map itself is asked (`kassay.reference.java.hash_map`).
+If no bin becomes a tree, the order follows from the hash codes and the table size. Otherwise
+the functions fill a `kassay.reference.java.hash_map.HashMap`.
 """
 
 from collections import Counter
@@ -17,42 +17,40 @@ from kassay.reference.java.strings import spread, string_hash, utf16_key
 
 
 def string_order(names: Iterable[str], *, capacity: int | None = None) -> list[str]:
-    """Put strings, all different, into a hash map and return them in its order.
+    """Return the iteration order of distinct strings after ``put`` in the given order.
 
     Examples
     --------
     >>> string_order(["t0", "t10", "t2"])
     ['t10', 't0', 't2']
     """
-    listed = list(names)
+    names = list(names)
     start = DEFAULT_CAPACITY if capacity is None else table_size_for(capacity)
-    mask = _mask_without_crowds(listed, start, room_beyond=0)
+    mask = _mask_without_trees(names, start, room_beyond=0)
     if mask is not None:
-        return sorted(listed, key=lambda name: spread(string_hash(name)) & mask)
-    table: HashMap[str, None] = HashMap(string_hash, sort_key=utf16_key, capacity=capacity)
-    for name in listed:
-        table.put(name, None)
-    return list(table)
+        return sorted(names, key=lambda name: spread(string_hash(name)) & mask)
+    return list(HashMap.of(names, string_hash, sort_key=utf16_key, capacity=capacity))
 
 
 def computed_order(names: Sequence[str], *, looked_up_after: bool) -> list[str]:
-    """Put strings, all different, into a hash map by ``computeIfAbsent``; return its order.
+    """Return the iteration order of distinct strings after ``computeIfAbsent``.
 
     Parameters
     ----------
     names
-        The strings in the order in which they are first asked for.
+        The strings in the order of their first ``computeIfAbsent``.
     looked_up_after
-        Whether one of them is asked for again after the last has come.
+        Whether ``computeIfAbsent`` is called again for an existing string after the last
+        new one; this call may resize the table.
 
     Examples
     --------
     >>> computed_order(["Aa", "BB", "c"], looked_up_after=False)
     ['BB', 'Aa', 'c']
     """
-    mask = _mask_without_crowds(names, DEFAULT_CAPACITY, room_beyond=0 if looked_up_after else 1)
+    mask = _mask_without_trees(names, DEFAULT_CAPACITY, room_beyond=0 if looked_up_after else 1)
     if mask is not None:
-        # A new name goes before the others of its bin.
+        # computeIfAbsent inserts a new name before the others of its bin.
         newest_first = list(reversed(names))
         return sorted(newest_first, key=lambda name: spread(string_hash(name)) & mask)
     table: HashMap[str, None] = HashMap(string_hash, sort_key=utf16_key)
@@ -61,11 +59,30 @@ def computed_order(names: Sequence[str], *, looked_up_after: bool) -> list[str]:
     return list(table)
 
 
-def _mask_without_crowds(names: Sequence[str], capacity: int, *, room_beyond: int) -> int | None:
-    """Return the mask of the final table, None if a bin may become crowded on the way.
+def first_in_map(keys: Iterable[str], *, largest_size: int) -> str | None:
+    """Return the first key in the iteration order, None if there are no keys.
 
-    Bins that stay small stay plain chains, in the order in which their names came.
+    Parameters
+    ----------
+    keys
+        Keys in the order of their ``put``.
+    largest_size
+        Maximum number of keys that the map ever held: its table never shrinks.
+
+    Examples
+    --------
+    >>> first_in_map(["range", "sticky"], largest_size=2)
+    'sticky'
     """
+    capacity = DEFAULT_CAPACITY
+    while largest_size > capacity * 3 // 4:
+        capacity *= 2
+    mask = capacity - 1
+    return min(keys, key=lambda key: spread(string_hash(key)) & mask, default=None)
+
+
+def _mask_without_trees(names: Sequence[str], capacity: int, *, room_beyond: int) -> int | None:
+    """Return the mask of the final table, None if a bin may reach the size of a tree."""
     spreads = [spread(string_hash(name)) for name in names]
     while True:
         room = capacity * 3 // 4 + room_beyond

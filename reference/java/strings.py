@@ -1,7 +1,6 @@
-"""Java's strings and hashes, on whose values Kafka's tie-breaks hang.
+"""Java's string order and hash codes, on which Kafka's tie-breaks depend.
 
-Everything here returns what the Java method of the same name returns. Hash codes are
-signed 32-bit integers, as Java's ``int`` is.
+Hash codes are signed 32-bit integers like Java's ``int``.
 """
 
 import hashlib
@@ -12,10 +11,10 @@ from functools import lru_cache
 _BITS = 0xFFFFFFFF
 _SIGN = 0x80000000
 _LONG_SIGN = 1 << 63
-_REMEMBERED = 1 << 16  # names whose hash and key are kept: they are asked for again and again
+_CACHED_NAMES = 1 << 16
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHED_NAMES)
 def string_hash(text: str) -> int:
     """Return ``String.hashCode()``: base 31 over the UTF-16 code units.
 
@@ -32,12 +31,12 @@ def string_hash(text: str) -> int:
     return _signed(result)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHED_NAMES)
 def utf16_key(text: str) -> bytes:
-    """Return a sort key that orders strings as ``String.compareTo`` does.
+    """Return a sort key that orders strings like ``String.compareTo``.
 
-    Java compares UTF-16 code units, Python code points: they differ where a character
-    beyond U+FFFF meets one from U+E000 to U+FFFF.
+    Java compares UTF-16 code units, Python compares code points. The orders differ between
+    characters beyond U+FFFF and those from U+E000 to U+FFFF.
 
     Examples
     --------
@@ -58,19 +57,8 @@ def topic_partition_hash(topic: str, partition: int) -> int:
     return _signed((31 * (31 + partition) + string_hash(topic)) & _BITS)
 
 
-def pair_hash(first: str, second: str) -> int:
-    """Return ``ConsumerPair.hashCode()``, that of two strings in base 31 from 1.
-
-    Examples
-    --------
-    >>> pair_hash("a", "b")
-    4066
-    """
-    return _signed((31 * (31 + string_hash(first)) + string_hash(second)) & _BITS)
-
-
 def name_uuid(name: bytes) -> uuid.UUID:
-    """Return ``UUID.nameUUIDFromBytes``: version 3, without a namespace.
+    """Return ``UUID.nameUUIDFromBytes``: version 3 without a namespace.
 
     Examples
     --------
@@ -81,7 +69,7 @@ def name_uuid(name: bytes) -> uuid.UUID:
 
 
 def uuid_hash(value: uuid.UUID) -> int:
-    """Return ``UUID.hashCode()``, which Kafka's ``Uuid.hashCode()`` equals.
+    """Return ``UUID.hashCode()``, which is also Kafka's ``Uuid.hashCode()``.
 
     Examples
     --------
@@ -93,7 +81,7 @@ def uuid_hash(value: uuid.UUID) -> int:
 
 
 def uuid_key(value: uuid.UUID) -> tuple[int, int]:
-    """Return a sort key that orders ids as ``UUID.compareTo`` does: as two signed longs.
+    """Return a sort key that orders ids like ``UUID.compareTo``: as two signed longs.
 
     Examples
     --------
@@ -104,7 +92,7 @@ def uuid_key(value: uuid.UUID) -> tuple[int, int]:
 
 
 def spread(hash_code: int) -> int:
-    """Return what ``HashMap`` makes of a hash code: its upper half folded into the lower.
+    """Return ``HashMap.hash``: the hash code with its upper half folded into the lower.
 
     Examples
     --------

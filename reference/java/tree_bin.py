@@ -1,9 +1,9 @@
-"""The red-black trees that ``java.util.HashMap`` turns crowded bins into.
+"""Port of the red-black trees in the crowded bins of ``java.util.HashMap``.
 
-Only their effect on iteration order matters here: a new node is linked behind its tree
-parent, and the root moves to the front of the links after every change.
+They affect the iteration order: a new node is linked after its tree parent, and the root
+moves to the front of the links after every change.
 
-Upstream: java.util.HashMap.TreeNode of OpenJDK 8 to 25. Functions keep its names.
+Upstream: java.util.HashMap.TreeNode, OpenJDK 8 to 25. Functions keep upstream's names.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Node:
-    """One entry of a bin: a link in a chain and, in a tree bin, a node of the tree."""
+    """An entry of a bin: a link of the chain and, in a tree bin, a node of the tree."""
 
     __slots__ = ("hash", "key", "left", "next", "parent", "prev", "red", "right", "tree", "value")
 
@@ -29,11 +29,11 @@ class Node:
 
 
 Order = Callable[[Any, Any], int]
-"""Java's ``compareTo`` as -1, 0 or 1; 0 sends the newcomer to the left."""
+"""Java's ``compareTo`` as -1, 0 or 1; with 0 the new node goes to the left."""
 
 
 def chain(first: Node | None) -> Iterator[Node]:
-    """Yield a bin's nodes in the order of their links."""
+    """Yield the nodes of a bin in the order of their links."""
     while first is not None:
         following = first.next
         yield first
@@ -41,27 +41,24 @@ def chain(first: Node | None) -> Iterator[Node]:
 
 
 def treeify(first: Node, order: Order) -> Node:
-    """Make a tree of a chain and return the front of its links, the root."""
-    root: Node | None = None
+    """Convert a chain to a tree and return its root, the front of the links."""
+    root = first
     last: Node | None = None
     for node in chain(first):
         node.tree = True
         node.prev, last = last, node
         node.left = node.right = node.parent = None
-        if root is None:
+        if node is first:
             node.red = False
-            root = node
             continue
         parent, to_left = _find_parent(root, node.hash, node.key, order)
-        _hang(node, parent, to_left)
+        _attach(node, parent, to_left)
         root = _balance_insertion(root, node)
-    if root is None:
-        raise ValueError("an empty chain makes no tree")
     return _move_root_to_front(first, root)
 
 
 def untreeify(first: Node) -> Node:
-    """Make a plain chain of a tree bin, in the order of its links."""
+    """Convert a tree bin to a chain, in the order of its links."""
     for node in chain(first):
         node.tree = False
         node.prev = node.parent = node.left = node.right = None
@@ -69,7 +66,7 @@ def untreeify(first: Node) -> Node:
 
 
 def put_tree_val(first: Node, node: Node, order: Order) -> Node:
-    """Insert a node whose key is new and return the front of the links."""
+    """Insert a node with a new key and return the front of the links."""
     root = _root(first)
     parent, to_left = _find_parent(root, node.hash, node.key, order)
     node.tree = True
@@ -78,12 +75,12 @@ def put_tree_val(first: Node, node: Node, order: Order) -> Node:
         parent.next.prev = node
     parent.next = node
     node.prev = parent
-    _hang(node, parent, to_left)
+    _attach(node, parent, to_left)
     return _move_root_to_front(first, _balance_insertion(root, node))
 
 
 def remove_tree_node(first: Node, node: Node) -> Node | None:
-    """Take a node out and return the front of the links; a small tree becomes a chain."""
+    """Remove a node and return the front of the links; a small tree becomes a chain."""
     root = _root(first)
     front: Node | None = first
     if node.prev is None:
@@ -111,7 +108,7 @@ def _find_parent(root: Node, hash_code: int, key: Any, order: Order) -> tuple[No
         node = following
 
 
-def _hang(node: Node, parent: Node, to_left: bool) -> None:
+def _attach(node: Node, parent: Node, to_left: bool) -> None:
     node.parent = parent
     if to_left:
         parent.left = node
@@ -139,9 +136,9 @@ def _move_root_to_front(first: Node, root: Node) -> Node:
 
 
 def _delete(root: Node, node: Node) -> Node:
-    """Unhang a node from the tree and return the new root."""
+    """Delete a node from the tree and return the new root."""
     if node.left is not None and node.right is not None:
-        root, replacement = _swap_with_successor(root, node)
+        root, replacement = _swap_with_successor(root, node, node.left, node.right)
     else:
         replacement = node.left or node.right or node
     if replacement is not node:
@@ -150,7 +147,7 @@ def _delete(root: Node, node: Node) -> Node:
             root = replacement
             root.red = False
         else:
-            _hang(replacement, node.parent, node is node.parent.left)
+            _attach(replacement, node.parent, node is node.parent.left)
         node.left = node.right = node.parent = None
     if not node.red:
         root = _balance_deletion(root, replacement)
@@ -163,11 +160,9 @@ def _delete(root: Node, node: Node) -> Node:
     return root
 
 
-def _swap_with_successor(root: Node, node: Node) -> tuple[Node, Node]:
-    """Swap a node of two children with its in-order successor, links untouched."""
-    left, right, parent = node.left, node.right, node.parent
-    if left is None or right is None:
-        raise ValueError("only a node of two children has its successor below it")
+def _swap_with_successor(root: Node, node: Node, left: Node, right: Node) -> tuple[Node, Node]:
+    """Swap a node of two children with its in-order successor; the links stay."""
+    parent = node.parent
     successor = right
     while successor.left is not None:
         successor = successor.left
@@ -179,7 +174,7 @@ def _swap_with_successor(root: Node, node: Node) -> tuple[Node, Node]:
     else:
         above = successor.parent
         if above is not None:
-            _hang(node, above, successor is above.left)
+            _attach(node, above, successor is above.left)
         successor.right = right
         right.parent = successor
     node.left = None
@@ -192,12 +187,12 @@ def _swap_with_successor(root: Node, node: Node) -> tuple[Node, Node]:
     if parent is None:
         root = successor
     else:
-        _hang(successor, parent, node is parent.left)
+        _attach(successor, parent, node is parent.left)
     return root, beyond if beyond is not None else node
 
 
 def _rotate(root: Node, pivot: Node, *, left: bool) -> Node:
-    """Rotate a subtree to one side and return the root of the whole tree."""
+    """Rotate a subtree and return the root of the whole tree."""
     child = pivot.right if left else pivot.left
     if child is None:
         return root
@@ -213,8 +208,8 @@ def _rotate(root: Node, pivot: Node, *, left: bool) -> Node:
         root = child
         root.red = False
     else:
-        _hang(child, pivot.parent, pivot.parent.left is pivot)
-    _hang(pivot, child, left)
+        _attach(child, pivot.parent, pivot.parent.left is pivot)
+    _attach(pivot, child, left)
     return root
 
 
@@ -276,13 +271,13 @@ def _balance_deletion(root: Node, node: Node) -> Node:
             sibling.red = True
             node = parent
             continue
-        root = _lend(root, parent, sibling, on_left)
+        root = _rotate_sibling(root, parent, sibling, on_left)
         node = root
     return root
 
 
-def _lend(root: Node, parent: Node, sibling: Node, on_left: bool) -> Node:
-    """Let the sibling of a node that lacks a black link lend one, by rotation."""
+def _rotate_sibling(root: Node, parent: Node, sibling: Node, on_left: bool) -> Node:
+    """Rebalance after a deletion by a rotation at the sibling, which has a red child."""
     far = sibling.right if on_left else sibling.left
     if not _is_red(far):
         near = sibling.left if on_left else sibling.right

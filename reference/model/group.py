@@ -1,12 +1,12 @@
 """What an assignor may see: topics, members, subscriptions and prior ownership."""
 
-import hashlib
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import cast
 
+from kassay.reference.java.strings import name_uuid
 from kassay.reference.model import html_tables as notebook
 from kassay.reference.model.derived_values import DerivedValues, cached
 from kassay.reference.model.errors import InputError
@@ -88,8 +88,7 @@ class Topic:
         """Topic id, or else Java's ``UUID.nameUUIDFromBytes`` of the name in UTF-8."""
         if self.id is not None:
             return self.id
-        digest = hashlib.md5(self.name.encode("utf-8", "surrogatepass"), usedforsecurity=False)
-        return uuid.UUID(bytes=digest.digest(), version=3)
+        return name_uuid(self.name.encode("utf-8", "surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,24 +28,18 @@ from kassay.solver.constraints import (
 )
 from kassay.solver.improvement.transfer_chains import Transfer
 from kassay.solver.objective import (
-    CrossRack,
+    FURTHER_LEVELS,
     Imbalance,
     Level,
     Measure,
-    MembersUsed,
     Movement,
     MovementCost,
     Tolerance,
-    TopicSpread,
 )
 
 VERSION = 2
 
 _Item = TypeVar("_Item")
-
-_PLAIN_LEVELS: dict[str, type[CrossRack | TopicSpread | MembersUsed]] = {
-    level.name: level for level in (CrossRack, TopicSpread, MembersUsed)
-}
 
 
 def certificate_document(certificate: Certificate) -> dict[str, object]:
@@ -181,8 +175,8 @@ def _level(table: Mapping[str, object], where: str) -> Level:
         tolerance = _tolerance(table.get("tolerance", [0, 0, 1]), f"{where}.tolerance")
         if name == Movement.name:
             return _movement(table, tolerance, where)
-        if name in _PLAIN_LEVELS:
-            return _PLAIN_LEVELS[name](tolerance)
+        if name in FURTHER_LEVELS:
+            return FURTHER_LEVELS[name](tolerance)
         if name in list(Measure):
             return Imbalance(Measure(name), tolerance)
     except InputError:

@@ -23,28 +23,16 @@ from kassay.solver.certificate.check import certify
 from kassay.solver.certificate.documents import certificate_document
 from kassay.solver.constraints import Colocated, Constraint, MaxMoves, MaxPartitions
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import (
-    CrossRack,
-    Level,
-    Measure,
-    MembersUsed,
-    Tolerance,
-    TopicSpread,
-    default_levels,
-)
+from kassay.solver.objective import FURTHER_LEVELS, Level, Measure, Tolerance, default_levels
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import Method
 from kassay.solver.solve import solve as solve_group
 
-_FURTHER: dict[str, type[CrossRack | TopicSpread | MembersUsed]] = {
-    level.name: level for level in (CrossRack, TopicSpread, MembersUsed)
-}
-
 
 def _further_levels(names: list[str] | None) -> list[str]:
     for name in names or ():
-        if name not in _FURTHER:
-            raise typer.BadParameter(f"no level {name!r}; there are {', '.join(_FURTHER)}")
+        if name not in FURTHER_LEVELS:
+            raise typer.BadParameter(f"no level {name!r}; there are {', '.join(FURTHER_LEVELS)}")
     return names or []
 
 
@@ -60,7 +48,7 @@ def solve(
         list[str] | None,
         typer.Option(
             callback=_further_levels,
-            help=f"Levels after movement, repeated: {', '.join(_FURTHER)}.",
+            help=f"Levels after movement, repeated: {', '.join(FURTHER_LEVELS)}.",
             show_default=False,
         ),
     ] = None,
@@ -124,7 +112,7 @@ def _levels(
     group: Group, measure: Measure | None, tolerance: float, then: Sequence[str]
 ) -> tuple[Level, ...]:
     levels = default_levels(group, measure=measure, tolerance=Tolerance(relative=tolerance))
-    return (*levels, *(_FURTHER[name]() for name in then))
+    return (*levels, *(FURTHER_LEVELS[name]() for name in then))
 
 
 def _constraints(

@@ -176,7 +176,7 @@ def _table(records: Sequence[Mapping[str, Any]]) -> Table:
                 figures += ["", ""] if level is None else [level["value"], level["bound"]]
             status = one["status"]
             if one["topics_without_subscribers"]:
-                status += f"; nobody reads {', '.join(one['unserved'])}"
+                status += f"; no member consumes {', '.join(one['topics_without_subscribers'])}"
             cells = map(str, (*figures, one["placed"]))
             table.add_row(record["id"], one["scenario"], *cells, status)
     return table

@@ -115,10 +115,7 @@ def partition_set(numbers: Iterable[int] = (), *, capacity: int | None = None) -
     >>> list(partition_set([20, 3, 17]))
     [17, 3, 20]
     """
-    members: PartitionSet = HashMap(lambda number: number, sort_key=lambda n: n, capacity=capacity)
-    for number in numbers:
-        members.put(number, None)
-    return members
+    return HashMap.of(numbers, lambda number: number, sort_key=lambda n: n, capacity=capacity)
 
 
 def deep_copy_assignment(target: Target) -> Target:

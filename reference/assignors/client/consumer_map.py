@@ -16,15 +16,13 @@ def consumer_map(
     >>> list(consumer_map(["c10", "c2", "c9"], [0, 1, 2]))
     [0, 2, 1]
     """
-    table: HashMap[int, None] = HashMap(
+    # Ranks are in the order of the ids.
+    return HashMap.of(
+        consumers,
         lambda consumer: string_hash(members[consumer]),
-        # Ranks are in the order of the ids.
         sort_key=lambda consumer: consumer,
         capacity=capacity,
     )
-    for consumer in consumers:
-        table.put(consumer, None)
-    return table
 
 
 class CurrentAssignmentOrder:

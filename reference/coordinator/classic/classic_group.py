@@ -15,7 +15,7 @@ from kassay.reference.coordinator.classic.states import (
     check_transition,
 )
 from kassay.reference.coordinator.clock import Timer
-from kassay.reference.java.string_map_order import first_in_map
+from kassay.reference.java.hash_order import first_in_map
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
 from kassay.reference.protocol.messages import (
@@ -163,7 +163,7 @@ class ClassicGroup:
             if member.instance_id is not None:
                 self.static_members.pop(member.instance_id, None)
         if self.leader == member_id:
-            self.leader = first_in_map(self.members, most=self._most_members)
+            self.leader = first_in_map(self.members, largest_size=self._most_members)
         self.pending_joins.pop(member_id, None)
         self.pending_syncs.pop(member_id, None)
 
@@ -236,7 +236,7 @@ class ClassicGroup:
         if self.members[self.leader].join_reply is not None:
             return True
         joined = [member.id for member in self.members.values() if member.join_reply is not None]
-        chosen = first_in_map(joined, most=self._most_members)
+        chosen = first_in_map(joined, largest_size=self._most_members)
         if chosen is None:
             return False
         self.leader = chosen
@@ -271,7 +271,7 @@ class ClassicGroup:
             votes[choice] += 1
         most = max(votes.values(), default=0)
         winner = first_in_map(
-            [name for name, count in votes.items() if count == most], most=len(votes)
+            [name for name, count in votes.items() if count == most], largest_size=len(votes)
         )
         if winner is None:
             raise LookupError("an empty group has no protocol")

@@ -6,7 +6,6 @@ import pytest
 
 from kassay.reference.java.strings import (
     name_uuid,
-    pair_hash,
     spread,
     string_hash,
     topic_partition_hash,
@@ -27,15 +26,15 @@ from kassay.reference.java.strings import (
         ("\N{GRINNING FACE}", 1772899),
     ],
 )
-def test_a_string_hashes_as_in_java(text: str, expected: int | str) -> None:
+def test_string_hash_is_that_of_java(text: str, expected: int | str) -> None:
     assert string_hash(text) == (string_hash(expected) if isinstance(expected, str) else expected)
 
 
-def test_a_lone_surrogate_hashes_as_its_code_unit() -> None:
+def test_the_hash_of_a_lone_surrogate_is_its_code_unit() -> None:
     assert string_hash("\ud83d") == 0xD83D
 
 
-def test_strings_sort_by_code_units_not_by_code_points() -> None:
+def test_strings_sort_by_code_units() -> None:
     beyond, private = "\N{GRINNING FACE}", "\ue000"
     assert sorted([beyond, private]) == [private, beyond]
     assert sorted([beyond, private], key=utf16_key) == [beyond, private]
@@ -45,32 +44,27 @@ def test_a_prefix_sorts_before_the_longer_string() -> None:
     assert sorted(["t10", "t1", "t2"], key=utf16_key) == ["t1", "t10", "t2"]
 
 
-def test_a_partition_hash_wraps_round_at_32_bits() -> None:
+def test_partition_hash_overflows_at_32_bits() -> None:
     assert topic_partition_hash("t", 0) == 31 * 31 + ord("t")
     assert topic_partition_hash("polygenelubricants", 0) == 961 - 2**31
 
 
-def test_a_pair_of_members_hashes_in_order() -> None:
-    assert pair_hash("a", "b") == 4066
-    assert pair_hash("b", "a") != pair_hash("a", "b")
-
-
-def test_an_id_made_of_a_name_is_version_three_without_a_namespace() -> None:
+def test_name_uuid_is_version_three_without_a_namespace() -> None:
     assert name_uuid(b"t0") == uuid.UUID("809d4580-aaed-3156-9abc-38d58f77f840")
 
 
-def test_ids_compare_as_two_signed_numbers() -> None:
+def test_uuids_compare_as_two_signed_longs() -> None:
     negative = uuid.UUID("ffffffff-0000-0000-0000-000000000000")
     positive = uuid.UUID("00000000-0000-0000-0000-000000000001")
     assert uuid_key(negative) < uuid_key(positive)
     assert uuid_key(uuid.UUID(int=1 << 63)) < uuid_key(uuid.UUID(int=0))
 
 
-def test_an_id_hashes_to_its_four_words_folded() -> None:
+def test_uuid_hash_combines_the_four_words() -> None:
     value = uuid.UUID("00000001-0000-0002-0000-000400000008")
     assert uuid_hash(value) == 1 ^ 2 ^ 4 ^ 8
 
 
-def test_a_hash_map_folds_the_upper_half_in() -> None:
+def test_spread_folds_the_upper_half_into_the_lower() -> None:
     assert spread(0x7FFF0000) == 0x7FFF7FFF
     assert spread(-1) == -65536
