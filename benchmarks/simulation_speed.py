@@ -1,7 +1,7 @@
-"""How fast rebalances simulate: ``python -m benchmarks.simulation_speed 10000``.
+"""Speed of the simulation: ``python -m benchmarks.simulation_speed 10000 [POLICY]``.
 
-A group of 100 members and 1,000 partitions; one member after the other restarts, and each
-departure and each return is a rebalance. CPU seconds, those of the assignor aside.
+A group of 100 members and 1,000 partitions; the members restart in turn, and each departure
+and each return is a rebalance. Prints CPU seconds, without and of the assignor.
 """
 
 import sys
@@ -10,7 +10,6 @@ import time
 from kassay.experiments.simulation.policies import POLICIES, Policy
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent, TopicPlan
 from kassay.experiments.simulation.simulation import Simulation
-from kassay.experiments.simulation.simulation_result import Step
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 
@@ -19,7 +18,7 @@ _FIRST, _EVERY, _AWAY = 20_000, 8_000, 4_000
 
 
 class _Timed:
-    """An assignor that takes the time it takes."""
+    """An assignor that measures its CPU time."""
 
     def __init__(self, policy: Policy) -> None:
         self.seconds = 0.0
@@ -34,12 +33,12 @@ class _Timed:
 
 
 def measure(rebalances: int, policy: Policy = POLICIES["range"]) -> tuple[int, float, float]:
-    """Simulate so many rebalances.
+    """Simulate a number of rebalances.
 
     Returns
     -------
     tuple
-        Rebalances that there were, CPU seconds of the simulation, and of the assignor.
+        Number of rebalances, CPU seconds of the simulation, and of the assignor.
 
     Examples
     --------
@@ -47,20 +46,16 @@ def measure(rebalances: int, policy: Policy = POLICIES["range"]) -> tuple[int, f
     >>> done
     5
     """
-    assignor, steps = _Timed(policy), list[int]()
-    world = Simulation(
+    assignor, generations = _Timed(policy), list[int]()
+    simulation = Simulation(
         _script(rebalances),
         Policy(policy.name, policy.protocol, assignor),
-        sink=lambda step: steps.append(_generation(step)),
+        record=lambda rebalance: generations.append(rebalance.generation),
     )
     begun = time.process_time()
-    world.run()
+    simulation.run()
     spent = time.process_time() - begun
-    return len(steps), spent - assignor.seconds, assignor.seconds
-
-
-def _generation(step: Step) -> int:
-    return step.generation
+    return len(generations), spent - assignor.seconds, assignor.seconds
 
 
 def _script(rebalances: int) -> Script:
@@ -72,9 +67,9 @@ def _script(rebalances: int) -> Script:
         events=tuple(
             ScriptEvent(
                 at=_FIRST + n * _EVERY,
-                act=Action.RESTART,
+                action=Action.RESTART,
                 member=f"c{n % MEMBERS:02d}",
-                lasts=_AWAY,
+                duration=_AWAY,
             )
             for n in range(restarts)
         ),
@@ -83,7 +78,7 @@ def _script(rebalances: int) -> Script:
 
 
 def main(rebalances: str = "10000", policy: str = "range") -> None:
-    """Measure and print."""
+    """Measure one policy and print the result."""
     done, spent, assigning = measure(int(rebalances), POLICIES[policy])
     print(
         f"{done} rebalances of {MEMBERS} members under {policy}: {spent:.1f} CPU s, "

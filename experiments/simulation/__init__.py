@@ -1,1 +1,1 @@
-"""Groups through time: members that come and go, rebalances, and what each of them costs."""
+"""Simulation of consumer groups over time: members, rebalances and their cost."""

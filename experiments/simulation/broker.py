@@ -1,4 +1,4 @@
-"""The broker as clients meet it: a coordinator that may be away for a while."""
+"""Simulated broker: the group coordinator, which may be unavailable for a time."""
 
 from collections.abc import Callable, Iterable
 
@@ -15,38 +15,23 @@ from kassay.reference.coordinator.consumer.coordinator import (
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.group import Topic
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.reference.protocol.messages import (
-    ErrorCode,
-    JoinReply,
-    JoinRequest,
-    JoinResponse,
-    MemberIdentity,
-    Offsets,
-    SyncReply,
-    SyncRequest,
-    SyncResponse,
-)
-
-Watch = Callable[[int, GroupState], None]
+from kassay.reference.protocol import messages
+from kassay.reference.protocol.messages import ErrorCode
 
 
 class Broker:
-    """Coordinates one group under one protocol, through fail-overs.
+    """Coordinates one group under one protocol, before and after fail-overs.
 
     Parameters
     ----------
-    clock
-        Virtual time.
     policy
-        Decides the protocol; under the consumer protocol the broker runs its assignor.
+        Determines the protocol; under the consumer protocol the broker runs its assignor.
     topics
-        The topics' metadata now.
-    config
-        The broker's settings.
+        Returns the present topics.
     new_id
-        Makes the id of a new member of a classic group.
-    watch
-        Told of every change of state of a classic group.
+        Creates the id of a new member of a classic group.
+    on_state_change
+        Called with the time and the new state of a classic group.
     """
 
     def __init__(
@@ -57,22 +42,22 @@ class Broker:
         *,
         config: CoordinatorConfig,
         new_id: Callable[[str], str],
-        watch: Watch | None = None,
+        on_state_change: Callable[[int, GroupState], None] | None = None,
     ) -> None:
         self.log = Log()
         self._clock = clock
         self._policy = policy
         self._topics = topics
         self._config = config
-        self._watch = watch
+        self._on_state_change = on_state_change
         self._new_id = new_id
         self.classic: ClassicCoordinator | None = None
         self.consumer: ConsumerCoordinator | None = None
         self.is_up = False
-        self.take_over()
+        self.start()
 
-    def take_over(self) -> None:
-        """Load the group from the log and coordinate it from now on."""
+    def start(self) -> None:
+        """Load the group from the log and become its coordinator."""
         self.is_up = True
         if self._policy.protocol is GroupProtocol.CONSUMER:
             self.consumer = ConsumerCoordinator.load(
@@ -90,43 +75,42 @@ class Broker:
                 self.log,
                 config=self._config,
                 new_id=self._new_id,
-                watch=self._watch,
+                on_state_change=self._on_state_change,
             )
 
+    @property
+    def _coordinator(self) -> ClassicCoordinator | ConsumerCoordinator | None:
+        return self.consumer if self.classic is None else self.classic
+
     def crash(self) -> None:
-        """Lose the coordinator; whoever waits for an answer gets NOT_COORDINATOR."""
+        """Stop the coordinator; pending requests fail with NOT_COORDINATOR."""
         self.is_up = False
-        for coordinator in (self.classic, self.consumer):
-            if coordinator is not None:
-                coordinator.unload()
+        if self._coordinator is not None:
+            self._coordinator.unload()
         self.classic = self.consumer = None
 
-    def refresh(self) -> None:
-        """Take in new metadata of the topics."""
+    def refresh_topics(self) -> None:
+        """Read the present topics again."""
         if self.consumer is not None:
             self.consumer.update_topics(self._topics())
 
     @property
     def generation(self) -> int:
-        """Generation, or epoch, of the group; -1 while nobody coordinates it."""
+        """Generation or epoch of the group; -1 without a coordinator."""
         if self.classic is not None:
             return self.classic.group.generation
         return -1 if self.consumer is None else self.consumer.group.epoch
 
     @property
     def state(self) -> str:
-        """State of the group, by the coordinator's name for it."""
-        if self.classic is not None:
-            return str(self.classic.group.state)
-        return "no coordinator" if self.consumer is None else str(self.consumer.group.state)
+        """State of the group."""
+        coordinator = self._coordinator
+        return "no coordinator" if coordinator is None else str(coordinator.group.state)
 
     @property
     def member_ids(self) -> tuple[str, ...]:
-        """Members, by the coordinator's account."""
-        for coordinator in (self.classic, self.consumer):
-            if coordinator is not None:
-                return tuple(coordinator.group.members)
-        return ()
+        """Ids of the members known to the coordinator."""
+        return () if self._coordinator is None else tuple(self._coordinator.group.members)
 
     def committed(self, partition: TopicPartition) -> int:
         """Return the committed offset of a partition, 0 if there is none."""
@@ -136,41 +120,40 @@ class Broker:
 
     # ---- Requests -----------------------------------------------------------------
 
-    def join(self, request: JoinRequest, reply: JoinReply) -> None:
-        """JoinGroup."""
+    def join(self, request: messages.JoinRequest, reply: messages.JoinReply) -> None:
+        """Handle a JoinGroup."""
         if self.classic is None:
-            reply(JoinResponse(ErrorCode.NOT_COORDINATOR, request.member_id))
+            reply(messages.JoinResponse(ErrorCode.NOT_COORDINATOR, request.member_id))
         else:
             self.classic.join(request, reply)
 
-    def sync(self, request: SyncRequest, reply: SyncReply) -> None:
-        """SyncGroup."""
+    def sync(self, request: messages.SyncRequest, reply: messages.SyncReply) -> None:
+        """Handle a SyncGroup."""
         if self.classic is None:
-            reply(SyncResponse(ErrorCode.NOT_COORDINATOR))
+            reply(messages.SyncResponse(ErrorCode.NOT_COORDINATOR))
         else:
             self.classic.sync(request, reply)
 
     def heartbeat(self, member_id: str, generation: int, instance_id: str | None) -> ErrorCode:
-        """Heartbeat of the classic protocol."""
+        """Handle a Heartbeat of the classic protocol."""
         if self.classic is None:
             return ErrorCode.NOT_COORDINATOR
         return self.classic.heartbeat(member_id, generation, instance_id)
 
     def leave(self, member_id: str, instance_id: str | None) -> None:
-        """LeaveGroup."""
+        """Handle a LeaveGroup."""
         if self.classic is not None:
-            self.classic.leave(MemberIdentity(member_id, instance_id))
+            self.classic.leave(messages.MemberIdentity(member_id, instance_id))
 
-    def consumer_heartbeat(self, beat: Heartbeat) -> HeartbeatResponse:
-        """Heartbeat of the consumer protocol."""
+    def consumer_heartbeat(self, heartbeat: Heartbeat) -> HeartbeatResponse:
+        """Handle a ConsumerGroupHeartbeat."""
         if self.consumer is None:
             return HeartbeatResponse(ErrorCode.NOT_COORDINATOR)
-        return self.consumer.heartbeat(beat)
+        return self.consumer.heartbeat(heartbeat)
 
-    def commit(self, member_id: str, generation: int, offsets: Offsets) -> ErrorCode:
-        """OffsetCommit, in a generation or an epoch."""
-        if self.classic is not None:
-            return self.classic.commit(member_id, generation, offsets)
-        if self.consumer is not None:
-            return self.consumer.commit(member_id, generation, offsets)
-        return ErrorCode.NOT_COORDINATOR
+    def commit(self, member_id: str, generation: int, offsets: messages.Offsets) -> ErrorCode:
+        """Handle an OffsetCommit in a generation or an epoch."""
+        coordinator = self._coordinator
+        if coordinator is None:
+            return ErrorCode.NOT_COORDINATOR
+        return coordinator.commit(member_id, generation, offsets)

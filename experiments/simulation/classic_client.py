@@ -1,4 +1,4 @@
-"""A consumer of the classic protocol: Java's ``ConsumerCoordinator``, as far as a group sees it.
+"""Consumer of the classic protocol, as far as its requests are concerned.
 
 Upstream: org.apache.kafka.clients.consumer.internals.AbstractCoordinator and
 ConsumerCoordinator, kafka-clients 4.x.
@@ -6,117 +6,110 @@ ConsumerCoordinator, kafka-clients 4.x.
 
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING
 
-from kassay.experiments.simulation.consumer import Consumer
+from kassay.experiments.simulation.consumer import RETRIABLE, Consumer
+from kassay.experiments.simulation.environment import Environment
 from kassay.experiments.simulation.policies import GroupProtocol
 from kassay.experiments.simulation.script import MemberPlan
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+from kassay.reference.protocol import messages
 from kassay.reference.protocol.consumer_protocol import ConsumerSubscription, StickyUserData
-from kassay.reference.protocol.messages import (
-    NO_ERROR,
-    UNKNOWN_MEMBER,
-    ErrorCode,
-    JoinRequest,
-    JoinResponse,
-    SupportedProtocol,
-    SyncRequest,
-    SyncResponse,
-)
+from kassay.reference.protocol.messages import NO_ERROR, UNKNOWN_MEMBER, ErrorCode
 
-if TYPE_CHECKING:
-    from kassay.experiments.simulation.simulation import Simulation
-
-_RETRIED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+_UNBOUNDED = 1 << 40
+"""Duration of an assignment that does not terminate: longer than any run, in ms."""
 
 
 class Phase(Enum):
-    """Where a consumer is on its way into a generation."""
+    """Progress of a consumer towards membership in a generation."""
 
-    OUT = auto()
+    UNJOINED = auto()
     JOINING = auto()
     SYNCING = auto()
-    MEMBER = auto()
+    STABLE = auto()
 
 
-_OUT, _JOINING, _SYNCING, _MEMBER = Phase
+_UNJOINED, _JOINING, _SYNCING, _STABLE = Phase
 
 
 class ClassicProtocolClient(Consumer):
-    """Joins, syncs, sends heartbeats, and gives up its partitions as its protocol wants."""
+    """Joins, syncs, sends heartbeats, and revokes partitions as its protocol demands."""
 
     phase: Phase
     generation: int
-    memory: StickyUserData | None
-    saw: dict[str, int] | None = None
-    """As leader, the partition counts that it assigned by."""
+    user_data: StickyUserData | None
+    assigned_counts: dict[str, int] | None = None
+    """Partition counts that it used as leader for the last assignment."""
 
-    def __init__(self, world: "Simulation", plan: MemberPlan) -> None:
-        super().__init__(world, plan)
-        self._assignor = world.policy.name
-        self._is_eager = world.policy.protocol is GroupProtocol.EAGER
+    def __init__(self, environment: Environment, plan: MemberPlan) -> None:
+        super().__init__(environment, plan)
+        self._assignor = environment.policy.name
+        self._is_eager = environment.policy.protocol is GroupProtocol.EAGER
 
     @property
     def commit_generation(self) -> int:
-        """Generation that its commits are made in."""
+        """Generation in which it commits."""
         return self.generation
 
     def _reset(self) -> None:
-        self.phase = _OUT
+        self.phase = _UNJOINED
+        self._reset_membership()
+        self.user_data = None
+        self.assigned_counts = None
+        self._rejoin_needed = False
+
+    def _reset_membership(self) -> None:
         self.member_id = UNKNOWN_MEMBER
         self.generation = NO_GENERATION
-        self.memory = None
-        self.saw = None
-        self._wants_to_join = False
 
-    def _begin(self) -> None:
-        self._rejoin()
+    # ---- Join phase and sync phase --------------------------------------------------
 
-    # ---- Joining --------------------------------------------------------------------
-
-    def _rejoin(self) -> None:
-        """Give up what must be given up first, then join."""
-        if self.is_stalled:
-            self._wants_to_join = True
+    def _join_group(self) -> None:
+        """Revoke the partitions that the protocol demands, then join."""
+        if self.is_suspended:
+            self._rejoin_needed = True
             return
-        self._wants_to_join = False
+        self._rejoin_needed = False
         if self.generation == NO_GENERATION:
-            self._let_go(self.owned)
+            self._release(self.owned)
             self._resume()
         elif self._is_eager:
             self._commit()
-            self._let_go(self.owned)
+            self._release(self.owned)
             self._resume()
         elif any(topic not in self.plan.topics for topic in self.owned.topics):
             self._commit()
-            lost = [tp for tp in self.owned if tp.topic not in self.plan.topics]
-            self._let_go(Partitions.of(lost))
+            unsubscribed = [tp for tp in self.owned if tp.topic not in self.plan.topics]
+            self._release(Partitions.of(unsubscribed))
         self._send_join()
 
     def _send_join(self) -> None:
         self.phase = _JOINING
-        self._must_hear = False
-        settings = self._settings
-        request = JoinRequest(
+        self._must_reach_coordinator = False
+        request = messages.JoinRequest(
             self.member_id,
-            (SupportedProtocol(self._assignor, self._subscription()),),
+            (messages.SupportedProtocol(self._assignor, self._subscription()),),
             self.name,
             self.instance_id,
-            settings.session,
-            settings.max_poll,
+            self._settings.session,
+            self._settings.max_poll,
         )
-        self._broker.join(request, self._ask(self._on_join))
+        self._broker.join(request, self._response_to(self._on_join))
 
     def _subscription(self) -> ConsumerSubscription:
-        topics, memory = self.topics, self.memory
+        data = self.user_data
+        owned = NO_PARTITIONS
         if not self._is_eager:
-            data = None if memory is None else StickyUserData(None, memory.generation)
-            return ConsumerSubscription(topics, self.owned, self.generation, self.plan.rack, data)
-        data = memory if self._assignor == "sticky" else None
-        return ConsumerSubscription(topics, NO_PARTITIONS, self.generation, self.plan.rack, data)
+            owned = self.owned
+            data = None if data is None else StickyUserData(None, data.generation)
+        elif self._assignor != "sticky":
+            data = None
+        return ConsumerSubscription(self.topics, owned, self.generation, self.plan.rack, data)
 
-    def _on_join(self, response: JoinResponse) -> None:
+    def _on_join(self, response: messages.JoinResponse) -> None:
         code = response.code
         if code is NO_ERROR:
             self._joined(response)
@@ -124,155 +117,153 @@ class ClassicProtocolClient(Consumer):
             self.member_id = response.member_id
             self._send_join()
         elif code is ErrorCode.UNKNOWN_MEMBER_ID:
-            self._forget_membership()
-            self._rejoin()
-        elif code in _RETRIED:
-            self._later(self._rejoin, self._settings.backoff)
+            self._reset_membership()
+            self._join_group()
+        elif code in RETRIABLE:
+            self._schedule(self._join_group, self._settings.backoff)
         else:
-            self.world.tell(self.name, f"gives up: {code}")
-            self.crash()
+            self._fail(code)
 
-    def _joined(self, response: JoinResponse) -> None:
+    def _joined(self, response: messages.JoinResponse) -> None:
         self.member_id = response.member_id
         self.generation = response.generation
         self.phase = _SYNCING
-        self.saw = None
-        self._beat_later()
+        self.assigned_counts = None
+        self._schedule_heartbeat()
         if response.leader == self.member_id:
-            self.saw = self.world.partition_counts()
-        if response.members and not response.skip_assignment:
-            assignments = self.world.assign(self, response)
-            if assignments is None:
-                return
-            delay = self.plan.assigning
-            if delay:
-                self._later(lambda: self._send_sync(assignments), delay)
-            else:
-                self._send_sync(assignments)
-        else:
+            self.assigned_counts = self.environment.partition_counts()
+        if not response.members or response.skip_assignment:
             self._send_sync(None)
+            return
+        group = self.environment.recorder.group_of(response.members)
+        assignment = self.environment.assign(group, response.generation)
+        if isinstance(assignment, LivelockError):
+            self.suspend(_UNBOUNDED, frozen=False)
+        elif not isinstance(assignment, Assignment):
+            self.leave()
+        elif self.plan.assignment_time:
+            send = partial(self._send_sync, dict(assignment))
+            self._schedule(send, self.plan.assignment_time)
+        else:
+            self._send_sync(dict(assignment))
 
     def _send_sync(self, assignments: dict[str, Partitions] | None) -> None:
-        self._must_hear = False
-        request = SyncRequest(self.member_id, self.generation, assignments, self.instance_id)
-        self._broker.sync(request, self._ask(self._on_sync))
+        self._must_reach_coordinator = False
+        request = messages.SyncRequest(
+            self.member_id, self.generation, assignments, self.instance_id
+        )
+        self._broker.sync(request, self._response_to(self._on_sync))
 
-    def _on_sync(self, response: SyncResponse) -> None:
+    def _on_sync(self, response: messages.SyncResponse) -> None:
         code = response.code
         if code is NO_ERROR:
-            self._complete(response.assignment)
-        elif code in _RETRIED:
-            self._later(self._rejoin, self._settings.backoff)
+            self._on_assignment(response.assignment)
+        elif code in RETRIABLE:
+            self._schedule(self._join_group, self._settings.backoff)
         elif code is ErrorCode.FENCED_INSTANCE_ID:
-            self.world.tell(self.name, f"gives up: {code}")
-            self.crash()
+            self._fail(code)
         else:
             if code is ErrorCode.UNKNOWN_MEMBER_ID:
-                self._forget_membership()
+                self._reset_membership()
             elif code is ErrorCode.ILLEGAL_GENERATION:
                 self.generation = NO_GENERATION
-            self._rejoin()
+            self._join_group()
 
-    def _complete(self, assigned: Partitions) -> None:
-        """Take up an assignment; under the cooperative protocol give up the rest and rejoin."""
-        self.phase = _MEMBER
-        gives_up = False
+    def _on_assignment(self, assigned: Partitions) -> None:
+        """Adopt an assignment. A member that revokes partitions joins again."""
+        self.phase = _STABLE
+        revoked = NO_PARTITIONS
         if not len(self.owned):
-            self._take(assigned)
+            self._acquire(assigned)
         elif self.owned != assigned:
-            shall, has = frozenset(assigned), frozenset(self.owned)
-            revoked = Partitions.of(tp for tp in self.owned if tp not in shall)
-            gives_up = bool(len(revoked))
-            if gives_up:
+            new, old = frozenset(assigned), frozenset(self.owned)
+            revoked = Partitions.of(tp for tp in self.owned if tp not in new)
+            if len(revoked):
                 self._commit()
-                self._let_go(revoked)
-            self._take(Partitions.of(tp for tp in assigned if tp not in has))
+                self._release(revoked)
+            self._acquire(Partitions.of(tp for tp in assigned if tp not in old))
         self._resume()
-        self.memory = StickyUserData(assigned, self.generation)
-        self.world.rebalances.remember(self.member_id, self.memory)
-        if gives_up or self._wants_to_join:
-            self._rejoin()
+        self.user_data = StickyUserData(assigned, self.generation)
+        self.environment.recorder.store_user_data(self.member_id, self.user_data)
+        if len(revoked) or self._rejoin_needed:
+            self._join_group()
 
     # ---- Heartbeats -----------------------------------------------------------------
 
-    def _beat_later(self) -> None:
-        settings = self._settings
-        delay = settings.heartbeat + self.world.chance(settings.drift)
-        self._heartbeat.start(delay)
+    def _schedule_heartbeat(self) -> None:
+        drift = self.environment.random_delay(self._settings.drift)
+        self._heartbeat_timer.start(self._settings.heartbeat + drift)
 
-    def _beat(self) -> None:
-        """Send a heartbeat, unless frozen or waiting to be let in."""
-        self._beat_later()
-        if self.is_frozen or self.phase in (_OUT, _JOINING):
+    def _heartbeat(self) -> None:
+        """Send a heartbeat, unless frozen or not a member."""
+        self._schedule_heartbeat()
+        if self.is_frozen or self.phase in (_UNJOINED, _JOINING):
             return
         code = self._broker.heartbeat(self.member_id, self.generation, self.instance_id)
         if code is not NO_ERROR:
-            answer = partial(self._on_heartbeat, code, self.generation)
-            self._clock.after(self.world.latency(), answer)
+            receive = partial(self._on_heartbeat, code, self.generation)
+            self._clock.after(self.environment.latency(), receive)
 
     def _on_heartbeat(self, code: ErrorCode, generation: int) -> None:
-        if generation != self.generation or not self.is_up or self.phase is not _MEMBER:
+        if generation != self.generation or not self.is_up or self.phase is not _STABLE:
             return
         if code is ErrorCode.REBALANCE_IN_PROGRESS:
-            if not self._wants_to_join:
-                self._wants_to_join = True
-                self._later(self._rejoin, self.world.chance(self._settings.poll))
+            if not self._rejoin_needed:
+                self._rejoin_needed = True
+                delay = self.environment.random_delay(self._settings.poll)
+                self._schedule(self._join_group, delay)
         elif code is ErrorCode.FENCED_INSTANCE_ID:
-            self.world.tell(self.name, f"gives up: {code}")
-            self.crash()
+            self._fail(code)
         elif code is ErrorCode.UNKNOWN_MEMBER_ID:
-            self._forget_membership()
-            self._rejoin()
+            self._reset_membership()
+            self._join_group()
         elif code is ErrorCode.ILLEGAL_GENERATION:
             self.generation = NO_GENERATION
-            self._rejoin()
+            self._join_group()
 
-    def _forget_membership(self) -> None:
-        self.member_id = UNKNOWN_MEMBER
-        self.generation = NO_GENERATION
+    # ---- Suspension and departure ---------------------------------------------------
 
-    # ---- Being held up, and leaving -----------------------------------------------------
-
-    def _check_in(self) -> None:
-        if self.phase is not _MEMBER or self._wants_to_join:
-            self._go_on()
+    def _verify_membership(self) -> None:
+        if self.phase is not _STABLE or self._rejoin_needed:
+            self._continue()
             return
         code = self._broker.heartbeat(self.member_id, self.generation, self.instance_id)
-        self._ask(self._hear)(code)
+        self._response_to(self._on_verification)(code)
 
-    def _hear(self, code: ErrorCode) -> None:
+    def _on_verification(self, code: ErrorCode) -> None:
         if code is NO_ERROR:
-            self._must_hear = False
+            self._must_reach_coordinator = False
             self._resume()
-        elif code in _RETRIED:
-            self._later(self._check_in, self._settings.backoff)
+        elif code in RETRIABLE:
+            self._schedule(self._verify_membership, self._settings.backoff)
         else:
             self._on_heartbeat(code, self.generation)
 
-    def _go_on(self) -> None:
-        if self._wants_to_join and self.phase in (_MEMBER, _OUT):
-            self._rejoin()
-        elif self.phase is _MEMBER:
+    def _continue(self) -> None:
+        if self._rejoin_needed and self.phase in (_STABLE, _UNJOINED):
+            self._join_group()
+        elif self.phase is _STABLE:
             self._resume()
 
-    def _missed_poll(self) -> None:
-        self._say_goodbye()
-        self._ticket += 1
-        self.phase = _OUT
-        self._forget_membership()
-        self._wants_to_join = True
+    def _on_max_poll_exceeded(self) -> None:
+        self._leave_group()
+        self._request_number += 1
+        self.phase = _UNJOINED
+        self._reset_membership()
+        self._rejoin_needed = True
 
-    def _say_goodbye(self) -> None:
+    def _leave_group(self) -> None:
         if self.instance_id is None and self.member_id:
             self._broker.leave(self.member_id, None)
 
-    def _subscription_changed(self) -> None:
-        if self.phase is _MEMBER:
-            self._rejoin()
+    def _on_subscription_change(self) -> None:
+        if self.phase is _STABLE:
+            self._join_group()
         else:
-            self._wants_to_join = True
+            self._rejoin_needed = True
 
-    def notice_metadata(self) -> None:
-        """See that a topic has changed; only the leader joins again for that."""
-        if self.saw is not None and self.saw != self.world.partition_counts():
-            self._subscription_changed()
+    def refresh_metadata(self) -> None:
+        """Detect changed partition counts; only the leader joins again for them."""
+        counts = self.assigned_counts
+        if counts is not None and counts != self.environment.partition_counts():
+            self._on_subscription_change()

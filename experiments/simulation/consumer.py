@@ -1,41 +1,36 @@
-"""What every simulated consumer does, whichever protocol it speaks."""
+"""Behaviour that consumers of both group protocols share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from kassay.experiments.simulation.environment import Environment
 from kassay.experiments.simulation.script import MemberPlan
 from kassay.reference.coordinator.clock import Timer
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+from kassay.reference.protocol.messages import ErrorCode
 
-if TYPE_CHECKING:
-    from kassay.experiments.simulation.simulation import Simulation
-
+RETRIABLE = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+"""Errors after which a consumer sends its request again."""
 
 _T = TypeVar("_T")
 
 
 class Consumer(ABC):
-    """A consumer: alive or not, polling or not, with the partitions that it consumes.
+    """A consumer process, which may be stopped, running or suspended.
 
-    Two things can hold it up. Stalled, it does not poll, and so neither consumes nor
-    rejoins, but its heartbeats go on. Frozen, as in a long garbage collection, it does
-    nothing at all, and has to hear from the coordinator before it consumes again.
-
-    Parameters
-    ----------
-    world
-        Where it lives.
-    plan
-        How it is configured.
+    A suspended consumer is either stalled or frozen. A stalled consumer does not poll, so
+    it neither consumes nor rejoins, but it sends heartbeats. A frozen one, as in a long
+    garbage collection, does nothing, and must reach the coordinator before it consumes again.
     """
 
-    def __init__(self, world: "Simulation", plan: MemberPlan) -> None:
-        self.world = world
-        self._clock, self._settings = world.clock, world.settings
-        self._broker, self._ledger, self._traffic = world.broker, world.ledger, world.traffic
+    def __init__(self, environment: Environment, plan: MemberPlan) -> None:
+        self.environment = environment
+        self._clock, self._settings = environment.clock, environment.settings
+        self._broker = environment.broker
+        self._ownership, self._traffic = environment.ownership, environment.traffic
         self.plan = plan
         self.topics = tuple(sorted(plan.topics))
         self.name = plan.id
@@ -43,129 +38,132 @@ class Consumer(ABC):
         self.member_id = ""
         self.owned: Partitions = NO_PARTITIONS
         self.is_up = False
-        self.is_stalled = False
+        self.is_suspended = False
         self.is_frozen = False
-        self._ticket = 0
-        self._inbox: list[Callable[[], None]] = []
+        self._request_number = 0
+        self._deferred: list[Callable[[], None]] = []
         self._consumes = True
-        self._must_hear = False
+        self._must_reach_coordinator = False
         self._committed_at = 0
-        self._starting = world.clock.timer(self.start)
+        self._start_timer = environment.clock.timer(self.start)
         self._timers: list[Timer] = []
-        self._heartbeat = self._timer(self._beat)
-        self._next_poll = self._timer(self._poll)
-        self._poll_limit = self._timer(self._missed_poll)
-        self._waking = self._timer(self._wake)
+        self._heartbeat_timer = self._timer(self._heartbeat)
+        self._poll_timer = self._timer(self._poll)
+        self._max_poll_timer = self._timer(self._on_max_poll_exceeded)
+        self._resume_timer = self._timer(self._end_suspension)
 
-    # ---- Life -----------------------------------------------------------------------
+    # ---- Process --------------------------------------------------------------------
 
     def start_after(self, delay: int) -> None:
-        """Start the process some time from now."""
-        self._starting.start(delay)
+        """Start the process after a delay."""
+        self._start_timer.start(delay)
 
     def start(self) -> None:
         """Start the process."""
-        self._starting.cancel()
+        self._start_timer.cancel()
         self.is_up = True
-        self.is_stalled = self.is_frozen = False
+        self.is_suspended = self.is_frozen = False
         self._consumes = True
-        self._must_hear = False
-        self._inbox.clear()
-        self._ticket += 1
+        self._must_reach_coordinator = False
+        self._deferred.clear()
+        self._request_number += 1
         self._reset()
-        self._begin()
-        if self._traffic.is_on:
-            self._next_poll.start(self._settings.poll)
+        self._join_group()
+        if self._traffic.is_active:
+            self._poll_timer.start(self._settings.poll)
 
     def leave(self) -> None:
-        """Close the consumer: commit, and say good-bye unless it is a static member."""
+        """Close the consumer: commit, and leave the group unless the member is static."""
         if self.is_up:
             self._commit()
-            self._say_goodbye()
+            self._leave_group()
             self._end()
 
     def crash(self) -> None:
-        """End the process without a word."""
+        """End the process without leaving the group."""
         if self.is_up:
             self._end()
 
     def _end(self) -> None:
-        self._let_go(self.owned)
+        self._release(self.owned)
         self.is_up = False
-        self._ticket += 1
+        self._request_number += 1
         for timer in self._timers:
             timer.cancel()
 
+    def _fail(self, code: ErrorCode) -> None:
+        self.environment.add_note(self.name, f"stops with {code}")
+        self.crash()
+
     def _timer(self, action: Callable[[], None]) -> Timer:
-        """Make a timer that ends with the process."""
+        """Create a timer that is cancelled when the process ends."""
         timer = self._clock.timer(action)
         self._timers.append(timer)
         return timer
 
-    def hold_up(self, lasts: int, *, frozen: bool) -> None:
-        """Stall or freeze it for some time."""
+    def suspend(self, duration: int, *, frozen: bool) -> None:
+        """Stall or freeze the consumer."""
         if self.is_up:
             self._pause()
-            self.is_stalled = True
+            self.is_suspended = True
             self.is_frozen = self.is_frozen or frozen
-            self._waking.start(lasts)
+            self._resume_timer.start(duration)
             if self.is_frozen:
-                self._poll_limit.cancel()
+                self._max_poll_timer.cancel()
             else:
-                self._poll_limit.start(self._settings.max_poll)
+                self._max_poll_timer.start(self._settings.max_poll)
 
-    def _wake(self) -> None:
-        was_frozen, self.is_frozen, self.is_stalled = self.is_frozen, False, False
-        self._poll_limit.cancel()
-        waiting, self._inbox = self._inbox, []
-        # What came meanwhile may be out of date, and the group may have gone on without it.
-        self._must_hear = was_frozen or bool(waiting)
-        for deliver in waiting:
-            deliver()
-        if self._must_hear:
-            self._check_in()
+    def _end_suspension(self) -> None:
+        was_frozen, self.is_frozen, self.is_suspended = self.is_frozen, False, False
+        self._max_poll_timer.cancel()
+        deferred, self._deferred = self._deferred, []
+        # The deferred responses may be out of date, and the group may have rebalanced.
+        self._must_reach_coordinator = was_frozen or bool(deferred)
+        for handle in deferred:
+            handle()
+        if self._must_reach_coordinator:
+            self._verify_membership()
         else:
-            self._go_on()
+            self._continue()
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
         """Change the subscription."""
         self.plan = replace(self.plan, topics=topics)
         self.topics = tuple(sorted(topics))
         if self.is_up:
-            self._subscription_changed()
+            self._on_subscription_change()
 
     # ---- Consumption --------------------------------------------------------------------
 
-    def _take(self, partitions: Partitions) -> None:
-        """Begin to consume, now or once it polls again."""
+    def _acquire(self, partitions: Partitions) -> None:
+        """Own partitions; consume them unless consumption is paused."""
         if len(partitions):
             self.owned = _union(self.owned, partitions)
-            self._traffic.start(partitions)
+            self._traffic.seek_to_committed(partitions)
             if self._consumes:
-                self._ledger.take(self.name, partitions, self._clock.now)
+                self._ownership.acquire(self.name, partitions, self._clock.now)
 
-    def _let_go(self, partitions: Partitions) -> None:
-        """Stop consuming."""
+    def _release(self, partitions: Partitions) -> None:
         if len(partitions):
             if self._consumes:
-                self._ledger.release(partitions, self._clock.now)
+                self._ownership.release(partitions, self._clock.now)
             self.owned = _difference(self.owned, partitions)
 
     def _pause(self) -> None:
         if self._consumes and len(self.owned):
-            self._ledger.release(self.owned, self._clock.now)
+            self._ownership.release(self.owned, self._clock.now)
         self._consumes = False
 
     def _resume(self) -> None:
-        """Poll again, from where it stopped."""
-        if not (self._consumes or self.is_stalled or self._must_hear):
+        """Consume again if nothing prevents it."""
+        if not (self._consumes or self.is_suspended or self._must_reach_coordinator):
             self._consumes = True
             if len(self.owned):
-                self._ledger.take(self.name, self.owned, self._clock.now)
+                self._ownership.acquire(self.name, self.owned, self._clock.now)
 
     def _poll(self) -> None:
         now = self._clock.now
-        self._next_poll.start(self._settings.poll)
+        self._poll_timer.start(self._settings.poll)
         self._traffic.lag(now)
         if self._consumes:
             rate = self.plan.rate
@@ -175,84 +173,80 @@ class Consumer(ABC):
                 self._commit()
 
     def _commit(self) -> None:
-        """Commit how far it has read."""
         self._committed_at = self._clock.now
-        if self._consumes and self._traffic.is_on and len(self.owned):
+        if self._consumes and self._traffic.is_active and len(self.owned):
             offsets = self._traffic.positions(self.owned)
             self._broker.commit(self.member_id, self.commit_generation, offsets)
 
     # ---- Requests ---------------------------------------------------------------------
 
-    def _ask(self, handle: Callable[[_T], None]) -> Callable[[_T], None]:
-        """Return where the answer to a request goes.
+    def _response_to(self, handle: Callable[[_T], None]) -> Callable[[_T], None]:
+        """Return a callback for the response to a new request.
 
-        It is handled after the network's latency, unless something newer was asked.
+        The response is handled after the network latency, unless a newer request was sent.
         """
-        self._ticket += 1
-        return partial(self._answer, self._ticket, handle)
+        self._request_number += 1
+        return partial(self._send_response, self._request_number, handle)
 
-    def _answer(self, ticket: int, handle: Callable[[_T], None], response: _T) -> None:
-        if ticket == self._ticket:
-            arrive = partial(self._arrive, ticket, handle, response)
-            self._clock.after(self.world.latency(), arrive)
+    def _send_response(self, request: int, handle: Callable[[_T], None], response: _T) -> None:
+        if request == self._request_number:
+            receive = partial(self._receive, request, handle, response)
+            self._clock.after(self.environment.latency(), receive)
 
-    def _later(self, deliver: Callable[[], None], delay: int) -> None:
-        """Do something after a delay, unless something newer was asked."""
-        self._ticket += 1
-        self._clock.after(delay, partial(self._arrive, self._ticket, deliver))
+    def _schedule(self, action: Callable[[], None], delay: int) -> None:
+        """Run an action after a delay, unless a newer request is sent."""
+        self._request_number += 1
+        self._clock.after(delay, partial(self._receive, self._request_number, action))
 
-    def _arrive(self, ticket: int, deliver: Callable[..., None], *what: object) -> None:
-        if ticket != self._ticket:
+    def _receive(self, request: int, handle: Callable[..., None], *response: object) -> None:
+        if request != self._request_number:
             return
-        if self.is_stalled:
-            self._inbox.append(partial(self._arrive, ticket, deliver, *what))
+        if self.is_suspended:
+            self._deferred.append(partial(self._receive, request, handle, *response))
         else:
-            deliver(*what)
+            handle(*response)
 
     @property
     @abstractmethod
     def commit_generation(self) -> int:
-        """Generation or epoch that its commits are made in."""
+        """Generation or epoch in which it commits."""
 
     @abstractmethod
     def _reset(self) -> None:
-        """Forget all of a former life."""
+        """Discard the state of the previous process."""
 
     @abstractmethod
-    def _begin(self) -> None:
-        """Join the group."""
+    def _join_group(self) -> None: ...
 
     @abstractmethod
-    def _beat(self) -> None:
-        """Send a heartbeat, and see to the next one."""
+    def _heartbeat(self) -> None:
+        """Send a heartbeat and schedule the next one."""
 
     @abstractmethod
-    def _say_goodbye(self) -> None:
-        """Tell the coordinator that it leaves."""
+    def _leave_group(self) -> None: ...
 
     @abstractmethod
-    def _check_in(self) -> None:
-        """Ask the coordinator whether it is still a member, after a freeze."""
+    def _verify_membership(self) -> None:
+        """Ask the coordinator, after a freeze, whether it is still a member."""
 
     @abstractmethod
-    def _go_on(self) -> None:
-        """Go on after a stall."""
+    def _continue(self) -> None:
+        """Continue after a stall."""
 
     @abstractmethod
-    def _missed_poll(self) -> None:
-        """Leave the group, having not polled for too long."""
+    def _on_max_poll_exceeded(self) -> None:
+        """Leave the group because it has not polled in time."""
 
     @abstractmethod
-    def _subscription_changed(self) -> None:
-        """Tell the coordinator of the new subscription."""
+    def _on_subscription_change(self) -> None: ...
 
 
-def _union(some: Partitions, more: Partitions) -> Partitions:
-    return Partitions.of([*some, *more]) if len(some) else more
+def _union(first: Partitions, second: Partitions) -> Partitions:
+    return Partitions.of([*first, *second]) if len(first) else second
 
 
-def _difference(some: Partitions, less: Partitions) -> Partitions:
-    if less is some:
+def _difference(partitions: Partitions, removed: Partitions) -> Partitions:
+    if removed is partitions:
         return NO_PARTITIONS
-    without = frozenset(less)
-    return Partitions.of(tp for tp in some if tp not in without)
+    excluded = frozenset(removed)
+    return Partitions.of(tp for tp in partitions if tp not in excluded)

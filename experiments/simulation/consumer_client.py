@@ -1,91 +1,91 @@
-"""A consumer of the consumer protocol (KIP-848): one heartbeat says and asks everything.
+"""Consumer of the consumer protocol (KIP-848), which has one request: the heartbeat.
 
 Upstream: org.apache.kafka.clients.consumer.internals.AbstractMembershipManager and
 ConsumerHeartbeatRequestManager, kafka-clients 4.x.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
 
-from kassay.experiments.simulation.consumer import Consumer
+from kassay.experiments.simulation.consumer import RETRIABLE, Consumer
+from kassay.experiments.simulation.environment import Environment
 from kassay.experiments.simulation.script import MemberPlan
 from kassay.reference.coordinator.consumer.coordinator import (
-    JOIN,
-    LEAVE,
-    LEAVE_FOR_A_WHILE,
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
     Heartbeat,
     HeartbeatResponse,
 )
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.reference.protocol.messages import NO_ERROR, ErrorCode
 
-if TYPE_CHECKING:
-    from kassay.experiments.simulation.simulation import Simulation
-
-_RETRIED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-_SUPERVISOR = 1_000
-"""After how many ms a process is started again that ended at UNRELEASED_INSTANCE_ID."""
+_RESTART_DELAY = 1_000
+"""Delay in ms before a process restarts that stopped with UNRELEASED_INSTANCE_ID."""
 
 
 class ConsumerProtocolClient(Consumer):
-    """Reconciles what it has with what it is told, and says so at once."""
+    """Reconciles its partitions with the assignment and acknowledges it at once."""
 
     epoch: int
 
-    def __init__(self, world: "Simulation", plan: MemberPlan) -> None:
-        super().__init__(world, plan)
-        self._retry = self._timer(partial(self._send, full=True))
+    def __init__(self, environment: Environment, plan: MemberPlan) -> None:
+        super().__init__(environment, plan)
+        self._retry_timer = self._timer(self._send_full)
 
     @property
     def commit_generation(self) -> int:
-        """Epoch that its commits are made in."""
+        """Epoch in which it commits."""
         return self.epoch
 
     def _reset(self) -> None:
-        self.member_id = self.world.new_id(self.name)
-        self.epoch = JOIN
+        self.member_id = self.environment.new_member_id(self.name)
+        self.epoch = JOIN_EPOCH
         self._pending: frozenset[TopicPartition] | None = None
-        self._left = False
+        self._has_left = False
 
-    def _begin(self) -> None:
-        self._send(full=True)
+    def _join_group(self) -> None:
+        self._send_full()
 
-    def _send(self, *, full: bool = False) -> None:
-        """Send a heartbeat; a full one says all that there is to say."""
-        beat = Heartbeat(
-            self.member_id,
-            self.epoch,
-            subscription=tuple(self.plan.topics) if full else None,
-            owned=frozenset(self.owned) if full else None,
-            rebalance_timeout=self._settings.max_poll if full else None,
-            instance_id=self.instance_id,
-            client=self.name,
-            rack=self.plan.rack,
+    # ---- Heartbeats -----------------------------------------------------------------
+
+    def _send_full(self) -> None:
+        """Send a heartbeat with all fields."""
+        self._send(
+            Heartbeat(
+                self.member_id,
+                self.epoch,
+                subscription=tuple(self.plan.topics),
+                owned=frozenset(self.owned),
+                rebalance_timeout=self._settings.max_poll,
+                instance_id=self.instance_id,
+                client=self.name,
+                rack=self.plan.rack,
+            )
         )
-        self._beat_later()
-        self._deliver(self._broker.consumer_heartbeat(beat))
 
-    def _acknowledge(self) -> None:
-        """Say what is owned now, as soon as that has changed."""
-        beat = Heartbeat(
-            self.member_id,
-            self.epoch,
-            owned=frozenset(self.owned),
-            instance_id=self.instance_id,
-            client=self.name,
+    def _send_brief(self, *, owned: frozenset[TopicPartition] | None = None) -> None:
+        """Send a heartbeat with the owned partitions at most."""
+        self._send(
+            Heartbeat(
+                self.member_id,
+                self.epoch,
+                owned=owned,
+                instance_id=self.instance_id,
+                client=self.name,
+                rack=self.plan.rack,
+            )
         )
-        self._beat_later()
-        self._deliver(self._broker.consumer_heartbeat(beat))
 
-    def _deliver(self, response: HeartbeatResponse) -> None:
-        self._ticket += 1
-        ticket = self._ticket
+    def _send(self, heartbeat: Heartbeat) -> None:
+        self._schedule_heartbeat()
+        response = self._broker.consumer_heartbeat(heartbeat)
+        self._request_number += 1
+        receive = partial(self._on_response, self._request_number, response)
+        self._clock.after(self.environment.latency(), receive)
 
-        def arrive() -> None:
-            if ticket == self._ticket and self.is_up:
-                self._on_heartbeat(response)
-
-        self._clock.after(self.world.latency(), arrive)
+    def _on_response(self, request: int, response: HeartbeatResponse) -> None:
+        if request == self._request_number and self.is_up:
+            self._on_heartbeat(response)
 
     def _on_heartbeat(self, response: HeartbeatResponse) -> None:
         code = response.code
@@ -93,89 +93,87 @@ class ConsumerProtocolClient(Consumer):
             self.epoch = response.epoch
             if response.assigned is not None:
                 self._pending = response.assigned
-            if not self.is_stalled:
-                self._must_hear = False
-                self._apply()
+            if not self.is_suspended:
+                self._must_reach_coordinator = False
+                self._reconcile()
                 self._resume()
-        elif code in _RETRIED:
-            self._heartbeat.cancel()
-            self._retry.start(self._settings.backoff)
+        elif code in RETRIABLE:
+            self._heartbeat_timer.cancel()
+            self._retry_timer.start(self._settings.backoff)
         elif code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
-            self.epoch = JOIN
             self._pending = None
-            self._must_hear = False
-            self._let_go(self.owned)
-            self._resume()
-            self._send(full=True)
+            self._rejoin()
         elif code is ErrorCode.UNRELEASED_INSTANCE_ID:
             self.crash()
-            self.start_after(_SUPERVISOR)
+            self.start_after(_RESTART_DELAY)
         else:
-            self.world.tell(self.name, f"gives up: {code}")
-            self.crash()
+            self._fail(code)
 
-    def _apply(self) -> None:
-        """Revoke, then take; either is told to the coordinator at once."""
-        shall, self._pending = self._pending, None
-        if shall is None:
+    def _rejoin(self) -> None:
+        self.epoch = JOIN_EPOCH
+        self._must_reach_coordinator = False
+        self._release(self.owned)
+        self._resume()
+        self._send_full()
+
+    def _reconcile(self) -> None:
+        """Revoke and acquire partitions, and acknowledge the result."""
+        target, self._pending = self._pending, None
+        if target is None:
             return
-        has = frozenset(self.owned)
-        if shall == has:
+        owned = frozenset(self.owned)
+        if target == owned:
             return
-        revoked = Partitions.of(tp for tp in self.owned if tp not in shall)
+        revoked = Partitions.of(tp for tp in self.owned if tp not in target)
         if len(revoked):
             self._commit()
-            self._let_go(revoked)
-        self._take(Partitions.of(sorted(shall - has)))
-        self._acknowledge()
+            self._release(revoked)
+        self._acquire(Partitions.of(sorted(target - owned)))
+        self._send_brief(owned=frozenset(self.owned))
 
-    def _beat_later(self) -> None:
-        interval = self.world.broker_config.heartbeat_interval
-        delay = interval + self.world.chance(self._settings.drift)
-        self._retry.cancel()
-        self._heartbeat.start(delay)
+    def _schedule_heartbeat(self) -> None:
+        interval = self.environment.broker_config.heartbeat_interval
+        delay = interval + self.environment.random_delay(self._settings.drift)
+        self._retry_timer.cancel()
+        self._heartbeat_timer.start(delay)
 
-    def _beat(self) -> None:
-        if self.is_frozen or self._left:
-            self._beat_later()
-        elif self._pending is not None:
-            # It has yet to poll to reconcile; nothing new to say.
-            self._send()
+    def _heartbeat(self) -> None:
+        if self.is_frozen or self._has_left:
+            self._schedule_heartbeat()
+        elif self._pending is None and self.epoch == JOIN_EPOCH:
+            self._send_full()
         else:
-            self._send(full=self.epoch == JOIN)
+            self._send_brief()
 
-    # ---- Being held up, and leaving -----------------------------------------------------
+    # ---- Suspension and departure ---------------------------------------------------
 
-    def _check_in(self) -> None:
-        if self._left:
-            self._go_on()
+    def _verify_membership(self) -> None:
+        if self._has_left:
+            self._continue()
         else:
-            self._send(full=True)
+            self._send_full()
 
-    def _go_on(self) -> None:
-        if self._left:
-            self._left = self._must_hear = False
-            self._let_go(self.owned)
-            self.epoch = JOIN
-            self._resume()
-            self._send(full=True)
+    def _continue(self) -> None:
+        if self._has_left:
+            self._has_left = False
+            self._rejoin()
         elif self._pending is not None:
-            # It may have been put out meanwhile for not reconciling.
-            self._send()
+            # The broker may have fenced it because it did not reconcile in time.
+            self._send_brief()
         else:
             self._resume()
 
-    def _missed_poll(self) -> None:
-        self._say_goodbye()
-        self._ticket += 1
-        self._left = True
+    def _on_max_poll_exceeded(self) -> None:
+        self._leave_group()
+        self._request_number += 1
+        self._has_left = True
         self._pending = None
 
-    def _say_goodbye(self) -> None:
-        epoch = LEAVE if self.instance_id is None else LEAVE_FOR_A_WHILE
-        beat = Heartbeat(self.member_id, epoch, instance_id=self.instance_id, client=self.name)
-        self._broker.consumer_heartbeat(beat)
+    def _leave_group(self) -> None:
+        epoch = LEAVE_EPOCH if self.instance_id is None else STATIC_LEAVE_EPOCH
+        heartbeat = Heartbeat(self.member_id, epoch, instance_id=self.instance_id, client=self.name)
+        self._broker.consumer_heartbeat(heartbeat)
 
-    def _subscription_changed(self) -> None:
-        if not self.is_stalled:
-            self._send(full=True)
+    def _on_subscription_change(self) -> None:
+        if not self.is_suspended:
+            self._send_full()

@@ -1,45 +1,43 @@
-"""What a history cost, and what of that the optimum would have spared."""
+"""Cost of a simulated rebalance history, compared with the optimum of every rebalance."""
 
 from dataclasses import dataclass
 
 from kassay.experiments.compare import LIMITS, CaseLimits, compare
 from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.simulation.policies import Policy
-from kassay.experiments.simulation.simulation_result import SimulationResult, Step
+from kassay.experiments.simulation.simulation_result import SimulatedRebalance, SimulationResult
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationCost:
-    """Accounts of one history from its first event on. Fields are columns.
+    """Totals of one run from its first event on.
 
     Parameters
     ----------
-    script, policy, protocol
-        What was run.
     rebalances
-        Generations, or target assignments, that came to be.
+        Number of generations, or of target assignments under the consumer protocol.
     rounds
-        Most rebalances in a row until nothing was withheld.
+        Maximum number of rebalances until nothing was withheld.
     moves
         Partitions that went from one member of the group to another.
-    needed
-        Fewest moves to the least imbalance, summed over the rebalances as they came.
-    unnecessary
-        Moves beyond the fewest to an assignment as balanced as the one made.
+    needed_moves
+        Fewest moves to minimum imbalance, summed over the rebalances.
+    unnecessary_moves
+        Moves beyond the fewest that give the same imbalance, summed over the rebalances.
     imbalance_gap
-        Sum of squared loads above the least possible, summed over the rebalances.
+        Sum of squared loads above the minimum, summed over the rebalances.
     proven
         Whether every optimum in these sums is proven.
-    stopped
+    unowned_seconds
         Partition-seconds without a consumer.
-    unread
-        Messages that came to partitions while those had no consumer.
-    rereads
+    unowned_messages
+        Messages produced to partitions while they had no consumer.
+    reread_messages
         Messages read twice.
-    lag_peak
-        Most messages not read yet at any poll.
+    max_lag
+        Maximum number of unread messages.
     """
 
     script: str
@@ -48,72 +46,69 @@ class SimulationCost:
     rebalances: int
     rounds: int
     moves: int
-    needed: int
-    unnecessary: int
+    needed_moves: int
+    unnecessary_moves: int
     imbalance_gap: int
     proven: bool
-    stopped: float
-    unread: int
-    rereads: int
-    lag_peak: int
+    unowned_seconds: float
+    unowned_messages: int
+    reread_messages: int
+    max_lag: int
 
 
 def cost_of(
-    history: SimulationResult, policy: Policy, *, begins: int, limits: CaseLimits = LIMITS
+    result: SimulationResult, policy: Policy, *, measured_from: int, limits: CaseLimits = LIMITS
 ) -> SimulationCost:
-    """Sum up what a history cost, every rebalance of it solved.
+    """Compute the cost of a run and solve every rebalance of it.
 
     Parameters
     ----------
-    history
-        What happened.
-    policy
-        Under which policy.
-    begins
-        Moment from which on rebalances count, in milliseconds.
+    measured_from
+        Time in milliseconds; earlier rebalances are not counted.
     limits
-        What each search for an optimum may use up.
+        Limits of each search for an optimum.
     """
-    episodes = [e for e in history.episodes() if e[0].at >= begins]
+    sequences = [s for s in result.sequences() if s[0].at >= measured_from]
     needed = unnecessary = gap = 0
     proven = True
-    for group, assignment in filter(None, map(_rebalance, episodes)):
-        settled = StableResult(ending=Ending.OK, assignment=assignment, rounds=1)
-        found = compare(group, policy.name, settled=settled, limits=limits)
-        proven = proven and found.unnecessary_moves is not None
-        needed += found.movement_optimum or 0
-        unnecessary += found.unnecessary_moves or 0
-        gap += found.sum_of_squares_gap or 0
+    for group, assignment in filter(None, map(_combined, sequences)):
+        stable = StableResult(ending=Ending.OK, assignment=assignment, rounds=1)
+        comparison = compare(group, policy.name, settled=stable, limits=limits)
+        proven = proven and comparison.unnecessary_moves is not None
+        needed += comparison.movement_optimum or 0
+        unnecessary += comparison.unnecessary_moves or 0
+        gap += comparison.sum_of_squares_gap or 0
     return SimulationCost(
-        script=history.script,
-        policy=history.policy,
+        script=result.script,
+        policy=result.policy,
         protocol=str(policy.protocol),
-        rebalances=sum(map(len, episodes)),
-        rounds=max(map(len, episodes), default=0),
-        moves=history.moves,
-        needed=needed,
-        unnecessary=unnecessary,
+        rebalances=sum(map(len, sequences)),
+        rounds=max(map(len, sequences), default=0),
+        moves=result.moves,
+        needed_moves=needed,
+        unnecessary_moves=unnecessary,
         imbalance_gap=gap,
         proven=proven,
-        stopped=history.stopped_ms / 1000,
-        unread=history.unread,
-        rereads=history.rereads,
-        lag_peak=history.lag_peak,
+        unowned_seconds=result.unowned_ms / 1000,
+        unowned_messages=result.unowned_messages,
+        reread_messages=result.reread_messages,
+        max_lag=result.max_lag,
     )
 
 
-def _rebalance(episode: list[Step]) -> tuple[Group, Assignment] | None:
-    """Return the rebalance that an episode amounts to: from before its rounds to after them.
+def _combined(sequence: list[SimulatedRebalance]) -> tuple[Group, Assignment] | None:
+    """Combine a sequence into one rebalance: the first group and the last assignment.
 
-    Where members or topics changed between two rounds, it begins with the first round that
-    saw them as they were at the end.
+    If members or topics change between two rounds, the first group after the last change is
+    used.
     """
-    last = episode[-1]
+    last = sequence[-1]
     if last.assignment is None or not last.complete or not last.group.members:
         return None
-    first = next(step for step in episode if _setting(step.group) == _setting(last.group))
+    final = _membership(last.group)
+    first = next(rebalance for rebalance in sequence if _membership(rebalance.group) == final)
     return first.group, last.assignment
 
 
-def _setting(group: Group) -> object:
+def _membership(group: Group) -> object:
     return group.topics, [(member.id, member.subscription) for member in group.members]

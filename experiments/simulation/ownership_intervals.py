@@ -1,4 +1,4 @@
-"""Who consumes which partition from when to when, and what it costs when nobody does."""
+"""Ownership intervals per partition, and the cost of unowned time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 
-NOBODY, UNTOUCHED = -1, -2
+NO_OWNER, NEVER_OWNED = -1, -2
 
 
 class OverlapError(InternalError):
-    """Two members consume one partition at once: a bug of the simulation."""
+    """Two members consume a partition at the same time: an error in the simulation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,170 +24,156 @@ class OwnershipInterval:
 
 
 class _Topic:
-    """One topic's partitions, by their numbers.
+    """Owners of a topic's partitions, indexed by partition number.
 
-    ``owner`` is who consumes it or `NOBODY`, ``last`` who did so last: `NOBODY` for one that
-    waits for its first consumer, `UNTOUCHED` while that does not count.
+    ``last`` is the last consumer of a partition: `NO_OWNER` for a partition added to a running
+    topic, whose wait is measured; `NEVER_OWNED` before the first consumer, which is not.
 
-    Lists, as members have a handful of partitions each: arrays would take longer to address
-    than to go through. Time without a consumer is the sum of the moments at which it ended
-    less the sum of those at which it began, so that no partition is looked at for it.
+    The unowned time is the sum of its end times minus the sum of its start times, so no
+    partition has a time of its own.
     """
 
-    __slots__ = ("_stopped", "_unread", "last", "name", "owner", "rate", "waiting")
+    __slots__ = ("_unowned_messages", "_unowned_ms", "last", "name", "owner", "rate", "unowned")
 
     def __init__(self, name: str, rate: int) -> None:
         self.name = name
         self.rate = rate
         self.owner: list[int] = []
         self.last: list[int] = []
-        self.waiting = 0
-        self._stopped = 0
-        self._unread = 0
+        self.unowned = 0
+        self._unowned_ms = 0
+        self._unowned_messages = 0
 
     def grow(self, partitions: int, last: int) -> int:
-        """Add partitions that nobody consumes; return how many."""
-        more = partitions - len(self.owner)
-        self.owner += [NOBODY] * more
-        self.last += [last] * more
-        return more
+        """Add partitions without an owner; return their number."""
+        added = partitions - len(self.owner)
+        self.owner += [NO_OWNER] * added
+        self.last += [last] * added
+        return added
 
-    def wait(self, partitions: int, now: int) -> None:
-        """Let so many partitions begin to be without a consumer; end it for a negative number."""
-        self.waiting += partitions
-        self._stopped -= partitions * now
-        self._unread -= partitions * (self.rate * now // 1000)
+    def change_unowned(self, change: int, now: int) -> None:
+        """Increase the number of unowned partitions, or decrease it by a negative change."""
+        self.unowned += change
+        self._unowned_ms -= change * now
+        self._unowned_messages -= change * (self.rate * now // 1000)
 
-    def stopped(self, now: int) -> int:
-        """Partition-milliseconds without a consumer by now."""
-        return self._stopped + self.waiting * now
+    def unowned_ms(self, now: int) -> int:
+        return self._unowned_ms + self.unowned * now
 
-    def unread(self, now: int) -> int:
-        """Messages that came meanwhile."""
-        return self._unread + self.waiting * (self.rate * now // 1000)
+    def unowned_messages(self, now: int) -> int:
+        return self._unowned_messages + self.unowned * (self.rate * now // 1000)
 
 
 class OwnershipIntervals:
-    """Accounts of consumption, fed by the consumers as they start and stop.
+    """Ownership over time, as consumers acquire and release partitions.
 
-    A partition has a consumer while a running member that has been assigned it polls. The
-    time before its first consumer does not count.
+    A partition has a consumer while a member to which it is assigned runs and polls. The
+    time before the first consumer is not counted.
 
     Examples
     --------
-    >>> ledger = OwnershipIntervals(keep=True)
-    >>> ledger.add_topic("t", 1, rate=100, now=0)
+    >>> ownership = OwnershipIntervals()
+    >>> ownership.add_topic("t", 1, rate=100, now=0)
     >>> t0 = Partitions.of([("t", 0)])
-    >>> ledger.take("a", t0, now=3_000)
-    >>> ledger.release(t0, now=5_000)
-    >>> ledger.take("b", t0, now=9_000)
-    >>> ledger.close(now=9_000)
-    >>> ledger.stopped_ms, ledger.unread, ledger.moves
+    >>> ownership.acquire("a", t0, now=3_000)
+    >>> ownership.release(t0, now=5_000)
+    >>> ownership.acquire("b", t0, now=9_000)
+    >>> ownership.close(now=9_000)
+    >>> ownership.unowned_ms, ownership.unowned_messages, ownership.moves
     (4000, 400, 1)
     """
 
     def __init__(self, *, keep: bool = False) -> None:
         self.moves = 0
-        self.stretches: list[OwnershipInterval] | None = [] if keep else None
+        self.intervals: list[OwnershipInterval] | None = [] if keep else None
         self._topics: dict[str, _Topic] = {}
         self._members: dict[str, int] = {}
         self._names: list[str] = []
-        self._gone: set[int] = set()
+        self._absent: set[int] = set()
         self._now = 0
-        self._begun: dict[TopicPartition, tuple[str, int]] = {}
+        self._open: dict[TopicPartition, tuple[str, int]] = {}
 
     def add_topic(self, name: str, partitions: int, *, rate: int, now: int) -> None:
-        """Add a topic, or partitions to one, which wait for a consumer from now on."""
+        """Add a topic, or partitions to an existing one."""
         self._now = now
         topic = self._topics.get(name)
         if topic is None:
             topic = self._topics[name] = _Topic(name, rate)
-            topic.grow(partitions, UNTOUCHED)
+            topic.grow(partitions, NEVER_OWNED)
         else:
-            topic.wait(topic.grow(partitions, NOBODY), now)
+            topic.change_unowned(topic.grow(partitions, NO_OWNER), now)
 
-    def take(self, member: str, partitions: Partitions, now: int) -> None:
-        """Let a member begin to consume.
-
-        Raises
-        ------
-        OverlapError
-            If somebody consumes one of them already.
-        """
-        who, gone = self._number(member), self._gone
+    def acquire(self, member: str, partitions: Partitions, now: int) -> None:
+        """Start consumption by a member; OverlapError if a partition has a consumer."""
+        new_owner, absent = self._number(member), self._absent
         self._now = now
         for topic, numbers in self._columns(partitions):
-            owner, last, untouched = topic.owner, topic.last, 0
+            owner, last, never_owned = topic.owner, topic.last, 0
             for number in numbers:
-                if owner[number] != NOBODY:
+                if owner[number] != NO_OWNER:
                     raise OverlapError(
-                        f"{member!r} takes {topic.name}-{number} at {now} ms, "
-                        f"which {self._names[owner[number]]!r} consumes"
+                        f"{member!r} acquires {topic.name}-{number} at {now} ms, "
+                        f"but {self._names[owner[number]]!r} consumes it"
                     )
-                owner[number] = who
-                before = last[number]
-                if before != who:
-                    last[number] = who
-                    if before == UNTOUCHED:
-                        untouched += 1
-                    elif before != NOBODY and before not in gone:
+                owner[number] = new_owner
+                previous = last[number]
+                if previous != new_owner:
+                    last[number] = new_owner
+                    if previous == NEVER_OWNED:
+                        never_owned += 1
+                    elif previous != NO_OWNER and previous not in absent:
                         self.moves += 1
-            topic.wait(untouched - len(numbers), now)
-        if self.stretches is not None:
-            self._begun.update(dict.fromkeys(partitions, (member, now)))
+            topic.change_unowned(never_owned - len(numbers), now)
+        if self.intervals is not None:
+            self._open.update(dict.fromkeys(partitions, (member, now)))
 
     def release(self, partitions: Partitions, now: int) -> None:
-        """Let whoever consumes them stop."""
+        """End consumption by the present owners."""
         self._now = now
         for topic, numbers in self._columns(partitions):
             owner = topic.owner
             for number in numbers:
-                owner[number] = NOBODY
-            topic.wait(len(numbers), now)
-        if self.stretches is not None:
+                owner[number] = NO_OWNER
+            topic.change_unowned(len(numbers), now)
+        if self.intervals is not None:
             self._end(partitions, now)
 
-    def present(self, members: Iterable[str]) -> None:
-        """Say who is in the group: what the others had is placed anew and not moved."""
-        here = {self._number(member) for member in members}
-        self._gone = {number for number in range(len(self._names)) if number not in here}
-
-    def owner_of(self, partition: TopicPartition) -> str | None:
-        """Return who consumes a partition now."""
-        number = self._topics[partition.topic].owner[partition.partition]
-        return None if number == NOBODY else self._names[number]
+    def set_members(self, members: Iterable[str]) -> None:
+        """Set the members of the group; partitions of other owners do not count as moved."""
+        present = {self._number(member) for member in members}
+        self._absent = {number for number in range(len(self._names)) if number not in present}
 
     def unowned(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """List the partitions of these topics that nobody consumes now."""
+        """List the partitions of these topics that have no consumer."""
         return [
             TopicPartition(name, number)
             for name in topics
             for number, owner in enumerate(self._topics[name].owner)
-            if owner == NOBODY
+            if owner == NO_OWNER
         ]
 
     def close(self, now: int) -> None:
-        """Count what is still going on up to a moment, such as the end of the run."""
+        """Bring the totals and the intervals up to date."""
         self._now = now
-        goes_on = {partition: (member, now) for partition, (member, _) in self._begun.items()}
-        self._end(sorted(goes_on), now)
-        self._begun = goes_on
+        reopened = {partition: (member, now) for partition, (member, _) in self._open.items()}
+        self._end(sorted(reopened), now)
+        self._open = reopened
 
     @property
-    def stopped_ms(self) -> int:
-        """Partition-milliseconds without a consumer so far."""
-        return sum(topic.stopped(self._now) for topic in self._topics.values())
+    def unowned_ms(self) -> int:
+        """Partition-milliseconds without a consumer."""
+        return sum(topic.unowned_ms(self._now) for topic in self._topics.values())
 
     @property
-    def unread(self) -> int:
-        """Messages that came to partitions while they had no consumer."""
-        return sum(topic.unread(self._now) for topic in self._topics.values())
+    def unowned_messages(self) -> int:
+        """Messages produced to partitions while they had no consumer."""
+        return sum(topic.unowned_messages(self._now) for topic in self._topics.values())
 
     def _end(self, partitions: Iterable[TopicPartition], now: int) -> None:
         for partition in partitions:
-            member, start = self._begun.pop(partition)
-            if self.stretches is not None and now > start:
-                self.stretches.append(OwnershipInterval(partition, member, start, now))
+            member, start = self._open.pop(partition)
+            if self.intervals is not None and now > start:
+                self.intervals.append(OwnershipInterval(partition, member, start, now))
 
     def _columns(self, partitions: Partitions) -> list[tuple[_Topic, list[int]]]:
         names, numbers = partitions.topics, partitions.numbers

@@ -1,4 +1,4 @@
-"""Who assigns, and by which protocol: Kafka's assignors, and the proven optimum beside them."""
+"""Policies: an assignor, or the proven optimum, under a group protocol."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from enum import StrEnum
 from functools import partial
 
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import RunError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
@@ -14,7 +15,7 @@ Assign = Callable[[Group], Assignment]
 
 
 class GroupProtocol(StrEnum):
-    """How a group gets from one assignment to the next."""
+    """Rebalance protocol: eager, cooperative (KIP-429) or consumer (KIP-848)."""
 
     EAGER = "eager"
     COOPERATIVE = "cooperative"
@@ -23,17 +24,7 @@ class GroupProtocol(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """An assignor under a protocol.
-
-    Parameters
-    ----------
-    name
-        Name of the policy.
-    protocol
-        Eager (everybody stops), cooperative (KIP-429) or consumer (KIP-848).
-    assign
-        The assignor. A cooperative one withholds what changes hands.
-    """
+    """An assignor under a protocol. A cooperative assignor withholds partitions that move."""
 
     name: str
     protocol: GroupProtocol
@@ -41,13 +32,12 @@ class Policy:
 
 
 def withhold(assign: Assign) -> Assign:
-    """Make an assignor fit for cooperative rebalancing, as Kafka's own one is.
+    """Make an assignor cooperative: it withholds partitions that another member owns.
 
-    What another member still owns is given to nobody; its owner gives it up, and the
-    rebalance that follows gives it away.
+    The owner revokes them, and the next rebalance assigns them.
     """
 
-    def assign_free(group: Group) -> Assignment:
+    def assign_unowned(group: Group) -> Assignment:
         owners = ownership(group).owners
         index = {member.id: number for number, member in enumerate(group.members)}
 
@@ -59,21 +49,21 @@ def withhold(assign: Assign) -> Assign:
             {member: [tp for tp in tps if is_free(member, tp)] for member, tps in full.items()}
         )
 
-    return assign_free
+    return assign_unowned
 
 
 def optimum(group: Group) -> Assignment:
-    """Assign the proven optimum: least imbalance, then fewest moves."""
+    """Assign with minimum imbalance and, among those, fewest moves."""
     from kassay.solver.solve import solve  # noqa: PLC0415 - OR-Tools is slow to import
 
-    found = solve(group).assignment
-    if found is None:
-        raise RuntimeError(f"group {group.id!r} has no assignment within its limits")
-    return found
+    assignment = solve(group).assignment
+    if assignment is None:
+        raise RunError(f"group {group.id!r} has no assignment within its limits")
+    return assignment
 
 
 def _kafka(name: str, group: Group) -> Assignment:
-    from kassay.reference.assignors import assign  # noqa: PLC0415 - scripts are read without it
+    from kassay.reference.assignors import assign  # noqa: PLC0415 - not needed to parse scripts
 
     return assign(group, name)
 

@@ -1,6 +1,6 @@
-"""What a simulation does: topics, members, settings, and what happens to them when.
+"""Script of a simulation: topics, members, settings and timed events.
 
-All times are in milliseconds, all rates in messages a second.
+All times are in milliseconds, all rates in messages per second.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from kassay.reference.coordinator.config import CoordinatorConfig
 
 
 class Action(StrEnum):
-    """What can happen."""
+    """Kind of an event."""
 
     JOIN = "join"
     LEAVE = "leave"
@@ -26,7 +26,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic, its id if that matters, and the messages a second of each partition."""
+    """A topic. ``rate`` is per partition; ``id`` is set if a real cluster assigned one."""
 
     name: str
     partitions: int
@@ -41,17 +41,13 @@ class MemberPlan:
     Parameters
     ----------
     id
-        Its ``client.id``.
-    topics
-        What it subscribes to.
-    static
-        Whether it has its id as ``group.instance.id``.
+        ``client.id``; for a static member also ``group.instance.id``.
     rate
-        Messages a second that it can take in; None for no limit.
-    assigning
-        How long its assignor runs when it leads.
-    starts
-        When it starts.
+        Maximum messages per second that it processes; None for no limit.
+    assignment_time
+        Duration of an assignment when this member leads.
+    start_at
+        Time of its first start.
     """
 
     id: str
@@ -59,46 +55,39 @@ class MemberPlan:
     static: bool = False
     rack: str | None = None
     rate: int | None = None
-    assigning: int = 0
-    starts: int = 0
+    assignment_time: int = 0
+    start_at: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptEvent:
-    """Something that happens; which fields count depends on ``act``.
+    """A timed event. ``action`` determines which other fields are used.
 
     Parameters
     ----------
-    at
-        When.
-    act
-        What.
-    member
-        To whom.
-    lasts
-        For how long: how long a restart keeps the member away, a stall or freeze holds,
-        or a group has no coordinator.
+    duration
+        Downtime of a restart or a broker fail-over, or length of a stall or freeze.
     topics
-        New subscription.
+        New subscription of the member.
     topic, partitions
-        Topic that grows, and to how many partitions.
-    joins
-        The new member.
+        Topic that grows, and its new partition count.
+    new_member
+        Member that joins.
     """
 
     at: int
-    act: Action
+    action: Action
     member: str = ""
-    lasts: int = 0
+    duration: int = 0
     topics: tuple[str, ...] = ()
     topic: str = ""
     partitions: int = 0
-    joins: MemberPlan | None = None
+    new_member: MemberPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Configuration of clients, by Kafka's defaults where it has one.
+    """Client configuration. Kafka's defaults apply where Kafka has the setting.
 
     Parameters
     ----------
@@ -109,19 +98,19 @@ class Settings:
     max_poll
         ``max.poll.interval.ms``, which is also the rebalance timeout.
     latency
-        From a request to its answer.
+        Time from a request to its response.
     jitter
-        Most that chance adds to the latency.
+        Maximum random addition to the latency.
     backoff
-        Until a request is sent again that met no coordinator.
+        Delay before a request is repeated that did not reach a coordinator.
     drift
-        Most by which a heartbeat is late: the thread that sends it looks that often.
+        Maximum delay of a heartbeat: the interval at which the heartbeat thread wakes up.
     poll
-        From one poll to the next. A consumer joins a rebalance at its next poll.
+        Time between two polls. A consumer joins a rebalance at its next poll.
     commit
         ``auto.commit.interval.ms``.
     metadata
-        Until the leader, or the broker, notices that a topic has grown.
+        Time until the leader, or the broker, detects that a topic has grown.
     """
 
     session: int = 45_000
@@ -138,19 +127,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """One simulation.
-
-    Parameters
-    ----------
-    name
-        What it shows.
-    policies
-        Names of policies to run it under, see `policies.POLICIES`.
-    until
-        When it ends.
-    seed
-        Seed of the jitter.
-    """
+    """One simulation. ``policies`` are names from `policies.POLICIES`."""
 
     name: str
     topics: tuple[TopicPlan, ...]
@@ -163,6 +140,6 @@ class Script:
     broker: CoordinatorConfig = field(default_factory=CoordinatorConfig)
 
     @property
-    def begins(self) -> int:
-        """The moment of the first event: what was before is start-up and costs nothing."""
+    def measured_from(self) -> int:
+        """Time of the first event. The start-up before it is not measured."""
         return min((event.at for event in self.events), default=0)

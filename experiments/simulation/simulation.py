@@ -1,51 +1,29 @@
-"""One run: script, clock, broker, consumers, and the record of what they do."""
+"""Run a script: start the members, apply the events, and collect the result."""
 
-import gc
-import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from kassay.experiments.simulation.broker import Broker
 from kassay.experiments.simulation.classic_client import ClassicProtocolClient
 from kassay.experiments.simulation.consumer import Consumer
 from kassay.experiments.simulation.consumer_client import ConsumerProtocolClient
-from kassay.experiments.simulation.ownership_intervals import OwnershipIntervals
+from kassay.experiments.simulation.environment import Environment
 from kassay.experiments.simulation.policies import GroupProtocol, Policy
-from kassay.experiments.simulation.rebalance_documents import RebalanceRecorder
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent
-from kassay.experiments.simulation.simulation_result import SimulationResult, Step, TimelineNote
-from kassay.experiments.simulation.traffic import Traffic
-from kassay.reference.coordinator.classic.coordinator import counted_ids
-from kassay.reference.coordinator.classic.states import GroupState
-from kassay.reference.coordinator.clock import Clock
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import LivelockError, UpstreamError
-from kassay.reference.model.group import Group, Topic
-from kassay.reference.model.topic_partitions import Partitions
-from kassay.reference.protocol.messages import JoinResponse
-
-_STUCK = 1 << 40
-"""Longer than any run, in ms: how long an assignor takes that never returns."""
-_OBJECTS_BETWEEN = 100_000
-"""New objects between two visits of the garbage collector, during a run."""
+from kassay.experiments.simulation.simulation_result import SimulatedRebalance, SimulationResult
 
 
 class Simulation:
-    """Everything there is in one run.
+    """One run of a script under a policy.
 
     Parameters
     ----------
-    script
-        What happens.
-    policy
-        Who assigns, and by which protocol.
-    keep
-        Whether to keep who consumed what and when, to draw it.
-    ids
-        Makes the id of a new member from its client id; None to count them.
-    sink
-        Takes the rebalances instead of the history, for runs too long to keep them.
+    keep_intervals
+        Whether to record ownership intervals, which drawing a timeline needs.
+    new_id
+        Creates a member id from a client id; None to number the members.
+    record
+        Receives the rebalances instead of the result, for long runs.
     """
 
     def __init__(
@@ -53,220 +31,112 @@ class Simulation:
         script: Script,
         policy: Policy,
         *,
-        keep: bool = False,
-        ids: Callable[[str], str] | None = None,
-        sink: Callable[[Step], None] | None = None,
+        keep_intervals: bool = False,
+        new_id: Callable[[str], str] | None = None,
+        record: Callable[[SimulatedRebalance], None] | None = None,
     ) -> None:
         self.script = script
-        self.policy = policy
-        self.settings = script.settings
-        self.broker_config = script.broker
-        self.clock = Clock()
-        self._taking_over = self.clock.timer(self._take_over)
-        self.ledger = OwnershipIntervals(keep=keep)
-        self.topics: dict[str, Topic] = {}
-        self.history = SimulationResult(script=script.name, policy=policy.name, until=script.until)
-        self._draw = random.Random(script.seed).random  # noqa: S311 - a simulation's
-        self._ids = ids or counted_ids()
-        self.rebalances = RebalanceRecorder(
-            policy, self.clock, self.topics, script.name, sink or self.history.steps.append
+        self.environment = Environment(
+            script, policy, keep_intervals=keep_intervals, new_id=new_id, record=record
         )
-        self._plans = {plan.name: plan for plan in script.topics}
-        served = replace(policy, assign=self._assign_on_broker)
-        self.broker = Broker(
-            self.clock,
-            served,
-            lambda: tuple(self.topics.values()),
-            config=script.broker,
-            new_id=self.new_id,
-            watch=self._watch,
-        )
-        self.traffic = Traffic(self.broker.committed)
+        self.broker = self.environment.broker
+        self.clock = self.environment.clock
+        self._failover_timer = self.clock.timer(self._end_failover)
+        self._topic_plans = {plan.name: plan for plan in script.topics}
         for plan in script.topics:
-            self._add_topic(plan.name, plan.partitions)
-        self.broker.refresh()
+            self.environment.add_topic(plan)
+        self.broker.refresh_topics()
         self.consumers: dict[str, Consumer] = {}
         for member in script.members:
-            self._admit(member, member.starts)
+            self._add_consumer(member, start_after=member.start_at)
         for event in script.events:
-            self.clock.after(event.at, self._happening(event))
+            self.clock.after(event.at, partial(self._apply, event))
 
     def run(self, until: int | None = None) -> SimulationResult:
-        """Let time pass, to the script's end or a moment before it, and close the accounts."""
+        """Run to the end of the script, or to an earlier time, and compute the totals."""
         end = self.script.until if until is None else until
-        with _collecting_rarely():
-            self.clock.run(min(end, self.script.begins - 1))
-            before = self._counts()
-            self.traffic.lag_peak = 0
-            self.clock.run(end)
-        history = self.history
-        history.moves, history.stopped_ms, history.unread, history.rereads = (
-            now - then for now, then in zip(self._counts(), before, strict=True)
+        self.clock.run(min(end, self.script.measured_from - 1))
+        start = self._totals()
+        traffic = self.environment.traffic
+        traffic.max_lag = 0
+        self.clock.run(end)
+        result = self.environment.result
+        result.moves, result.unowned_ms, result.unowned_messages, result.reread_messages = (
+            after - before for after, before in zip(self._totals(), start, strict=True)
         )
-        history.stretches = self.ledger.stretches or []
-        history.lag = self.traffic.lag(self.clock.now)
-        history.lag_peak = self.traffic.lag_peak
-        return history
+        result.intervals = self.environment.ownership.intervals or []
+        result.lag = traffic.lag(self.clock.now)
+        result.max_lag = traffic.max_lag
+        return result
 
-    def _counts(self) -> tuple[int, int, int, int]:
-        """Return what has been spent so far."""
-        self.ledger.close(self.clock.now)
-        ledger = self.ledger
-        return ledger.moves, ledger.stopped_ms, ledger.unread, self.traffic.rereads
-
-    def tell(self, who: str, what: str) -> None:
-        """Note something for the timeline."""
-        self.history.notes.append(TimelineNote(self.clock.now, who, what))
-
-    def new_id(self, client: str) -> str:
-        """Make a member id; none comes twice, not after a fail-over either."""
-        member_id = self._ids(client)
-        self.rebalances.clients[member_id] = client
-        return member_id
-
-    def latency(self) -> int:
-        """Time from a request to its answer."""
-        settings = self.settings
-        return settings.latency + (self.chance(settings.jitter) if settings.jitter else 0)
-
-    def chance(self, most: int) -> int:
-        """Draw a time from 0 to ``most``, of which each is as likely."""
-        return int(self._draw() * (most + 1)) if most else 0
+    def _totals(self) -> tuple[int, int, int, int]:
+        ownership = self.environment.ownership
+        ownership.close(self.clock.now)
+        return (
+            ownership.moves,
+            ownership.unowned_ms,
+            ownership.unowned_messages,
+            self.environment.traffic.reread_messages,
+        )
 
     # ---- Events ---------------------------------------------------------------------
 
-    def _admit(self, plan: MemberPlan, starts: int) -> None:
-        kind = (
+    def _add_consumer(self, plan: MemberPlan, *, start_after: int) -> None:
+        client = (
             ConsumerProtocolClient
-            if self.policy.protocol is GroupProtocol.CONSUMER
+            if self.environment.policy.protocol is GroupProtocol.CONSUMER
             else ClassicProtocolClient
         )
-        consumer = self.consumers[plan.id] = kind(self, plan)
-        self.clock.after(starts, consumer.start)
+        consumer = self.consumers[plan.id] = client(self.environment, plan)
+        self.clock.after(start_after, consumer.start)
 
-    def _happening(self, event: ScriptEvent) -> Callable[[], None]:
-        return lambda: self._happen(event)
-
-    def _happen(self, event: ScriptEvent) -> None:
-        if event.act is Action.FAIL_OVER:
-            self.tell("broker", f"is lost for {event.lasts} ms")
+    def _apply(self, event: ScriptEvent) -> None:
+        add_note = self.environment.add_note
+        if event.action is Action.FAIL_OVER:
+            add_note("broker", f"is lost for {event.duration} ms")
             if self.broker.is_up:
                 self.broker.crash()
-                self._taking_over.start(event.lasts)
-        elif event.act is Action.GROW:
-            self.tell(event.topic, f"grows to {event.partitions} partitions")
-            self._add_topic(event.topic, event.partitions)
-            self.clock.after(self.settings.metadata, self._notice_metadata)
-        elif event.act is Action.JOIN and event.joins is not None:
-            self.tell(event.member, "joins")
-            self._admit(event.joins, 0)
+                self._failover_timer.start(event.duration)
+        elif event.action is Action.GROW:
+            add_note(event.topic, f"grows to {event.partitions} partitions")
+            plan = self._topic_plans[event.topic]
+            self.environment.add_topic(replace(plan, partitions=event.partitions))
+            self.clock.after(self.script.settings.metadata, self._refresh_metadata)
+        elif event.action is Action.JOIN and event.new_member is not None:
+            add_note(event.member, "joins")
+            self._add_consumer(event.new_member, start_after=0)
         else:
-            self._happen_to(self.consumers[event.member], event)
+            duration = f" for {event.duration} ms" if event.duration else ""
+            add_note(event.member, f"{event.action}{duration}")
+            _apply_to_consumer(self.consumers[event.member], event)
 
-    def _happen_to(self, consumer: Consumer, event: ScriptEvent) -> None:
-        lasts = f" for {event.lasts} ms" if event.lasts else ""
-        self.tell(event.member, f"{event.act}{lasts}")
-        if event.act is Action.LEAVE:
-            consumer.leave()
-        elif event.act is Action.CRASH:
-            consumer.crash()
-        elif event.act is Action.SUBSCRIBE:
-            consumer.subscribe(event.topics)
-        elif event.act is Action.RESTART:
-            consumer.leave()
-            consumer.start_after(event.lasts)
-        else:
-            consumer.hold_up(event.lasts, frozen=event.act is Action.FREEZE)
+    def _end_failover(self) -> None:
+        self.broker.start()
+        self.environment.add_note("broker", f"has taken over, group {self.broker.state}")
 
-    def _take_over(self) -> None:
-        self.broker.take_over()
-        self.tell("broker", f"has taken over, group {self.broker.state}")
-
-    def _add_topic(self, name: str, partitions: int) -> None:
-        plan, now = self._plans[name], self.clock.now
-        before = self.topics[name].partitions if name in self.topics else 0
-        if partitions < before or (partitions == before and name in self.topics):
-            return
-        self.topics[name] = Topic(name=name, partitions=partitions, id=plan.id)
-        self.ledger.add_topic(name, partitions, rate=plan.rate, now=now)
-        self.traffic.add_topic(replace(plan, partitions=partitions), now)
-
-    def _notice_metadata(self) -> None:
-        self.broker.refresh()
+    def _refresh_metadata(self) -> None:
+        self.broker.refresh_topics()
         for consumer in self.consumers.values():
             if isinstance(consumer, ClassicProtocolClient) and consumer.is_up:
-                consumer.notice_metadata()
-
-    def partition_counts(self) -> dict[str, int]:
-        """Count the partitions of every topic now."""
-        return {name: topic.partitions for name, topic in self.topics.items()}
-
-    # ---- Rebalances -----------------------------------------------------------------
-
-    def assign(
-        self, leader: ClassicProtocolClient, response: JoinResponse
-    ) -> dict[str, Partitions] | None:
-        """Have the leader assign; None if its assignor never returns or throws."""
-        group = self.rebalances.of_members(response.members)
-        answer = self._assign(group, response.generation)
-        if isinstance(answer, Assignment):
-            return dict(answer)
-        if isinstance(answer, LivelockError):
-            leader.hold_up(_STUCK, frozen=False)
-        else:
-            leader.leave()
-        return None
-
-    def _assign(self, group: Group, generation: int) -> Assignment | LivelockError | UpstreamError:
-        names = tuple(self.rebalances.clients[member.id] for member in group.members)
-        self.ledger.present(names)
-        self.history.members.append((self.clock.now, names))
-        answer = self.rebalances.assign(group, generation)
-        if not isinstance(answer, Assignment):
-            verb = "never returns" if isinstance(answer, LivelockError) else "throws"
-            self.tell(self.policy.name, f"{verb} in generation {generation}: {answer}")
-        return answer
-
-    def _assign_on_broker(self, group: Group) -> Assignment:
-        generation = self.broker.generation
-        answer = self._assign(group, generation)
-        if isinstance(answer, Assignment):
-            self.rebalances.settle(generation)
-            return answer
-        return Assignment({member.id: member.owned for member in group.members})
-
-    def _watch(self, now: int, state: GroupState) -> None:
-        self.history.notes.append(TimelineNote(now, "group", str(state)))
-        if state is GroupState.STABLE:
-            self.rebalances.settle(self.broker.generation)
+                consumer.refresh_metadata()
 
 
-@contextmanager
-def _collecting_rarely() -> Iterator[None]:
-    """Look for garbage less often: a run makes next to no cycles, but objects by the thousand.
+def _apply_to_consumer(consumer: Consumer, event: ScriptEvent) -> None:
+    if event.action is Action.LEAVE:
+        consumer.leave()
+    elif event.action is Action.CRASH:
+        consumer.crash()
+    elif event.action is Action.SUBSCRIBE:
+        consumer.subscribe(event.topics)
+    elif event.action is Action.RESTART:
+        consumer.leave()
+        consumer.start_after(event.duration)
+    else:
+        consumer.suspend(event.duration, frozen=event.action is Action.FREEZE)
 
-    Going through them as often as usual takes a fifth of the time.
-    """
-    usual = gc.get_threshold()
-    if usual[0]:
-        gc.set_threshold(max(usual[0], _OBJECTS_BETWEEN), *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
 
-
-def simulate(script: Script, policy: Policy, *, keep: bool = False) -> SimulationResult:
+def simulate(script: Script, policy: Policy, *, keep_intervals: bool = False) -> SimulationResult:
     """Run a script under a policy.
-
-    Parameters
-    ----------
-    script
-        What happens.
-    policy
-        Who assigns, and by which protocol.
-    keep
-        Whether to keep who consumed what and when, to draw it.
 
     Examples
     --------
@@ -275,8 +145,8 @@ def simulate(script: Script, policy: Policy, *, keep: bool = False) -> Simulatio
     >>> script = parse_script(
     ...     "{topics: {t: 4}, until: 60s, members: [{id: c, count: 2, topics: [t]}]}", "two.yaml"
     ... )
-    >>> history = simulate(script, POLICIES["range"])
-    >>> [(step.generation, step.assignment.loads()) for step in history.settled]
+    >>> result = simulate(script, POLICIES["range"])
+    >>> [(r.generation, r.assignment.loads()) for r in result.completed]
     [(1, {'c0-00000001': 2, 'c1-00000002': 2})]
     """
-    return Simulation(script, policy, keep=keep).run()
+    return Simulation(script, policy, keep_intervals=keep_intervals).run()

@@ -1,4 +1,4 @@
-"""What a simulation leaves behind: every rebalance as a group document, and the accounts."""
+"""Result of a simulation: rebalances as group documents, and totals."""
 
 from dataclasses import dataclass, field
 
@@ -8,44 +8,44 @@ from kassay.reference.model.group import Group
 
 
 @dataclass(slots=True, kw_only=True)
-class Step:
-    """One rebalance.
+class SimulatedRebalance:
+    """One rebalance; times in milliseconds.
 
     Parameters
     ----------
     at
-        When the assignor ran, in milliseconds.
+        When the assignor ran.
     generation
-        Generation, or epoch, that it led to.
+        Resulting generation, or epoch under the consumer protocol.
     group
-        The group that the assignor saw, prior ownership included.
+        Input of the assignor, owned partitions included.
     assignment
-        What it answered; None if it never did.
-    names
-        Client id of each member id.
+        Its result; None if it failed or did not terminate.
+    client_ids
+        Client id by member id.
     complete
-        Whether every subscribed partition was given to somebody. Where it is not, what
-        changes hands is withheld, and a rebalance follows.
-    settled_at
-        When the group was stable with it; None if it never was.
+        Whether every subscribed partition was assigned. If not, partitions are withheld
+        for a further rebalance.
+    stable_at
+        When the group became stable with the assignment; None if it never did.
     """
 
     at: int
     generation: int
     group: Group
     assignment: Assignment | None
-    names: dict[str, str]
+    client_ids: dict[str, str]
     complete: bool
-    settled_at: int | None = None
+    stable_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineNote:
-    """Something that happened, in words."""
+    """A line of the timeline. ``source`` is a member, a topic, the group or the broker."""
 
     at: int
-    who: str
-    what: str
+    source: str
+    text: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,55 +54,51 @@ class SimulationResult:
 
     Parameters
     ----------
-    script, policy, until
-        What was run, and how long in milliseconds of virtual time.
-    steps
-        Rebalances in their order.
-    notes
-        What happened, in its order.
+    until
+        Length of the run in milliseconds.
     members
-        Members by the coordinator's account after every change, with the time.
-    stretches
-        Who consumed what and when, if that was kept.
+        Client ids in the group after each change, with the time of the change.
+    intervals
+        Ownership intervals, if they were recorded.
     moves
         Partitions that went from one member of the group to another.
-    stopped_ms
+    unowned_ms
         Partition-milliseconds without a consumer.
-    unread
-        Messages that came to partitions while those had no consumer.
-    rereads
+    unowned_messages
+        Messages produced to partitions while they had no consumer.
+    reread_messages
         Messages read twice.
-    lag_peak, lag
-        Most messages not read yet at any poll, and those at the end.
+    max_lag, lag
+        Unread messages: maximum over all polls, and at the end.
     """
 
     script: str
     policy: str
     until: int
-    steps: list[Step] = field(default_factory=list)
+    rebalances: list[SimulatedRebalance] = field(default_factory=list)
     notes: list[TimelineNote] = field(default_factory=list)
     members: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
-    stretches: list[OwnershipInterval] = field(default_factory=list)
+    intervals: list[OwnershipInterval] = field(default_factory=list)
     moves: int = 0
-    stopped_ms: int = 0
-    unread: int = 0
-    rereads: int = 0
-    lag_peak: int = 0
+    unowned_ms: int = 0
+    unowned_messages: int = 0
+    reread_messages: int = 0
+    max_lag: int = 0
     lag: int = 0
 
     @property
-    def settled(self) -> list[Step]:
-        """The rebalances that came to an end."""
-        return [step for step in self.steps if step.settled_at is not None]
+    def completed(self) -> list[SimulatedRebalance]:
+        """Rebalances after which the group became stable."""
+        return [rebalance for rebalance in self.rebalances if rebalance.stable_at is not None]
 
-    def episodes(self) -> list[list[Step]]:
-        """Group the settled steps: each episode goes on until nothing is withheld any more."""
-        episodes: list[list[Step]] = []
-        goes_on = False
-        for step in self.settled:
-            if goes_on:
-                episodes[-1].append(step)
+    def sequences(self) -> list[list[SimulatedRebalance]]:
+        """Group the completed rebalances; a sequence ends when nothing is withheld."""
+        sequences: list[list[SimulatedRebalance]] = []
+        continues = False
+        for rebalance in self.completed:
+            if continues:
+                sequences[-1].append(rebalance)
             else:
-                episodes.append([step])
-            goes_on = not step.complete
-        return episodes
+                sequences.append([rebalance])
+            continues = not rebalance.complete
+        return sequences

@@ -1,73 +1,71 @@
-"""A history in words, and as JSON."""
+"""Simulation results as text and as JSON."""
 
 from collections.abc import Iterator, Mapping
 
-from kassay.experiments.simulation.simulation_result import SimulationResult, Step
+from kassay.experiments.simulation.simulation_result import SimulatedRebalance, SimulationResult
 from kassay.reference.documents.json_codec import assignment_document, group_document
 
 
-def clock_text(moment: int) -> str:
-    """Write a moment of virtual time.
-
-    Examples
-    --------
-    >>> clock_text(83_250)
-    '01:23.250'
-    """
-    seconds, milliseconds = divmod(moment, 1000)
-    return f"{seconds // 60:02d}:{seconds % 60:02d}.{milliseconds:03d}"
-
-
-def timeline(history: SimulationResult) -> Iterator[str]:
-    """Tell what happened, a line each, in the order of time.
+def timeline(result: SimulationResult) -> Iterator[str]:
+    """Yield one line per event and per rebalance, in order of time.
 
     Examples
     --------
     >>> from kassay.experiments.simulation.simulation_result import TimelineNote
-    >>> history = SimulationResult(script="demo", policy="range", until=60_000)
-    >>> history.notes.append(TimelineNote(5_000, "c0", "crash"))
-    >>> list(timeline(history))
-    ['demo, range', '00:05.000  c0       crash']
+    >>> result = SimulationResult(script="demo", policy="range", until=100_000)
+    >>> result.notes.append(TimelineNote(83_250, "c0", "crash"))
+    >>> list(timeline(result))
+    ['demo, range', '01:23.250  c0       crash']
     """
-    yield f"{history.script}, {history.policy}"
-    lines = [(note.at, index, note.who, note.what) for index, note in enumerate(history.notes)]
-    lines += [(step.at, len(lines), "assignor", _told(step)) for step in history.steps]
-    for at, _, who, what in sorted(lines):
-        yield f"{clock_text(at)}  {who:8} {what}"
+    yield f"{result.script}, {result.policy}"
+    lines = [(note.at, index, note.source, note.text) for index, note in enumerate(result.notes)]
+    lines += [
+        (rebalance.at, len(lines), "assignor", _describe(rebalance))
+        for rebalance in result.rebalances
+    ]
+    for at, _, source, text in sorted(lines):
+        seconds, milliseconds = divmod(at, 1000)
+        yield f"{seconds // 60:02d}:{seconds % 60:02d}.{milliseconds:03d}  {source:8} {text}"
 
 
-def _told(step: Step) -> str:
-    loads = step.assignment.loads() if step.assignment is not None else {}
-    shown = " ".join(f"{step.names[member]}:{load}" for member, load in loads.items())
-    withheld = "" if step.complete else ", the rest is withheld for another round"
-    answer = f"gives {shown}{withheld}" if step.assignment is not None else "has no answer"
-    return f"generation {step.generation}: {answer}"
+def _describe(rebalance: SimulatedRebalance) -> str:
+    prefix = f"generation {rebalance.generation}: "
+    if rebalance.assignment is None:
+        return prefix + "no assignment"
+    loads = " ".join(
+        f"{rebalance.client_ids[member]}:{load}"
+        for member, load in rebalance.assignment.loads().items()
+    )
+    withheld = "" if rebalance.complete else ", other partitions withheld for the next rebalance"
+    return f"{prefix}assigns {loads}{withheld}"
 
 
-def simulation_document(history: SimulationResult) -> Mapping[str, object]:
-    """Write a history as JSON; every rebalance is a group document with its assignment."""
+def simulation_document(result: SimulationResult) -> Mapping[str, object]:
+    """Return a result as JSON; every rebalance has a group document and an assignment."""
     return {
-        "script": history.script,
-        "policy": history.policy,
-        "until": history.until,
-        "moves": history.moves,
-        "stopped_ms": history.stopped_ms,
-        "unread": history.unread,
-        "rereads": history.rereads,
-        "lag_peak": history.lag_peak,
-        "rounds": [len(episode) for episode in history.episodes()],
-        "notes": [{"at": note.at, "who": note.who, "what": note.what} for note in history.notes],
+        "script": result.script,
+        "policy": result.policy,
+        "until": result.until,
+        "moves": result.moves,
+        "unowned_ms": result.unowned_ms,
+        "unowned_messages": result.unowned_messages,
+        "reread_messages": result.reread_messages,
+        "max_lag": result.max_lag,
+        "rounds": [len(sequence) for sequence in result.sequences()],
+        "notes": [
+            {"at": note.at, "source": note.source, "text": note.text} for note in result.notes
+        ],
         "rebalances": [
             {
-                "at": step.at,
-                "settled_at": step.settled_at,
-                "generation": step.generation,
-                "complete": step.complete,
-                "group": group_document(step.group),
+                "at": rebalance.at,
+                "stable_at": rebalance.stable_at,
+                "generation": rebalance.generation,
+                "complete": rebalance.complete,
+                "group": group_document(rebalance.group),
                 "assignment": None
-                if step.assignment is None
-                else assignment_document(step.assignment),
+                if rebalance.assignment is None
+                else assignment_document(rebalance.assignment),
             }
-            for step in history.steps
+            for rebalance in result.rebalances
         ],
     }

@@ -173,12 +173,12 @@ def _script(cluster: tuple[Cluster, Administrator], steps: tuple[Step, ...]) -> 
     known = cluster[1].topics(*TOPICS)
     events = []
     for number, step in enumerate(steps):
-        act = Action.JOIN if step.act == "join doomed" else Action(step.act)
-        event = ScriptEvent(at=number * STEP, act=act, member=step.client, topics=step.topics)
-        if act is Action.JOIN:
+        action = Action.JOIN if step.act == "join doomed" else Action(step.act)
+        event = ScriptEvent(at=number * STEP, action=action, member=step.client, topics=step.topics)
+        if action is Action.JOIN:
             plan = MemberPlan(id=step.client, topics=step.topics, static=step.static)
-            event = replace(event, joins=plan)
-        events.append(replace(event, lasts=500) if act is Action.RESTART else event)
+            event = replace(event, new_member=plan)
+        events.append(replace(event, duration=500) if action is Action.RESTART else event)
     return Script(
         name="conformance",
         topics=tuple(
@@ -200,15 +200,15 @@ def _script(cluster: tuple[Cluster, Administrator], steps: tuple[Step, ...]) -> 
 
 def _play_in_simulation(script: Script, assignor: str, ids: Mapping[str, deque[str]]) -> Course:
     course = Course()
-    world = Simulation(script, POLICIES[assignor], ids=lambda client: ids[client].popleft())
+    simulation = Simulation(script, POLICIES[assignor], new_id=lambda client: ids[client].popleft())
     for number in range(len(script.events)):
-        world.clock.run((number + 1) * STEP - 1)
-        members = set(world.broker.member_ids)
-        consumers = sorted(world.consumers.items())
+        simulation.clock.run((number + 1) * STEP - 1)
+        members = set(simulation.broker.member_ids)
+        consumers = sorted(simulation.consumers.items())
         course.seen.append(
             (
-                world.broker.generation,
-                world.broker.state,
+                simulation.broker.generation,
+                simulation.broker.state,
                 {
                     client: tuple(sorted(tuple(tp) for tp in consumer.owned))
                     for client, consumer in consumers

@@ -65,11 +65,11 @@ def simulate(
         raise InputError("--draw takes one script, one policy, and a file in .svg or .png")
     costs: list[SimulationCost] = []
     for script, name in plan:
-        history = run(script, POLICIES[name], keep=picture is not None)
+        history = run(script, POLICIES[name], keep_intervals=picture is not None)
         if picture is not None:
             draw_timeline(history, picture)
         if output is Format.TABLE:
-            costs.append(cost_of(history, POLICIES[name], begins=script.begins))
+            costs.append(cost_of(history, POLICIES[name], measured_from=script.measured_from))
         else:
             _print(history, output)
     if costs:
@@ -81,9 +81,10 @@ def _print(history: SimulationResult, output: Format | None) -> None:
         for line in timeline(history):
             typer.echo(line)
         typer.echo(
-            f"{len(history.settled)} rebalances, {history.moves} moves, "
-            f"{history.stopped_ms / 1000:.1f} partition-seconds without a consumer, "
-            f"{history.unread} messages came meanwhile, {history.rereads} were read twice\n"
+            f"{len(history.completed)} rebalances, {history.moves} moves, "
+            f"{history.unowned_ms / 1000:.1f} partition-seconds without a consumer, "
+            f"{history.unowned_messages} messages produced meanwhile, "
+            f"{history.reread_messages} read twice\n"
         )
     elif output is Format.JSONL:
         typer.echo(to_json(simulation_document(history)))
@@ -93,7 +94,15 @@ def _print(history: SimulationResult, output: Format | None) -> None:
 
 def _table(costs: list[SimulationCost]) -> Table:
     table = Table("script", "policy")
-    for heading in ("rebalances", "moves", "needed", "too many", "stopped s", "reread", "lag"):
+    for heading in (
+        "rebalances",
+        "moves",
+        "needed",
+        "unnecessary",
+        "unowned s",
+        "reread",
+        "max lag",
+    ):
         table.add_column(heading, justify="right")
     for cost in costs:
         table.add_row(
@@ -101,10 +110,10 @@ def _table(costs: list[SimulationCost]) -> Table:
             cost.policy,
             str(cost.rebalances),
             str(cost.moves),
-            str(cost.needed),
-            str(cost.unnecessary) + ("" if cost.proven else "+"),
-            f"{cost.stopped:.1f}",
-            str(cost.rereads),
-            str(cost.lag_peak),
+            str(cost.needed_moves),
+            str(cost.unnecessary_moves) + ("" if cost.proven else "+"),
+            f"{cost.unowned_seconds:.1f}",
+            str(cost.reread_messages),
+            str(cost.max_lag),
         )
     return table

@@ -1,4 +1,4 @@
-"""Ready-made scripts, by name."""
+"""Built-in simulation scripts."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -8,22 +8,21 @@ from kassay.experiments.simulation.script_parser import parse_script
 from kassay.reference.documents.config_nodes import format_choices
 from kassay.reference.model.errors import InputError
 
-_HERE = files(__package__)
 SCENARIOS = {
     entry.name.removesuffix(".yaml"): entry
-    for entry in sorted(_HERE.iterdir(), key=lambda entry: entry.name)
+    for entry in sorted(files(__package__).iterdir(), key=lambda entry: entry.name)
     if entry.name.endswith(".yaml")
 }
-"""Names and files."""
+"""Built-in scripts by name."""
 
 
 def load_script(script: str) -> Script:
-    """Read a script from a file, or a ready-made one by its name.
+    """Load a built-in script by name, or a script file.
 
     Raises
     ------
-    InvalidGroupError
-        If there is neither, or it is not a script.
+    InputError
+        If there is neither, or the script is invalid.
 
     Examples
     --------
@@ -31,12 +30,13 @@ def load_script(script: str) -> Script:
     'crash'
     """
     if script in SCENARIOS:
-        name = f"{script}.yaml"
-        return parse_script(SCENARIOS[script].read_text(encoding="utf-8"), name)
+        return parse_script(SCENARIOS[script].read_text(encoding="utf-8"), f"{script}.yaml")
     file = Path(script)
     if not file.exists() and "/" not in script and not file.suffix:
         known = format_choices(SCENARIOS)
-        raise InputError(f"no file or ready-made script is called {script!r}, try {known}")
+        raise InputError(
+            f"no file or built-in script is called {script!r}, expected one of {known}"
+        )
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -68,7 +68,7 @@ def _groups(script: str, assignor: str) -> tuple[Group, ...]:
     policy = known.get(assignor) or Policy(
         assignor, GroupProtocol.EAGER, partial(_assign, assignor)
     )
-    return tuple(step.group for step in simulate(load_script(script), policy).steps)
+    return tuple(r.group for r in simulate(load_script(script), policy).rebalances)
 
 
 def _assign(name: str, group: Group) -> Assignment:

@@ -110,10 +110,10 @@ class ClassicGroup:
         self,
         group_id: str,
         now: int = 0,
-        watch: Callable[[int, GroupState], None] | None = None,
+        on_state_change: Callable[[int, GroupState], None] | None = None,
     ) -> None:
         self.id = group_id
-        self._watch = watch
+        self._on_state_change = on_state_change
         self.state = EMPTY
         self.previous_state = DEAD
         self.since = now
@@ -134,8 +134,8 @@ class ClassicGroup:
         """Change the state; IllegalTransitionError if Kafka's table has no such change."""
         check_transition(self.state, state)
         self.previous_state, self.state, self.since = self.state, state, now
-        if self._watch is not None:
-            self._watch(now, state)
+        if self._on_state_change is not None:
+            self._on_state_change(now, state)
 
     # ---- Members ----------------------------------------------------------------
 

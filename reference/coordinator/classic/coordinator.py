@@ -97,9 +97,9 @@ class ClassicCoordinator:
         *,
         config: CoordinatorConfig = DEFAULTS,
         new_id: MemberIds | None = None,
-        watch: Watch | None = None,
+        on_state_change: Watch | None = None,
     ) -> None:
-        self.group = ClassicGroup(group_id, clock.now, watch)
+        self.group = ClassicGroup(group_id, clock.now, on_state_change)
         self.log = Log() if log is None else log
         self.offsets: dict[TopicPartition, int] = {}
         self._rebalancing = RebalanceProcess(self.group, clock, self.log, config)
@@ -235,13 +235,15 @@ class ClassicCoordinator:
         *,
         config: CoordinatorConfig = DEFAULTS,
         new_id: MemberIds | None = None,
-        watch: Watch | None = None,
+        on_state_change: Watch | None = None,
     ) -> "ClassicCoordinator":
         """Take over from the log: group and offsets are as they were last written.
 
         Every session starts anew, since nobody knows when its member was last heard of.
         """
-        coordinator = cls(group_id, clock, log, config=config, new_id=new_id, watch=watch)
+        coordinator = cls(
+            group_id, clock, log, config=config, new_id=new_id, on_state_change=on_state_change
+        )
         for key, value in log.read():
             record = decode_record(key, value)
             if isinstance(record, OffsetCommit):

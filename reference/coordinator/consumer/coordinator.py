@@ -29,7 +29,7 @@ from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.reference.protocol.messages import NO_ERROR, ErrorCode, Offsets
 
-JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2
+JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
 """Epochs that say something else: join, leave, and a static member's leave."""
 
 Assignor = Callable[[Group], Assignment]
@@ -111,7 +111,7 @@ class ConsumerCoordinator:
 
     def heartbeat(self, beat: Heartbeat) -> HeartbeatResponse:
         """Take a heartbeat: join, leave, say what is owned, learn what is assigned."""
-        if beat.epoch in (LEAVE, LEAVE_FOR_A_WHILE):
+        if beat.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(beat)
         found = self._find(beat)
         if isinstance(found, ErrorCode):
@@ -127,7 +127,7 @@ class ConsumerCoordinator:
         after = self._reconcile(member, beat.owned, changed=changed)
         self._watch(after.id)
         is_full = None not in (beat.subscription, beat.owned, beat.rebalance_timeout)
-        tells = beat.epoch == JOIN or is_full or after.assigned != found.assigned
+        tells = beat.epoch == JOIN_EPOCH or is_full or after.assigned != found.assigned
         return HeartbeatResponse(NO_ERROR, after.epoch, after.assigned if tells else None)
 
     def _find(self, beat: Heartbeat) -> ConsumerMember | ErrorCode:
@@ -139,16 +139,16 @@ class ConsumerCoordinator:
             if known is not None and known.id != beat.member_id:
                 return self._replace(known, beat)
         if known is None:
-            if beat.epoch == JOIN:
+            if beat.epoch == JOIN_EPOCH:
                 return ConsumerMember(id=beat.member_id)
             return ErrorCode.UNKNOWN_MEMBER_ID
         return known if _epoch_is_valid(known, beat) else ErrorCode.FENCED_MEMBER_EPOCH
 
     def _replace(self, holder: ConsumerMember, beat: Heartbeat) -> ConsumerMember | ErrorCode:
         """Let a static member in that has a new id, if its former self said that it leaves."""
-        if beat.epoch != JOIN:
+        if beat.epoch != JOIN_EPOCH:
             return ErrorCode.FENCED_INSTANCE_ID
-        if holder.epoch != LEAVE_FOR_A_WHILE:
+        if holder.epoch != STATIC_LEAVE_EPOCH:
             return ErrorCode.UNRELEASED_INSTANCE_ID
         self._forget(holder.id)
         return self.group.replace_static(holder, beat.member_id)
@@ -195,10 +195,10 @@ class ConsumerCoordinator:
                 return HeartbeatResponse(ErrorCode.FENCED_INSTANCE_ID)
         if member is None:
             return HeartbeatResponse(ErrorCode.UNKNOWN_MEMBER_ID)
-        if beat.epoch == LEAVE_FOR_A_WHILE and beat.instance_id is not None:
+        if beat.epoch == STATIC_LEAVE_EPOCH and beat.instance_id is not None:
             # Its session goes on; it has that long to come back to the same partitions.
             away = replace(
-                member, epoch=LEAVE_FOR_A_WHILE, previous_epoch=member.epoch, revoking=NONE
+                member, epoch=STATIC_LEAVE_EPOCH, previous_epoch=member.epoch, revoking=NONE
             )
             group.put_assignment(away)
         else:
@@ -298,7 +298,7 @@ def _updated(member: ConsumerMember, beat: Heartbeat) -> ConsumerMember:
 
 def _epoch_is_valid(member: ConsumerMember, beat: Heartbeat) -> bool:
     """Whether a member is in the epoch it says, or has lost the answer with its new one."""
-    if beat.epoch in (JOIN, member.epoch):
+    if beat.epoch in (JOIN_EPOCH, member.epoch):
         return True
     return (
         beat.epoch == member.previous_epoch < member.epoch

@@ -52,7 +52,7 @@ def test_a_picture_is_drawn(tmp_path, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("no-such-script",), "no file or ready-made script is called 'no-such-script'"),
+        (("no-such-script",), "no file or built-in script is called 'no-such-script'"),
         (("crash", "--policy", "stikcy"), "no policy is called 'stikcy'"),
         (("crash", "scale-in", "--draw", "x.svg"), "--draw takes one script"),
         (("there/is/none.yaml",), "there/is/none.yaml: no such file or directory"),

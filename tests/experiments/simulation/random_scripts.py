@@ -1,4 +1,4 @@
-"""Random scripts: who comes, goes, stalls and returns, for the property tests."""
+"""Random scripts for property tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kassay.experiments.simulation.script import (
 )
 from kassay.reference.coordinator.config import CoordinatorConfig
 
-_QUIET = 120_000
-"""Nothing happens in the last part of a script, longer than all time-outs together, in ms."""
+QUIET = 120_000
+"""Length in ms of the last part of a script, without events: longer than all timeouts."""
 
 
-def random_script(seed: int, *, events: int = 12, quiet: int = _QUIET) -> Script:
-    """Make a script of up to seven members and three topics."""
+def random_script(seed: int, *, events: int = 12, quiet: int = QUIET) -> Script:
+    """Create a script with a few members and up to three topics."""
     rng = random.Random(seed)
     topics = tuple(
         TopicPlan(name=f"t{n}", partitions=rng.randint(1, 9), rate=rng.choice((0, 0, 20)))
@@ -28,25 +28,25 @@ def random_script(seed: int, *, events: int = 12, quiet: int = _QUIET) -> Script
     )
     names = [topic.name for topic in topics]
     members = [_member(rng, f"m{n}", names) for n in range(rng.randint(1, 5))]
-    happening: list[ScriptEvent] = []
+    script_events: list[ScriptEvent] = []
     at = 0
     for number in range(rng.randint(1, events)):
         at += rng.choice((0, 1, 50, 700, 3_000, 9_000, 20_000))
-        happening.append(_event(rng, at, number, members, topics))
-    if any(event.act is Action.GROW for event in happening):
-        # A static leader that is away when a topic grows never learns of it, in Kafka too.
+        script_events.append(_event(rng, at, number, members, topics))
+    if any(event.action is Action.GROW for event in script_events):
+        # A static leader that is down when a topic grows never detects it, in Kafka too.
         members = [replace(member, static=False) for member in members]
-        happening = [
+        script_events = [
             event
-            if event.joins is None
-            else replace(event, joins=replace(event.joins, static=False))
-            for event in happening
+            if event.new_member is None
+            else replace(event, new_member=replace(event.new_member, static=False))
+            for event in script_events
         ]
     return Script(
         name=f"random {seed}",
         topics=topics,
         members=tuple(m for m in members if not m.id.startswith("late")),
-        events=tuple(happening),
+        events=tuple(script_events),
         until=at + quiet,
         seed=seed,
         settings=Settings(
@@ -73,8 +73,8 @@ def _member(rng: random.Random, name: str, topics: list[str]) -> MemberPlan:
         topics=tuple(rng.sample(topics, rng.randint(1, len(topics)))),
         static=rng.random() < 0.3,
         rate=rng.choice((None, 100)),
-        assigning=rng.choice((0, 0, 0, 2_500)),
-        starts=rng.choice((0, 0, 10, 2_000)),
+        assignment_time=rng.choice((0, 0, 0, 2_500)),
+        start_at=rng.choice((0, 0, 10, 2_000)),
     )
 
 
@@ -85,18 +85,20 @@ def _event(
     members: list[MemberPlan],
     topics: tuple[TopicPlan, ...],
 ) -> ScriptEvent:
-    act = rng.choice(tuple(Action))
+    action = rng.choice(tuple(Action))
     member = rng.choice(members).id
-    lasts = rng.choice((100, 2_000, 9_000, 25_000))
-    if act is Action.JOIN:
+    duration = rng.choice((100, 2_000, 9_000, 25_000))
+    if action is Action.JOIN:
         plan = _member(rng, f"late{number}", [topic.name for topic in topics])
         members.append(plan)
-        return ScriptEvent(at=at, act=act, member=plan.id, joins=plan)
-    if act is Action.GROW:
+        return ScriptEvent(at=at, action=action, member=plan.id, new_member=plan)
+    if action is Action.GROW:
         topic = rng.choice(topics)
-        more = topic.partitions + rng.randint(0, 5)
-        return ScriptEvent(at=at, act=act, topic=topic.name, partitions=more)
-    if act is Action.SUBSCRIBE:
+        partitions = topic.partitions + rng.randint(0, 5)
+        return ScriptEvent(at=at, action=action, topic=topic.name, partitions=partitions)
+    if action is Action.SUBSCRIBE:
         chosen = rng.sample(topics, rng.randint(1, len(topics)))
-        return ScriptEvent(at=at, act=act, member=member, topics=tuple(t.name for t in chosen))
-    return ScriptEvent(at=at, act=act, member=member, lasts=lasts)
+        return ScriptEvent(
+            at=at, action=action, member=member, topics=tuple(t.name for t in chosen)
+        )
+    return ScriptEvent(at=at, action=action, member=member, duration=duration)

@@ -46,7 +46,7 @@ class Driver:
             self.clock,
             self.log,
             config=self.config,
-            watch=lambda _, state: self.states.append(state),
+            on_state_change=lambda _, state: self.states.append(state),
         )
 
     @property
@@ -126,5 +126,5 @@ class Driver:
             self.clock,
             self.log,
             config=self.config,
-            watch=lambda _, state: self.states.append(state),
+            on_state_change=lambda _, state: self.states.append(state),
         )

@@ -6,8 +6,8 @@ import pytest
 
 from kassay.reference.coordinator import Clock, ConsumerCoordinator, CoordinatorConfig, Log
 from kassay.reference.coordinator.consumer.coordinator import (
-    LEAVE,
-    LEAVE_FOR_A_WHILE,
+    LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
     Heartbeat,
     HeartbeatResponse,
 )
@@ -110,7 +110,7 @@ def test_a_leave_bumps_the_epoch_and_frees_the_partitions() -> None:
     driver = _Driver()
     driver.join("a")
     driver.join("b")
-    assert driver.beat("b", LEAVE).code is ErrorCode.NONE
+    assert driver.beat("b", LEAVE_EPOCH).code is ErrorCode.NONE
     assert driver.group.epoch == 4
     assert driver.beat("a", 2, 0, 1, 2, 3).epoch == 4
     assert driver.group.members["a"].assigned == _t(0, 1, 2, 3)
@@ -169,7 +169,7 @@ def test_a_grown_topic_bumps_the_epoch_at_the_next_heartbeat_and_only_then() -> 
 def test_a_static_member_that_comes_back_gets_its_partitions_without_a_new_epoch() -> None:
     driver = _Driver()
     driver.join("a1", instance_id="a")
-    beat = Heartbeat("a1", LEAVE_FOR_A_WHILE, instance_id="a")
+    beat = Heartbeat("a1", STATIC_LEAVE_EPOCH, instance_id="a")
     assert driver.coordinator.heartbeat(beat).code is ErrorCode.NONE
     assert driver.join("a2", instance_id="a") == HeartbeatResponse(
         ErrorCode.NONE, 2, _t(0, 1, 2, 3)
@@ -182,7 +182,7 @@ def test_a_static_members_place_is_not_free_before_it_left_and_its_former_self_i
     driver = _Driver()
     driver.join("a1", instance_id="a")
     assert driver.join("a2", instance_id="a").code is ErrorCode.UNRELEASED_INSTANCE_ID
-    driver.coordinator.heartbeat(Heartbeat("a1", LEAVE_FOR_A_WHILE, instance_id="a"))
+    driver.coordinator.heartbeat(Heartbeat("a1", STATIC_LEAVE_EPOCH, instance_id="a"))
     driver.join("a2", instance_id="a")
     old = driver.coordinator.heartbeat(Heartbeat("a1", 2, instance_id="a"))
     assert old.code is ErrorCode.FENCED_INSTANCE_ID
@@ -230,7 +230,7 @@ def test_who_left_is_not_there_after_a_fail_over() -> None:
     driver = _Driver()
     driver.join("a")
     driver.join("b")
-    driver.beat("b", LEAVE)
+    driver.beat("b", LEAVE_EPOCH)
     driver.reload()
     assert list(driver.group.members) == ["a"]
     assert list(driver.group.target) == ["a"]

@@ -1,0 +1,67 @@
+"""Number of rounds until cooperative rebalances withhold nothing, for docs/coordinator.md.
+
+``python -m benchmarks.cooperative_rounds families 200`` runs ``cooperative-sticky`` on the
+first 200 groups of each family; ``... scripts 2000`` simulates 2,000 random scripts. A third
+round means that the assignor changed its own result.
+"""
+
+import sys
+from collections import Counter
+from itertools import pairwise
+
+from kassay.experiments.implementations.convergence import Ending, run_until_stable
+from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.simulation import simulate
+from kassay.experiments.simulation.simulation_result import SimulatedRebalance
+from kassay.experiments.study.families.registry import FAMILIES, USUAL
+from kassay.reference.model.group import Group
+from tests.experiments.simulation.random_scripts import random_script
+
+_ASSIGNOR = "cooperative-sticky"
+
+
+def family_rounds(name: str, seeds: int) -> Counter[str]:
+    """Count the groups of a family by number of rounds, or by failure."""
+    family = FAMILIES[name]
+    counts: Counter[str] = Counter()
+    for seed in range(seeds if family.size is None else min(seeds, family.size)):
+        result = run_until_stable(family.build(seed, start=_ASSIGNOR), _ASSIGNOR)
+        is_stable = result.ending is Ending.OK
+        counts[f"{result.rounds} rounds" if is_stable else str(result.ending)] += 1
+    return counts
+
+
+def script_rounds(seeds: int) -> Counter[str]:
+    """Count the rebalance sequences of random scripts by number of rounds."""
+    counts: Counter[str] = Counter()
+    for seed in range(seeds):
+        result = simulate(random_script(seed), POLICIES[_ASSIGNOR])
+        counts.update(f"{_rounds(sequence)} rounds" for sequence in result.sequences())
+    return counts
+
+
+def _rounds(sequence: list[SimulatedRebalance]) -> int:
+    """Count the most rebalances in a row with the same members, subscriptions and topics."""
+    longest = length = 1
+    for before, after in pairwise(sequence):
+        length = length + 1 if _membership(before.group) == _membership(after.group) else 1
+        longest = max(longest, length)
+    return longest
+
+
+def _membership(group: Group) -> object:
+    return group.topics, [(member.id, member.subscription) for member in group.members]
+
+
+def main(source: str, seeds: str) -> None:
+    """Print the counts of every family, or of the random scripts."""
+    if source == "scripts":
+        counts = {"random scripts": script_rounds(int(seeds))}
+    else:
+        counts = {name: family_rounds(name, int(seeds)) for name in USUAL}
+    for name, rounds in counts.items():
+        print(f"{name}: {', '.join(f'{key}: {n}' for key, n in sorted(rounds.items()))}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

@@ -1,0 +1,82 @@
+"""Tables and figures of docs/coordinator.md: every built-in script under every policy.
+
+``python -m benchmarks.simulation_scenarios docs/images`` prints the tables in Markdown and
+draws the figures into the directory.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from kassay.experiments.simulation.cost import SimulationCost, cost_of
+from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
+from kassay.experiments.simulation.simulation import simulate
+from kassay.experiments.simulation.timeline_figure import draw_timeline
+
+FIGURES = (
+    ("rolling-restart", "sticky"),
+    ("rolling-restart", "cooperative-sticky"),
+    ("rolling-restart", "uniform"),
+    ("crash", "cooperative-sticky"),
+    ("slow-leader", "sticky"),
+    ("fail-over", "cooperative-sticky"),
+)
+"""Script and policy of each figure."""
+_PROTOCOL_POLICIES = ("sticky", "cooperative-sticky", "uniform")
+
+
+def costs() -> Iterator[SimulationCost]:
+    """Run the built-in scripts under every policy."""
+    for name in SCENARIOS:
+        script = load_script(name)
+        for policy in POLICIES.values():
+            result = simulate(script, policy)
+            yield cost_of(result, policy, measured_from=script.measured_from)
+
+
+def policy_table(rows: Iterable[SimulationCost]) -> Iterator[str]:
+    """Format costs as a Markdown table."""
+    yield (
+        "| scenario | policy | protocol | rebalances | moves | needed | unnecessary | gap | "
+        "unowned partition-s | unowned messages | reread | max lag |"
+    )
+    yield "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for row in rows:
+        unnecessary = f"{row.unnecessary_moves}{'' if row.proven else '+'}"
+        yield (
+            f"| {row.script} | {row.policy} | {row.protocol} | {row.rebalances} | {row.moves} | "
+            f"{row.needed_moves} | {unnecessary} | {row.imbalance_gap} | "
+            f"{row.unowned_seconds:.1f} | {row.unowned_messages} | {row.reread_messages} | "
+            f"{row.max_lag} |"
+        )
+
+
+def protocol_table(rows: Iterable[SimulationCost]) -> Iterator[str]:
+    """Format rebalances, moves and unowned partition-seconds per protocol as a table."""
+    yield "| scenario | eager: sticky | cooperative: cooperative-sticky | KIP-848: uniform |"
+    yield "|---|--:|--:|--:|"
+    by_script: dict[str, dict[str, SimulationCost]] = {}
+    for row in rows:
+        by_script.setdefault(row.script, {})[row.policy] = row
+    for script, by_policy in by_script.items():
+        cells = (
+            f"{cost.rebalances} / {cost.moves} / {cost.unowned_seconds:.1f}"
+            for cost in map(by_policy.__getitem__, _PROTOCOL_POLICIES)
+        )
+        yield f"| {script} | {' | '.join(cells)} |"
+
+
+def main(directory: str) -> None:
+    """Print the tables and draw the figures."""
+    rows = list(costs())
+    for line in (*protocol_table(rows), "", *policy_table(rows)):
+        print(line)
+    Path(directory).mkdir(parents=True, exist_ok=True)
+    for name, policy in FIGURES:
+        result = simulate(load_script(name), POLICIES[policy], keep_intervals=True)
+        draw_timeline(result, Path(directory) / f"simulate-{name}-{policy}.svg")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

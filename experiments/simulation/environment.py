@@ -1,0 +1,127 @@
+"""Environment that all simulated consumers share: time, network, broker and accounts."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from kassay.experiments.simulation.broker import Broker
+from kassay.experiments.simulation.ownership_intervals import OwnershipIntervals
+from kassay.experiments.simulation.policies import Policy
+from kassay.experiments.simulation.rebalance_recorder import RebalanceRecorder
+from kassay.experiments.simulation.script import Script, TopicPlan
+from kassay.experiments.simulation.simulation_result import (
+    SimulatedRebalance,
+    SimulationResult,
+    TimelineNote,
+)
+from kassay.experiments.simulation.traffic import Traffic
+from kassay.reference.coordinator.classic.coordinator import counted_ids
+from kassay.reference.coordinator.classic.states import GroupState
+from kassay.reference.coordinator.clock import Clock
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignor_result import LivelockError, UpstreamError
+from kassay.reference.model.group import Group, Topic
+
+
+class Environment:
+    """Clock, network, topics, broker and accounts of one simulation.
+
+    Parameters
+    ----------
+    new_id
+        Creates a member id from a client id; None to number the members.
+    record
+        Receives the rebalances instead of the result, for long runs.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        policy: Policy,
+        *,
+        keep_intervals: bool = False,
+        new_id: Callable[[str], str] | None = None,
+        record: Callable[[SimulatedRebalance], None] | None = None,
+    ) -> None:
+        self.policy = policy
+        self.settings = script.settings
+        self.broker_config = script.broker
+        self.clock = Clock()
+        self.ownership = OwnershipIntervals(keep=keep_intervals)
+        self.topics: dict[str, Topic] = {}
+        self.result = SimulationResult(script=script.name, policy=policy.name, until=script.until)
+        self._random = random.Random(script.seed).random  # noqa: S311 - not for security
+        self._new_id = new_id or counted_ids()
+        self.recorder = RebalanceRecorder(
+            policy,
+            self.clock,
+            self.topics,
+            script.name,
+            record or self.result.rebalances.append,
+        )
+        self.broker = Broker(
+            self.clock,
+            replace(policy, assign=self._assign_on_broker),
+            lambda: tuple(self.topics.values()),
+            config=script.broker,
+            new_id=self.new_member_id,
+            on_state_change=self._on_state_change,
+        )
+        self.traffic = Traffic(self.broker.committed)
+
+    def add_note(self, source: str, text: str) -> None:
+        """Add a line to the timeline."""
+        self.result.notes.append(TimelineNote(self.clock.now, source, text))
+
+    def new_member_id(self, client: str) -> str:
+        """Create a member id, unique within the simulation."""
+        member_id = self._new_id(client)
+        self.recorder.client_ids[member_id] = client
+        return member_id
+
+    def latency(self) -> int:
+        """Draw the time from a request to its response."""
+        settings = self.settings
+        return settings.latency + (self.random_delay(settings.jitter) if settings.jitter else 0)
+
+    def random_delay(self, maximum: int) -> int:
+        """Draw a time, uniformly distributed from 0 to ``maximum``."""
+        return int(self._random() * (maximum + 1)) if maximum else 0
+
+    def add_topic(self, plan: TopicPlan) -> None:
+        """Create a topic, or increase its partition count."""
+        known = self.topics.get(plan.name)
+        if known is not None and plan.partitions <= known.partitions:
+            return
+        now = self.clock.now
+        self.topics[plan.name] = Topic(name=plan.name, partitions=plan.partitions, id=plan.id)
+        self.ownership.add_topic(plan.name, plan.partitions, rate=plan.rate, now=now)
+        self.traffic.add_topic(plan, now)
+
+    def partition_counts(self) -> dict[str, int]:
+        """Return the present partition count of every topic."""
+        return {name: topic.partitions for name, topic in self.topics.items()}
+
+    def assign(self, group: Group, generation: int) -> Assignment | LivelockError | UpstreamError:
+        """Run the assignor and record the rebalance; return the assignment or the failure."""
+        clients = tuple(self.recorder.client_ids[member.id] for member in group.members)
+        self.ownership.set_members(clients)
+        self.result.members.append((self.clock.now, clients))
+        result = self.recorder.assign(group, generation)
+        if not isinstance(result, Assignment):
+            verb = "does not terminate" if isinstance(result, LivelockError) else "fails"
+            self.add_note(self.policy.name, f"{verb} in generation {generation}: {result}")
+        return result
+
+    def _assign_on_broker(self, group: Group) -> Assignment:
+        generation = self.broker.generation
+        result = self.assign(group, generation)
+        if isinstance(result, Assignment):
+            self.recorder.mark_stable(generation)
+            return result
+        return Assignment({member.id: member.owned for member in group.members})
+
+    def _on_state_change(self, now: int, state: GroupState) -> None:
+        self.result.notes.append(TimelineNote(now, "group", str(state)))
+        if state is GroupState.STABLE:
+            self.recorder.mark_stable(self.broker.generation)
