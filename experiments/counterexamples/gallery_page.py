@@ -131,7 +131,7 @@ def _panel(group: Group, title: str, given: Assignment, longest: int) -> Assignm
     return AssignmentPanel(
         title=title,
         facts=f"loads {vector}, {_plural(movement(group, given), 'move')}",
-        svg=draw_assignment(group, given, title=f"{group.id}, {title}", longest=longest),
+        svg=draw_assignment(group, given, title=f"{group.id}, {title}", longest_bar=longest),
     )
 
 

@@ -13,7 +13,7 @@ from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan_files import loads_csv, moves_csv
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.page_templates import environment
-from kassay.experiments.plotting.tradeoff_plots import frontier_svg
+from kassay.experiments.plotting.plot_files import frontier_svg
 from kassay.reference.model.group import Member
 from kassay.solver.solution import LevelValue
 

@@ -1,9 +1,10 @@
-"""A group drawn: members as bars of partitions, moves as arrows."""
+"""Drawing of an assignment: members as bars of partitions, moves as arrows."""
 
 import html
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
@@ -11,28 +12,20 @@ from kassay.reference.model.metrics import loads, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
 
+# Sizes are pixels.
 _ROW = 26
 _CELL_HEIGHT = 18
 _LABEL_WIDTH = 62
 _GUTTER = 22
-_BAR_WIDTH, _WIDEST_CELL = 390, 30
-_ARROWS_WIDTH, _WIDEST_LANE = 110, 14
-_NAME_WIDTHS = ((30, 6), (25, 5), (21, 4))  # cells so wide have room for names so long
+_BAR_WIDTH, _MAX_CELL = 390, 30
+_ARROWS_WIDTH, _MAX_LANE = 110, 14
+_NAME_LENGTHS = ((30, 6), (25, 5), (21, 4))
+"""Minimum cell width and the length of the names that fit into it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentPanel:
-    """One assignment drawn.
-
-    Parameters
-    ----------
-    title
-        Whose assignment it is.
-    facts
-        Loads and moves, in words.
-    svg
-        The drawing.
-    """
+    """Title, loads and moves, and SVG drawing of one assignment."""
 
     title: str
     facts: str
@@ -42,47 +35,57 @@ class AssignmentPanel:
 @dataclass(frozen=True, slots=True)
 class _Cell:
     tp: TopicPartition
-    kind: str  # kept, moved, placed: the class that styles it
+    kind: str  # kept, moved or placed: its CSS class
 
 
-def draw_assignment(group: Group, assignment: Assignment, *, title: str, longest: int = 0) -> str:
-    """Draw an assignment as SVG: a bar a member, an arrow a pair of members.
+class _Move(NamedTuple):
+    """Number of partitions that move from one row to another."""
 
-    Cells are partitions: kept by their owner, moved here from another member, or placed
-    because nobody owned them. An arrow leads from the member that gave partitions to the
-    one that got them, with their number where it is more than one. Styles are the page's.
+    giver: int
+    taker: int
+    partitions: int
+
+
+def draw_assignment(
+    group: Group, assignment: Assignment, *, title: str, longest_bar: int = 0
+) -> str:
+    """Return an SVG drawing with one bar per member and one arrow per pair of members.
+
+    A cell is a partition: kept by its owner, moved from another member, or placed because
+    it had no owner. An arrow leads from the giving to the receiving member and shows the
+    number of partitions if it is above 1. The page's style sheet sets the colours.
 
     Parameters
     ----------
     group
         The rebalance.
     assignment
-        Who gets what.
+        The assignment to draw.
     title
-        Text for those who cannot see it.
-    longest
-        Partitions of the longest bar to make room for, so that drawings of one group
-        share a scale; at least this one's own.
+        Text alternative of the drawing.
+    longest_bar
+        Partitions of the longest bar of all drawings of this group, which gives them one
+        scale.
     """
     owners = _owners(group)
     active = participants(group)
     bars = {member: _bar(member, assignment, owners) for member in active}
     moves = _moves(active, bars, owners)
-    own = max((len(bar) for bar in bars.values()), default=0)
-    cell = min(_WIDEST_CELL, max(5, _BAR_WIDTH // max(1, own, longest)))
-    end = _LABEL_WIDTH + own * cell + 8
+    longest = max((len(bar) for bar in bars.values()), default=0)
+    cell = min(_MAX_CELL, max(5, _BAR_WIDTH // max(1, longest, longest_bar)))
+    end = _LABEL_WIDTH + longest * cell + 8
     lanes = _lanes(moves)
-    lane_width = min(_WIDEST_LANE, max(3, _ARROWS_WIDTH // (max(lanes, default=0) + 1)))
-    width = end + _GUTTER + lane_width * (max(lanes, default=0) + 1)
+    last_lane = max(lanes, default=0)
+    lane_width = min(_MAX_LANE, max(3, _ARROWS_WIDTH // (last_lane + 1)))
+    width = end + _GUTTER + lane_width * (last_lane + 1)
     height = _ROW * len(active) + 6
-    weight = loads(group, assignment)
-    label = html.escape(title, quote=True)
+    load = loads(group, assignment)
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    parts = [f'<svg class="drawing" role="img" aria-label="{label}" {size}>']
+    parts = [f'<svg class="drawing" role="img" aria-label="{html.escape(title)}" {size}>']
     for position, member in enumerate(active):
-        parts.extend(_row(position, member, bars[member], cell, weight[member]))
-    for (giver, taker, count), lane in zip(moves, lanes, strict=True):
-        parts.append(_arrow(giver, taker, count, end, 6 + lane_width * (lane + 1)))
+        parts.extend(_row(position, member, bars[member], cell, load[member]))
+    for move, lane in zip(moves, lanes, strict=True):
+        parts.append(_arrow(move, end, 6 + lane_width * (lane + 1)))
     return "".join([*parts, "</svg>"])
 
 
@@ -106,8 +109,8 @@ def _bar(member: str, assignment: Assignment, owners: dict[TopicPartition, str])
 
 def _moves(
     active: tuple[str, ...], bars: dict[str, list[_Cell]], owners: dict[TopicPartition, str]
-) -> list[tuple[int, int, int]]:
-    """Return (giver's row, taker's row, partitions), short arrows first."""
+) -> list[_Move]:
+    """Return the moves between rows, short arrows first."""
     row = {member: position for position, member in enumerate(active)}
     pairs = Counter(
         (row[owners[cell.tp]], row[member])
@@ -115,29 +118,27 @@ def _moves(
         for cell in bar
         if cell.kind == "moved"
     )
-    return sorted(
-        ((giver, taker, count) for (giver, taker), count in pairs.items()),
-        key=lambda move: (abs(move[0] - move[1]), move),
-    )
+    moves = [_Move(giver, taker, count) for (giver, taker), count in pairs.items()]
+    return sorted(moves, key=lambda move: (abs(move.giver - move.taker), move))
 
 
-def _lanes(moves: list[tuple[int, int, int]]) -> list[int]:
-    """Give each arrow a lane of the gutter, no two that overlap the same."""
-    taken: list[list[tuple[int, int]]] = []
+def _lanes(moves: list[_Move]) -> list[int]:
+    """Return a lane per arrow so that arrows in one lane do not overlap."""
+    occupied: list[list[tuple[int, int]]] = []
     lanes = []
-    for giver, taker, _ in moves:
-        low, high = min(giver, taker), max(giver, taker)
+    for move in moves:
+        low, high = sorted((move.giver, move.taker))
         lane = next(
             (
                 index
-                for index, spans in enumerate(taken)
+                for index, spans in enumerate(occupied)
                 if all(high < other_low or low > other_high for other_low, other_high in spans)
             ),
-            len(taken),
+            len(occupied),
         )
-        if lane == len(taken):
-            taken.append([])
-        taken[lane].append((low, high))
+        if lane == len(occupied):
+            occupied.append([])
+        occupied[lane].append((low, high))
         lanes.append(lane)
     return lanes
 
@@ -156,15 +157,16 @@ def _row(position: int, member: str, bar: list[_Cell], cell: int, load: int) -> 
             f'<g class="{item.kind}"><title>{label}, {item.kind}</title>'
             f'<rect x="{x}" y="{y}" width="{cell - 2.5}" height="{_CELL_HEIGHT}" rx="2.5"/>'
         )
-        if any(cell >= wide and len(label) <= long for wide, long in _NAME_WIDTHS):
+        if any(cell >= width and len(label) <= length for width, length in _NAME_LENGTHS):
             yield f'<text x="{x + cell / 2 - 1:g}" y="{middle + 3}">{label}</text>'
         yield "</g>"
 
 
-def _arrow(giver: int, taker: int, count: int, x: int, reach: int) -> str:
-    """Draw out of one row and into another, the corners rounded."""
-    nudge = 4 if taker > giver else -4
-    start, stop = _ROW * giver + _ROW // 2 + nudge, _ROW * taker + _ROW // 2 - nudge
+def _arrow(move: _Move, x: int, reach: int) -> str:
+    """Draw an arrow with rounded corners from the giver's row to the taker's."""
+    nudge = 4 if move.taker > move.giver else -4
+    start = _ROW * move.giver + _ROW // 2 + nudge
+    stop = _ROW * move.taker + _ROW // 2 - nudge
     bend = min(6, abs(stop - start) // 2)
     turn = bend if stop > start else -bend
     out = x + reach
@@ -173,6 +175,7 @@ def _arrow(giver: int, taker: int, count: int, x: int, reach: int) -> str:
         f"V{stop - turn}Q{out} {stop} {out - bend} {stop}H{x + 5}"
     )
     head = f"M{x} {stop}l7 -3.5v7z"
+    count = move.partitions
     label = f'<text x="{out + 3}" y="{(start + stop) / 2 + 3}">{count}</text>' if count > 1 else ""
     return (
         f'<g class="arrow"><path class="line" d="{path}"/><path class="head" d="{head}"/>'

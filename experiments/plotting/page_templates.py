@@ -1,4 +1,4 @@
-"""What renders every page: Jinja, our style, script and colours, and the filters pages share."""
+"""Jinja environment of all HTML and Markdown pages: shared style, script and filters."""
 
 import base64
 from pathlib import Path
@@ -6,22 +6,22 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from kassay.experiments.plotting import svg_figures as figures
+from kassay.experiments.plotting.svg_figures import BLUE, ORANGE
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
-    """Return what renders the templates of the report and of further folders.
+    """Return a Jinja environment for the shared templates and those of further folders.
 
     Parameters
     ----------
     folders
-        Where a page has templates of its own; style sheets there follow the report's.
+        Folders with the page's own templates. Their style sheets follow the shared one.
     autoescape
-        Whether the output is HTML.
+        True for HTML, False for Markdown.
     """
-    made = jinja2.Environment(
+    jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, _TEMPLATES]),
         autoescape=autoescape,  # noqa: S701 - off for Markdown only
         undefined=jinja2.StrictUndefined,
@@ -29,35 +29,34 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters["csv_link"] = _csv_link
-    made.filters["number"] = _number
-    made.filters["remade"] = _remade
+    jinja.filters["csv_link"] = _csv_link
+    jinja.filters["number"] = _number
+    jinja.filters["command"] = _command
     sheets = [sheet for folder in (_TEMPLATES, *folders) for sheet in sorted(folder.glob("*.css"))]
-    made.globals["equal_colour"] = figures.EQUAL
-    made.globals["mixed_colour"] = figures.MIXED
-    made.globals["style"] = _own("".join(sheet.read_text(encoding="utf-8") for sheet in sheets))
-    made.globals["script"] = _own((_TEMPLATES / "page.js").read_text(encoding="utf-8"))
-    return made
+    jinja.globals["blue"] = BLUE
+    jinja.globals["orange"] = ORANGE
+    jinja.globals["style"] = _trusted("".join(sheet.read_text("utf-8") for sheet in sheets))
+    jinja.globals["script"] = _trusted((_TEMPLATES / "page.js").read_text("utf-8"))
+    return jinja
 
 
-def _own(text: str) -> Markup:
-    """Trust a file of ours."""
-    return Markup(text)  # noqa: S704
+def _trusted(text: str) -> Markup:
+    return Markup(text)  # noqa: S704 - a file of this package
 
 
 def _csv_link(csv: str, name: str) -> Markup:
-    """Return a link that downloads the data, which it carries."""
+    """Return a link that downloads the data, embedded in the link itself."""
     data = base64.b64encode(csv.encode()).decode()
     return Markup(
         '<a class="data" download="{}.csv" href="data:text/csv;base64,{}">CSV</a>'
     ).format(name, data)
 
 
-def _remade(name: str) -> Markup:
-    """Return the command that makes one figure or table again."""
-    return Markup('<code class="remake">kassay report DIR --only {}</code>').format(name)
+def _command(name: str) -> Markup:
+    """Return the command that writes one figure or table."""
+    return Markup('<code class="command">kassay report DIR --only {}</code>').format(name)
 
 
 def _number(value: int) -> str:
-    """Group the digits of large numbers with narrow no-break spaces."""
+    """Group digits with narrow no-break spaces."""
     return f"{value:,}".replace(",", "\u202f")

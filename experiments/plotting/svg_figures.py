@@ -1,9 +1,8 @@
-"""Plots as SVG that sits in the page, each with its data as CSV."""
+"""Figures as SVG elements of a page, each with a caption and its data as CSV."""
 
 import html
 import io
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,17 +13,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kassay.experiments.report.study_summary import Proportion, assignors_of, families_of
-
-EQUAL, MIXED = "#0b66a8", "#c2521b"
+BLUE, ORANGE = "#0b66a8", "#c2521b"
 INK, MUTED, RULE = "#1f2328", "#57606a", "#d8dee4"
-# Lightness falls from step to step, so that print and every eye keeps the order.
+# Lightness falls from step to step, so that the order survives print and colour blindness.
 STEPS = ("#e6ebf0", "#f8d9a0", "#eda24e", "#c75b2b", "#74240f")
-GAP_BINS = ((0, 0), (1, 2), (3, 8), (9, 32), (33, None))
-MOVE_BINS = ((0, 0), (1, 1), (2, 3), (4, 7), (8, None))
-
-WIDTH = 4.2  # inches: at a narrow screen's width the text is still read
-STYLE: Any = {
+# Okabe and Ito's colours except yellow, which is too light on white paper. Dashes distinguish
+# the lines without colour.
+_LINE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00", "#000000")
+_DASHES = ("-", "--", "-.", ":")
+_WIDTH = 4.2  # inches: the text stays readable on a narrow screen
+_STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "kassay",
     "font.family": "sans-serif",
@@ -48,176 +46,171 @@ STYLE: Any = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A figure of the report.
+    """A figure of a page.
 
     Parameters
     ----------
     name
         File name of its data, without the ending.
     title
-        What it shows.
+        Subject of the figure.
+    caption
+        Axes and units.
     svg
-        The drawing, ready to stand in a page.
+        The SVG element.
     csv
-        The numbers drawn.
+        The plotted numbers.
     """
 
     name: str
     title: str
+    caption: str
     svg: str
     csv: str
 
 
 @dataclass(frozen=True, slots=True)
-class FigureRow:
-    """One line of a dot plot: a label, and a share for equal and for mixed subscriptions."""
+class DotStyle:
+    """Colour and matplotlib marker of a series of dots."""
 
-    label: str
-    equal: Proportion
-    mixed: Proportion
-
-
-def dots(rows: Sequence[FigureRow], *, name: str, title: str) -> Plot:
-    """Draw shares as dots with their intervals: one line an assignor, two dots a line."""
-    with _figure(0.34 * len(rows) + 0.55) as (figure, axes):
-        for position, row in enumerate(rows):
-            for share, colour, shift in ((row.equal, EQUAL, -0.14), (row.mixed, MIXED, 0.14)):
-                if share.value is None:
-                    continue
-                low, high = share.interval
-                y = position + shift
-                axes.plot([low, high], [y, y], color=colour, alpha=0.35, linewidth=3)
-                axes.plot([share.value], [y], "o", color=colour, markersize=5)
-        axes.set_yticks(range(len(rows)), [row.label for row in rows])
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        _percent_axis(axes)
-        svg = svg_of(figure, title)
-    table = pd.DataFrame(
-        [
-            {
-                "assignor": row.label,
-                "subscriptions": kind,
-                "groups": share.total,
-                "count": share.count,
-                "share": share.value,
-                "low": share.interval[0],
-                "high": share.interval[1],
-            }
-            for row in rows
-            for kind, share in (("equal", row.equal), ("mixed", row.mixed))
-        ]
-    )
-    return Plot(name=name, title=title, svg=svg, csv=table.to_csv(index=False))
+    colour: str
+    marker: str = "o"
 
 
-def distributions(
-    rows: pd.DataFrame, column: str, bins: Sequence[tuple[int, int | None]], *, name: str
-) -> Iterator[Plot]:
-    """Draw for each assignor how a gap is distributed in each family, as stacked bars."""
-    for assignor in assignors_of(rows):
-        wanted = (rows["assignor"] == assignor) & rows[column].notna()
-        known = rows.loc[wanted, ["family", column]]
-        table = _binned(known, column, bins)
-        if table.empty:
-            continue
-        title = f"{assignor}"
-        yield Plot(
-            name=f"{name}-{assignor}",
-            title=title,
-            svg=_stacked(table, f"{name.replace('-', ' ')}, {assignor}, by family"),
-            csv=table.to_csv(index_label="family"),
-        )
-
-
-def timeline(table: pd.DataFrame, *, name: str, title: str, unit: str) -> Plot:
-    """Draw columns over the index of a table, the first one in front, as steps.
+def dot_plot(table: pd.DataFrame, styles: Mapping[str, DotStyle], *, label: str) -> str:
+    """Draw shares as dots with their intervals, one row per assignor.
 
     Parameters
     ----------
     table
-        At most three columns of numbers, over times or counts.
-    name, title
-        Of the plot.
-    unit
-        What the numbers are.
+        Columns ``assignor``, ``series``, ``share``, ``low`` and ``high``; shares are
+        fractions of 1. Rows without a share are left empty.
+    styles
+        Style of each series.
+    label
+        Text alternative of the figure.
     """
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(2 * WIDTH, 2.2), layout="constrained")
-        axes = figure.subplots()
-        for place, (label, colour) in enumerate(
-            zip(table.columns, (MIXED, EQUAL, MUTED), strict=False)
+    names = list(dict.fromkeys(table["assignor"]))
+    with _row_figure(0.3 * len(names) + 0.5) as (figure, axes):
+        for place, (series, style) in enumerate(styles.items()):
+            rows = table[(table["series"] == series) & table["share"].notna()]
+            y = [names.index(name) + 0.3 * (place - 0.5) for name in rows["assignor"]]
+            axes.hlines(y, rows["low"], rows["high"], color=style.colour, alpha=0.35, linewidth=3)
+            axes.plot(
+                rows["share"].astype(float), y, style.marker, color=style.colour, markersize=4.5
+            )
+        _label_rows(axes, names)
+        return svg_of(figure, label)
+
+
+def stacked_bars(counts: pd.DataFrame, *, label: str) -> str:
+    """Draw one bar of shares per row, one colour of `STEPS` per column of counts."""
+    shares = counts.div(counts.sum(axis=1), axis=0)
+    with _row_figure(0.215 * len(counts) + 0.5) as (figure, axes):
+        left = [0.0] * len(counts)
+        for colour, column in zip(STEPS, counts.columns, strict=True):
+            widths = shares[column].tolist()
+            axes.barh(range(len(counts)), widths, left=left, height=0.72, color=colour)
+            left = [start + width for start, width in zip(left, widths, strict=True)]
+        _label_rows(axes, list(counts.index))
+        return svg_of(figure, label)
+
+
+def step_lines(table: pd.DataFrame, *, label: str, unit: str) -> str:
+    """Draw up to three columns over the index as step functions, the first in front."""
+    with _line_figure(2 * _WIDTH, 2.2) as (figure, axes):
+        for place, (column, colour) in enumerate(
+            zip(table.columns, (ORANGE, BLUE, MUTED), strict=False)
         ):
-            values = table[label].astype(float)
+            values = table[column].astype(float)
             axes.step(
                 table.index, values, where="post", color=colour, linewidth=1.6, zorder=9 - place
             )
         axes.set_ylabel(unit)
         axes.set_ylim(bottom=0)
         axes.grid(visible=True, axis="y")
-        svg = svg_of(figure, title)
-    return Plot(name=name, title=title, svg=svg, csv=table.to_csv(index_label="time"))
+        return svg_of(figure, label)
 
 
-def bin_labels(bins: Sequence[tuple[int, int | None]]) -> list[str]:
-    """Name the bins.
+def cumulative_shares(
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    *,
+    label: str,
+    xlabel: str,
+    scale: str,
+    ticks: Sequence[float],
+) -> str:
+    """Draw cumulative shares as step functions, one line per assignor.
 
-    Examples
-    --------
-    >>> bin_labels(MOVE_BINS)
-    ['0', '1', '2–3', '4–7', '8 or more']
+    Parameters
+    ----------
+    series
+        x values and shares (fractions of 1) per assignor.
+    label
+        Text alternative of the figure.
+    xlabel
+        Name of the x axis.
+    scale
+        Scale of the x axis: ``log`` or ``symlog``.
+    ticks
+        Ticks of the x axis; the first one is its left end.
     """
-    return [
-        str(low) if low == high else f"{low} or more" if high is None else f"{low}–{high}"
-        for low, high in bins
-    ]
+    with _line_figure(_WIDTH, 3.4) as (figure, axes):
+        for place, (name, (x, y)) in enumerate(series.items()):
+            axes.step(x, y, where="post", label=name, linewidth=1.6, **_line_style(place))
+        axes.set_xscale(scale)
+        top = max([ticks[1], *(value for x, _ in series.values() for value in x)])
+        axes.set_xlim(ticks[0], top)
+        shown = [tick for tick in ticks if tick <= top]
+        axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
+        axes.set_xticks([], minor=True)
+        axes.set_ylim(0, 1.02)
+        axes.set_yticks(_QUARTERS, _PERCENTAGES)
+        axes.set_xlabel(xlabel)
+        axes.grid(visible=True)
+        if series:
+            figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+        return svg_of(figure, label)
 
 
-def _binned(
-    rows: pd.DataFrame, column: str, bins: Sequence[tuple[int, int | None]]
-) -> pd.DataFrame:
-    """Count the groups of each family in each bin; families down, bins across."""
-    labels = bin_labels(bins)
-    counts = pd.DataFrame(
-        {
-            label: rows[column].between(low, sys.maxsize if high is None else high).astype(int)
-            for label, (low, high) in zip(labels, bins, strict=True)
-        }
-    )
-    parts = counts.groupby(rows["family"], observed=True).sum()
-    return parts.reindex(list(families_of(rows)))
+def shares_by_level(table: pd.DataFrame, *, label: str) -> str:
+    """Draw shares over the levels of a parameter, one line per assignor, with intervals.
+
+    Parameters
+    ----------
+    table
+        Columns ``assignor``, ``level``, ``share``, ``low`` and ``high``; shares are
+        fractions of 1.
+    label
+        Text alternative of the figure.
+    """
+    levels = list(dict.fromkeys(table["level"]))
+    with _line_figure(_WIDTH, 2.6) as (figure, axes):
+        for place, (name, rows) in enumerate(table.groupby("assignor", sort=False)):
+            x = [levels.index(level) + 0.12 * (place - 1) for level in rows["level"]]
+            share = rows["share"].to_numpy(float)
+            errors = [share - rows["low"].to_numpy(float), rows["high"].to_numpy(float) - share]
+            axes.errorbar(
+                x,
+                100 * share,
+                yerr=[100 * error.clip(0) for error in errors],
+                label=str(name),
+                marker="o",
+                markersize=3.5,
+                linewidth=1.3,
+                elinewidth=1,
+                **_line_style(place),
+            )
+        axes.set_xticks(range(len(levels)), levels, rotation=30 if len(levels) > 5 else 0)
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel("% of groups")
+        axes.grid(visible=True, axis="y")
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=7.5)
+        return svg_of(figure, label)
 
 
-def _stacked(table: pd.DataFrame, title: str) -> str:
-    shares = table.div(table.sum(axis=1), axis=0)
-    with _figure(0.215 * len(table) + 0.5) as (figure, axes):
-        left = [0.0] * len(table)
-        for colour, label in zip(STEPS, table.columns, strict=True):
-            widths = shares[label].tolist()
-            axes.barh(range(len(table)), widths, left=left, height=0.72, color=colour)
-            left = [start + width for start, width in zip(left, widths, strict=True)]
-        axes.set_yticks(range(len(table)), list(table.index))
-        axes.set_ylim(len(table) - 0.5, -0.5)
-        _percent_axis(axes)
-        return svg_of(figure, title)
-
-
-def _percent_axis(axes: Axes) -> None:
-    axes.set_xlim(-0.015, 1.015)
-    axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25", "50", "75", "100 %"])
-    axes.grid(visible=True, axis="x")
-    axes.set_axisbelow(True)
-
-
-@contextmanager
-def _figure(height: float) -> Iterator[tuple[Figure, Axes]]:
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, height))
-        axes = figure.add_axes((0.33, 0.32 / height, 0.635, 1 - 0.36 / height))
-        yield figure, axes
-
-
-def svg_of(figure: Figure, title: str) -> str:
-    """Write a figure as an SVG element that takes the page's font and width."""
+def svg_of(figure: Figure, label: str) -> str:
+    """Return a figure as an SVG element that takes the page's font and width."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
@@ -226,10 +219,39 @@ def svg_of(figure: Figure, title: str) -> str:
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
     text = re.sub(r" font-family: [^;\"]*;", "", text)
-    label = html.escape(title, quote=True)
-    return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+    return text.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
 
 
-def legend(labels: Sequence[str], colours: Sequence[str]) -> Mapping[str, str]:
-    """Pair labels with their colours."""
-    return dict(zip(labels, colours, strict=True))
+_QUARTERS = (0, 0.25, 0.5, 0.75, 1)
+_PERCENTAGES = ("0", "25", "50", "75", "100 %")
+
+
+def _line_style(place: int) -> dict[str, Any]:
+    return {
+        "color": _LINE_COLOURS[place % len(_LINE_COLOURS)],
+        "linestyle": _DASHES[place % len(_DASHES)],
+    }
+
+
+@contextmanager
+def _line_figure(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, figure.subplots()
+
+
+@contextmanager
+def _row_figure(height: float) -> Iterator[tuple[Figure, Axes]]:
+    """Make a figure of labelled rows, with equal margins for all heights."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(_WIDTH, height))
+        yield figure, figure.add_axes((0.33, 0.32 / height, 0.635, 1 - 0.36 / height))
+
+
+def _label_rows(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlim(-0.015, 1.015)
+    axes.set_xticks(_QUARTERS, _PERCENTAGES)
+    axes.grid(visible=True, axis="x")
+    axes.set_axisbelow(True)

@@ -1,4 +1,4 @@
-"""A study's tables, told as a page: numbers, figures and the worst groups drawn."""
+"""HTML and Markdown reports of studies and histories."""
 
 from pathlib import Path
 

@@ -1,28 +1,24 @@
-"""The report of a history: what its rebalances moved, and what they need have moved."""
+"""Report of a history: moves and imbalance of its rebalances, compared with the optimum."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
-from kassay.experiments.plotting import svg_figures as figures
 from kassay.experiments.plotting.page_templates import environment
-from kassay.experiments.plotting.svg_figures import Plot
+from kassay.experiments.plotting.svg_figures import Plot, step_lines
 from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.table_reader import MANIFEST, read_table
 
-DRAWN = 12
+_DRAWN_GROUPS = 12
 _COLUMNS = [
     "group",
     "life",
     "generation",
     "timestamp",
     "assignor",
-    "protocol",
-    "ending",
-    "members",
-    "proven",
     "measure",
     "least_imbalance",
     "sum_of_squares_greedy",
@@ -37,35 +33,35 @@ _COLUMNS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHistory:
-    """What one group went through.
+    """Rebalances of one group, added up.
 
     Parameters
     ----------
     name, assignor
-        The group, and the assignors that it had.
-    rebalances, judged
-        How many there were, and for how many it is proven what was needed.
-    moves, needed, unnecessary
-        Partitions moved over all judged ones, how many had to, and the difference.
-    least
-        Rebalances that reached the least imbalance.
+        Group id, and the names of its assignors.
+    rebalances, proven
+        All rebalances, and those with a proven number of necessary moves.
+    moves, necessary, unnecessary
+        Partitions moved in the proven rebalances, the necessary number, the difference.
+    minimum_imbalance
+        Rebalances that reached the minimum imbalance.
     plots
-        Moves and imbalance over time, of the groups with the most unnecessary moves.
+        Moves and imbalance over time; only for the groups with the most unnecessary moves.
     """
 
     name: str
     assignor: str
     rebalances: int
-    judged: int
+    proven: int
     moves: int
-    needed: int
+    necessary: int
     unnecessary: int
-    least: int
+    minimum_imbalance: int
     plots: tuple[Plot, ...] = ()
 
 
 def is_history(directory: Path) -> bool:
-    """Say whether a directory holds a history rather than a study."""
+    """Return whether a directory holds a history rather than a study."""
     return (directory / MANIFEST).is_file() and (directory / "rebalances").is_dir()
 
 
@@ -74,102 +70,120 @@ def render(directory: Path) -> tuple[str, str]:
 
     Raises
     ------
-    InvalidGroupError
-        If a table is not there.
+    InputError
+        If a table is missing.
     """
-    table = read_table(directory / "rebalances", _COLUMNS).sort_values(
-        ["group", "life", "generation"], kind="stable"
-    )
-    facts = {
+    rows = _rebalances(directory)
+    values = {
         "manifest": json.loads((directory / MANIFEST).read_text(encoding="utf-8")),
-        "groups": _groups(table),
-        "total": _total(table),
+        "groups": _groups(rows),
+        "total": _total(rows),
         "errors": len(read_table(directory / "errors", ["error"])),
     }
     page, summary = (
         environment(TEMPLATES, autoescape=name.endswith("html.j2"))
         .get_template(name)
-        .render(**facts)
+        .render(**values)
         for name in ("history.html.j2", "history.md.j2")
     )
     return page, summary
 
 
-def _groups(table: pd.DataFrame) -> list[GroupHistory]:
-    pasts = [_past(str(name), mine) for name, mine in table.groupby("group", sort=True)]
-    worst = sorted(pasts, key=lambda past: (-past.unnecessary, past.name))[:DRAWN]
-    drawn = {past.name: _plots(table[table["group"] == past.name], past.name) for past in worst}
+def summarise_groups(directory: Path) -> Iterator[dict[str, object]]:
+    """Yield one JSON record per group: generations, rebalances and moves."""
+    generations = read_table(directory / "generations", ["group", "life", "number"])
+    rebalances = _rebalances(directory)
+    for name, own in generations.sort_values(["life", "number"]).groupby("group", sort=True):
+        summary = _summarise(str(name), rebalances[rebalances["group"] == name])
+        yield {
+            "id": summary.name,
+            "generations": len(own),
+            "last_generation": int(own["number"].iloc[-1]),
+            "rebalances": summary.rebalances,
+            "proven": summary.proven,
+            "moves": summary.moves,
+            "unnecessary_moves": summary.unnecessary,
+            "least_imbalance": summary.minimum_imbalance,
+        }
+
+
+def _rebalances(directory: Path) -> pd.DataFrame:
+    rows = read_table(directory / "rebalances", _COLUMNS)
+    return rows.sort_values(["group", "life", "generation"], kind="stable")
+
+
+def _groups(rows: pd.DataFrame) -> list[GroupHistory]:
+    """Return the groups, those with the most unnecessary moves first."""
+    groups = [_summarise(str(name), own) for name, own in rows.groupby("group", sort=True)]
+    groups.sort(key=lambda group: (-group.unnecessary, group.name))
     return [
-        replace(past, plots=drawn.get(past.name, ()))
-        for past in sorted(pasts, key=lambda past: (-past.unnecessary, past.name))
+        replace(group, plots=tuple(_plots(rows[rows["group"] == group.name], group.name)))
+        if place < _DRAWN_GROUPS
+        else group
+        for place, group in enumerate(groups)
     ]
 
 
-def _past(name: str, table: pd.DataFrame) -> GroupHistory:
-    told = table[table["unnecessary_moves"].notna()]
+def _summarise(name: str, rows: pd.DataFrame) -> GroupHistory:
+    proven = rows[rows["unnecessary_moves"].notna()]
     return GroupHistory(
         name=name,
-        assignor=", ".join(sorted({each or "–" for each in table["assignor"]})),
-        rebalances=len(table),
-        judged=len(told),
-        moves=int(told["movement_greedy"].sum()),
-        needed=int(told["movement_within"].sum()),
-        unnecessary=int(told["unnecessary_moves"].sum()),
-        least=int(table["least_imbalance"].fillna(value=False).sum()),
+        assignor=", ".join(sorted({each or "–" for each in rows["assignor"]})),
+        rebalances=len(rows),
+        proven=len(proven),
+        moves=int(proven["movement_greedy"].sum()),
+        necessary=int(proven["movement_within"].sum()),
+        unnecessary=int(proven["unnecessary_moves"].sum()),
+        minimum_imbalance=int(rows["least_imbalance"].fillna(value=False).sum()),
     )
 
 
-def _total(table: pd.DataFrame) -> GroupHistory:
-    past = _past("all groups", table)
-    if not past.judged:
-        return past
-    told = _over_time(table[table["unnecessary_moves"].notna()])
-    running = told[["unnecessary_moves", "movement_greedy"]].astype("int64").cumsum()
-    running.columns = pd.Index(["unnecessary moves", "moves"])
-    plot = figures.timeline(
-        running,
-        name="unnecessary-moves",
-        title="Unnecessary moves and all moves, added up over time",
-        unit="partitions",
-    )
-    return replace(past, plots=(plot,))
+def _total(rows: pd.DataFrame) -> GroupHistory:
+    total = _summarise("all groups", rows)
+    if not total.proven:
+        return total
+    proven = _index_by_time(rows[rows["unnecessary_moves"].notna()])
+    sums = proven[["unnecessary_moves", "movement_greedy"]].astype("int64").cumsum()
+    title = "Cumulative unnecessary moves and moves"
+    return replace(total, plots=(_plot(sums, _MOVES, "unnecessary-moves", title, "partitions"),))
 
 
-def _plots(table: pd.DataFrame, name: str) -> tuple[Plot, ...]:
-    table = _over_time(table)
-    measure = "makespan" if (table["measure"] == "makespan").any() else "sum_of_squares"
-    found = []
-    for columns, labels, title, unit in (
-        (
-            ["unnecessary_moves", "movement_greedy"],
-            ["unnecessary moves", "moves"],
-            "moves of each rebalance",
-            "partitions",
-        ),
-        (
-            [f"{measure}_greedy", f"{measure}_optimum"],
-            ["kept", "possible"],
-            f"imbalance ({measure.replace('_', ' ')})",
-            "",
-        ),
-    ):
-        known = table[columns].dropna()
-        if known.empty:
-            continue
-        known.columns = pd.Index(labels)
-        slug = "".join(sign if sign.isalnum() else "-" for sign in name)
-        found.append(
-            figures.timeline(
-                known, name=f"{slug}-{labels[0].replace(' ', '-')}", title=title, unit=unit
-            )
+_MOVES = ("unnecessary moves", "moves")
+
+
+def _plots(rows: pd.DataFrame, name: str) -> Iterator[Plot]:
+    rows = _index_by_time(rows)
+    weighted = (rows["measure"] == "makespan").any()
+    measure, unit = ("makespan", "weight") if weighted else ("sum_of_squares", "squared partitions")
+    file_name = "".join(sign if sign.isalnum() else "-" for sign in name)
+    moves = rows[["unnecessary_moves", "movement_greedy"]].dropna()
+    imbalance = rows[[f"{measure}_greedy", f"{measure}_optimum"]].dropna()
+    if not moves.empty:
+        yield _plot(
+            moves, _MOVES, f"{file_name}-unnecessary-moves", "Moves per rebalance", "partitions"
         )
-    return tuple(found)
+    if not imbalance.empty:
+        title = f"Imbalance after each rebalance ({measure.replace('_', ' ')})"
+        columns = ("actual imbalance", "minimum imbalance")
+        yield _plot(imbalance, columns, f"{file_name}-imbalance", title, unit)
 
 
-def _over_time(table: pd.DataFrame) -> pd.DataFrame:
-    """Put rebalances in the order of their times; of their numbers, where times are missing."""
-    if table["timestamp"].isna().any():
-        return table.reset_index(drop=True)
-    ordered = table.sort_values(["timestamp", "group", "life", "generation"], kind="stable")
-    times = pd.to_datetime(ordered["timestamp"].astype("int64"), unit="ms")
-    return ordered.set_index(pd.Index(times, name="time"))
+def _plot(table: pd.DataFrame, columns: tuple[str, str], name: str, title: str, unit: str) -> Plot:
+    table = table.set_axis(list(columns), axis="columns")
+    x = "number of the rebalance" if table.index.name is None else "time (UTC)"
+    return Plot(
+        name=name,
+        title=title,
+        caption=f"x: {x}. y: {columns[0]} (orange) and {columns[1]} (blue) in {unit}.",
+        svg=step_lines(table, label=title, unit=unit),
+        csv=table.to_csv(index_label="time"),
+    )
+
+
+def _index_by_time(rows: pd.DataFrame) -> pd.DataFrame:
+    """Sort rebalances by time; number them in their order if timestamps are missing."""
+    if rows["timestamp"].isna().any():
+        return rows.reset_index(drop=True)
+    rows = rows.sort_values(["timestamp", "group", "life", "generation"], kind="stable")
+    times = pd.to_datetime(rows["timestamp"].astype("int64"), unit="ms")
+    return rows.set_index(pd.Index(times, name="time"))

@@ -1,8 +1,7 @@
-"""The numbers of the published study, put into its page from the tables.
+"""Write the numbers of the published study into its page.
 
-``python -m kassay.experiments.report.published_study out/study docs/study.md`` writes them
-between the two
-comments that mark their place; the words around them stay.
+``python -m kassay.experiments.report.published_study out/study docs/study.md`` replaces the
+text between the two comments that mark the place of the numbers.
 """
 
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
-from kassay.experiments.report.study_report import context
+from kassay.experiments.report.study_report import template_values
 from kassay.experiments.report.study_summary import Proportion
 from kassay.experiments.report.table_reader import Tables, load_tables
 from kassay.reference.model.errors import InputError
@@ -19,24 +18,22 @@ from kassay.reference.model.errors import InputError
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 
 
-def numbers(tables: Tables) -> str:
+def render_numbers(tables: Tables) -> str:
     """Return the numbers of a study as Markdown."""
-    facts = context(tables)
-    made = environment(TEMPLATES, autoescape=False)
-    made.filters["interval"] = in_words
-    built = tables.groups[tables.groups["error"].isna()]
-    families = built["family"].nunique()
-    return made.get_template("study.md.j2").render(**facts, families=families).strip() + "\n"
+    markdown = environment(TEMPLATES, autoescape=False)
+    markdown.filters["interval"] = with_interval
+    text = markdown.get_template("study.md.j2").render(**template_values(tables))
+    return text.strip() + "\n"
 
 
-def in_words(share: Proportion) -> str:
-    r"""Say a share with its interval.
+def with_interval(share: Proportion) -> str:
+    r"""Format a share with its confidence interval.
 
     Examples
     --------
-    >>> in_words(Proportion(45, 50))
+    >>> with_interval(Proportion(45, 50))
     '90\xa0% (78.6–95.7)'
-    >>> in_words(Proportion(0, 0))
+    >>> with_interval(Proportion(0, 0))
     '–'
     """
     if share.value is None:
@@ -45,17 +42,17 @@ def in_words(share: Proportion) -> str:
     return f"{share.percent} ({100 * low:.1f}–{100 * high:.1f})"
 
 
-def put_into(page: str, text: str, *, where: str) -> str:
-    r"""Put text between the two marks of a page.
+def replace_numbers(page: str, text: str, *, where: str) -> str:
+    r"""Replace the text between the two marks of a page.
 
     Raises
     ------
-    InvalidGroupError
-        If the page has not both marks, in their order.
+    InputError
+        If a mark is missing or they are in the wrong order.
 
     Examples
     --------
-    >>> put_into(f"a\n{BEGIN}\nold\n{END}\nz\n", "new\n", where="page") == (
+    >>> replace_numbers(f"a\n{BEGIN}\nold\n{END}\nz\n", "new\n", where="page") == (
     ...     f"a\n{BEGIN}\n\nnew\n\n{END}\nz\n"
     ... )
     True
@@ -63,12 +60,12 @@ def put_into(page: str, text: str, *, where: str) -> str:
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise InputError(f"{where}: no {BEGIN} with {END} after it")
+        raise InputError(f"{where} must contain {BEGIN} and, after it, {END}")
     return f"{before}{BEGIN}\n\n{text}\n{END}{after}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the numbers of the study in a directory into a page."""
+    """Run from the command line with the study's directory and the page's path."""
     if len(arguments) != 2:
         print(  # noqa: T201
             "usage: python -m kassay.experiments.report.published_study DIR PAGE", file=sys.stderr
@@ -76,10 +73,9 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     directory, page = map(Path, arguments)
     try:
-        text = numbers(load_tables(directory))
-        page.write_text(
-            put_into(page.read_text(encoding="utf-8"), text, where=str(page)), encoding="utf-8"
-        )
+        text = render_numbers(load_tables(directory))
+        old = page.read_text(encoding="utf-8")
+        page.write_text(replace_numbers(old, text, where=str(page)), encoding="utf-8")
     except (InputError, OSError) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2

@@ -1,57 +1,42 @@
-"""The report: one self-contained HTML page, and a summary in Markdown."""
+"""Report of a study: a self-contained HTML page and a summary in Markdown."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-import jinja2
 import pandas as pd
 
-from kassay.experiments.plotting import svg_figures as figures
 from kassay.experiments.plotting.page_templates import environment
-from kassay.experiments.report import TEMPLATES
-from kassay.experiments.report import small_multiples as multiples
-from kassay.experiments.report import study_summary as summary
-from kassay.experiments.report import worst_groups as worst
-from kassay.experiments.report.parameter_section import parameters
-from kassay.experiments.report.statistics_section import SectionTable, statistics_tables
-from kassay.experiments.report.study_summary import Figures, Proportion
-from kassay.experiments.report.table_reader import SPARING, Tables
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
-    """A table of shares, families down and assignors across.
-
-    Parameters
-    ----------
-    name
-        File name of its data, without the ending.
-    columns
-        Assignors.
-    rows
-        Family, and a share for each assignor.
-    csv
-        The same as CSV.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Proportion, ...]], ...]
-    csv: str
+from kassay.experiments.plotting.svg_figures import STEPS, Plot
+from kassay.experiments.report import TEMPLATES, study_figures
+from kassay.experiments.report.parameter_section import parameter_section
+from kassay.experiments.report.statistics_section import statistics_section
+from kassay.experiments.report.study_figures import GAP_BINS, MOVE_BINS
+from kassay.experiments.report.study_summary import (
+    AssignorSummary,
+    Proportion,
+    ReportTable,
+    by_assignor,
+    by_family,
+    join_groups,
+    summarise_rows,
+    without_named,
+)
+from kassay.experiments.report.table_reader import NO_COPIES, Tables
+from kassay.experiments.report.worst_groups import named_groups, worst_groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A study's report.
+    """Report of a study. Equal tables give equal bytes.
 
     Parameters
     ----------
     html, markdown
-        The page and the summary. Equal tables give equal bytes.
+        The page and the summary.
     data
-        The numbers of every figure and table, by name, as CSV.
+        The numbers of every figure and table as CSV, by name.
     drawings
-        The figures by name, as SVG.
+        The figures as SVG, by name.
     """
 
     html: str
@@ -61,172 +46,138 @@ class Report:
 
 
 def render(tables: Tables) -> Report:
-    """Render everything."""
-    facts = context(tables)
-    shown = list(_shown(facts))
+    """Render the report of a study."""
+    values = template_values(tables)
+    page = environment(TEMPLATES, autoescape=True)
+    page.filters["tint"] = _tint
+    summary = environment(TEMPLATES, autoescape=False)
+    items = list(_figures_and_tables(values))
     return Report(
-        html=_environment(autoescape=True).get_template("report.html.j2").render(**facts),
-        markdown=_environment(autoescape=False).get_template("report.md.j2").render(**facts),
-        data={item.name: item.csv for item in shown},
-        drawings={item.name: item.svg for item in shown if isinstance(item, figures.Plot)},
+        html=page.get_template("report.html.j2").render(**values),
+        markdown=summary.get_template("report.md.j2").render(**values),
+        data={item.name: item.csv for item in items},
+        drawings={item.name: item.svg for item in items if isinstance(item, Plot)},
     )
 
 
-def render_html(tables: Tables) -> str:
-    """Render the page. Equal tables give equal bytes."""
-    return render(tables).html
+def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
+    """Yield every figure and table among the templates' values."""
+    if isinstance(values, Plot | ReportTable):
+        yield values
+    elif isinstance(values, Mapping | tuple):
+        for value in values.values() if isinstance(values, Mapping) else values:
+            yield from _figures_and_tables(value)
 
 
-def render_markdown(tables: Tables) -> str:
-    """Render the summary."""
-    return render(tables).markdown
-
-
-def _shown(facts: object) -> Iterator[figures.Plot | Grid | SectionTable]:
-    """Yield every figure and table among what the templates tell."""
-    if isinstance(facts, figures.Plot | Grid | SectionTable):
-        yield facts
-    elif isinstance(facts, Mapping):
-        for value in facts.values():
-            yield from _shown(value)
-    elif isinstance(facts, tuple):
-        for value in facts:
-            yield from _shown(value)
-
-
-@pd.option_context(*SPARING)
-def context(tables: Tables) -> dict[str, object]:
-    """Return everything the templates tell, computed from the tables alone."""
-    rows = summary.joined(tables)
-    families = summary.by_family(rows)
-    counted = summary.drawn(rows)
-    overall = summary.by_assignor(counted)
+@pd.option_context(*NO_COPIES)
+def template_values(tables: Tables) -> dict[str, object]:
+    """Return the values that the templates show, computed from the tables alone."""
+    rows = join_groups(tables)
+    counted = without_named(rows)
+    families = by_family(rows)
+    overall = by_assignor(counted)
+    by_subscriptions = _by_subscriptions(counted, tuple(overall))
     configuration = tables.manifest.get("configuration")
     described = configuration.get("families", []) if isinstance(configuration, dict) else []
-    by_subscriptions = _by_subscriptions(counted, tuple(overall))
     return {
-        "tables": tables,
         "manifest": tables.manifest,
         "counts": _counts(tables),
         "overall": overall,
-        "assignors_table": _overall(overall),
+        "assignors_table": _assignors_table(overall),
         "by_subscriptions": by_subscriptions,
-        "least_grid": _grid(families, "least", "least-imbalance-by-family"),
-        "wasteful_grid": _grid(families, "wasteful", "unnecessary-moves-by-family"),
-        "dot_plots": _dot_plots(by_subscriptions),
+        "imbalance_grid": _grid(families, "minimum_imbalance", "minimum-imbalance-by-family"),
+        "moves_grid": _grid(families, "with_unnecessary_moves", "unnecessary-moves-by-family"),
+        "subscription_plots": study_figures.subscription_plots(by_subscriptions),
         "gap_plots": tuple(
-            figures.distributions(
-                rows, "sum_of_squares_gap", figures.GAP_BINS, name="imbalance-gap"
-            )
+            study_figures.distributions(rows, "sum_of_squares_gap", GAP_BINS, name="imbalance-gap")
         ),
         "move_plots": tuple(
-            figures.distributions(
+            study_figures.distributions(
                 rows.loc[rows["owned"] > 0, ["assignor", "family", "unnecessary_moves"]],
                 "unnecessary_moves",
-                figures.MOVE_BINS,
+                MOVE_BINS,
                 name="unnecessary-moves",
             )
         ),
-        "gap_legend": figures.legend(figures.bin_labels(figures.GAP_BINS), figures.STEPS),
-        "move_legend": figures.legend(figures.bin_labels(figures.MOVE_BINS), figures.STEPS),
-        "family_plots": tuple(multiples.figures_by_family(families)),
-        "findings": statistics_tables(counted),
-        "parameters": parameters(counted, described),
-        "exhibits": tuple(worst.worst_groups(tables, rows)),
-        "remarkable": tuple(worst.named(tables, rows)),
+        "gap_legend": list(zip(GAP_BINS.labels, STEPS, strict=True)),
+        "move_legend": list(zip(MOVE_BINS.labels, STEPS, strict=True)),
+        "family_plots": tuple(study_figures.family_plots(families)),
+        "statistics": statistics_section(counted),
+        "parameters": parameter_section(counted, described),
+        "worst_groups": tuple(worst_groups(tables, rows)),
+        "named_groups": tuple(named_groups(tables, rows)),
     }
 
 
 def _counts(tables: Tables) -> dict[str, int]:
-    optima = tables.optima
+    groups, comparisons = tables.groups, tables.comparisons
+    proven = int((tables.optima["status"] == "optimal").sum())
+    unknown = comparisons["unnecessary_moves"].isna() & (comparisons["ending"] == "ok")
     return {
-        "groups": len(tables.groups),
-        "unbuilt": int(tables.groups["error"].notna().sum()),
-        "imported": int((tables.groups["family"] == "imported").sum()),
-        "proven": int((optima["status"] == "optimal").sum()),
-        "unproven": int((optima["status"] != "optimal").sum()),
-        "errors": int((tables.comparisons["ending"] == "error").sum()),
-        "comparisons": len(tables.comparisons),
-        "unknown_moves": int(
-            (
-                tables.comparisons["unnecessary_moves"].isna()
-                & (tables.comparisons["ending"] == "ok")
-            ).sum()
-        ),
+        "groups": len(groups),
+        "families": int(groups.loc[groups["error"].isna(), "family"].nunique()),
+        "imported": int((groups["family"] == "imported").sum()),
+        "proven": proven,
+        "unproven": len(tables.optima) - proven,
+        "errors": int(groups["error"].notna().sum())
+        + int((comparisons["ending"] == "error").sum()),
+        "comparisons": len(comparisons),
+        "unknown_moves": int(unknown.sum()),
     }
 
 
-def _overall(overall: Mapping[str, Figures]) -> SectionTable:
-    """Return the first table's figures, whose cells the templates write themselves."""
+def _assignors_table(overall: Mapping[str, AssignorSummary]) -> ReportTable:
+    """Return the CSV of the first table, whose cells the templates write themselves."""
+    fields = ("minimum_imbalance", "with_unnecessary_moves")
     rows = [
-        {"assignor": name, **asdict(found)}
+        {"assignor": name, **asdict(summary)}
         | {
             f"{field}_{end}": value
-            for field in ("least", "wasteful")
-            for end, value in zip(("low", "high"), getattr(found, field).interval, strict=True)
+            for field in fields
+            for end, value in zip(("low", "high"), getattr(summary, field).interval, strict=True)
         }
-        for name, found in overall.items()
+        for name, summary in overall.items()
     ]
     table = pd.json_normalize(rows, sep="_")
-    return SectionTable(name="assignors", columns=(), rows=(), csv=table.to_csv(index=False))
+    return ReportTable(name="assignors", columns=(), rows=(), csv=table.to_csv(index=False))
 
 
-def _grid(families: Mapping[str, Mapping[str, Figures]], field: str, name: str) -> Grid:
+def _grid(
+    families: Mapping[str, Mapping[str, AssignorSummary]], field: str, name: str
+) -> ReportTable:
+    """Return a table of shares with one row per family and one column per assignor."""
     columns = tuple(next(iter(families.values()), {}))
     rows = tuple(
-        (family, tuple(getattr(found[column], field) for column in columns))
-        for family, found in families.items()
+        (family, *(getattr(summaries[column], field) for column in columns))
+        for family, summaries in families.items()
     )
     table = pd.DataFrame(
         [
             {"family": family, "assignor": column, "count": share.count, "groups": share.total}
-            for family, shares in rows
+            for family, *shares in rows
             for column, share in zip(columns, shares, strict=True)
         ]
     )
-    return Grid(name=name, columns=columns, rows=rows, csv=table.to_csv(index=False))
+    return ReportTable(
+        name=name, columns=("family", *columns), rows=rows, csv=table.to_csv(index=False)
+    )
 
 
 def _by_subscriptions(
     rows: pd.DataFrame, names: Sequence[str]
-) -> dict[str, tuple[Figures, Figures]]:
-    """Figures of each assignor over groups of equal subscriptions, and over the others."""
-    found: dict[str, tuple[Figures, Figures]] = {}
+) -> dict[str, tuple[AssignorSummary, AssignorSummary]]:
+    """Summarise each assignor over groups with equal and with mixed subscriptions."""
+    summaries: dict[str, tuple[AssignorSummary, AssignorSummary]] = {}
     for name in names:
-        mine = rows[rows["assignor"] == name]
-        equal, mixed = (summary.figures_of(mine[mine["mixed"] == flag]) for flag in (False, True))
-        found[name] = equal, mixed
-    return found
+        own = rows[rows["assignor"] == name]
+        equal, mixed = (summarise_rows(own[own["mixed"] == flag]) for flag in (False, True))
+        summaries[name] = equal, mixed
+    return summaries
 
 
-def _dot_plots(found: Mapping[str, tuple[Figures, Figures]]) -> tuple[figures.Plot, ...]:
-    return (
-        figures.dots(
-            [figures.FigureRow(name, one.least, two.least) for name, (one, two) in found.items()],
-            name="least-imbalance",
-            title="Groups in which it reaches the least imbalance",
-        ),
-        figures.dots(
-            [
-                figures.FigureRow(name, one.wasteful, two.wasteful)
-                for name, (one, two) in found.items()
-            ],
-            name="moves-more-than-needed",
-            title="Groups in which it moves more than it must",
-        ),
-    )
-
-
-def _environment(*, autoescape: bool) -> jinja2.Environment:
-    """Return what renders the report, with its own filter."""
-    made = environment(TEMPLATES, autoescape=autoescape)
-    made.filters["tint"] = _tint
-    return made
-
-
-def _tint(share: Proportion, good: bool) -> str:
-    """Return the background of a cell: none where all is well, stronger the worse."""
+def _tint(share: Proportion, higher_is_better: bool) -> str:
+    """Return a cell's background colour: none for a perfect share, stronger for worse ones."""
     if share.value is None:
         return "transparent"
-    bad = 1 - share.value if good else share.value
-    return f"rgb(194 82 27 / {0.55 * bad**0.6:.3f})" if bad else "transparent"
+    shortfall = 1 - share.value if higher_is_better else share.value
+    return f"rgb(194 82 27 / {0.55 * shortfall**0.6:.3f})" if shortfall else "transparent"

@@ -1,16 +1,20 @@
-"""The numbers: how often, how far, by assignor and by family."""
+"""Shares and totals per assignor and per family, computed from a study's tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from scipy.stats import binomtest
 
-from kassay.experiments.report.table_reader import SPARING, Tables
+from kassay.experiments.report.table_reader import NO_COPIES, Tables
 
+BALANCING = ("sticky", "cooperative-sticky", "uniform")
+"""Kafka's assignors that aim at balance and at few moves, in their current versions."""
+NAMED_FAMILY = "named"
+"""The family of hand-picked groups, which count in no share."""
 CONFIDENCE = 0.95
-PICKED = "named"
-_ABOUT = (
+_GROUP_COLUMNS = (
     "case",
     "family",
     "seed",
@@ -25,7 +29,7 @@ _ABOUT = (
     "consumed",
     "subscriptions",
 )
-_COUNTED = (
+_SUMMARISED = (
     "ending",
     "proven",
     "least_imbalance",
@@ -34,16 +38,39 @@ _COUNTED = (
     "makespan_gap",
     "movement_greedy",
 )
+_ASSIGNOR_ORDER = (
+    *BALANCING,
+    "uniform-4.0",
+    "roundrobin",
+    "range",
+    "server-range",
+    "legacy-roundrobin",
+    "legacy-range",
+)
+_FAMILY_ORDER = tuple(
+    f"{subscriptions}-{event}"
+    for subscriptions in ("equal", "mixed")
+    for event in ("fresh", "join", "leave", "resubscribe", "grow", "churn")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportTable:
+    """A table of a page: headings, rows as shown, and the exact numbers as CSV.
+
+    The first cell of a row is its heading. ``name`` is the file name of the CSV without
+    its ending.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    csv: str
 
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
-    r"""A count of a total, with the interval that the true share lies in.
-
-    Parameters
-    ----------
-    count, total
-        The groups that have the property, and all that were looked at.
+    r"""Number of groups with a property out of a total, with its confidence interval.
 
     Examples
     --------
@@ -59,12 +86,12 @@ class Proportion:
 
     @property
     def value(self) -> float | None:
-        """The share, from 0 to 1; None of nothing."""
+        """The share, from 0 to 1; None if the total is 0."""
         return self.count / self.total if self.total else None
 
     @property
     def percent(self) -> str:
-        """The share in per cent; never rounded to all or nothing unless it is."""
+        """The share in per cent; 0 % and 100 % are shown only if they are exact."""
         if not self.total:
             return "–"
         exact = 100 * self.count / self.total
@@ -73,7 +100,7 @@ class Proportion:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's interval at 95 % confidence; everything, of nothing."""
+        """Wilson's interval at 95 % confidence; (0, 1) if the total is 0."""
         if not self.total:
             return (0.0, 1.0)
         found = binomtest(self.count, self.total).proportion_ci(CONFIDENCE, method="wilson")
@@ -81,54 +108,57 @@ class Proportion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """What an assignor did over a set of groups.
+class AssignorSummary:
+    """Results of an assignor over a set of groups.
 
     Parameters
     ----------
     groups
-        Groups it was given whose optimum is proven.
-    least
-        Those in which it reached the least imbalance.
-    wasteful
-        Of those in which something was owned, those in which it moved more than any
-        assignment as balanced as its own needs.
-    moves, unnecessary
-        Moves it made where the necessary number is proven, and how many of them were
-        not needed.
-    worst_makespan
-        Most partitions that its fullest member had above the least possible.
-    nonterminating, failed
-        Groups on which it never ended, and on which the real class throws or gives a member
-        what it does not subscribe to.
+        Groups with a proven optimum.
+    minimum_imbalance
+        Share of groups in which the assignor reaches the minimum imbalance.
+    with_unnecessary_moves
+        Share of groups, among those with owned partitions, in which the assignor makes
+        unnecessary moves.
+    moves, unnecessary_moves
+        Moves in groups for which the necessary number is proven.
+    largest_excess
+        Largest difference between the assignor's maximum load and the minimum one.
+    nonterminating
+        Groups on which the assignor does not terminate.
+    failed
+        Groups on which Kafka's class throws or assigns a topic to a member that is not
+        subscribed to it.
     """
 
     groups: int
-    least: Proportion
-    wasteful: Proportion
+    minimum_imbalance: Proportion
+    with_unnecessary_moves: Proportion
     moves: int
-    unnecessary: int
-    worst_makespan: int | None
+    unnecessary_moves: int
+    largest_excess: int | None
     nonterminating: int
     failed: int
 
     @property
     def missed(self) -> Proportion:
-        """Groups in which it did not reach the least imbalance, or anything at all."""
-        return Proportion(self.least.total - self.least.count, self.least.total)
+        """Share of groups without minimum imbalance, including those without a result."""
+        reached = self.minimum_imbalance
+        return Proportion(reached.total - reached.count, reached.total)
 
 
-def joined(tables: Tables) -> pd.DataFrame:
-    """Return the comparisons with what is known of their groups, our own errors left out.
+def join_groups(tables: Tables) -> pd.DataFrame:
+    """Return the comparisons with the properties of their groups.
 
-    Groups picked for what they show are among them: `drawn` leaves those out.
+    Comparisons that failed in kassay itself are left out. Hand-picked groups are
+    included, see `without_named`.
     """
     rows = tables.comparisons[tables.comparisons["ending"] != "error"]
-    # Studies made before subscriptions were counted lack the last two.
-    about = tables.groups[[name for name in _ABOUT if name in tables.groups]]
-    cases = sorted(about["case"])
+    # Studies of older versions lack the columns "consumed" and "subscriptions".
+    groups = tables.groups[[name for name in _GROUP_COLUMNS if name in tables.groups]]
+    cases = sorted(groups["case"])
     rows = rows.assign(case=_categories(rows["case"], cases)).merge(
-        about.assign(case=_categories(about["case"], cases)),
+        groups.assign(case=_categories(groups["case"], cases)),
         on="case",
         how="left",
         validate="many_to_one",
@@ -138,84 +168,66 @@ def joined(tables: Tables) -> pd.DataFrame:
 
 
 def _categories(values: pd.Series, names: list[str]) -> pd.Series:
-    """Turn text into categories, which are compared and grouped by number."""
+    """Convert text to categories, which pandas compares and groups by number."""
     return values.astype("category").cat.set_categories(names)
 
 
-def drawn(rows: pd.DataFrame) -> pd.DataFrame:
-    """Leave out the groups that were picked by hand: they belong in no share of anything."""
-    return rows[rows["family"] != PICKED]
+def without_named(rows: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the hand-picked groups."""
+    return rows[rows["family"] != NAMED_FAMILY]
 
 
-def figures_of(rows: pd.DataFrame) -> Figures:
-    """Add up the comparisons of one assignor over some groups."""
-    rows = rows[list(_COUNTED)]
+def summarise_rows(rows: pd.DataFrame) -> AssignorSummary:
+    """Summarise the comparisons of one assignor."""
+    rows = rows[list(_SUMMARISED)]
     proven = rows[rows["proven"].fillna(value=False)]
-    least = proven["least_imbalance"].fillna(value=False)
+    reached = proven["least_imbalance"].fillna(value=False)
     owned = proven[(proven["owned"] > 0) & proven["unnecessary_moves"].notna()]
-    worst = proven["makespan_gap"].max()
-    return Figures(
+    excess = proven["makespan_gap"].max()
+    return AssignorSummary(
         groups=len(proven),
-        least=Proportion(int(least.sum()), len(proven)),
-        wasteful=Proportion(int((owned["unnecessary_moves"] > 0).sum()), len(owned)),
+        minimum_imbalance=Proportion(int(reached.sum()), len(proven)),
+        with_unnecessary_moves=Proportion(int((owned["unnecessary_moves"] > 0).sum()), len(owned)),
         moves=int(owned["movement_greedy"].sum()),
-        unnecessary=int(owned["unnecessary_moves"].sum()),
-        worst_makespan=None if pd.isna(worst) else int(worst),
+        unnecessary_moves=int(owned["unnecessary_moves"].sum()),
+        largest_excess=None if pd.isna(excess) else int(excess),
         nonterminating=int((rows["ending"] == "nonterminating").sum()),
         failed=int(rows["ending"].isin(["failed", "invalid"]).sum()),
     )
 
 
-def by_assignor(rows: pd.DataFrame) -> dict[str, Figures]:
-    """Figures of each assignor over all groups, in the order of the study."""
-    return {name: figures_of(rows[rows["assignor"] == name]) for name in assignors_of(rows)}
+def by_assignor(rows: pd.DataFrame) -> dict[str, AssignorSummary]:
+    """Summarise each assignor over all groups."""
+    return {name: summarise_rows(rows[rows["assignor"] == name]) for name in assignors_of(rows)}
 
 
-@pd.option_context(*SPARING)
-def totals(tables: Tables) -> dict[str, Figures]:
-    """Figures of each assignor over all groups that were not picked by hand."""
-    return by_assignor(drawn(joined(tables)))
+@pd.option_context(*NO_COPIES)
+def totals(tables: Tables) -> dict[str, AssignorSummary]:
+    """Summarise each assignor over all groups except hand-picked ones."""
+    return by_assignor(without_named(join_groups(tables)))
 
 
-def by_family(rows: pd.DataFrame) -> dict[str, dict[str, Figures]]:
-    """Figures by family, then by assignor."""
-    parts = rows[["family", "assignor", *_COUNTED]].groupby(["family", "assignor"], observed=True)
-    found = {key: figures_of(part) for key, part in parts}
-    nothing = figures_of(rows.iloc[:0])
+def by_family(rows: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
+    """Summarise by family, then by assignor."""
+    parts = rows[["family", "assignor", *_SUMMARISED]].groupby(
+        ["family", "assignor"], observed=True
+    )
+    found = {key: summarise_rows(part) for key, part in parts}
+    empty = summarise_rows(rows.iloc[:0])
     return {
-        family: {name: found.get((family, name), nothing) for name in assignors_of(rows)}
+        family: {name: found.get((family, name), empty) for name in assignors_of(rows)}
         for family in families_of(rows)
     }
 
 
-ORDER = (
-    "sticky",
-    "cooperative-sticky",
-    "uniform",
-    "uniform-4.0",
-    "roundrobin",
-    "range",
-    "server-range",
-    "legacy-roundrobin",
-    "legacy-range",
-)
-
-
 def assignors_of(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Assignors that occur, those that aim at balance first."""
-    return _ordered(rows["assignor"].unique().tolist(), ORDER)
-
-
-FAMILY_ORDER = tuple(
-    f"{subscriptions}-{event}"
-    for subscriptions in ("equal", "mixed")
-    for event in ("fresh", "join", "leave", "resubscribe", "grow", "churn")
-)
+    """Return the assignors that occur, those that aim at balance first."""
+    return _ordered(rows["assignor"].unique().tolist(), _ASSIGNOR_ORDER)
 
 
 def families_of(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Families that occur: seeded ones, then others by name."""
-    return _ordered(rows["family"].unique().tolist(), FAMILY_ORDER)
+    """Return the families that occur: basic ones first, then the others by name."""
+    return _ordered(rows["family"].unique().tolist(), _FAMILY_ORDER)
 
 
 def _ordered(names: Sequence[str], order: tuple[str, ...]) -> tuple[str, ...]:

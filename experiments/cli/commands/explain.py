@@ -17,7 +17,7 @@ from kassay.experiments.cli.group_io import (
     answer_groups,
 )
 from kassay.experiments.cli.plot_options import PictureFile, numbered
-from kassay.experiments.plotting.tradeoff_plots import ChainStep, draw_steps
+from kassay.experiments.plotting.plot_files import draw_improvements
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import load_assignment
 from kassay.reference.model.assignment import Assignment, violations
@@ -56,7 +56,7 @@ def explain(
         answer, steps = _explained(group, explained, assignor, given is not None)
         if plot is not None and steps is not None:
             drawn += 1
-            _draw(group.id, steps, numbered(plot, drawn))
+            draw_improvements(steps, numbered(plot, drawn), title=group.id)
         return answer
 
     answer_groups(file, work, output=output, table=_table)
@@ -88,17 +88,6 @@ def _explained(
     record["optimal"] = not steps
     record["steps"] = [_step(step) for step in steps]
     return Answer(record), steps
-
-
-def _draw(title: str | None, steps: Sequence[Explanation], file: Path) -> None:
-    drawn = [
-        ChainStep(
-            transfers=[(str(t.partition), t.giver, t.taker) for t in step.transfers],
-            loads={member: (before, after) for member, before, after in step.members},
-        )
-        for step in steps
-    ]
-    draw_steps(drawn, file, title=title)
 
 
 def _step(step: Explanation) -> dict[str, object]:

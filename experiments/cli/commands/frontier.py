@@ -17,7 +17,7 @@ from kassay.experiments.cli.group_io import (
 )
 from kassay.experiments.cli.plot_options import PictureFile, numbered
 from kassay.experiments.cli.search_options import FirstLevel, Seconds, Seed, Workers, WorkLimit
-from kassay.experiments.plotting.tradeoff_plots import draw_frontier
+from kassay.experiments.plotting.plot_files import draw_frontier
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads

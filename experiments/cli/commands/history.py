@@ -17,8 +17,8 @@ from kassay.experiments.cli.source_options import (
     Timeout,
 )
 from kassay.experiments.compare import CaseLimits
-from kassay.experiments.history.history_summary import summarise
 from kassay.experiments.history.live_topic import OffsetsReader, topics_of
+from kassay.experiments.report.history_report import summarise_groups
 from kassay.experiments.sources.capture_files import load_metadata
 from kassay.experiments.sources.live_cluster.client_properties import load_options, load_settings
 from kassay.experiments.spark import record_sources as history_sources
@@ -110,7 +110,7 @@ def history(
                 run={"master": master, "seconds": round(time.perf_counter() - begin, 1)},
             ),
         )
-    for line in summarise(out):
+    for line in summarise_groups(out):
         print(json.dumps(line, ensure_ascii=False))  # noqa: T201
     _tell(counted)
 

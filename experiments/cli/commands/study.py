@@ -26,7 +26,7 @@ from kassay.experiments.cli.common_options import (
 )
 from kassay.experiments.cli.group_io import name_of, open_text, table_console
 from kassay.experiments.compare import CaseLimits
-from kassay.experiments.report.study_summary import Figures, totals
+from kassay.experiments.report.study_summary import AssignorSummary, totals
 from kassay.experiments.report.table_reader import load_tables
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import write_tables
@@ -255,13 +255,13 @@ def _print_summary(directory: Path) -> None:
     table_console().print(table)
 
 
-def _cells(figures: Figures) -> Iterator[str]:
-    low, high = figures.least.interval
+def _cells(figures: AssignorSummary) -> Iterator[str]:
+    low, high = figures.minimum_imbalance.interval
     yield str(figures.groups)
-    yield figures.least.percent
+    yield figures.minimum_imbalance.percent
     yield f"{100 * low:.1f}–{100 * high:.1f}"
-    yield figures.wasteful.percent
+    yield figures.with_unnecessary_moves.percent
     yield str(figures.moves)
-    yield str(figures.unnecessary)
+    yield str(figures.unnecessary_moves)
     yield str(figures.nonterminating)
     yield str(figures.failed)

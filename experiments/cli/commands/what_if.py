@@ -29,7 +29,7 @@ from kassay.experiments.cli.source_options import (
 from kassay.experiments.planning.scenario_spec import ScenarioSpec
 from kassay.experiments.planning.what_if import scenarios
 from kassay.experiments.planning.what_if import what_if as find_best
-from kassay.experiments.plotting.tradeoff_plots import ScenarioBars, draw_scenarios
+from kassay.experiments.plotting.plot_files import ScenarioBars, draw_scenarios
 from kassay.experiments.sources.group_documents import AssumedSubscriptions
 from kassay.experiments.sources.partition_weights import WeightOptions
 from kassay.reference.model.group import Group

@@ -51,7 +51,7 @@ def test_an_optimal_assignment_is_drawn_as_such(explain, tmp_path):
     (tmp_path / "group.json").write_text(json.dumps(group))
     code, _, _ = explain(tmp_path / "group.json", "--plot", tmp_path / "why.svg")
     assert code == 0
-    assert "g: nothing improves it" in (tmp_path / "why.svg").read_text()
+    assert "g: optimal" in (tmp_path / "why.svg").read_text()
 
 
 def test_a_picture_of_another_kind_is_refused(explain):

@@ -3,20 +3,26 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.report.published_study import BEGIN, END, main, numbers, put_into
-from kassay.experiments.report.study_summary import figures_of, joined
+from kassay.experiments.report.published_study import (
+    BEGIN,
+    END,
+    main,
+    render_numbers,
+    replace_numbers,
+)
+from kassay.experiments.report.study_summary import join_groups, summarise_rows
 
 PAGE = Path(__file__).parents[3] / "docs" / "study.md"
 
 
 @pytest.fixture(scope="module")
 def text(tables):
-    return numbers(tables)
+    return render_numbers(tables)
 
 
 def test_the_numbers_are_those_of_the_tables_with_their_intervals(tables, text):
-    rows = joined(tables)
-    found = figures_of(rows[(rows["assignor"] == "range") & (rows["family"] != "named")])
+    rows = join_groups(tables)
+    found = summarise_rows(rows[(rows["assignor"] == "range") & (rows["family"] != "named")])
     low, high = found.missed.interval
     cell = f"{found.missed.percent} ({100 * low:.1f}–{100 * high:.1f})"
     assert f"| range | {found.groups} | {cell} |" in text
@@ -41,8 +47,8 @@ def test_written_twice_is_written_once(study_directory, tmp_path, text):
 
 @pytest.mark.parametrize("page", ["nothing", f"{END} {BEGIN}", BEGIN])
 def test_a_page_without_both_marks_is_refused_by_name(page):
-    with pytest.raises(ValueError, match=r"study\.md: no <!-- numbers: begin -->"):
-        put_into(page, "new", where="study.md")
+    with pytest.raises(ValueError, match=r"study\.md must contain <!-- numbers: begin -->"):
+        replace_numbers(page, "new", where="study.md")
 
 
 def test_a_study_that_is_not_there_is_one_error(tmp_path, capsys):
@@ -55,4 +61,4 @@ def test_a_study_that_is_not_there_is_one_error(tmp_path, capsys):
 
 
 def test_the_page_of_the_published_study_has_the_place_for_its_numbers():
-    assert put_into(PAGE.read_text(), "new", where="study.md").count("new\n") == 1
+    assert replace_numbers(PAGE.read_text(), "new", where="study.md").count("new\n") == 1

@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 
 from kassay.experiments.cli import main
-from kassay.experiments.plotting import svg_figures as figures
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.report import study_summary as summary
-from kassay.experiments.report.study_report import context, render_html, render_markdown
+from kassay.experiments.report.study_figures import GAP_BINS, distributions
+from kassay.experiments.report.study_report import render, template_values
 from kassay.experiments.report.study_summary import Proportion
 from kassay.experiments.report.table_reader import Tables, load_tables
-from kassay.experiments.report.worst_groups import named, worst_groups
+from kassay.experiments.report.worst_groups import named_groups, worst_groups
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
@@ -31,12 +31,12 @@ VOID = {"meta", "br", "path", "use", "rect", "circle", "i", "link"}
 
 @pytest.fixture(scope="session")
 def page(tables) -> str:
-    return render_html(tables)
+    return render(tables).html
 
 
 @pytest.fixture(scope="session")
 def facts(tables):
-    return context(tables)
+    return template_values(tables)
 
 
 class Balance(HTMLParser):
@@ -75,7 +75,7 @@ def test_the_page_is_well_formed_and_needs_no_network(page):
 
 
 def test_equal_tables_give_equal_pages(tables, page):
-    assert render_html(tables) == page
+    assert render(tables).html == page
 
 
 def test_every_figure_carries_its_data(page):
@@ -93,28 +93,28 @@ def test_every_figure_names_the_command_that_makes_it_again(page):
 
 
 def test_the_numbers_of_the_page_are_those_of_the_tables(tables, facts, page):
-    rows = summary.drawn(summary.joined(tables))
+    rows = summary.without_named(summary.join_groups(tables))
     mine = rows[(rows["assignor"] == "range") & (rows["ending"] == "ok")]
     assert len(mine) < (tables.comparisons["assignor"] == "range").sum()
     reached = int(mine["least_imbalance"].sum())
     found = facts["overall"]["range"]
-    assert (found.least.count, found.least.total) == (reached, len(mine))
-    assert found.least.percent in page
+    assert (found.minimum_imbalance.count, found.minimum_imbalance.total) == (reached, len(mine))
+    assert found.minimum_imbalance.percent in page
     assert found.moves == int(mine["movement_greedy"].sum())
-    assert found.unnecessary == int(mine["unnecessary_moves"].sum())
+    assert found.unnecessary_moves == int(mine["unnecessary_moves"].sum())
 
 
 def test_the_markdown_tells_the_same_numbers(tables, facts):
-    text = render_markdown(tables)
+    text = render(tables).markdown
     found = facts["overall"]["range"]
-    assert f"| range | {found.groups} | {found.least.percent} |" in text
+    assert f"| range | {found.groups} | {found.minimum_imbalance.percent} |" in text
     assert not re.search(r"\n\n\n|^ +\||\{\{|\{%", text)
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({line.count("|") for line in block.splitlines()}) == 1
 
 
 def test_groups_that_could_not_be_built_are_told_and_counted_in_no_figure(facts, page):
-    assert facts["counts"]["unbuilt"] == 1
+    assert facts["counts"]["errors"] == 1
     assert "Errors of the study itself: 1" in page
 
 
@@ -130,9 +130,9 @@ def test_an_assignor_that_does_not_end_counts_as_missing_the_least_imbalance():
             "makespan_gap": pd.array([0, None, None], dtype="Int64"),
         }
     )
-    found = summary.figures_of(rows)
-    assert (found.least.count, found.least.total) == (1, 3)
-    assert (found.wasteful.count, found.wasteful.total) == (0, 1)
+    found = summary.summarise_rows(rows)
+    assert (found.minimum_imbalance.count, found.minimum_imbalance.total) == (1, 3)
+    assert (found.with_unnecessary_moves.count, found.with_unnecessary_moves.total) == (0, 1)
     assert (found.nonterminating, found.failed) == (1, 1)
 
 
@@ -159,7 +159,7 @@ def test_bins_hold_every_gap_once():
             "gap": pd.array(list(range(100)), dtype="Int64"),
         }
     )
-    (plot,) = figures.distributions(rows, "gap", figures.GAP_BINS, name="gap")
+    (plot,) = distributions(rows, "gap", GAP_BINS, name="gap")
     table = pd.read_csv(io.StringIO(plot.csv), index_col="family")
     assert table.loc["equal-join"].tolist() == [1, 2, 6, 24, 67]
 
@@ -182,7 +182,7 @@ def test_names_in_a_drawing_are_escaped():
 
 def test_the_worst_groups_are_the_worst(tables, monkeypatch):
     monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
-    rows = summary.joined(tables)
+    rows = summary.join_groups(tables)
     exhibits = list(worst_groups(tables, rows))
     about = tables.groups[tables.groups["error"].isna()]
     drawable = set(about.loc[(about["partitions"] <= 60) & (about["members"] <= 12), "case"])
@@ -224,7 +224,7 @@ def bare(tables):
 
 def test_worst_groups_are_built_again_where_the_tables_hold_seeds_alone(tables, bare, monkeypatch):
     monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
-    whole, again = (list(worst_groups(held, summary.joined(held))) for held in (tables, bare))
+    whole, again = (list(worst_groups(held, summary.join_groups(held))) for held in (tables, bare))
     assert [item.case for item in again] == [item.case for item in whole]
     assert [item.document for item in again] == [item.document for item in whole]
     assert [item.steps for item in again] == [item.steps for item in whole]
@@ -234,18 +234,18 @@ def test_worst_groups_are_built_again_where_the_tables_hold_seeds_alone(tables, 
 def test_a_group_that_comes_out_another_one_is_not_shown(bare, monkeypatch):
     monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
     other = replace(bare, groups=bare.groups.assign(owned=bare.groups["owned"] + 1))
-    assert list(worst_groups(other, summary.joined(other))) == []
+    assert list(worst_groups(other, summary.join_groups(other))) == []
 
 
 def test_the_worst_groups_are_explained_as_the_command_explains_them(tables, monkeypatch):
     monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
-    exhibit = next(worst_groups(tables, summary.joined(tables)))
+    exhibit = next(worst_groups(tables, summary.join_groups(tables)))
     group = parse_group(json.loads(exhibit.document))
     told = tuple(str(step) for step in explain(group, assign(group, "range")))
     assert len(told) > 1
     assert exhibit.steps + told[len(exhibit.steps) :] == told
-    assert exhibit.more == len(told) - len(exhibit.steps)
-    assert exhibit.steps[0] in html.unescape(render_html(tables))
+    assert exhibit.more_steps == len(told) - len(exhibit.steps)
+    assert exhibit.steps[0] in html.unescape(render(tables).html)
 
 
 def test_a_group_on_which_it_never_ends_is_drawn_with_the_state_that_repeats(tmp_path):
@@ -260,7 +260,7 @@ def test_a_group_on_which_it_never_ends_is_drawn_with_the_state_that_repeats(tmp
         }.items()
     }
     tables = Tables(**found, manifest={})
-    (exhibit,) = named(tables, summary.joined(tables))
+    (exhibit,) = named_groups(tables, summary.join_groups(tables))
     assert exhibit.panels[0].title == "sticky, a state that repeats"
     assert exhibit.steps
 
@@ -278,14 +278,14 @@ def test_parameters_of_the_families_reach_the_page(tables, facts, page):
 
 def test_a_study_without_subscriptions_has_no_overlap_but_the_rest(tables):
     old = replace(tables, groups=tables.groups.drop(columns=["consumed", "subscriptions"]))
-    parameters = {row[0] for row in context(old)["parameters"]["levels"].rows}
+    parameters = {row[0] for row in template_values(old)["parameters"]["levels"].rows}
     assert "overlap" not in parameters
     assert {"members", "topics", "mixed"} <= parameters
 
 
 def test_each_family_has_a_figure_of_its_own(tables, facts):
     shown = [plot.title for plot in facts["family_plots"]]
-    assert shown == list(summary.families_of(summary.joined(tables)))
+    assert shown == list(summary.families_of(summary.join_groups(tables)))
 
 
 def test_the_command_writes_every_csv_beside_the_page(study_directory, tmp_path, capsys):

@@ -1,6 +1,6 @@
 import pytest
 
-from kassay.experiments.report.study_report import render_html
+from kassay.experiments.report.study_report import render
 from tests.experiments.report.accessibility import FAINT, FAULTS
 from tests.experiments.report.browser import CHROMIUM, DRIVER, Browser
 
@@ -21,7 +21,7 @@ ENTER = "\ue007"
 @pytest.fixture(scope="module")
 def page(tables, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(render_html(tables), encoding="utf-8")
+    path.write_text(render(tables).html, encoding="utf-8")
     return path
 
 
