@@ -1,4 +1,4 @@
-"""Runs the examples of README.md and docs/: Python ones by their output, commands likewise."""
+"""Run the Python and console examples of README.md and docs/ and compare their output."""
 
 import doctest
 import os
@@ -11,14 +11,14 @@ from sybil.evaluators.doctest import NUMBER
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 ROOT = Path(__file__).parent
-_COMMAND_SECONDS = 300
+_TIMEOUT_SECONDS = 300
 
-# Sphinx runs it, and only `make site` has Sphinx.
+# Sphinx runs this file, and only `make site` installs Sphinx.
 collect_ignore = ["docs/conf.py"]
 
 
 def _run_console(example: Example) -> str | None:
-    """Run each ``$ command`` of a console block and compare what it prints."""
+    """Run each ``$ command`` of a console block and compare its output."""
     checker = doctest.OutputChecker()
     for command, expected in _commands(example.parsed):
         done = subprocess.run(  # noqa: S602
@@ -29,16 +29,14 @@ def _run_console(example: Example) -> str | None:
             env=_environment(),
             capture_output=True,
             text=True,
-            timeout=_COMMAND_SECONDS,
+            timeout=_TIMEOUT_SECONDS,
             check=False,
         )
-        printed = done.stdout + done.stderr
+        output = done.stdout + done.stderr
         if not checker.check_output(
-            expected, printed, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            expected, output, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         ):
-            return (
-                f"$ {command}\nexpected:\n{expected}\nprinted (exit {done.returncode}):\n{printed}"
-            )
+            return f"$ {command}\nexpected:\n{expected}\noutput (exit {done.returncode}):\n{output}"
     return None
 
 
