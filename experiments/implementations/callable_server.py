@@ -1,7 +1,7 @@
-"""Serves a Python callable as an assignor: group documents in, assignment documents out.
+"""Run a Python callable as an assignor process: group documents in, assignments out.
 
-Started as ``python -m kassay.experiments.implementations.callable_server MODULE:FUNCTION``, so
-that what the callable does to its process, it does to its own.
+Start with ``python -m kassay.experiments.implementations.callable_server MODULE:FUNCTION``. The
+callable has its own process, so that it cannot disturb kassay's.
 """
 
 import importlib
@@ -22,16 +22,16 @@ from kassay.reference.model.group import Group
 def load_callable(name: str) -> Callable[[Group], object]:
     """Import ``module:function`` or ``file.py:function``.
 
-    Modules are looked for in the working directory, then where Python looks.
+    The working directory comes first in the search path.
 
     Raises
     ------
     ImportError
-        If there is no such module.
+        If the module does not exist.
     AttributeError
-        If it has no such function.
+        If the module has no such function.
     TypeError
-        If that is not callable.
+        If the object is not callable.
 
     Examples
     --------
@@ -39,16 +39,16 @@ def load_callable(name: str) -> Callable[[Group], object]:
     'assign'
     """
     module_name, _, path = name.rpartition(":")
-    found: object = _module(module_name)
-    for part in path.split("."):
-        found = getattr(found, part)
-    if not callable(found):
+    target: object = _import_module(module_name)
+    for attribute in path.split("."):
+        target = getattr(target, attribute)
+    if not callable(target):
         raise TypeError(f"{name!r} is not callable")
-    return found
+    return target
 
 
 def answer(function: Callable[[Group], object], line: str) -> dict[str, object]:
-    """Answer one group document: an assignment, or why there is none.
+    """Return the answer to one group document: an assignment, or the reason for none.
 
     Examples
     --------
@@ -58,34 +58,26 @@ def answer(function: Callable[[Group], object], line: str) -> dict[str, object]:
     try:
         group = parse_group(json.loads(line))
         with redirect_stdout(sys.stderr):
-            found = function(group)
-        if not isinstance(found, Mapping):
-            return {"error": f"returned {type(found).__name__}, not a mapping of members"}
-        if not isinstance(found, Assignment):
-            found = Assignment({member: list(pairs) for member, pairs in found.items()})
-        return {"assignment": assignment_document(found)}
+            result = function(group)
+        if not isinstance(result, Mapping):
+            return {"error": f"returned {type(result).__name__}, not a mapping of members"}
+        if not isinstance(result, Assignment):
+            result = Assignment({member: list(pairs) for member, pairs in result.items()})
+        return {"assignment": assignment_document(result)}
     except LivelockError as livelock:
         return {"assignment": None, "terminated": False, "reason": str(livelock)}
-    except Exception as error:  # noqa: BLE001 - whatever it raises is its answer
+    except Exception as error:  # noqa: BLE001 - any exception is the assignor's answer
         return {"error": f"{type(error).__name__}: {error}"}
 
 
-def serve(name: str) -> None:
-    """Answer standard input line by line."""
-    with redirect_stdout(sys.stderr):
-        function = load_callable(name)
-    for line in sys.stdin:
-        print(json.dumps(answer(function, line)), flush=True)  # noqa: T201
-
-
-def _module(name: str) -> ModuleType:
+def _import_module(name: str) -> ModuleType:
     sys.path.insert(0, str(Path.cwd()))
     if not name.endswith(".py"):
         return importlib.import_module(name)
     sys.path.insert(0, str(Path(name).resolve().parent))
     spec = importlib.util.spec_from_file_location(Path(name).stem, name)
     if spec is None or spec.loader is None:
-        raise ImportError(f"no Python in {name!r}")
+        raise ImportError(f"{name!r} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -93,4 +85,7 @@ def _module(name: str) -> ModuleType:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    with redirect_stdout(sys.stderr):
+        assignor = load_callable(sys.argv[1])
+    for group_line in sys.stdin:
+        print(json.dumps(answer(assignor, group_line)), flush=True)  # noqa: T201

@@ -1,4 +1,4 @@
-"""Rebalance after rebalance: an assignor on its own last result, until it is settled."""
+"""Run an assignor until its assignment is stable, follow-up rebalances included."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,12 +8,12 @@ from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import rejoin
 
-INCREMENTAL = frozenset({"cooperative-sticky"})
-MAX_ROUNDS = 16
+COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky"})
+MAX_ROUNDS = 50
 
 
 class Ending(StrEnum):
-    """How an assignor's attempt at a group ended."""
+    """How the run of an assignor on a group ended."""
 
     OK = "ok"
     NONTERMINATING = "nonterminating"
@@ -24,19 +24,18 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StableResult:
-    """What an assignor made of a group once nothing was in transit any more.
+    """Result of an assignor once no partition is withheld any more.
 
     Parameters
     ----------
     ending
-        How it ended. `Ending.ERROR` is never set here: it stands for our own bugs, which
-        a study records.
+        How the run ended. `Ending.ERROR` means a fault of kassay itself; only a study sets it.
     assignment
-        The assignment settled on; None unless ``ending`` is `Ending.OK`.
+        The stable assignment; None unless ``ending`` is `Ending.OK`.
     rounds
-        Rebalances it took, the first included.
+        Number of rebalances, the first included.
     detail
-        What went wrong, in words; None if nothing did.
+        Description of the problem; None if there is none.
     """
 
     ending: Ending
@@ -46,24 +45,24 @@ class StableResult:
 
 
 def run_until_stable(group: Group, assignor: str) -> StableResult:
-    """Run an assignor as its members would, follow-up rebalances included.
+    """Run an assignor and the follow-up rebalances that its protocol requires.
 
-    ``cooperative-sticky`` withholds partitions that change hands: their owners give them
-    up first, and the rebalance that follows hands them out. What it arrives at when
-    nothing is withheld any more is what it is judged by. Every other assignor is settled
-    after one rebalance.
+    ``cooperative-sticky`` withholds partitions that change owners: the owners revoke them
+    first, and the next rebalance assigns them. The result is the assignment of the round that
+    withholds nothing. Every other assignor is stable after one rebalance.
 
     Parameters
     ----------
     group
         The rebalance.
     assignor
-        One of `kassay.reference.assignors.ASSIGNORS`, or the name of a custom one.
+        One of `kassay.reference.assignors.ASSIGNORS`, or the name of a user-defined assignor.
 
     Returns
     -------
-    Settled
-        The settled assignment, or why there is none.
+    StableResult
+        The stable assignment, or the reason why there is none. A round that repeats an
+        earlier assignment is `Ending.NONTERMINATING`, and so are more than 50 rounds.
 
     Examples
     --------
@@ -75,43 +74,37 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
     >>> run_until_stable(group, "range").assignment.loads()
     {'a': 2, 'b': 1}
     """
-    now = group
+    current = group
+    first_round: dict[Assignment, int] = {}
+
+    def ended(ending: Ending, detail: str) -> StableResult:
+        return StableResult(ending=ending, assignment=None, rounds=round_number, detail=detail)
+
     for round_number in range(1, MAX_ROUNDS + 1):
-        outcome = run(now, assignor)
-        if outcome.failed is not None:
-            return StableResult(
-                ending=Ending.FAILED,
-                assignment=None,
-                rounds=round_number,
-                detail=str(outcome.failed),
+        result = run(current, assignor)
+        if result.failed is not None:
+            return ended(Ending.FAILED, str(result.failed))
+        assignment = result.assignment
+        if assignment is None:
+            return ended(Ending.NONTERMINATING, str(result.livelock))
+        if assignor not in COOPERATIVE_ASSIGNORS or not withheld_partitions(current, assignment):
+            violation = next(violations(group, assignment), None)
+            if violation is not None:
+                return ended(Ending.INVALID, violation)
+            return StableResult(ending=Ending.OK, assignment=assignment, rounds=round_number)
+        repeated = first_round.setdefault(assignment, round_number)
+        if repeated < round_number:
+            return ended(
+                Ending.NONTERMINATING,
+                f"withholds partitions in every round; "
+                f"round {round_number} repeats the assignment of round {repeated}",
             )
-        if outcome.assignment is None:
-            return StableResult(
-                ending=Ending.NONTERMINATING,
-                assignment=None,
-                rounds=round_number,
-                detail=str(outcome.livelock),
-            )
-        if assignor not in INCREMENTAL or not withheld_partitions(now, outcome.assignment):
-            return _judged(group, outcome.assignment, round_number)
-        now = rejoin(now, outcome.assignment)
-    return StableResult(
-        ending=Ending.NONTERMINATING,
-        assignment=None,
-        rounds=MAX_ROUNDS,
-        detail=f"still withholds partitions after {MAX_ROUNDS} rounds",
-    )
+        current = rejoin(current, assignment)
+    return ended(Ending.NONTERMINATING, f"still withholds partitions after {MAX_ROUNDS} rounds")
 
 
 def withheld_partitions(group: Group, assignment: Assignment) -> int:
-    """Count the partitions that somebody consumes and nobody was given."""
-    consumed = {topic for topic, members in group.subscribers().items() if members}
-    wanted = sum(topic.partitions for topic in group.topics if topic.name in consumed)
-    return wanted - sum(len(partitions) for partitions in assignment.values())
-
-
-def _judged(group: Group, assignment: Assignment, rounds: int) -> StableResult:
-    fault = next(violations(group, assignment), None)
-    if fault is not None:
-        return StableResult(ending=Ending.INVALID, assignment=None, rounds=rounds, detail=fault)
-    return StableResult(ending=Ending.OK, assignment=assignment, rounds=rounds)
+    """Count the partitions of subscribed topics that are not assigned to any member."""
+    subscribed = {topic for topic, members in group.subscribers().items() if members}
+    assignable = sum(topic.partitions for topic in group.topics if topic.name in subscribed)
+    return assignable - sum(len(partitions) for partitions in assignment.values())

@@ -1,9 +1,9 @@
-"""Any assignor on one group: Kafka's by name, or one of your own."""
+"""Run any assignor on one group: a port of Kafka's by name, or a user-defined one."""
 
 import json
 from dataclasses import dataclass
 
-from kassay.experiments.implementations.subprocess_assignor import NoAnswerError, conversation
+from kassay.experiments.implementations.subprocess_assignor import NoAnswerError, assignor_process
 from kassay.experiments.implementations.user_assignors import is_user_assignor, parse_user_assignor
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import group_document, parse_assignment
@@ -12,21 +12,21 @@ from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
-_SHOWN = 120  # characters
+_SHOWN_CHARACTERS = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What came of an assignor's run, Kafka's or not.
+    """Result of one run of an assignor.
 
     Parameters
     ----------
     assignment
-        What it assigned, valid or not; None if it did not come to an end or failed.
+        The assignment, valid or not; None if the assignor did not terminate or failed.
     livelock
-        Why it never ends, in words.
+        Description of the livelock, if the assignor does not terminate.
     failed
-        Why there is no answer, in words.
+        Description of the failure, if there is no result.
     """
 
     assignment: Assignment | None = None
@@ -35,14 +35,14 @@ class RunResult:
 
 
 def run(group: Group, assignor: str) -> RunResult:
-    """Run an assignor on a group; whatever goes wrong with it is part of the verdict.
+    """Run an assignor on a group; a failure of the assignor is part of the result.
 
     Parameters
     ----------
     group
         The rebalance.
     assignor
-        One of `kassay.reference.assignors.ASSIGNORS`, or the name of a custom one.
+        One of `kassay.reference.assignors.ASSIGNORS`, or the name of a user-defined assignor.
 
     Examples
     --------
@@ -53,29 +53,29 @@ def run(group: Group, assignor: str) -> RunResult:
     'ended without an answer (exit code 1)'
     """
     if not is_user_assignor(assignor):
-        outcome = run_assignor(group, assignor)
+        result = run_assignor(group, assignor)
         return RunResult(
-            assignment=outcome.assignment, livelock=outcome.livelock, failed=outcome.failed
+            assignment=result.assignment, livelock=result.livelock, failed=result.failed
         )
-    custom = parse_user_assignor(assignor)
-    question = json.dumps(group_document(group), ensure_ascii=False)
+    user_assignor = parse_user_assignor(assignor)
+    request = json.dumps(group_document(group), ensure_ascii=False)
+    process = assignor_process(user_assignor.command)
     try:
-        line = conversation(custom.command).ask(question, seconds=custom.seconds)
+        return _parse_response(process.request(request, seconds=user_assignor.seconds))
     except NoAnswerError as error:
         return RunResult(failed=str(error))
-    return _understood(line)
 
 
-def _understood(line: str) -> RunResult:
-    """Read an answer: an assignment document, or a line as `kassay assign` writes it."""
+def _parse_response(line: str) -> RunResult:
+    """Parse an assignment document, or a line as `kassay assign` writes it."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):
-        return RunResult(failed=f"answered no JSON: {_short(line)!r}")
+        return RunResult(failed=f"the answer is not JSON: {_shorten(line)!r}")
     if isinstance(document, dict):
         reason = document.get("reason")
         if document.get("terminated") is False:
-            return RunResult(livelock=str(reason or "it says that it never ends"))
+            return RunResult(livelock=str(reason or "reported that it does not terminate"))
         for key in ("failed", "error"):
             if isinstance(document.get(key), str):
                 text = document[key]
@@ -83,9 +83,9 @@ def _understood(line: str) -> RunResult:
     try:
         return RunResult(assignment=parse_assignment(document, where="answer"))
     except (InputError, OverflowError, RecursionError) as error:
-        return RunResult(failed=_short(str(error)))
+        return RunResult(failed=_shorten(str(error)))
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     text = text.strip()
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"

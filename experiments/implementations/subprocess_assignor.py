@@ -1,4 +1,4 @@
-"""A process that answers lines with lines, kept alive from one group to the next."""
+"""Assignor processes: one request line, one response line, reused from group to group."""
 
 import atexit
 import os
@@ -13,196 +13,183 @@ from typing import IO
 from kassay.reference.model.errors import RunError
 
 _CHUNK = 1 << 16
-_LONGEST_ANSWER = 1 << 28  # bytes
-_SHOWN = 200  # characters
+_MAX_RESPONSE_BYTES = 1 << 28
+_SHOWN_CHARACTERS = 200
 
 
 class NoAnswerError(RunError):
-    """The process did not answer: it ran out of time, died, or cannot be started."""
+    """The process did not answer: it exceeded its time, ended, or could not start."""
 
 
 class _EndedError(NoAnswerError):
     """The process ended, or closed its output."""
 
 
-class Conversation:
-    """One process and what passes between it and us.
+class AssignorProcess:
+    """A process that answers each line on standard input with one line on standard output.
 
-    It starts with the first question. After a question that it did not answer it is
-    killed, its children too, and the next question starts another. One that ended after an
-    answer is started again and asked again.
+    It starts with the first request. If it does not answer, it is killed with its children,
+    and the next request starts a new process.
 
     Parameters
     ----------
     command
-        What to start, argument by argument; no shell reads it.
+        Program and arguments; no shell is involved.
     """
 
     def __init__(self, command: tuple[str, ...]) -> None:
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
-        self._errors: IO[bytes] | None = None
-        self._answered = False
+        self._stderr: IO[bytes] | None = None
+        self._has_answered = False
 
-    def ask(self, line: str, *, seconds: float) -> str:
-        """Send a line and wait for the line that answers it.
+    def request(self, line: str, *, seconds: float) -> str:
+        """Send a line and return the line that the process answers.
+
+        A process that ended after an earlier answer is started again, because some programs
+        read only one line.
 
         Raises
         ------
         NoAnswerError
-            If there is none within so many seconds of wall-clock time, with what the
-            process last said on standard error.
+            If there is no answer within ``seconds`` of wall-clock time. The message ends
+            with the last line on standard error.
         """
-        again = self._answered
+        may_restart = self._has_answered
         try:
-            return self._ask(line, seconds)
+            return self._request(line, seconds)
         except _EndedError:
-            if not again:
+            if not may_restart:
                 raise
-        # It may answer a single line in its life, as many a script does.
-        return self._ask(line, seconds)
-
-    def _ask(self, line: str, seconds: float) -> str:
-        process = self._started()
-        try:
-            answer = _exchange(process, line.encode() + b"\n", seconds)
-        except _EndedError as error:
-            raise _EndedError(self._last_words(str(error), _exit_code(process))) from None
-        except NoAnswerError as error:
-            raise NoAnswerError(self._last_words(str(error), process.poll())) from None
-        self._answered = True
-        return answer
+        return self._request(line, seconds)
 
     def close(self) -> None:
-        """Kill the process and whatever it started."""
-        process, self._process, self._answered = self._process, None, False
+        """Kill the process and its children."""
+        process, self._process, self._has_answered = self._process, None, False
         if process is not None:
-            _kill(process)
-        if self._errors is not None:
-            self._errors.close()
-            self._errors = None
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
+            process.wait()
+        if self._stderr is not None:
+            self._stderr.close()
+            self._stderr = None
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-            try:
-                self._process = subprocess.Popen(  # noqa: S603 - the user's own command
-                    self._command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=self._errors,
-                    bufsize=0,
-                    start_new_session=True,
-                )
-            except (OSError, ValueError) as error:
-                self.close()
-                reason = getattr(error, "strerror", None) or str(error)
-                raise NoAnswerError(
-                    f"cannot start {self._command[0]!r}: {reason.lower()}"
-                ) from None
+    def _request(self, line: str, seconds: float) -> str:
+        process = self._process or self._start()
+        try:
+            response = _exchange(process, line.encode() + b"\n", seconds)
+        except NoAnswerError as error:
+            exit_code = process.poll()
+            if isinstance(error, _EndedError):
+                # It closed its pipes, so it is about to end.
+                with suppress(subprocess.TimeoutExpired):
+                    exit_code = process.wait(timeout=1)
+            message = self._describe_failure(str(error), exit_code)
+            self.close()
+            raise type(error)(message) from None
+        self._has_answered = True
+        return response
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - the user's own command
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            self.close()
+            reason = getattr(error, "strerror", None) or str(error)
+            raise NoAnswerError(f"cannot start {self._command[0]!r}: {reason.lower()}") from None
         return self._process
 
-    def _last_words(self, message: str, code: int | None) -> str:
-        if code is not None:
-            name = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
-            message = f"{message} ({name})"
-        if self._errors is not None:
-            self._errors.seek(0, os.SEEK_END)
-            self._errors.seek(max(0, self._errors.tell() - 10 * _SHOWN))
-            lines = self._errors.read().decode(errors="replace").split("\n")
-            said = next((text.strip() for text in reversed(lines) if text.strip()), "")
-            message += f": {said[:_SHOWN]}" if said else ""
-        self.close()
-        return message
+    def _describe_failure(self, message: str, exit_code: int | None) -> str:
+        if exit_code is not None:
+            cause = (
+                f"exit code {exit_code}"
+                if exit_code >= 0
+                else f"signal {signal.Signals(-exit_code).name}"
+            )
+            message = f"{message} ({cause})"
+        if self._stderr is None:
+            return message
+        self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, self._stderr.tell() - 10 * _SHOWN_CHARACTERS))
+        lines = self._stderr.read().decode(errors="replace").split("\n")
+        last = next((text.strip() for text in reversed(lines) if text.strip()), "")
+        return f"{message}: {last[:_SHOWN_CHARACTERS]}" if last else message
 
 
-def _exchange(process: subprocess.Popen[bytes], question: bytes, seconds: float) -> str:
-    """Write and read at once: a process may answer before it has read everything."""
-    source, sink = _pipe(process.stdout), _pipe(process.stdin)
+def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -> str:
+    """Write and read at the same time: a process may answer before it has read everything."""
+    if process.stdout is None or process.stdin is None:
+        raise NoAnswerError("the process has no pipes")
+    source, sink = process.stdout.fileno(), process.stdin.fileno()
     deadline = time.monotonic() + seconds
     os.set_blocking(sink, False)
-    answer = bytearray()
+    response = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(source, selectors.EVENT_READ)
         if selector.select(0) and os.read(source, _CHUNK):
-            raise NoAnswerError("more than one line of answer to the group before")
+            raise NoAnswerError("more than one line of answer to the previous group")
         selector.register(sink, selectors.EVENT_WRITE)
-        while not answer.endswith(b"\n"):
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise NoAnswerError(f"no answer in time, {seconds:g} seconds")
-            for key, _ in selector.select(left):
+        while not response.endswith(b"\n"):
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                raise NoAnswerError(f"no answer within {seconds:g} seconds")
+            for key, _ in selector.select(remaining):
                 if key.fd == source:
-                    answer += _read(source, so_far=len(answer))
+                    response += _read(source, received=len(response))
                     continue
-                question = _written(sink, question)
-                if not question:
+                unsent = _write(sink, unsent)
+                if not unsent:
                     selector.unregister(sink)
-    if question:
+    if unsent:
         raise NoAnswerError("answered before it had read the group")
-    if answer.count(b"\n") > 1:
+    if response.count(b"\n") > 1:
         raise NoAnswerError("more than one line of answer")
-    return answer.decode(errors="replace")
+    return response.decode(errors="replace")
 
 
-def _pipe(pipe: IO[bytes] | None) -> int:
-    if pipe is None:
-        raise NoAnswerError("the process has no pipes")
-    return pipe.fileno()
-
-
-def _read(source: int, *, so_far: int) -> bytes:
-    if so_far > _LONGEST_ANSWER:
-        raise NoAnswerError(f"more than {_LONGEST_ANSWER} bytes in a line of answer")
+def _read(source: int, *, received: int) -> bytes:
+    if received > _MAX_RESPONSE_BYTES:
+        raise NoAnswerError(f"the answer exceeds {_MAX_RESPONSE_BYTES} bytes")
     chunk = os.read(source, _CHUNK)
     if not chunk:
         raise _EndedError("ended without an answer")
     return chunk
 
 
-def _written(sink: int, question: bytes) -> bytes:
+def _write(sink: int, data: bytes) -> bytes:
+    """Write as much as the pipe takes, and return the rest."""
     try:
-        return question[os.write(sink, question) :]
+        return data[os.write(sink, data) :]
     except BlockingIOError:
-        return question
+        return data
     except OSError:
         raise _EndedError("ended without an answer") from None
 
 
-def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
-    """Return the code of a process that closed its pipes, so is about to end."""
-    try:
-        return process.wait(timeout=1)
-    except subprocess.TimeoutExpired:
-        return None
+_PROCESSES: dict[tuple[int, tuple[str, ...]], AssignorProcess] = {}
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            pipe.close()
-    process.wait()
+def assignor_process(command: tuple[str, ...]) -> AssignorProcess:
+    """Return the assignor process of a command, one per command and Python process.
 
-
-_TALKING: dict[tuple[int, tuple[str, ...]], Conversation] = {}
-
-
-def conversation(command: tuple[str, ...]) -> Conversation:
-    """Return this process's conversation with a command; one goes on for good.
-
-    A fork does not share it: two that speak to one process would read each other's answers.
+    A forked process gets its own, because two readers would take each other's answers.
     """
-    key = (os.getpid(), command)
-    if key not in _TALKING:
-        _TALKING[key] = Conversation(command)
-    return _TALKING[key]
+    return _PROCESSES.setdefault((os.getpid(), command), AssignorProcess(command))
 
 
 @atexit.register
-def end_conversations() -> None:
-    """Kill the processes that this one started."""
-    for (owner, _), talk in _TALKING.items():
+def _close_processes() -> None:
+    for (owner, _), process in _PROCESSES.items():
         if owner == os.getpid():
-            talk.close()
+            process.close()

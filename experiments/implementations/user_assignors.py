@@ -1,9 +1,9 @@
-"""Assignors of your own: an external command, or a Python callable in a process of its own.
+"""Names of user-defined assignors: an external command or a Python callable.
 
-Both speak lines: a group document goes in, an assignment document comes out. A custom
-assignor is known by a name that holds all there is to know about it, so that it travels to
-the workers as the names of Kafka's assignors do: ``cmd:./mine``, ``python:mine:assign``,
-and with a limit other than the usual one ``cmd@2.5s:./mine``.
+Both run in a process of their own that reads group documents and writes assignment documents,
+one per line. The name contains everything that is needed to run the assignor, so that Spark
+workers need nothing else: ``cmd:./mine``, ``python:mine:assign``, or with a time limit
+``cmd@2.5s:./mine``.
 """
 
 import re
@@ -15,20 +15,21 @@ from dataclasses import dataclass
 from kassay.reference.model.errors import InputError
 
 ANSWER_SECONDS = 10.0
-_NAME = re.compile(r"(?P<kind>cmd|python)(@(?P<seconds>[0-9.e+-]+)s)?:(?P<what>.+)", re.DOTALL)
-_CALLABLE = re.compile(r"(?P<module>[^:]+):(?P<function>[A-Za-z_][\w.]*)")
+_NAME = re.compile(r"(?P<kind>cmd|python)(@(?P<seconds>[0-9.e+-]+)s)?:(?P<target>.+)", re.DOTALL)
+_CALLABLE = re.compile(r"[^:]+:[A-Za-z_][\w.]*")
+_SERVER = "kassay.experiments.implementations.callable_server"
 
 
 @dataclass(frozen=True, slots=True)
 class UserAssignor:
-    """A custom assignor, taken apart.
+    """A user-defined assignor.
 
     Parameters
     ----------
     command
-        The process to start, argument by argument.
+        Program and arguments.
     seconds
-        Wall-clock seconds that one answer may take.
+        Wall-clock time limit per group.
     """
 
     command: tuple[str, ...]
@@ -36,7 +37,7 @@ class UserAssignor:
 
 
 def is_user_assignor(name: str) -> bool:
-    """Tell whether a name is that of a custom assignor.
+    """Return whether the name is the name of a user-defined assignor.
 
     Examples
     --------
@@ -47,12 +48,12 @@ def is_user_assignor(name: str) -> bool:
 
 
 def parse_user_assignor(name: str) -> UserAssignor:
-    """Take the name of a custom assignor apart.
+    """Parse the name of a user-defined assignor.
 
     Raises
     ------
-    InvalidGroupError
-        If it names none.
+    InputError
+        If the name is not valid.
 
     Examples
     --------
@@ -61,21 +62,19 @@ def parse_user_assignor(name: str) -> UserAssignor:
     """
     match = _NAME.fullmatch(name)
     if match is None:
-        raise InputError(f"no custom assignor {name!r}")
+        raise InputError(f"{name!r} is not the name of a user-defined assignor")
     seconds = float(match["seconds"]) if match["seconds"] else ANSWER_SECONDS
-    what = match["what"]
+    target = match["target"]
     if match["kind"] == "python":
-        _callable(what)
-        return UserAssignor(
-            (sys.executable, "-m", "kassay.experiments.implementations.callable_server", what),
-            seconds,
-        )
+        if _CALLABLE.fullmatch(target) is None:
+            raise InputError(f"assignor {target!r} is not of the form module:function")
+        return UserAssignor((sys.executable, "-m", _SERVER, target), seconds)
     try:
-        command = tuple(shlex.split(what))
+        command = tuple(shlex.split(target))
     except ValueError as error:
-        raise InputError(f"assignor command {what!r}: {str(error).lower()}") from None
+        raise InputError(f"assignor command {target!r}: {str(error).lower()}") from None
     if not command:
-        raise InputError(f"assignor command {what!r} is empty")
+        raise InputError(f"assignor command {target!r} is empty")
     return UserAssignor(command, seconds)
 
 
@@ -85,21 +84,21 @@ def user_assignor_names(
     callables: Sequence[str] = (),
     seconds: float = ANSWER_SECONDS,
 ) -> list[str]:
-    """Name custom assignors.
+    """Return the names of user-defined assignors.
 
     Parameters
     ----------
     commands
-        Command lines, split as a shell does, without a shell.
+        Command lines, split like a shell does; no shell runs them.
     callables
-        ``module:function``, or ``file.py:function``.
+        ``module:function`` or ``file.py:function``.
     seconds
-        Wall-clock seconds that one answer may take.
+        Wall-clock time limit per group.
 
     Raises
     ------
-    InvalidGroupError
-        If one of them cannot be a command or a callable.
+    InputError
+        If a command or callable is not valid.
 
     Examples
     --------
@@ -114,10 +113,3 @@ def user_assignor_names(
             raise InputError(f"assignor {name!r} is empty")
         parse_user_assignor(name)
     return list(dict.fromkeys(names))
-
-
-def _callable(what: str) -> tuple[str, str]:
-    match = _CALLABLE.fullmatch(what)
-    if match is None:
-        raise InputError(f"assignor {what!r} is not of the form module:function")
-    return match["module"], match["function"]

@@ -38,38 +38,47 @@ def answers(monkeypatch):
     return give
 
 
-def test_partitions_of_topics_that_nobody_consumes_are_not_withheld():
+def test_partitions_of_topics_without_subscribers_are_not_withheld():
     assert withheld_partitions(GROUP, HALF) == 1
     assert withheld_partitions(GROUP, WHOLE) == 0
 
 
-def test_what_is_withheld_is_handed_out_in_the_rebalance_that_follows(answers):
+def test_the_next_rebalance_assigns_the_withheld_partitions(answers):
     seen = answers(AssignorResult("x", assignment=HALF), AssignorResult("x", assignment=WHOLE))
-    settled = run_until_stable(GROUP, "cooperative-sticky")
-    assert (settled.ending, settled.assignment, settled.rounds) == (Ending.OK, WHOLE, 2)
+    result = run_until_stable(GROUP, "cooperative-sticky")
+    assert (result.ending, result.assignment, result.rounds) == (Ending.OK, WHOLE, 2)
     assert seen == [GROUP, rejoin(GROUP, HALF)]
     assert [member.generation for member in seen[1].members] == [5, 5]
     assert seen[1].members[0].owned == [("t", 0)]
 
 
-def test_an_eager_assignor_that_leaves_partitions_out_is_invalid(answers):
+def test_an_eager_assignor_that_omits_partitions_is_invalid(answers):
     answers(AssignorResult("x", assignment=HALF))
-    settled = run_until_stable(GROUP, "sticky")
-    assert settled.ending is Ending.INVALID
-    assert settled.detail == "t-1 is assigned to nobody"
-    assert settled.assignment is None
+    result = run_until_stable(GROUP, "sticky")
+    assert result.ending is Ending.INVALID
+    assert result.detail == "t-1 is assigned to nobody"
+    assert result.assignment is None
 
 
-def test_withholding_for_ever_is_not_an_end(answers):
-    answers(AssignorResult("x", assignment=HALF))
-    settled = run_until_stable(GROUP, "cooperative-sticky")
-    assert (settled.ending, settled.rounds) == (Ending.NONTERMINATING, MAX_ROUNDS)
+def test_a_repeated_assignment_that_withholds_partitions_does_not_terminate(answers):
+    other = Assignment({"a": [("t", 1)], "b": []})
+    answers(*(AssignorResult("x", assignment=each) for each in (HALF, other, HALF)))
+    result = run_until_stable(GROUP, "cooperative-sticky")
+    assert (result.ending, result.rounds) == (Ending.NONTERMINATING, 3)
+    assert "round 3 repeats the assignment of round 1" in result.detail
 
 
-def test_a_livelock_and_an_exception_are_endings(answers):
+def test_the_number_of_rounds_is_limited(answers):
+    changing = (Assignment({"a": [], "b": [("t", n)]}) for n in range(MAX_ROUNDS))
+    answers(*(AssignorResult("x", assignment=each) for each in changing))
+    result = run_until_stable(GROUP, "cooperative-sticky")
+    assert (result.ending, result.rounds) == (Ending.NONTERMINATING, MAX_ROUNDS)
+
+
+def test_livelocks_and_exceptions_are_endings(answers):
     answers(AssignorResult("x", livelock=LivelockError(HALF, 3, ())))
     assert run_until_stable(GROUP, "sticky").ending is Ending.NONTERMINATING
     answers(AssignorResult("x", failed=UpstreamError("NullPointerException", "nobody")))
-    settled = run_until_stable(GROUP, "sticky")
-    assert settled.ending is Ending.FAILED
-    assert settled.detail == "NullPointerException: nobody"
+    result = run_until_stable(GROUP, "sticky")
+    assert result.ending is Ending.FAILED
+    assert result.detail == "NullPointerException: nobody"

@@ -1,4 +1,4 @@
-"""Assignors of one's own: whatever they do is an outcome, and the next group is answered."""
+"""User-defined assignors: every failure is a result, and the next group is answered."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ import pytest
 
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.implementations.runner import run
-from kassay.experiments.implementations.subprocess_assignor import Conversation, NoAnswerError
+from kassay.experiments.implementations.subprocess_assignor import AssignorProcess, NoAnswerError
 from kassay.experiments.implementations.user_assignors import (
     parse_user_assignor,
     user_assignor_names,
@@ -38,39 +38,39 @@ def function(tmp_path, body, *, name="assign"):
     return user_assignor_names(callables=[f"{module}:{name}"], seconds=20.0)[0]
 
 
-def test_a_good_answer_is_judged_like_any_other(tmp_path):
-    settled = run_until_stable(GROUP, command(tmp_path, "    print(GOOD, flush=True)"))
-    assert settled.ending is Ending.OK
-    assert settled.assignment.loads() == {"c0": 1, "c1": 1, "c2": 1}
+def test_a_valid_answer_is_a_stable_result(tmp_path):
+    result = run_until_stable(GROUP, command(tmp_path, "    print(GOOD, flush=True)"))
+    assert result.ending is Ending.OK
+    assert result.assignment.loads() == {"c0": 1, "c1": 1, "c2": 1}
 
 
 @pytest.mark.parametrize("group", [entry.group for entry in NAMED_GROUPS.values()])
 @pytest.mark.parametrize("assignor", ["sticky", "uniform"])
-def test_kafkas_assignors_fare_the_same_when_they_are_asked_as_strangers(group, assignor):
+def test_a_port_gives_the_same_result_as_a_user_defined_assignor(group, assignor):
     module = {"sticky": "client.sticky", "uniform": "broker.uniform"}[assignor]
-    stranger = f"python@60s:kassay.reference.assignors.{module}:assign"
-    mine, theirs = run_until_stable(group, stranger), run_until_stable(group, assignor)
-    assert (mine.ending, mine.assignment) == (theirs.ending, theirs.assignment)
-    assert mine.detail == theirs.detail
+    user_defined = f"python@60s:kassay.reference.assignors.{module}:assign"
+    external, internal = run_until_stable(group, user_defined), run_until_stable(group, assignor)
+    assert (external.ending, external.assignment) == (internal.ending, internal.assignment)
+    assert external.detail == internal.detail
 
 
-def test_the_lines_of_kassay_assign_are_answers_too(tmp_path):
+def test_output_lines_of_kassay_assign_are_valid_answers(tmp_path):
     endless = '{"assignment": null, "terminated": false, "reason": "round and round"}'
-    settled = run_until_stable(GROUP, command(tmp_path, f"    print({endless!r}, flush=True)"))
-    assert (settled.ending, settled.detail) == (Ending.NONTERMINATING, "round and round")
+    result = run_until_stable(GROUP, command(tmp_path, f"    print({endless!r}, flush=True)"))
+    assert (result.ending, result.detail) == (Ending.NONTERMINATING, "round and round")
     thrown = '{"assignment": null, "failed": "IllegalStateException", "reason": "no t-3"}'
-    settled = run_until_stable(GROUP, command(tmp_path, f"    print({thrown!r}, flush=True)"))
-    assert (settled.ending, settled.detail) == (Ending.FAILED, "IllegalStateException: no t-3")
+    result = run_until_stable(GROUP, command(tmp_path, f"    print({thrown!r}, flush=True)"))
+    assert (result.ending, result.detail) == (Ending.FAILED, "IllegalStateException: no t-3")
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected"),
     [
-        ("    print('no idea', flush=True)", "answered no JSON: 'no idea'"),
+        ("    print('no idea', flush=True)", "the answer is not JSON: 'no idea'"),
         ("    print('[1]', flush=True)", "answer: expected"),
         ('    print(\'{"c0": [["t0"]]}\', flush=True)', "answer['c0']"),
         ('    print(\'{"c0": [["t0", 99999999999999]]}\', flush=True)', "answer"),
-        ("    print('[' * 100000, flush=True)", "answered no JSON"),
+        ("    print('[' * 100000, flush=True)", "the answer is not JSON"),
         ("    print(GOOD + chr(10) + GOOD, flush=True)", "more than one line of answer"),
         ('    print(\'{"error": "too hard"}\', flush=True)', "too hard"),
         ("    sys.exit('out of ideas')", "ended without an answer (exit code 1): out of ideas"),
@@ -78,14 +78,14 @@ def test_the_lines_of_kassay_assign_are_answers_too(tmp_path):
         ("    os.close(1); time.sleep(60)", "ended without an answer"),
     ],
 )
-def test_nonsense_and_crashes_fail_with_their_text(tmp_path, body, said):
-    settled = run_until_stable(GROUP, command(tmp_path, body))
-    assert settled.ending is Ending.FAILED
-    assert said in settled.detail
+def test_invalid_output_and_crashes_fail_with_a_description(tmp_path, body, expected):
+    result = run_until_stable(GROUP, command(tmp_path, body))
+    assert result.ending is Ending.FAILED
+    assert expected in result.detail
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "expected"),
     [
         ("{}", "t0-0"),
         ('{"nobody": [["t0", 0]]}', "nobody"),
@@ -95,30 +95,30 @@ def test_nonsense_and_crashes_fail_with_their_text(tmp_path, body, said):
         ('{"c0": [["t9", 0]]}', "t9"),
     ],
 )
-def test_an_answer_that_breaks_the_rules_is_invalid_and_says_how(tmp_path, answer, said):
-    settled = run_until_stable(GROUP, command(tmp_path, f"    print({answer!r}, flush=True)"))
-    assert settled.ending in {Ending.INVALID, Ending.FAILED}
-    assert said in settled.detail
+def test_an_invalid_assignment_is_reported_with_its_violation(tmp_path, answer, expected):
+    result = run_until_stable(GROUP, command(tmp_path, f"    print({answer!r}, flush=True)"))
+    assert result.ending in {Ending.INVALID, Ending.FAILED}
+    assert expected in result.detail
 
 
-def test_one_that_takes_too_long_is_stopped_with_its_children(tmp_path):
+def test_a_process_over_the_time_limit_is_killed_with_its_children(tmp_path):
     body = (
         f"    import subprocess; child = subprocess.Popen([{sys.executable!r}, '-c', "
         "'import time; time.sleep(600)'])\n"
         f"    open({str(tmp_path / 'child')!r}, 'w').write(str(child.pid))\n"
         "    time.sleep(600)"
     )
-    settled = run_until_stable(GROUP, command(tmp_path, body, seconds=3.0))
-    assert (settled.ending, settled.detail) == (Ending.FAILED, "no answer in time, 3 seconds")
+    result = run_until_stable(GROUP, command(tmp_path, body, seconds=3.0))
+    assert (result.ending, result.detail) == (Ending.FAILED, "no answer within 3 seconds")
     child = int((tmp_path / "child").read_text())
     for _ in range(100):
-        if not _runs(child):
+        if not _is_running(child):
             return
         time.sleep(0.1)
-    pytest.fail("its child still runs")
+    pytest.fail("the child process still runs")
 
 
-def _runs(pid):
+def _is_running(pid):
     try:
         with Path(f"/proc/{pid}/stat").open() as stat:
             return stat.read().split(")")[1].split()[0] != "Z"
@@ -126,13 +126,13 @@ def _runs(pid):
         return False
 
 
-def test_a_process_that_cannot_be_started_says_so():
+def test_a_process_that_cannot_start_is_a_failure():
     assert run(GROUP, "cmd:./no-such-thing").failed == (
         "cannot start './no-such-thing': no such file or directory"
     )
 
 
-def test_the_group_after_a_crash_is_answered_by_a_new_process(tmp_path):
+def test_a_new_process_answers_the_group_after_a_crash(tmp_path):
     mine = command(tmp_path, "    os.abort() if 'crash' in line else print(GOOD, flush=True)")
     bad = Group(topics=GROUP.topics, members=GROUP.members, id="crash")
     endings = [run_until_stable(group, mine).ending for group in (GROUP, bad, GROUP)]
@@ -140,38 +140,40 @@ def test_the_group_after_a_crash_is_answered_by_a_new_process(tmp_path):
 
 
 def test_one_process_answers_all_groups():
-    talk = Conversation((sys.executable, "-uc", "import os\nwhile input(): print(os.getpid())"))
+    process = AssignorProcess(
+        (sys.executable, "-uc", "import os\nwhile input(): print(os.getpid())")
+    )
     try:
-        answers = {talk.ask("group", seconds=20) for _ in range(3)}
+        answers = {process.request("group", seconds=20) for _ in range(3)}
     finally:
-        talk.close()
+        process.close()
     assert len(answers) == 1
     assert answers != {f"{os.getpid()}\n"}
 
 
-def test_a_command_that_answers_one_line_in_its_life_is_started_again():
-    talk = Conversation((sys.executable, "-c", "print(input())"))
+def test_a_command_that_answers_a_single_line_is_started_again():
+    process = AssignorProcess((sys.executable, "-c", "print(input())"))
     try:
-        assert [talk.ask(text, seconds=20) for text in "abc"] == ["a\n", "b\n", "c\n"]
+        assert [process.request(text, seconds=20) for text in "abc"] == ["a\n", "b\n", "c\n"]
     finally:
-        talk.close()
+        process.close()
 
 
-def test_a_line_too_long_for_the_pipe_passes_both_ways():
-    talk = Conversation((sys.executable, "-uc", "while True: print(input())"))
+def test_lines_longer_than_the_pipe_buffer_pass_in_both_directions():
+    process = AssignorProcess((sys.executable, "-uc", "while True: print(input())"))
     try:
-        assert talk.ask("x" * 3_000_000, seconds=30) == "x" * 3_000_000 + "\n"
-        with pytest.raises(NoAnswerError, match="no answer in time"):
-            Conversation(("sleep", "60")).ask("x" * 3_000_000, seconds=0.5)
+        assert process.request("x" * 3_000_000, seconds=30) == "x" * 3_000_000 + "\n"
+        with pytest.raises(NoAnswerError, match="no answer within"):
+            AssignorProcess(("sleep", "60")).request("x" * 3_000_000, seconds=0.5)
     finally:
-        talk.close()
+        process.close()
 
 
-def test_a_function_may_print_raise_or_end_its_process(tmp_path):
+def test_a_callable_may_print_raise_or_exit(tmp_path):
     good = '{"c0": [("t1", 0)], "c1": [("t1", 1)], "c2": [("t0", 0)]}'
     chatty = function(tmp_path, f"print('hello'); return {good}")
     assert run_until_stable(GROUP, chatty).assignment.loads() == {"c0": 1, "c1": 1, "c2": 1}
-    for place, (body, said) in enumerate(
+    for place, (body, expected) in enumerate(
         [
             ("return 1 / 0", "ZeroDivisionError: division by zero"),
             ("return 7", "returned int, not a mapping of members"),
@@ -181,29 +183,29 @@ def test_a_function_may_print_raise_or_end_its_process(tmp_path):
     ):
         folder = tmp_path / str(place)
         folder.mkdir()
-        settled = run_until_stable(GROUP, function(folder, body))
-        assert settled.ending is Ending.FAILED
-        assert said in settled.detail
+        result = run_until_stable(GROUP, function(folder, body))
+        assert result.ending is Ending.FAILED
+        assert expected in result.detail
 
 
-def test_a_function_that_is_not_there_says_so(tmp_path):
+def test_a_missing_callable_is_a_failure(tmp_path):
     missing = run(GROUP, function(tmp_path, "return {}", name="nothing"))
     assert "has no attribute 'nothing'" in missing.failed
 
 
 @pytest.mark.parametrize("bad", [{"commands": [""]}, {"commands": ["'"]}, {"callables": ["os"]}])
-def test_what_cannot_be_an_assignor_is_refused(bad):
+def test_invalid_commands_and_callables_are_refused(bad):
     with pytest.raises(InputError):
         user_assignor_names(**bad)
 
 
-def test_names_hold_their_limit():
+def test_names_contain_the_time_limit():
     (name,) = user_assignor_names(commands=["a 'b c'"], seconds=0.25)
     assert parse_user_assignor(name).command == ("a", "b c")
     assert parse_user_assignor(name).seconds == 0.25
 
 
-def test_a_study_has_rows_for_strangers(tmp_path):
+def test_a_study_has_rows_for_user_defined_assignors(tmp_path):
     mine = command(tmp_path, "    os.abort() if '\"D\"' in line else print(GOOD, flush=True)")
     names = ("sticky", mine, "cmd:./no-such-thing")
     record = evaluate_case(Case(family="named", seed=1, assignors=names))
