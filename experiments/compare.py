@@ -1,12 +1,12 @@
-"""One group, one assignor, the optimum: how far the one is from the other.
+"""Compare an assignor with the optimum on one group.
 
-Two gaps that never mix: a *heuristic gap* is greedy minus optimum, both exact; an
-*optimality gap* is what the solver could not prove. Where the optimum is not proven, the
-heuristic gap is not known, and is None here.
+A *heuristic gap* is the value of the greedy assignment minus the optimum. It is None unless the
+optimum is proven. An *optimality gap* is what the solver could not prove; it is never part of a
+heuristic gap.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
@@ -24,6 +24,9 @@ from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution
 from kassay.solver.solve import solve
 
+MovesWithin = Callable[[int], int | None]
+"""Minimum number of moves within an imbalance; None if it is not known."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseLimits(SearchLimits):
@@ -32,13 +35,12 @@ class CaseLimits(SearchLimits):
     Parameters
     ----------
     within_partitions
-        Groups with more partitions than this are not searched for the fewest moves at
-        the imbalance of a greedy assignment that misses the least imbalance.
+        Maximum number of partitions of groups for which ``movement_within`` is searched.
     group
-        Wall-clock seconds that everything about one group may take in a study. Past
-        them its process is ended, whatever it is at, and the group is a row that says so.
+        Wall-clock seconds per group in a study. Its process is killed afterwards, and the
+        group becomes a row with an error.
     memory
-        Address space in MiB that the process which studies a group may have.
+        Address space in MiB of the process that studies a group.
     """
 
     within_partitions: int = 5_000
@@ -50,8 +52,26 @@ LIMITS = CaseLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeuristicGap:
+    """Value of an assignor and the proven optimum; None if a value is not known."""
+
+    greedy: int | None = None
+    optimum: int | None = None
+
+    @property
+    def gap(self) -> int | None:
+        """The assignor's value minus the optimum."""
+        if self.greedy is None or self.optimum is None:
+            return None
+        return self.greedy - self.optimum
+
+
+UNKNOWN_GAP = HeuristicGap()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What one assignor did with one group, against the optimum. Fields are columns.
+    """Result of one assignor on one group, compared with the optimum.
 
     Parameters
     ----------
@@ -60,37 +80,25 @@ class Comparison:
     assignor
         Name of the assignor.
     ending
-        How the assignor ended, see `Ending`. Unless it is ``ok``, all figures of the
-        greedy assignment are None.
+        How the assignor ended, see `Ending`. Greedy values are None unless it is ``ok``.
     detail
-        What went wrong, in words.
+        Description of the problem; None if there is none.
     rounds
-        Rebalances until nothing was withheld; more than 1 only for
-        ``cooperative-sticky``, which is judged by the assignment it settles on.
+        Rebalances until nothing was withheld; more than 1 only for ``cooperative-sticky``,
+        which is measured by its stable assignment.
     measure
-        The imbalance that the optimum minimises: ``sum_of_squares`` for equal weights,
-        where its optimum is the optimum of every measure; else ``makespan``, and the
-        optima of the other measures are None.
+        Measure that the optimum minimises: ``sum_of_squares`` for equal weights, whose optimum
+        is the optimum of every measure; otherwise ``makespan``, and the optima of the other
+        measures are None.
     proven
         Whether both levels of the optimum are proven.
-    sum_of_squares_greedy, ..., balance_score_gap
-        For each measure the greedy assignment's value, the least possible one, and
-        their difference, the heuristic gap.
-    least_imbalance
-        Whether the greedy assignment has the least imbalance by ``measure``.
-    movement_greedy
-        Owned partitions that the greedy assignment gives to somebody else.
-    movement_optimum
-        Fewest moves to any assignment of the least imbalance.
-    movement_gap
-        Their difference, where the greedy assignment has the least imbalance: the two
-        then reach the same, and these moves are too many. None where it has not.
+    imbalance
+        Values per measure.
+    movement
+        Partitions that the assignor moves, and the fewest moves to any assignment with minimum
+        imbalance.
     movement_within
-        Fewest moves to any assignment *at most as imbalanced as the greedy one*.
-    unnecessary_moves
-        ``movement_greedy - movement_within``: moves that bought nothing, whether or not
-        the greedy assignment has the least imbalance. Equals ``movement_gap`` where
-        it has.
+        Fewest moves to any assignment whose imbalance is at most that of the assignor.
     """
 
     case: str
@@ -98,38 +106,41 @@ class Comparison:
     ending: str
     detail: str | None = None
     rounds: int
-    measure: str | None = None
+    measure: Measure | None = None
     proven: bool | None = None
-    sum_of_squares_greedy: int | None = None
-    sum_of_squares_optimum: int | None = None
-    sum_of_squares_gap: int | None = None
-    makespan_greedy: int | None = None
-    makespan_optimum: int | None = None
-    makespan_gap: int | None = None
-    spread_greedy: int | None = None
-    spread_optimum: int | None = None
-    spread_gap: int | None = None
-    deviation_greedy: int | None = None
-    deviation_optimum: int | None = None
-    deviation_gap: int | None = None
-    balance_score_greedy: int | None = None
-    balance_score_optimum: int | None = None
-    balance_score_gap: int | None = None
-    least_imbalance: bool | None = None
-    movement_greedy: int | None = None
-    movement_optimum: int | None = None
-    movement_gap: int | None = None
+    imbalance: Mapping[Measure, HeuristicGap] = field(default_factory=dict)
+    movement: HeuristicGap = UNKNOWN_GAP
     movement_within: int | None = None
-    unnecessary_moves: int | None = None
+
+    @property
+    def imbalance_gap(self) -> int | None:
+        """Gap of ``measure``."""
+        return None if self.measure is None else self.imbalance[self.measure].gap
+
+    @property
+    def least_imbalance(self) -> bool | None:
+        """Whether the assignor reaches the minimum of ``measure``."""
+        return None if self.imbalance_gap is None else self.imbalance_gap == 0
+
+    @property
+    def movement_gap(self) -> int | None:
+        """Moves minus the optimum; None unless the assignor reaches the minimum imbalance."""
+        return self.movement.gap if self.least_imbalance else None
+
+    @property
+    def unnecessary_moves(self) -> int | None:
+        """Moves minus ``movement_within``."""
+        return HeuristicGap(greedy=self.movement.greedy, optimum=self.movement_within).gap
 
     def _repr_html_(self) -> str:
-        """Show it in a notebook: every measure of greedy and optimum, and the moves."""
+        """Return a table of all measures and the moves, for notebooks."""
         caption = f"{self.assignor} on {self.case}: {self.ending}"
-        rows = [
-            (name, *(getattr(self, f"{name}_{part}") for part in ("greedy", "optimum", "gap")))
-            for name in (*Measure, "movement")
-        ]
-        shown = ((name, *("–" if v is None else v for v in values)) for name, *values in rows)
+        movement = (self.movement.greedy, self.movement.optimum, self.movement_gap)
+        rows = [(str(name), *_values(value)) for name, value in self.imbalance.items()]
+        shown = (
+            (name, *("–" if value is None else value for value in values))
+            for name, *values in (*rows, ("movement", *movement))
+        )
         return notebook.table(caption, ("measure", "greedy", "optimum", "gap"), shown)
 
 
@@ -138,8 +149,8 @@ def compare(
     assignor: str,
     *,
     optimum: Solution | None = None,
-    settled: StableResult | None = None,
-    fewest: Callable[[int], int | None] | None = None,
+    result: StableResult | None = None,
+    moves_within: MovesWithin | None = None,
     limits: CaseLimits = LIMITS,
 ) -> Comparison:
     """Compare an assignor with the optimum on one group.
@@ -147,56 +158,60 @@ def compare(
     Parameters
     ----------
     group
-        The rebalance. Capacities of members are ignored on both sides: no assignor of
-        Kafka's knows them.
+        The rebalance. Capacities of members are ignored, because Kafka's assignors do not
+        know them.
     assignor
-        One of `kassay.reference.assignors.ASSIGNORS`.
+        One of `kassay.reference.assignors.ASSIGNORS`, or a user-defined assignor.
     optimum
-        The group's `solve_optimum`, where it is known already.
-    settled
-        What `run_until_stable` made of it, where that is known already.
-    fewest
-        `fewest_moves_within` of the group as a function of the imbalance, for callers
-        who remember it from one assignor to the next.
+        The group's `solve_optimum`, if it is known already.
+    result
+        The assignor's `run_until_stable`, if it is known already.
+    moves_within
+        Function of the imbalance to use instead of `fewest_moves_within`, for example with
+        a cache.
     limits
-        What each search may use up.
-
-    Returns
-    -------
-    Comparison
-        Its figures; ``ending`` says whether the assignor had an answer at all.
+        Limits of each search.
 
     Examples
     --------
     >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
     >>> result = compare(NAMED_GROUPS["C"].group, "sticky")
-    >>> result.least_imbalance, result.movement_greedy, result.movement_optimum
+    >>> result.least_imbalance, result.movement.greedy, result.movement.optimum
     (True, 2, 1)
     """
     optimum = optimum or solve_optimum(group, limits=limits)
-    settled = settled or run_until_stable(group, assignor)
+    result = result or run_until_stable(group, assignor)
+    assignment = result.assignment if result.ending is Ending.OK else None
     measure = Measure(optimum.imbalance.name)
-    fewest = fewest or partial(fewest_moves_within, group, optimum=optimum, limits=limits)
-    figures: dict[str, int | bool | None] = dict(_optima(group, optimum, measure))
-    if optimum.movement.gap == 0 and optimum.imbalance.gap == 0:
-        figures["movement_optimum"] = optimum.movement.value
-    if settled.ending is Ending.OK and settled.assignment is not None:
-        figures |= _greedy(group, settled.assignment, figures, measure)
-        figures |= _moves(figures, measure, fewest)
+    greedy = {} if assignment is None else measures(group, assignment)
+    optima = _proven_optima(group, optimum, measure)
+    proven = optimum.imbalance.gap == 0 and optimum.movement.gap == 0
+    within = None
+    if proven and measure in greedy:
+        find = moves_within or partial(fewest_moves_within, group, optimum=optimum, limits=limits)
+        within = find(greedy[measure])
     return Comparison(
         case=group.id or "",
         assignor=assignor,
-        ending=str(settled.ending),
-        detail=settled.detail,
-        rounds=settled.rounds,
-        measure=str(measure),
-        proven=optimum.imbalance.gap == 0 and optimum.movement.gap == 0,
-        **figures,  # type: ignore[arg-type]
+        ending=str(result.ending),
+        detail=result.detail,
+        rounds=result.rounds,
+        measure=measure,
+        proven=proven,
+        imbalance={
+            name: HeuristicGap(greedy=greedy.get(name), optimum=optima.get(name))
+            for name in Measure
+        },
+        movement=HeuristicGap(
+            greedy=None if assignment is None else movement(group, assignment),
+            optimum=optimum.movement.value if proven else None,
+        ),
+        movement_within=within,
     )
 
 
 def solve_optimum(group: Group, *, limits: SearchLimits = LIMITS) -> Solution:
-    """Find the least imbalance and the fewest moves to it, capacities left aside."""
+    """Find the minimum imbalance and the fewest moves to it, ignoring capacities."""
     return solve(_without_capacities(group), limits=limits)
 
 
@@ -216,29 +231,25 @@ def keep_owners(group: Group) -> Assignment:
 
 
 def fewest_moves_within(
-    group: Group,
-    imbalance: int,
-    *,
-    optimum: Solution,
-    limits: CaseLimits = LIMITS,
+    group: Group, imbalance: int, *, optimum: Solution, limits: CaseLimits = LIMITS
 ) -> int | None:
-    """Count the fewest moves to any assignment whose imbalance is at most ``imbalance``.
+    """Return the fewest moves to any assignment whose imbalance is at most ``imbalance``.
 
     Parameters
     ----------
     group
         The rebalance.
     imbalance
-        The most imbalance allowed, by the measure that ``optimum`` minimises.
+        Maximum imbalance, by the measure that ``optimum`` minimises.
     optimum
-        The group's `solve_optimum`, both levels proven.
+        The group's `solve_optimum`, with both levels proven.
     limits
-        What the search may use up.
+        Limits of the search.
 
     Returns
     -------
     int or None
-        The proven number; None where the limits were hit before the proof.
+        The proven number; None if a limit was reached before the proof.
     """
     if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
         return optimum.movement.value
@@ -251,55 +262,25 @@ def fewest_moves_within(
         bounded = fewest_moves(group, imbalance)
         if bounded is not None and bounded.is_proven:
             return bounded.value
-    # The optimum as a hint spares the search its first level, which is most of its time.
+    # The warm start saves the search of the first level, which takes most of the time.
     slack = Tolerance(absolute=imbalance - optimum.imbalance.value)
-    found = solve(
+    solution = solve(
         _without_capacities(group),
         levels=(Imbalance(objective.Measure(measure), slack), Movement()),
         initial_assignment=optimum.assignment,
         limits=limits,
     )
-    # The search allows what lies within the slack of the best it found, never less than asked.
-    proven = found.movement.gap == 0 and found.imbalance.value <= imbalance
-    return found.movement.value if proven else None
+    # The slack applies to the best value found, which is never below the optimum.
+    proven = solution.movement.gap == 0 and solution.imbalance.value <= imbalance
+    return solution.movement.value if proven else None
 
 
-def _greedy(
-    group: Group, assignment: Assignment, figures: dict[str, int | bool | None], measure: Measure
-) -> dict[str, int | bool | None]:
-    found: dict[str, int | bool | None] = {}
-    for name, value in measures(group, assignment).items():
-        least = figures.get(f"{name}_optimum")
-        found[f"{name}_greedy"] = value
-        found[f"{name}_gap"] = None if least is None else value - least
-    gap = found[f"{measure}_gap"]
-    found["least_imbalance"] = None if gap is None else gap == 0
-    found["movement_greedy"] = movement(group, assignment)
-    return found
-
-
-def _moves(
-    figures: dict[str, int | bool | None], measure: Measure, fewest: Callable[[int], int | None]
-) -> dict[str, int | bool | None]:
-    least, moved = figures.get("movement_optimum"), figures["movement_greedy"]
-    level = figures[f"{measure}_greedy"]
-    if least is None or moved is None or level is None:
-        return {}
-    within = fewest(level)
-    return {
-        "movement_gap": moved - least if figures["least_imbalance"] else None,
-        "movement_within": within,
-        "unnecessary_moves": None if within is None else moved - within,
-    }
-
-
-def _optima(group: Group, optimum: Solution, measure: Measure) -> dict[str, int | None]:
-    """Return the least value of every measure, where the optimum proves it."""
+def _proven_optima(group: Group, optimum: Solution, measure: Measure) -> dict[Measure, int]:
+    """Return the minimum of every measure that the optimum proves."""
     if optimum.assignment is None or optimum.imbalance.gap != 0:
         return {}
-    measured = measures(group, optimum.assignment)
-    proven = list(Measure) if measure is Measure.SUM_OF_SQUARES else [measure]
-    return {f"{name}_optimum": measured[name] for name in proven}
+    values = measures(group, optimum.assignment)
+    return values if measure is Measure.SUM_OF_SQUARES else {measure: values[measure]}
 
 
 def _without_capacities(group: Group) -> Group:

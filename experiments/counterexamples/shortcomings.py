@@ -7,6 +7,7 @@ from fractions import Fraction
 from kassay.experiments.compare import LIMITS, CaseLimits, Comparison, compare, solve_optimum
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
 from kassay.solver.solution import Solution
 
 
@@ -96,9 +97,9 @@ def shortfall(
         group,
         assignor,
         optimum=optimum or solve_optimum(group, limits=limits),
-        settled=settled,
+        result=settled,
         # Only moves need that search.
-        fewest=None if shortcoming is Shortcoming.MOVES else _unknown,
+        moves_within=None if shortcoming is Shortcoming.MOVES else _unknown,
         limits=limits,
     )
     severity = _severity(group, comparison, shortcoming)
@@ -113,13 +114,14 @@ def shortfall(
 def _severity(group: Group, comparison: Comparison, shortcoming: Shortcoming) -> Fraction | None:
     match shortcoming:
         case Shortcoming.IMBALANCE:
-            gap = getattr(comparison, f"{comparison.measure}_gap")
+            gap = comparison.imbalance_gap
             return None if gap is None else Fraction(gap)
         case Shortcoming.MOVES:
             wasted = comparison.unnecessary_moves
             return None if wasted is None else Fraction(wasted, max(1, group.partition_count))
         case _:
-            greedy, least = comparison.makespan_greedy, comparison.makespan_optimum
+            makespan = comparison.imbalance[Measure.MAKESPAN]
+            greedy, least = makespan.greedy, makespan.optimum
             return None if greedy is None or least is None else Fraction(greedy, least or 1) - 1
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kassay.experiments.compare import LIMITS, CaseLimits, Comparison, compare
+from kassay.experiments.compare import LIMITS, UNKNOWN_GAP, CaseLimits, Comparison, compare
 from kassay.experiments.history.group_state import Generation, GenerationMember, Numbers
 from kassay.experiments.implementations.convergence import Ending, StableResult, withheld_partitions
 from kassay.reference.model.assignment import Assignment, violations
@@ -109,17 +109,10 @@ def judge(rebalance: Rebalance, *, limits: CaseLimits = LIMITS) -> Comparison | 
         rounds=rebalance.rounds,
         detail=fault,
     )
-    found = compare(group, rebalance.last.assignor or "", settled=outcome, limits=limits)
+    found = compare(group, rebalance.last.assignor or "", result=outcome, limits=limits)
     if rebalance.unknown is None:
         return found
-    return replace(
-        found,
-        movement_greedy=None,
-        movement_optimum=None,
-        movement_gap=None,
-        movement_within=None,
-        unnecessary_moves=None,
-    )
+    return replace(found, movement=UNKNOWN_GAP, movement_within=None)
 
 
 def _note_gap(now: _Past, generation: Generation) -> None:

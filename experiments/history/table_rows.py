@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from kassay.experiments.compare import LIMITS, CaseLimits, Comparison
+from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.history.group_state import Generation, GenerationMember, RebalanceProtocol
 from kassay.experiments.history.rebalances import Rebalance, judge
+from kassay.experiments.study.table_rows import ComparisonRow, comparison_row
 from kassay.reference.documents.json_codec import (
     assignment_document,
     group_document,
@@ -20,7 +21,7 @@ from kassay.reference.model.ownership import rejoin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceRow:
-    """A row of the table ``rebalances``, besides the columns of `Comparison`.
+    """A row of the table ``rebalances``, besides the columns of `ComparisonRow`.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class RebalanceRow:
     assigned: str
 
 
-JUDGED = tuple(field.name for field in fields(Comparison))
+JUDGED = tuple(field.name for field in fields(ComparisonRow))
 """Columns of the comparison with the optimum; None where there is none."""
 
 
@@ -109,7 +110,7 @@ def judged_row(row: Mapping[str, Any], *, limits: CaseLimits = LIMITS) -> dict[s
     if found is None:
         return {**dict.fromkeys(JUDGED), **row, "ending": "unknown", "detail": row["unknown"]}
     kept = {"case": row["case"], "assignor": row["assignor"]}
-    return {**row, **asdict(found), **kept}
+    return {**row, **asdict(comparison_row(found)), **kept}
 
 
 def last_document(row: Mapping[str, Any]) -> dict[str, object] | None:

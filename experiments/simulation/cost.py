@@ -8,6 +8,7 @@ from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.simulation_result import SimulatedRebalance, SimulationResult
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +74,11 @@ def cost_of(
     proven = True
     for group, assignment in filter(None, map(_combined, sequences)):
         stable = StableResult(ending=Ending.OK, assignment=assignment, rounds=1)
-        comparison = compare(group, policy.name, settled=stable, limits=limits)
+        comparison = compare(group, policy.name, result=stable, limits=limits)
         proven = proven and comparison.unnecessary_moves is not None
-        needed += comparison.movement_optimum or 0
+        needed += comparison.movement.optimum or 0
         unnecessary += comparison.unnecessary_moves or 0
-        gap += comparison.sum_of_squares_gap or 0
+        gap += comparison.imbalance[Measure.SUM_OF_SQUARES].gap or 0
     return SimulationCost(
         script=result.script,
         policy=result.policy,

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from kassay.experiments.compare import Comparison
+from kassay.experiments.study.table_rows import ComparisonRow
 from kassay.experiments.history.table_rows import RebalanceRow
 from kassay.experiments.spark.table_schemas import schema_of
 
@@ -81,7 +81,7 @@ COMMITS = pa.schema(
 
 _FACTS = schema_of(RebalanceRow)
 REBALANCES = pa.schema(
-    [*_FACTS, *(each for each in schema_of(Comparison) if each.name not in _FACTS.names)]
+    [*_FACTS, *(each for each in schema_of(ComparisonRow) if each.name not in _FACTS.names)]
 )
 
 ERRORS = pa.schema(

@@ -7,10 +7,10 @@ from dataclasses import fields
 
 import pyarrow as pa
 
-from kassay.experiments.compare import Comparison
 from kassay.experiments.study.table_rows import (
     AssignmentRow,
     CaseRecord,
+    ComparisonRow,
     GroupRow,
     OptimumRow,
     TimingRow,
@@ -45,7 +45,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "groups": schema_of(GroupRow),
     "assignments": schema_of(AssignmentRow),
     "optima": schema_of(OptimumRow),
-    "comparisons": schema_of(Comparison),
+    "comparisons": schema_of(ComparisonRow),
     "timings": schema_of(TimingRow),
 }
 
@@ -95,7 +95,7 @@ def table_of(records: pa.Table, name: str) -> pa.Table:
 
 
 def _columns(
-    row: GroupRow | OptimumRow | AssignmentRow | Comparison | TimingRow,
+    row: GroupRow | OptimumRow | AssignmentRow | ComparisonRow | TimingRow,
 ) -> dict[str, object]:
     """Return a row's columns; None for integers beyond 64 bits, which no column holds."""
     columns: dict[str, object] = {}

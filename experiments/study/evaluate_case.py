@@ -1,16 +1,20 @@
-"""Everything a study records of one case. Pure: Spark only decides where it runs."""
+"""Evaluate one case of a study: every assignor and the optimum on one group.
+
+The functions are pure; Spark only decides where they run.
+"""
 
 import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from kassay.experiments.compare import (
     LIMITS,
     CaseLimits,
     Comparison,
+    MovesWithin,
     compare,
     fewest_moves_within,
     solve_optimum,
@@ -20,9 +24,11 @@ from kassay.experiments.study.case import Case
 from kassay.experiments.study.table_rows import (
     AssignmentRow,
     CaseRecord,
+    ComparisonRow,
     GroupRow,
     OptimumRow,
     TimingRow,
+    comparison_row,
 )
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import Assignment
@@ -50,30 +56,29 @@ from kassay.solver.solution import Solution
 DRAWN_PARTITIONS = 60
 DRAWN_MEMBERS = 12
 SHOWN_LOADS = 64
-
-
 OPTIMUM = "optimum"
+
+_Value = TypeVar("_Value")
 
 
 def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True) -> CaseRecord:
     """Run every assignor of a case and the solver on its group.
 
-    Whatever goes wrong with one of them becomes a row that says so: a study of a million
-    groups does not fail for one of them.
+    Failures become rows, because one group must not end a study of a million groups.
 
     Parameters
     ----------
     case
-        What to study.
+        The case.
     limits
-        What each search may use up.
+        Limits of each search.
     drawn
-        Whether small groups are kept whole, with every assignment of them.
+        Whether to record the documents and assignments of groups small enough to be drawn.
 
     Returns
     -------
-    Record
-        The rows. Equal cases give equal rows, but for the timings.
+    CaseRecord
+        The rows. Equal cases give equal rows, except for the timings.
 
     Examples
     --------
@@ -81,29 +86,31 @@ def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True
     >>> record.optimum.loads, record.assignments[0].loads
     ('1/1/1', '2/1/0')
     """
-    try:
-        group = case.build()
-        drawn = drawn and _is_drawable(group)
-        row = _group_row(case, group, drawn=drawn)
-    except Exception as error:  # noqa: BLE001 - whatever fails on one group is a row
-        return failed_record(case, _words(error))
-    begin = time.perf_counter()
+    group, error = _attempt(case.build)
+    if group is None:
+        return failed_record(case, str(error))
+    drawn = drawn and _is_drawable(group)
+    row, error = _attempt(partial(_group_row, case, group, drawn=drawn))
+    if row is None:
+        return failed_record(case, str(error))
+    start = time.perf_counter()
     optimum, optimum_row = _optimum(case, group, limits, drawn=drawn)
-    timings = [_timing(case, OPTIMUM, begin)]
-    fewest = None
+    timings = [_timing(case, OPTIMUM, start)]
+    moves_within = None
     if optimum is not None:
-        # Assignors that reach the same imbalance share the search.
-        fewest = cache(partial(fewest_moves_within, group, optimum=optimum, limits=limits))
+        # Assignors with the same imbalance share the search.
+        moves_within = cache(partial(fewest_moves_within, group, optimum=optimum, limits=limits))
     assignments: list[AssignmentRow] = []
-    comparisons: list[Comparison] = []
+    comparisons: list[ComparisonRow] = []
     for assignor in case.assignors:
-        begin = time.perf_counter()
-        settled = _settled(group, assignor)
-        timings.append(_timing(case, assignor, begin))
-        assignments.append(_assignment_row(case, group, assignor, settled, drawn=drawn))
-        comparisons.append(
-            _comparison(case, group, assignor, optimum=optimum, settled=settled, fewest=fewest)
-        )
+        start = time.perf_counter()
+        result, error = _attempt(partial(run_until_stable, group, assignor))
+        if result is None:
+            result = StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=error)
+        timings.append(_timing(case, assignor, start))
+        assignments.append(_assignment_row(case, group, assignor, result, drawn=drawn))
+        comparison = _comparison(case, group, assignor, optimum, result, moves_within)
+        comparisons.append(comparison_row(comparison))
     return CaseRecord(
         group=row,
         optimum=optimum_row,
@@ -113,29 +120,29 @@ def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True
     )
 
 
-def failed_record(case: Case, why: str) -> CaseRecord:
-    """Return the record of a case that gave no figures, with the reason."""
-    return CaseRecord(group=replace(_bare_row(case), error=why))
+def failed_record(case: Case, error: str) -> CaseRecord:
+    """Return the record of a case without results."""
+    return CaseRecord(group=replace(_key_columns(case), error=error))
 
 
-def _settled(group: Group, assignor: str) -> StableResult:
+def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]:
+    """Call a function; return its value, or None and the description of the exception."""
     try:
-        return run_until_stable(group, assignor)
-    except Exception as error:  # noqa: BLE001 - whatever fails on one group is a row
-        return StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=_words(error))
+        return function(), None
+    except Exception as error:  # noqa: BLE001 - a failure on one group becomes a row
+        return None, f"{type(error).__name__}: {error}"
 
 
-def _timing(case: Case, contestant: str, begin: float) -> TimingRow:
-    return TimingRow(case=case.name, contestant=contestant, seconds=time.perf_counter() - begin)
+def _timing(case: Case, contestant: str, start: float) -> TimingRow:
+    return TimingRow(case=case.name, contestant=contestant, seconds=time.perf_counter() - start)
 
 
 def _optimum(
     case: Case, group: Group, limits: CaseLimits, *, drawn: bool
 ) -> tuple[Solution | None, OptimumRow]:
-    try:
-        solution = solve_optimum(group, limits=limits)
-    except Exception as error:  # noqa: BLE001 - whatever fails on one group is a row
-        return None, OptimumRow(case=case.name, status="error", detail=_words(error))
+    solution, error = _attempt(partial(solve_optimum, group, limits=limits))
+    if solution is None:
+        return None, OptimumRow(case=case.name, status="error", detail=error)
     row = OptimumRow(
         case=case.name,
         status=str(solution.status),
@@ -145,8 +152,8 @@ def _optimum(
         imbalance_bound=solution.imbalance.bound,
         movement_value=solution.movement.value,
         movement_bound=solution.movement.bound,
-        loads=_shown_loads(group, solution.assignment),
-        assignment=_drawn(solution.assignment) if drawn else None,
+        loads=_loads_text(group, solution.assignment),
+        assignment=_assignment_text(solution.assignment) if drawn else None,
     )
     return solution, row
 
@@ -155,77 +162,76 @@ def _comparison(
     case: Case,
     group: Group,
     assignor: str,
-    *,
     optimum: Solution | None,
-    settled: StableResult,
-    fewest: Callable[[int], int | None] | None,
+    result: StableResult,
+    moves_within: MovesWithin | None,
 ) -> Comparison:
     unknown = Comparison(
         case=case.name,
         assignor=assignor,
-        ending=str(settled.ending),
-        detail=settled.detail,
-        rounds=settled.rounds,
+        ending=str(result.ending),
+        detail=result.detail,
+        rounds=result.rounds,
     )
     if optimum is None:
         return unknown
-    try:
-        found = compare(group, assignor, optimum=optimum, settled=settled, fewest=fewest)
-    except Exception as error:  # noqa: BLE001 - whatever fails on one group is a row
-        return replace(unknown, ending=str(Ending.ERROR), detail=_words(error))
-    return found if found.case == case.name else replace(found, case=case.name)
+    comparison, error = _attempt(
+        lambda: compare(group, assignor, optimum=optimum, result=result, moves_within=moves_within)
+    )
+    if comparison is None:
+        return replace(unknown, ending=str(Ending.ERROR), detail=error)
+    return replace(comparison, case=case.name)
 
 
-def _bare_row(case: Case) -> GroupRow:
+def _key_columns(case: Case) -> GroupRow:
     return GroupRow(case=case.name, family=case.family, seed=case.seed, start=case.start)
 
 
 def _group_row(case: Case, group: Group, *, drawn: bool) -> GroupRow:
     owners = ownership(group)
     subscribers = group.subscribers()
-    counts = {topic.name: topic.partitions for topic in group.topics}
+    partitions = {topic.name: topic.partitions for topic in group.topics}
     participants = participant_indices(group)
-    wanted = [
-        frozenset(topic for topic in group.members[index].subscription if counts.get(topic))
+    subscriptions = [
+        frozenset(topic for topic in group.members[index].subscription if partitions.get(topic))
         for index in participants
     ]
     return replace(
-        _bare_row(case),
+        _key_columns(case),
         group_id=group.id,
         members=len(group.members),
         topics=len(group.topics),
         participants=len(participants),
-        partitions=sum(counts[topic] for topic, members in subscribers.items() if members),
-        consumed=len(frozenset().union(*wanted)),
-        subscriptions=sum(map(len, wanted)),
+        partitions=sum(partitions[topic] for topic, members in subscribers.items() if members),
+        consumed=len(frozenset().union(*subscriptions)),
+        subscriptions=sum(map(len, subscriptions)),
         owned=owners.owned_count,
         stale=len(owners.stale),
         contested=len(owners.contested),
-        mixed=len(set(wanted)) > 1,
+        mixed=len(set(subscriptions)) > 1,
         weighted=group.is_weighted,
         document=_json(group_document(group)) if drawn else None,
     )
 
 
 def _assignment_row(
-    case: Case, group: Group, assignor: str, settled: StableResult, *, drawn: bool
+    case: Case, group: Group, assignor: str, result: StableResult, *, drawn: bool
 ) -> AssignmentRow:
-    assignment = settled.assignment
-    figures = {} if assignment is None else cached_for(_figures, group, assignment)
+    assignment = result.assignment
+    metrics = {} if assignment is None else cached_for(_metric_columns, group, assignment)
     return AssignmentRow(
         case=case.name,
         assignor=assignor,
-        ending=str(settled.ending),
-        terminated=settled.ending is not Ending.NONTERMINATING,
-        detail=settled.detail,
-        rounds=settled.rounds,
-        assignment=_drawn(assignment) if drawn else None,
-        **figures,
+        ending=str(result.ending),
+        terminated=result.ending is not Ending.NONTERMINATING,
+        detail=result.detail,
+        rounds=result.rounds,
+        assignment=_assignment_text(assignment) if drawn else None,
+        **metrics,
     )
 
 
-def _figures(group: Group, assignment: Assignment) -> dict[str, Any]:
-    """Measure an assignment in every way; the keys are columns."""
+def _metric_columns(group: Group, assignment: Assignment) -> dict[str, Any]:
     vector = load_vector(group, assignment)
     moves = movement_count(group, assignment)
     return {
@@ -240,17 +246,17 @@ def _figures(group: Group, assignment: Assignment) -> dict[str, Any]:
         "range_spread": range_spread(vector),
         "balancedness": balancedness(vector),
         "off_rack": off_rack(group, assignment),
-        "loads": _shown_loads(group, assignment),
+        "loads": _loads_text(group, assignment),
     }
 
 
-def _shown_loads(group: Group, assignment: Assignment | None) -> str | None:
+def _loads_text(group: Group, assignment: Assignment | None) -> str | None:
     if assignment is None or len(group.members) > SHOWN_LOADS:
         return None
     return "/".join(map(str, leximax(load_vector(group, assignment))))
 
 
-def _drawn(assignment: Assignment | None) -> str | None:
+def _assignment_text(assignment: Assignment | None) -> str | None:
     return None if assignment is None else _json(assignment_document(assignment))
 
 
@@ -260,7 +266,3 @@ def _is_drawable(group: Group) -> bool:
 
 def _json(document: Mapping[str, object]) -> str:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-
-
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -1,52 +1,42 @@
-"""The rows of a study's tables: flat values, so that a field is a column.
+"""Rows of a study's tables: a field is a column.
 
-The table ``comparisons`` has `kassay.experiments.compare.Comparison` for a row. Wall-clock times
-are rows of their own, ``timings``: everything else is the same in every run.
+docs/formats.md documents all columns. Wall-clock times are in a table of their own,
+``timings``; every other table is the same in every run.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-from kassay.experiments.compare import Comparison
+from kassay.experiments.compare import UNKNOWN_GAP, Comparison
+from kassay.reference.model.metrics import Measure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
-    """A row of the table ``groups``: one a group.
+    """A row of the table ``groups``, one per group.
 
     Parameters
     ----------
     case
         Name of the case, the key of all tables.
-    family
-        Family that the group belongs to.
     seed
         Seed within the family; for an imported group its position in the file.
     start
-        Assignor whose own results the members own, in families with such a history.
-    group_id
-        Id in the group's document.
+        Assignor whose results the members own, in families with such a history.
     error
-        Why the group could not be built; the other columns are then None.
-    members, topics
-        How many.
+        Why the group could not be built; all later columns are then None.
     participants
-        Members that subscribe to some topic with partitions.
-    partitions
-        Partitions that somebody subscribes to.
-    consumed
-        Topics with partitions that somebody subscribes to.
-    subscriptions
-        Subscriptions to these, over all members.
+        Members that subscribe to a topic with partitions.
+    partitions, consumed, subscriptions
+        Partitions, topics and subscriptions, of topics with partitions and subscribers.
     owned
         Partitions that have an owner before the rebalance.
     stale, contested
-        Claims that do not hold.
+        Invalid claims.
     mixed
-        Whether participants differ in the topics they subscribe to.
-    weighted
-        Whether partitions differ in weight.
+        Whether participants differ in their subscriptions to topics with partitions.
     document
-        The group document, where the group is small enough to be drawn.
+        The group document, if the group is small enough to be drawn.
     """
 
     case: str
@@ -71,31 +61,23 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentRow:
-    """A row of the table ``assignments``: one a group and assignor.
+    """A row of the table ``assignments``, one per group and assignor.
 
     Parameters
     ----------
-    case, assignor
-        The key.
     ending
-        How the assignor ended, see `Ending`.
-    terminated
-        Whether it came to an end, be it an exception.
-    detail
-        What went wrong, in words.
+        How the assignor ended, see `Ending`; ``terminated`` is False for a livelock only.
     rounds
         Rebalances until nothing was withheld.
-    sum_of_squares, makespan, spread, deviation, balance_score
-        The measures of imbalance.
     kept, moved, placed
-        Partitions that stayed, left their owner, or had none.
+        Partitions that stay with their owner, leave it, or had none.
     kafka_balance_score, kafka_is_balanced, per_topic_spread, standard_deviation, range_spread, \
 balancedness, off_rack
-        What other tools measure, see `kassay.reference.model.external_metrics`.
+        Metrics of other tools, see `kassay.reference.model.external_metrics`.
     loads
-        Loads in descending order, joined by slashes, of groups that are small.
+        Loads in descending order, joined by slashes, for small groups.
     assignment
-        The assignment as JSON, where the group is small enough to be drawn.
+        The assignment as JSON, if the group is small enough to be drawn.
     """
 
     case: str
@@ -125,29 +107,17 @@ balancedness, off_rack
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimumRow:
-    """A row of the table ``optima``: one a group.
+    """A row of the table ``optima``, one per group.
 
     Parameters
     ----------
-    case
-        The key.
     status
-        ``optimal`` where both levels are proven, ``feasible`` where not, ``error`` where
-        the solver failed.
-    method
-        How it was found.
-    measure
-        The imbalance minimised.
-    imbalance_value, imbalance_bound
-        What was found and what is proven to be the least.
-    movement_value, movement_bound
-        Likewise for the moves, among assignments of that imbalance.
-    detail
-        What went wrong, in words.
-    loads
-        Loads in descending order, joined by slashes, of groups that are small.
-    assignment
-        The assignment as JSON, where the group is small enough to be drawn.
+        ``optimal`` if both levels are proven, ``feasible`` if not, ``error`` if the solver
+        failed.
+    imbalance_value, imbalance_bound, movement_value, movement_bound
+        Value and proven lower bound of both levels.
+    loads, assignment
+        As in `AssignmentRow`.
     """
 
     case: str
@@ -164,13 +134,80 @@ class OptimumRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRow:
+    """A row of the table ``comparisons``, one per group and assignor; see `Comparison`."""
+
+    case: str
+    assignor: str
+    ending: str
+    detail: str | None
+    rounds: int
+    measure: str | None
+    proven: bool | None
+    sum_of_squares_greedy: int | None
+    sum_of_squares_optimum: int | None
+    sum_of_squares_gap: int | None
+    makespan_greedy: int | None
+    makespan_optimum: int | None
+    makespan_gap: int | None
+    spread_greedy: int | None
+    spread_optimum: int | None
+    spread_gap: int | None
+    deviation_greedy: int | None
+    deviation_optimum: int | None
+    deviation_gap: int | None
+    balance_score_greedy: int | None
+    balance_score_optimum: int | None
+    balance_score_gap: int | None
+    least_imbalance: bool | None
+    movement_greedy: int | None
+    movement_optimum: int | None
+    movement_gap: int | None
+    movement_within: int | None
+    unnecessary_moves: int | None
+
+
+def comparison_row(comparison: Comparison) -> ComparisonRow:
+    """Return a comparison as a row, with three columns per measure.
+
+    Examples
+    --------
+    >>> from kassay.experiments.compare import compare
+    >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+    >>> row = comparison_row(compare(NAMED_GROUPS["A"].group, "sticky"))
+    >>> row.makespan_greedy, row.makespan_optimum, row.makespan_gap
+    (2, 1, 1)
+    """
+    by_measure: dict[str, Any] = {}
+    for measure in Measure:
+        values = comparison.imbalance.get(measure, UNKNOWN_GAP)
+        by_measure[f"{measure}_greedy"] = values.greedy
+        by_measure[f"{measure}_optimum"] = values.optimum
+        by_measure[f"{measure}_gap"] = values.gap
+    return ComparisonRow(
+        case=comparison.case,
+        assignor=comparison.assignor,
+        ending=comparison.ending,
+        detail=comparison.detail,
+        rounds=comparison.rounds,
+        measure=None if comparison.measure is None else str(comparison.measure),
+        proven=comparison.proven,
+        **by_measure,
+        least_imbalance=comparison.least_imbalance,
+        movement_greedy=comparison.movement.greedy,
+        movement_optimum=comparison.movement.optimum,
+        movement_gap=comparison.movement_gap,
+        movement_within=comparison.movement_within,
+        unnecessary_moves=comparison.unnecessary_moves,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimingRow:
-    """A row of the table ``timings``: the only figures that no two runs share.
+    """A row of the table ``timings``: the only values that differ between runs.
 
     Parameters
     ----------
-    case
-        The key.
     contestant
         An assignor, all its rounds together; or ``optimum``.
     seconds
@@ -189,5 +226,5 @@ class CaseRecord:
     group: GroupRow
     optimum: OptimumRow | None = None
     assignments: tuple[AssignmentRow, ...] = ()
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[ComparisonRow, ...] = ()
     timings: tuple[TimingRow, ...] = ()

@@ -32,15 +32,15 @@ def test_a_greedy_answer_that_is_optimal_has_no_gap_at_all():
     result = compare(
         group,
         "any",
-        settled=answer(
+        result=answer(
             Assignment(
                 {"c0": [("t", 0), ("t", 1)], "c1": [("t", 3), ("t", 4)], "c2": [("t", 2), ("t", 5)]}
             )
         ),
     )
-    assert (result.sum_of_squares_greedy, result.sum_of_squares_optimum) == (12, 12)
-    assert (result.makespan_gap, result.spread_gap, result.deviation_gap) == (0, 0, 0)
-    assert (result.movement_greedy, result.movement_optimum, result.movement_gap) == (2, 2, 0)
+    assert (result.imbalance["sum_of_squares"].greedy, result.imbalance["sum_of_squares"].optimum) == (12, 12)
+    assert (result.imbalance["makespan"].gap, result.imbalance["spread"].gap, result.imbalance["deviation"].gap) == (0, 0, 0)
+    assert (result.movement.greedy, result.movement.optimum, result.movement_gap) == (2, 2, 0)
     assert result.least_imbalance is True
     assert result.unnecessary_moves == 0
 
@@ -50,7 +50,7 @@ def test_moves_beyond_those_of_the_optimum_are_unnecessary():
     swapped = Assignment(
         {"c0": [("t", 3), ("t", 1)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 2), ("t", 5)]}
     )
-    result = compare(group, "any", settled=answer(swapped))
+    result = compare(group, "any", result=answer(swapped))
     assert result.least_imbalance is True
     assert (result.movement_gap, result.unnecessary_moves) == (2, 2)
 
@@ -61,10 +61,10 @@ def test_a_greedy_answer_that_misses_is_judged_by_the_fewest_moves_to_its_own_im
     uneven = Assignment(
         {"c0": [("t", 3), ("t", 1), ("t", 2)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 5)]}
     )
-    result = compare(group, "any", settled=answer(uneven))
+    result = compare(group, "any", result=answer(uneven))
     assert result.least_imbalance is False
-    assert (result.sum_of_squares_gap, result.makespan_gap, result.spread_gap) == (2, 1, 2)
-    assert (result.movement_greedy, result.movement_optimum) == (3, 2)
+    assert (result.imbalance["sum_of_squares"].gap, result.imbalance["makespan"].gap, result.imbalance["spread"].gap) == (2, 1, 2)
+    assert (result.movement.greedy, result.movement.optimum) == (3, 2)
     assert result.movement_gap is None
     assert (result.movement_within, result.unnecessary_moves) == (1, 2)
 
@@ -72,7 +72,7 @@ def test_a_greedy_answer_that_misses_is_judged_by_the_fewest_moves_to_its_own_im
 def test_where_staying_is_as_balanced_every_move_is_unnecessary():
     group = three_members()
     heaped = Assignment({"c0": [("t", 3)], "c1": [("t", n) for n in (0, 1, 2, 4, 5)], "c2": []})
-    result = compare(group, "any", settled=answer(heaped))
+    result = compare(group, "any", result=answer(heaped))
     assert (result.movement_within, result.unnecessary_moves) == (0, 4)
 
 
@@ -81,12 +81,12 @@ def test_with_weights_only_the_makespan_has_a_known_optimum():
         topics=(Topic(name="t", partitions=3, weights=(5, 4, 1)),),
         members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
     )
-    result = compare(group, "any", settled=answer(Assignment({"a": [("t", n) for n in range(3)]})))
+    result = compare(group, "any", result=answer(Assignment({"a": [("t", n) for n in range(3)]})))
     assert result.measure == "makespan"
-    assert (result.makespan_greedy, result.makespan_optimum, result.makespan_gap) == (10, 5, 5)
-    assert result.sum_of_squares_greedy == 100
-    assert result.sum_of_squares_optimum is None
-    assert result.sum_of_squares_gap is None
+    assert (result.imbalance["makespan"].greedy, result.imbalance["makespan"].optimum, result.imbalance["makespan"].gap) == (10, 5, 5)
+    assert result.imbalance["sum_of_squares"].greedy == 100
+    assert result.imbalance["sum_of_squares"].optimum is None
+    assert result.imbalance["sum_of_squares"].gap is None
 
 
 def test_capacities_bind_neither_side():
@@ -98,11 +98,11 @@ def test_capacities_bind_neither_side():
 @pytest.mark.parametrize("ending", [Ending.NONTERMINATING, Ending.FAILED, Ending.INVALID])
 def test_without_an_answer_the_optimum_still_stands_and_no_gap_is_told(ending):
     nothing = StableResult(ending=ending, assignment=None, rounds=1, detail="why")
-    result = compare(three_members(), "any", settled=nothing)
+    result = compare(three_members(), "any", result=nothing)
     assert (result.ending, result.detail) == (str(ending), "why")
-    assert (result.sum_of_squares_optimum, result.movement_optimum) == (12, 2)
+    assert (result.imbalance["sum_of_squares"].optimum, result.movement.optimum) == (12, 2)
     assert result.least_imbalance is None
-    assert result.sum_of_squares_gap is None
+    assert result.imbalance["sum_of_squares"].gap is None
     assert result.unnecessary_moves is None
 
 
@@ -111,9 +111,9 @@ def test_a_group_too_large_to_search_leaves_the_necessary_moves_unknown():
         {"c0": [("t", 3), ("t", 1), ("t", 2)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 5)]}
     )
     limits = CaseLimits(within_partitions=5)
-    result = compare(three_members(), "any", settled=answer(uneven), limits=limits)
+    result = compare(three_members(), "any", result=answer(uneven), limits=limits)
     assert (result.movement_within, result.unnecessary_moves) == (None, None)
-    assert result.movement_greedy == 3
+    assert result.movement.greedy == 3
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_a_group_too_large_to_search_leaves_the_necessary_moves_unknown():
 )
 def test_named_groups_show_what_they_are_named_for(name, assignor, gap, moves, fewest, unnecessary):
     result = compare(NAMED_GROUPS[name].group, assignor)
-    assert result.sum_of_squares_gap == gap
-    assert (result.movement_greedy, result.movement_optimum) == (moves, fewest)
+    assert result.imbalance["sum_of_squares"].gap == gap
+    assert (result.movement.greedy, result.movement.optimum) == (moves, fewest)
     assert result.unnecessary_moves == unnecessary
 
 
@@ -136,14 +136,14 @@ def test_sticky_never_ends_on_group_d():
     result = compare(NAMED_GROUPS["D"].group, "sticky")
     assert result.ending == "nonterminating"
     assert "repeats" in result.detail
-    assert (result.makespan_optimum, result.movement_optimum) == (5, 4)
+    assert (result.imbalance["makespan"].optimum, result.movement.optimum) == (5, 4)
 
 
 @given(data=st.data(), group=groups())
 def test_unnecessary_moves_are_what_trying_everything_says(data, group):
     assignment = data.draw(valid_assignments(group))
-    result = compare(group, "any", settled=answer(assignment))
-    level = result.sum_of_squares_greedy
+    result = compare(group, "any", result=answer(assignment))
+    level = result.imbalance["sum_of_squares"].greedy
     fewest = min(
         moves
         for loads, moves in brute_force.reachable(group).items()
@@ -151,7 +151,7 @@ def test_unnecessary_moves_are_what_trying_everything_says(data, group):
     )
     assert result.movement_within == fewest
     assert result.unnecessary_moves == movement(group, assignment) - fewest
-    assert (result.sum_of_squares_optimum, result.movement_optimum) == brute_force.optimum(group)
+    assert (result.imbalance["sum_of_squares"].optimum, result.movement.optimum) == brute_force.optimum(group)
 
 
 @given(group=groups(messy=True))

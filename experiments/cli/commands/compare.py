@@ -1,7 +1,6 @@
 """``kassay compare``: assignors against the optimum, group by group."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
@@ -24,7 +23,7 @@ from kassay.experiments.cli.group_io import (
 from kassay.experiments.compare import CaseLimits, Comparison, solve_optimum
 from kassay.experiments.compare import compare as compare_one
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import MEASURES, leximax, loads
+from kassay.reference.model.metrics import leximax, loads
 
 
 def compare(
@@ -72,13 +71,22 @@ def compare(
 
 def _entry(comparison: Comparison) -> dict[str, object]:
     """Return a comparison as JSON: a measure's three figures together, absent ones left out."""
-    flat = asdict(comparison)
-    del flat["case"]
-    for measure in (*map(str, MEASURES), "movement"):
-        figures = {key: flat.pop(f"{measure}_{key}") for key in ("greedy", "optimum", "gap")}
-        if figures["greedy"] is not None:
-            flat[measure] = figures
-    return {key: value for key, value in flat.items() if value is not None}
+    names = ("assignor", "ending", "detail", "rounds", "measure", "proven")
+    entry = {name: getattr(comparison, name) for name in names}
+    entry["least_imbalance"] = comparison.least_imbalance
+    entry["movement_within"] = comparison.movement_within
+    entry["unnecessary_moves"] = comparison.unnecessary_moves
+    for measure, values in comparison.imbalance.items():
+        if values.greedy is not None:
+            entry[measure] = {
+                "greedy": values.greedy, "optimum": values.optimum, "gap": values.gap
+            }
+    moves = comparison.movement
+    if moves.greedy is not None:
+        entry["movement"] = {
+            "greedy": moves.greedy, "optimum": moves.optimum, "gap": comparison.movement_gap
+        }
+    return {key: value for key, value in entry.items() if value is not None}
 
 
 def _table(records: Sequence[Mapping[str, Any]]) -> Table:

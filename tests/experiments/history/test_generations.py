@@ -75,7 +75,7 @@ def test_moves_are_those_between_one_generation_and_the_next() -> None:
         )
         verdict = judge(one)
         assert verdict is not None
-        assert (verdict.ending, verdict.movement_greedy) == ("ok", moved)
+        assert (verdict.ending, verdict.movement.greedy) == ("ok", moved)
         assert verdict.unnecessary_moves is not None
 
 
@@ -88,7 +88,7 @@ def test_what_cooperative_members_hand_over_in_two_generations_is_one_rebalance(
         verdict = judge(one)
         assert verdict is not None
         assert verdict.ending == "ok"
-        assert verdict.sum_of_squares_gap == 0
+        assert verdict.imbalance["sum_of_squares"].gap == 0
 
 
 def test_after_a_gap_nobody_is_said_to_have_moved() -> None:
@@ -99,8 +99,8 @@ def test_after_a_gap_nobody_is_said_to_have_moved() -> None:
     assert "generation 3 to 4 is missing" in found[2].unknown
     verdict = judge(found[2])
     assert verdict is not None
-    assert verdict.movement_greedy is None
-    assert verdict.sum_of_squares_greedy is not None
+    assert verdict.movement.greedy is None
+    assert verdict.imbalance["sum_of_squares"].greedy is not None
 
 
 def test_an_only_member_moves_nothing_whatever_is_missing_before_it() -> None:
@@ -212,7 +212,7 @@ def test_epochs_of_a_consumer_group_are_its_target_assignments() -> None:
     ]
     assert [one.number for one in told] == [one.number for one in found] == [1, 2, 3, 4]
     moved = [judge(one) for one in rebalances(told)]
-    assert [(m.movement_greedy, m.unnecessary_moves) for m in moved if m] == [
+    assert [(m.movement.greedy, m.unnecessary_moves) for m in moved if m] == [
         (0, 0),
         (1, 0),
         (0, 0),
