@@ -135,13 +135,10 @@ class Comparison:
     def _repr_html_(self) -> str:
         """Return a table of all measures and the moves, for notebooks."""
         caption = f"{self.assignor} on {self.case}: {self.ending}"
-        movement = (self.movement.greedy, self.movement.optimum, self.movement_gap)
-        rows = [(str(name), *_values(value)) for name, value in self.imbalance.items()]
-        shown = (
-            (name, *("–" if value is None else value for value in values))
-            for name, *values in (*rows, ("movement", *movement))
-        )
-        return notebook.table(caption, ("measure", "greedy", "optimum", "gap"), shown)
+        rows = [(name, it.greedy, it.optimum, it.gap) for name, it in self.imbalance.items()]
+        moves = ("movement", self.movement.greedy, self.movement.optimum, self.movement_gap)
+        cells = [["–" if value is None else value for value in row] for row in (*rows, moves)]
+        return notebook.table(caption, ("measure", "greedy", "optimum", "gap"), cells)
 
 
 def compare(
@@ -275,7 +272,7 @@ def fewest_moves_within(
     return solution.movement.value if proven else None
 
 
-def _proven_optima(group: Group, optimum: Solution, measure: Measure) -> dict[Measure, int]:
+def _proven_optima(group: Group, optimum: Solution, measure: Measure) -> Mapping[Measure, int]:
     """Return the minimum of every measure that the optimum proves."""
     if optimum.assignment is None or optimum.imbalance.gap != 0:
         return {}

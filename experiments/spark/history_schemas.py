@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 
-from kassay.experiments.study.table_rows import ComparisonRow
 from kassay.experiments.history.table_rows import RebalanceRow
 from kassay.experiments.spark.table_schemas import schema_of
+from kassay.experiments.study.table_rows import ComparisonRow
 
 # What every source of records is brought to.
 RAW = pa.schema(

@@ -14,7 +14,6 @@ from kassay.experiments.compare import (
     LIMITS,
     CaseLimits,
     Comparison,
-    MovesWithin,
     compare,
     fewest_moves_within,
     solve_optimum,
@@ -109,8 +108,17 @@ def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True
             result = StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=error)
         timings.append(_timing(case, assignor, start))
         assignments.append(_assignment_row(case, group, assignor, result, drawn=drawn))
-        comparison = _comparison(case, group, assignor, optimum, result, moves_within)
-        comparisons.append(comparison_row(comparison))
+        compare_case = None
+        if optimum is not None:
+            compare_case = partial(
+                compare,
+                group,
+                assignor,
+                optimum=optimum,
+                result=result,
+                moves_within=moves_within,
+            )
+        comparisons.append(comparison_row(_comparison(case, assignor, result, compare_case)))
     return CaseRecord(
         group=row,
         optimum=optimum_row,
@@ -160,27 +168,21 @@ def _optimum(
 
 def _comparison(
     case: Case,
-    group: Group,
     assignor: str,
-    optimum: Solution | None,
     result: StableResult,
-    moves_within: MovesWithin | None,
+    compare_case: Callable[[], Comparison] | None,
 ) -> Comparison:
-    unknown = Comparison(
+    """Compare with the optimum; without an optimum, return the ending alone."""
+    comparison, error = (None, None) if compare_case is None else _attempt(compare_case)
+    if comparison is not None:
+        return replace(comparison, case=case.name)
+    return Comparison(
         case=case.name,
         assignor=assignor,
-        ending=str(result.ending),
-        detail=result.detail,
+        ending=str(result.ending if error is None else Ending.ERROR),
+        detail=result.detail if error is None else error,
         rounds=result.rounds,
     )
-    if optimum is None:
-        return unknown
-    comparison, error = _attempt(
-        lambda: compare(group, assignor, optimum=optimum, result=result, moves_within=moves_within)
-    )
-    if comparison is None:
-        return replace(unknown, ending=str(Ending.ERROR), detail=error)
-    return replace(comparison, case=case.name)
 
 
 def _key_columns(case: Case) -> GroupRow:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.experiments.compare import CaseLimits, compare, keep_owners, solve_optimum
+from kassay.experiments.compare import CaseLimits, HeuristicGap, compare, keep_owners, solve_optimum
 from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from kassay.reference import Assignment, Group, Member, Topic, movement, violations
@@ -12,7 +12,7 @@ from tests import brute_force
 from tests.strategies import groups, valid_assignments
 
 
-def answer(assignment: Assignment) -> StableResult:
+def stable(assignment: Assignment) -> StableResult:
     return StableResult(ending=Ending.OK, assignment=assignment, rounds=1)
 
 
@@ -27,20 +27,27 @@ def three_members() -> Group:
     )
 
 
-def test_a_greedy_answer_that_is_optimal_has_no_gap_at_all():
+def test_an_optimal_assignment_has_no_gap():
     group = three_members()
     result = compare(
         group,
         "any",
-        result=answer(
+        result=stable(
             Assignment(
                 {"c0": [("t", 0), ("t", 1)], "c1": [("t", 3), ("t", 4)], "c2": [("t", 2), ("t", 5)]}
             )
         ),
     )
-    assert (result.imbalance["sum_of_squares"].greedy, result.imbalance["sum_of_squares"].optimum) == (12, 12)
-    assert (result.imbalance["makespan"].gap, result.imbalance["spread"].gap, result.imbalance["deviation"].gap) == (0, 0, 0)
-    assert (result.movement.greedy, result.movement.optimum, result.movement_gap) == (2, 2, 0)
+    assert (
+        result.imbalance["sum_of_squares"].greedy,
+        result.imbalance["sum_of_squares"].optimum,
+    ) == (12, 12)
+    assert (
+        result.imbalance["makespan"].gap,
+        result.imbalance["spread"].gap,
+        result.imbalance["deviation"].gap,
+    ) == (0, 0, 0)
+    assert (result.movement, result.movement_gap) == (HeuristicGap(greedy=2, optimum=2), 0)
     assert result.least_imbalance is True
     assert result.unnecessary_moves == 0
 
@@ -50,55 +57,62 @@ def test_moves_beyond_those_of_the_optimum_are_unnecessary():
     swapped = Assignment(
         {"c0": [("t", 3), ("t", 1)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 2), ("t", 5)]}
     )
-    result = compare(group, "any", result=answer(swapped))
+    result = compare(group, "any", result=stable(swapped))
     assert result.least_imbalance is True
     assert (result.movement_gap, result.unnecessary_moves) == (2, 2)
 
 
-def test_a_greedy_answer_that_misses_is_judged_by_the_fewest_moves_to_its_own_imbalance():
+def test_moves_of_a_suboptimal_assignment_are_compared_at_its_own_imbalance():
     group = three_members()
     # Loads 3/2/1 take one move; this makes three.
     uneven = Assignment(
         {"c0": [("t", 3), ("t", 1), ("t", 2)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 5)]}
     )
-    result = compare(group, "any", result=answer(uneven))
+    result = compare(group, "any", result=stable(uneven))
     assert result.least_imbalance is False
-    assert (result.imbalance["sum_of_squares"].gap, result.imbalance["makespan"].gap, result.imbalance["spread"].gap) == (2, 1, 2)
-    assert (result.movement.greedy, result.movement.optimum) == (3, 2)
+    assert (
+        result.imbalance["sum_of_squares"].gap,
+        result.imbalance["makespan"].gap,
+        result.imbalance["spread"].gap,
+    ) == (2, 1, 2)
+    assert result.movement == HeuristicGap(greedy=3, optimum=2)
     assert result.movement_gap is None
     assert (result.movement_within, result.unnecessary_moves) == (1, 2)
 
 
-def test_where_staying_is_as_balanced_every_move_is_unnecessary():
+def test_every_move_is_unnecessary_if_keeping_owners_is_as_balanced():
     group = three_members()
-    heaped = Assignment({"c0": [("t", 3)], "c1": [("t", n) for n in (0, 1, 2, 4, 5)], "c2": []})
-    result = compare(group, "any", result=answer(heaped))
+    uneven = Assignment({"c0": [("t", 3)], "c1": [("t", n) for n in (0, 1, 2, 4, 5)], "c2": []})
+    result = compare(group, "any", result=stable(uneven))
     assert (result.movement_within, result.unnecessary_moves) == (0, 4)
 
 
-def test_with_weights_only_the_makespan_has_a_known_optimum():
+def test_with_weights_only_the_makespan_has_an_optimum():
     group = Group(
         topics=(Topic(name="t", partitions=3, weights=(5, 4, 1)),),
         members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
     )
-    result = compare(group, "any", result=answer(Assignment({"a": [("t", n) for n in range(3)]})))
+    result = compare(group, "any", result=stable(Assignment({"a": [("t", n) for n in range(3)]})))
     assert result.measure == "makespan"
-    assert (result.imbalance["makespan"].greedy, result.imbalance["makespan"].optimum, result.imbalance["makespan"].gap) == (10, 5, 5)
-    assert result.imbalance["sum_of_squares"].greedy == 100
-    assert result.imbalance["sum_of_squares"].optimum is None
+    assert (
+        result.imbalance["makespan"].greedy,
+        result.imbalance["makespan"].optimum,
+        result.imbalance["makespan"].gap,
+    ) == (10, 5, 5)
+    assert result.imbalance["sum_of_squares"] == HeuristicGap(greedy=100)
     assert result.imbalance["sum_of_squares"].gap is None
 
 
-def test_capacities_bind_neither_side():
+def test_capacities_are_ignored():
     group = three_members()
-    bound = replace(group, members=tuple(replace(m, capacity=0) for m in group.members))
-    assert solve_optimum(bound).imbalance.value == solve_optimum(group).imbalance.value == 12
+    limited = replace(group, members=tuple(replace(m, capacity=0) for m in group.members))
+    assert solve_optimum(limited).imbalance.value == solve_optimum(group).imbalance.value == 12
 
 
 @pytest.mark.parametrize("ending", [Ending.NONTERMINATING, Ending.FAILED, Ending.INVALID])
-def test_without_an_answer_the_optimum_still_stands_and_no_gap_is_told(ending):
-    nothing = StableResult(ending=ending, assignment=None, rounds=1, detail="why")
-    result = compare(three_members(), "any", result=nothing)
+def test_without_an_assignment_only_the_optimum_is_known(ending):
+    no_assignment = StableResult(ending=ending, assignment=None, rounds=1, detail="why")
+    result = compare(three_members(), "any", result=no_assignment)
     assert (result.ending, result.detail) == (str(ending), "why")
     assert (result.imbalance["sum_of_squares"].optimum, result.movement.optimum) == (12, 2)
     assert result.least_imbalance is None
@@ -106,12 +120,12 @@ def test_without_an_answer_the_optimum_still_stands_and_no_gap_is_told(ending):
     assert result.unnecessary_moves is None
 
 
-def test_a_group_too_large_to_search_leaves_the_necessary_moves_unknown():
+def test_necessary_moves_of_groups_above_the_size_limit_are_unknown():
     uneven = Assignment(
         {"c0": [("t", 3), ("t", 1), ("t", 2)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 5)]}
     )
     limits = CaseLimits(within_partitions=5)
-    result = compare(three_members(), "any", result=answer(uneven), limits=limits)
+    result = compare(three_members(), "any", result=stable(uneven), limits=limits)
     assert (result.movement_within, result.unnecessary_moves) == (None, None)
     assert result.movement.greedy == 3
 
@@ -125,14 +139,14 @@ def test_a_group_too_large_to_search_leaves_the_necessary_moves_unknown():
         ("E", "uniform", 2, 0, 2, 0),
     ],
 )
-def test_named_groups_show_what_they_are_named_for(name, assignor, gap, moves, fewest, unnecessary):
+def test_named_groups_have_their_documented_gaps(name, assignor, gap, moves, fewest, unnecessary):
     result = compare(NAMED_GROUPS[name].group, assignor)
     assert result.imbalance["sum_of_squares"].gap == gap
-    assert (result.movement.greedy, result.movement.optimum) == (moves, fewest)
+    assert result.movement == HeuristicGap(greedy=moves, optimum=fewest)
     assert result.unnecessary_moves == unnecessary
 
 
-def test_sticky_never_ends_on_group_d():
+def test_sticky_does_not_terminate_on_group_d():
     result = compare(NAMED_GROUPS["D"].group, "sticky")
     assert result.ending == "nonterminating"
     assert "repeats" in result.detail
@@ -140,9 +154,9 @@ def test_sticky_never_ends_on_group_d():
 
 
 @given(data=st.data(), group=groups())
-def test_unnecessary_moves_are_what_trying_everything_says(data, group):
+def test_unnecessary_moves_match_brute_force(data, group):
     assignment = data.draw(valid_assignments(group))
-    result = compare(group, "any", result=answer(assignment))
+    result = compare(group, "any", result=stable(assignment))
     level = result.imbalance["sum_of_squares"].greedy
     fewest = min(
         moves
@@ -151,11 +165,14 @@ def test_unnecessary_moves_are_what_trying_everything_says(data, group):
     )
     assert result.movement_within == fewest
     assert result.unnecessary_moves == movement(group, assignment) - fewest
-    assert (result.imbalance["sum_of_squares"].optimum, result.movement.optimum) == brute_force.optimum(group)
+    assert (
+        result.imbalance["sum_of_squares"].optimum,
+        result.movement.optimum,
+    ) == brute_force.optimum(group)
 
 
 @given(group=groups(messy=True))
-def test_staying_is_valid_and_moves_nothing(group):
+def test_keeping_owners_is_valid_and_moves_nothing(group):
     assignment = keep_owners(group)
     assert list(violations(group, assignment)) == []
     assert movement(group, assignment) == 0

@@ -78,13 +78,13 @@ def _entry(comparison: Comparison) -> dict[str, object]:
     entry["unnecessary_moves"] = comparison.unnecessary_moves
     for measure, values in comparison.imbalance.items():
         if values.greedy is not None:
-            entry[measure] = {
-                "greedy": values.greedy, "optimum": values.optimum, "gap": values.gap
-            }
+            entry[measure] = {"greedy": values.greedy, "optimum": values.optimum, "gap": values.gap}
     moves = comparison.movement
     if moves.greedy is not None:
         entry["movement"] = {
-            "greedy": moves.greedy, "optimum": moves.optimum, "gap": comparison.movement_gap
+            "greedy": moves.greedy,
+            "optimum": moves.optimum,
+            "gap": comparison.movement_gap,
         }
     return {key: value for key, value in entry.items() if value is not None}
 

@@ -1,5 +1,6 @@
 import pytest
 
+from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 
@@ -7,10 +8,10 @@ CASE = Case(family="mixed-join", seed=1, assignors=("range", "roundrobin"))
 
 
 def fail(*_, **__):
-    raise RuntimeError("out of luck")
+    raise RuntimeError("injected failure")
 
 
-def test_a_record_has_a_row_of_each_table_for_each_contestant():
+def test_a_record_has_one_row_per_table_and_assignor():
     record = evaluate_case(CASE)
     assert record.group.case == record.optimum.case == "mixed-join/1"
     assert [row.assignor for row in record.assignments] == ["range", "roundrobin"]
@@ -18,7 +19,7 @@ def test_a_record_has_a_row_of_each_table_for_each_contestant():
     assert {row.case for row in record.comparisons} == {"mixed-join/1"}
 
 
-def test_rows_agree_with_each_other():
+def test_rows_of_different_tables_agree():
     record = evaluate_case(CASE)
     for assignment, comparison in zip(record.assignments, record.comparisons, strict=True):
         assert assignment.sum_of_squares == comparison.sum_of_squares_greedy
@@ -28,41 +29,43 @@ def test_rows_agree_with_each_other():
         assert assignment.kept + assignment.moved + assignment.placed == record.group.partitions
 
 
-def test_a_group_that_cannot_be_built_is_a_row_without_figures():
+def test_a_group_that_cannot_be_built_has_only_a_group_row():
     record = evaluate_case(Case(family="nope", seed=0, assignors=("range",)))
     assert "no family 'nope'" in record.group.error
     assert (record.optimum, record.assignments, record.comparisons) == (None, (), ())
 
 
-def test_an_assignor_of_ours_that_breaks_is_an_error_row_and_the_others_still_run(monkeypatch):
-    real = evaluate_case.__globals__["settle"]
+def test_a_broken_assignor_is_an_error_row_and_the_others_still_run(monkeypatch):
     monkeypatch.setattr(
         "kassay.experiments.study.evaluate_case.run_until_stable",
-        lambda group, name: fail() if name == "range" else real(group, name),
+        lambda group, name: fail() if name == "range" else run_until_stable(group, name),
     )
     record = evaluate_case(CASE)
     assert [row.ending for row in record.assignments] == ["error", "ok"]
-    assert record.assignments[0].detail == "RuntimeError: out of luck"
+    assert record.assignments[0].detail == "RuntimeError: injected failure"
     assert [row.ending for row in record.comparisons] == ["error", "ok"]
 
 
-def test_a_solver_that_breaks_is_an_error_row_and_no_gap_is_told(monkeypatch):
+def test_a_broken_solver_is_an_error_row_without_gaps(monkeypatch):
     monkeypatch.setattr("kassay.experiments.study.evaluate_case.solve_optimum", fail)
     record = evaluate_case(CASE)
-    assert (record.optimum.status, record.optimum.detail) == ("error", "RuntimeError: out of luck")
+    assert (record.optimum.status, record.optimum.detail) == (
+        "error",
+        "RuntimeError: injected failure",
+    )
     assert [row.proven for row in record.comparisons] == [None, None]
     assert [row.ending for row in record.assignments] == ["ok", "ok"]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_only_small_groups_travel_whole(seed):
+def test_only_small_groups_have_documents(seed):
     record = evaluate_case(Case(family="mixed-grow", seed=seed, assignors=("range",)))
     small = record.group.document is not None
     assert small == (record.assignments[0].assignment is not None)
     assert small == (record.optimum.assignment is not None)
 
 
-def test_a_row_tells_who_wants_what():
+def test_group_rows_count_subscriptions():
     record = evaluate_case(Case(family="named", seed=0, assignors=()))
     row = record.group
     assert (row.topics, row.consumed, row.subscriptions, row.participants) == (2, 2, 4, 3)
