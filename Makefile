@@ -1,4 +1,4 @@
-# kassay: every target sets up what it needs. `make demo` and `make test` are the two to know.
+# Each target sets up its requirements in .venv. Start with `make demo` or `make test`.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -19,13 +19,13 @@ help: ## Show the targets
 
 # ---- Environment ------------------------------------------------------------
 
-# pyspark comes as source: built in the user's cache it would leave a gigabyte there, and where the
-# registry tells no unchanged file from a new one another with every clone.
+# pyspark is a source package. Its build fills a package cache with about 1 GB, so the cache is
+# temporary unless UV_CACHE_DIR is set.
 ifndef UV_CACHE_DIR
 export UV_CACHE_DIR := $(CURDIR)/$(VENV)/.packages
-FORGET := rm -rf "$(UV_CACHE_DIR)"
+CLEAR_CACHE := rm -rf "$(UV_CACHE_DIR)"
 else
-FORGET := :
+CLEAR_CACHE := :
 endif
 
 $(VENV)/.ready: requirements.lock pyproject.toml setup.py
@@ -35,30 +35,30 @@ $(VENV)/.ready: requirements.lock pyproject.toml setup.py
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
-	@$(FORGET)
+	@$(CLEAR_CACHE)
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.ready requirements-bench.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-bench.lock
-	@$(FORGET)
+	@$(CLEAR_CACHE)
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.ready requirements-docs.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-docs.lock
-	@$(FORGET)
+	@$(CLEAR_CACHE)
 	@touch $@
 
-# The installed package as one folder, for tools that read files instead of importing them.
+# The installed package as one folder of links, for mypy and import-linter.
 $(LINKS): $(VENV)/.ready
 	@mkdir -p $(LINKS)/kassay
 	@ln -sfn $(addprefix ../../,kassay/__init__.py kassay/__main__.py kassay/py.typed reference solver experiments) $(LINKS)/kassay/
 	@touch $@
 
 .PHONY: setup
-setup: $(VENV)/.ready ## Virtual environment with everything pinned, a Java runtime included
+setup: $(VENV)/.ready ## Create the virtual environment with pinned packages and a Java runtime
 
 .PHONY: lock
-lock: $(VENV)/.ready ## Pin the dependencies anew, as plain name==version lines
+lock: $(VENV)/.ready ## Update the lock files (name==version lines)
 	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra dev pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra bench -c requirements.lock pyproject.toml | grep -vxFf requirements.lock > requirements-bench.lock
 	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra docs -c requirements.lock pyproject.toml | grep -vxFf requirements.lock > requirements-docs.lock
@@ -66,7 +66,7 @@ lock: $(VENV)/.ready ## Pin the dependencies anew, as plain name==version lines
 # ---- Use --------------------------------------------------------------------
 
 .PHONY: demo
-demo: setup ## Captured groups and 1,200 seeded ones through Spark to out/demo/report.html
+demo: setup ## Study captured groups and 1,200 seeded groups; write out/demo/report.html
 	@mkdir -p $(DEMO)
 	$(BIN)/kassay import examples/captures --subscriptions examples/captures/subscriptions.json --skip-empty -o $(DEMO)/groups.jsonl
 	$(BIN)/kassay study --groups $(DEMO)/groups.jsonl --cases $(CASES) --out $(DEMO)
@@ -74,63 +74,63 @@ demo: setup ## Captured groups and 1,200 seeded ones through Spark to out/demo/r
 	@echo "open $(DEMO)/report.html"
 
 .PHONY: site
-site: $(VENV)/.docs ## The documentation as a site in out/site, with notebooks and API reference
+site: $(VENV)/.docs ## Build the documentation site in out/site
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --conf-dir docs . $(SITE)
 	@echo "open $(SITE)/docs/index.html"
 
 # ---- Checks -----------------------------------------------------------------
 
 .PHONY: test
-test: setup ## Everything that needs neither Maven nor a broker
+test: setup ## Run the tests that need neither Maven nor a broker
 	$(BIN)/python -m pytest
 
 .PHONY: conformance
-conformance: setup ## The ports against the real Kafka classes and a real broker (needs a JDK 17+ and Maven)
+conformance: setup ## Compare the ports with Kafka's classes and a broker (needs JDK 17+ and Maven)
 	SOAK=$(SOAK) $(BIN)/python -m pytest tests/conformance -m "kafka and not coordinator"
 
 .PHONY: conformance-coordinator
-conformance-coordinator: setup ## The simulated coordinator against a real broker (needs a JDK 17+ and Maven)
+conformance-coordinator: setup ## Compare the simulated coordinator with a broker (needs JDK 17+ and Maven)
 	$(BIN)/python -m pytest tests/conformance -m coordinator
 
 .PHONY: survival
-survival: setup ## Studies whose workers, or drivers (KILLS=2 times), are killed; studies on a cluster
+survival: setup ## Test studies with killed workers and drivers (KILLS=2 times), and on a cluster
 	$(BIN)/python -m pytest tests/experiments/spark -m survival
 
 .PHONY: check
-check: setup lint types architecture test ## Lint, types, architecture and tests
+check: setup lint types architecture test ## Run lint, types, architecture and test
 
 .PHONY: lint
-lint: setup ## Ruff, format included
+lint: setup ## Check style and format with ruff
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
 .PHONY: types
-types: $(LINKS) ## mypy --strict over the three packages
+types: $(LINKS) ## Check types with mypy --strict
 	MYPYPATH=$(LINKS) $(BIN)/mypy
 
 .PHONY: architecture
-architecture: $(LINKS) ## The layers, by import-linter
+architecture: $(LINKS) ## Check the import contracts with import-linter
 	cd $(LINKS) && ../$(BIN)/lint-imports --config ../pyproject.toml --no-cache
 
 .PHONY: coverage
-coverage: setup ## Branch coverage of the tests
+coverage: setup ## Measure the branch coverage of the tests
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage report
 
-# ---- Evidence ---------------------------------------------------------------
+# ---- Measurements ---------------------------------------------------------------
 
 .PHONY: bench
-bench: $(VENV)/.bench ## Times as ratios within one run: kassay, Java's own classes, other Python ports
+bench: $(VENV)/.bench ## Run the benchmarks: kassay, Kafka's Java classes, other Python clients
 	$(BIN)/python -m benchmarks
 
 .PHONY: exhaustive
-exhaustive: setup ## 600,000 small groups against brute force
+exhaustive: setup ## Compare the solver with brute force on 600,000 small groups
 	$(BIN)/python -m tests.exhaustive
 
 .PHONY: captures
-captures: setup ## Make examples/captures again on a real broker (needs Maven)
+captures: setup ## Create examples/captures again with a broker (needs JDK 17+ and Maven)
 	$(BIN)/python -m tests.conformance.captures
 
 .PHONY: clean
-clean: ## Remove everything that the other targets made
+clean: ## Remove the files created by the other targets
 	rm -rf $(VENV) $(LINKS) *.egg-info build .cache out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""How Sphinx makes the site of README, docs, notebooks and docstrings; see `make site`."""
+"""Sphinx configuration of the documentation site; see `make site`."""
 
 import importlib.metadata
 import sys
@@ -33,7 +33,7 @@ html_show_sphinx = False
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 html_math_renderer = "mathml"
-# Notebooks are kept with their outputs; the tests run them.
+# Notebooks contain their outputs; the tests execute them.
 nb_execution_mode = "off"
 
 autodoc_default_options = {"members": True, "show-inheritance": True}
@@ -53,6 +53,6 @@ def _display_math(translator, node):
 
 
 def setup(app):
-    """Render formulas as MathML, which browsers show by themselves; diagrams stay text."""
+    """Render formulas as MathML and diagrams as text, without scripts."""
     app.add_html_math_renderer("mathml", (_inline_math, None), (_display_math, None))
     app.add_lexer("mermaid", TextLexer)

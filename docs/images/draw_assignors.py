@@ -1,7 +1,6 @@
-"""Draw the pictures of docs/assignors.md: ``python docs/images/draw_assignors.py``.
+"""Draw the figures of docs/assignors.md: ``python docs/images/draw_assignors.py [NAME...]``.
 
-Each picture shows what an assignor makes of one small group: a column a member, a box a
-partition, a colour a topic. A dashed box has just come from another member.
+A column is a member, a box is a partition, a colour is a topic, a dashed box is a move.
 """
 
 import sys
@@ -18,15 +17,15 @@ BOX, GAP, COLUMN, TOP = 26, 4, 92, 44
 
 
 @dataclass(frozen=True)
-class Picture:
-    """One picture: panels side by side, each a group and an assignor."""
+class AssignorFigure:
+    """Figure with one panel per title, assignor and group."""
 
     name: str
     panels: tuple[tuple[str, str, Group], ...]
 
 
 def group(topics: dict[str, int], members: dict[str, str], claims: Assignment | None) -> Group:
-    """Build a group whose members own what they have in ``claims``."""
+    """Build a group in which members own the partitions of ``claims``."""
     return Group(
         topics=tuple(Topic(name=name, partitions=count) for name, count in topics.items()),
         members=tuple(
@@ -41,8 +40,8 @@ def group(topics: dict[str, int], members: dict[str, str], claims: Assignment | 
     )
 
 
-def pictures() -> list[Picture]:
-    """Return all pictures."""
+def figures() -> list[AssignorFigure]:
+    """Return all figures."""
     two = {"T0": 4, "T1": 4}
     three = {"C0": "T0 T1", "C1": "T0 T1", "C2": "T0 T1"}
     mixed = {"C0": "T0", "C1": "T0 T1", "C2": "T0 T1 T2"}
@@ -59,8 +58,8 @@ def pictures() -> list[Picture]:
     fresh = group(steps, mixed, None)
     left = group(steps, {m: mixed[m] for m in ("C1", "C2")}, assign(fresh, "sticky"))
     return [
-        Picture("range", (("range", "range", group(two, three, None)),)),
-        Picture(
+        AssignorFigure("range", (("range", "range", group(two, three, None)),)),
+        AssignorFigure(
             "roundrobin",
             (
                 ("roundrobin", "roundrobin", fresh),
@@ -68,30 +67,30 @@ def pictures() -> list[Picture]:
                 ("sticky, C0 has left", "sticky", left),
             ),
         ),
-        Picture("sticky-misses", (("sticky", "sticky", stuck),)),
-        Picture(
+        AssignorFigure("sticky-misses", (("sticky", "sticky", stuck),)),
+        AssignorFigure(
             "cooperative-sticky",
             (
                 ("b joins: first round", "cooperative-sticky", joined),
                 ("second round", "cooperative-sticky", group({"t": 4}, pair, first)),
             ),
         ),
-        Picture(
+        AssignorFigure(
             "uniform",
             (
                 ("uniform, 4.0", "uniform-4.0", group({"t": 3}, pair, uneven)),
-                ("uniform, 4.1 on", "uniform", group({"t": 3}, pair, uneven)),
+                ("uniform, 4.1 and later", "uniform", group({"t": 3}, pair, uneven)),
             ),
         ),
     ]
 
 
-def draw(picture: Picture) -> str:
-    """Return a picture as SVG."""
+def draw(figure: AssignorFigure) -> str:
+    """Return a figure as SVG."""
     parts: list[str] = []
     left = 0
     tallest = 0
-    for title, assignor, shown in picture.panels:
+    for title, assignor, shown in figure.panels:
         assignment = assign(shown, assignor)
         parts.append(_text(left + 8, 16, title, "bold"))
         parts += _panel(left, shown, assignment)
@@ -108,8 +107,8 @@ def _panel(left: int, shown: Group, assignment: Assignment) -> list[str]:
     colours = {topic.name: COLOURS[i % len(COLOURS)] for i, topic in enumerate(shown.topics)}
     owners = {tp: member.id for member in shown.members for tp in member.owned}
     parts: list[str] = []
-    for place, member in enumerate(shown.members):
-        x = left + 8 + place * COLUMN
+    for column, member in enumerate(shown.members):
+        x = left + 8 + column * COLUMN
         parts.append(_text(x, TOP - 10, f"{member.id} [{' '.join(member.subscription)}]"))
         for level, tp in enumerate(assignment[member.id]):
             y = TOP + level * (BOX + GAP)
@@ -130,10 +129,10 @@ def _text(x: int, y: int, text: str, weight: str = "normal") -> str:
 
 
 def main() -> None:
-    """Write all pictures, or those named."""
-    for picture in pictures():
-        if len(sys.argv) == 1 or picture.name in sys.argv[1:]:
-            (HERE / f"{picture.name}.svg").write_text(draw(picture), encoding="utf-8")
+    """Write all figures, or the named ones."""
+    for figure in figures():
+        if len(sys.argv) == 1 or figure.name in sys.argv[1:]:
+            (HERE / f"{figure.name}.svg").write_text(draw(figure), encoding="utf-8")
 
 
 if __name__ == "__main__":
