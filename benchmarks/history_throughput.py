@@ -11,8 +11,8 @@ from pathlib import Path
 from benchmarks.memory_sampling import by_parts, sampled
 from benchmarks.synthetic_records import PARTITIONS, TOPIC, TOPIC_ID, write_records
 from kassay.experiments.spark.history_output import write_history
-from kassay.experiments.spark.history_pipeline import BATCHES, ClusterMetadata
-from kassay.experiments.spark.record_sources import from_files
+from kassay.experiments.spark.history_pipeline import RECORD_SETTINGS, ClusterMetadata
+from kassay.experiments.spark.record_sources import read_files
 from kassay.experiments.spark.session import spark_session
 
 RECORDS = 10_000_000
@@ -26,11 +26,14 @@ def measure(records: int) -> None:
         source.mkdir()
         write_records(source, records)
         size = sum(path.stat().st_size for path in source.iterdir())
-        with spark_session(master="local[2]", settings=BATCHES) as spark, sampled() as samples:
+        with (
+            spark_session(master="local[2]", settings=RECORD_SETTINGS) as spark,
+            sampled() as samples,
+        ):
             begin = time.perf_counter()
             counts = write_history(
                 spark,
-                from_files(spark, [source]),
+                read_files(spark, [source]),
                 Path(home) / "out",
                 known=ClusterMetadata(counts={TOPIC: PARTITIONS}, names={str(TOPIC_ID): TOPIC}),
                 tasks=4,

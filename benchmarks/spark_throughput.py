@@ -8,7 +8,7 @@ from statistics import median
 
 from benchmarks.timing import Timing, best_seconds
 from kassay.experiments.spark.session import spark_session
-from kassay.experiments.spark.study_pipeline import run_batches
+from kassay.experiments.spark.study_pipeline import evaluate_cases
 from kassay.experiments.spark.table_schemas import record_row
 from kassay.experiments.study.case import Case, family_cases
 from kassay.experiments.study.evaluate_case import evaluate_case
@@ -35,7 +35,7 @@ def throughput(ours: str = "kassay") -> Iterator[Timing]:
         multiprocessing.get_context("spawn").Pool(PROCESSES) as pool,
         spark_session(master=f"local[{PROCESSES}]") as spark,
     ):
-        run = {"multiprocessing": partial(_by_pool, pool), ours: partial(run_batches, spark)}
+        run = {"multiprocessing": partial(_by_pool, pool), ours: partial(evaluate_cases, spark)}
         for study_all in run.values():
             study_all(cases[: GROUPS // 4])
         rounds = [

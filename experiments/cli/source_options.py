@@ -10,13 +10,15 @@ import typer
 from kassay.experiments.cli import print_note
 from kassay.experiments.cli.group_io import STDIN, Read, name_of, open_text
 from kassay.experiments.sources.capture_files import import_groups, load_metadata, load_sizes
-from kassay.experiments.sources.group_documents import (
+from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
+    WeightSource,
     load_subscriptions,
+    load_weights,
 )
-from kassay.experiments.sources.partition_weights import WeightOptions, load_table, weigh_group
-from kassay.experiments.sources.tool_documents import DocumentRows
+from kassay.experiments.sources.partition_weights import apply_weights
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.reference.documents.json_codec import read_groups
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -114,22 +116,24 @@ def import_options(
 
     Raises
     ------
-    SourceError
+    InputError
         If a file cannot be read.
     """
-    assumed, named = subscriptions in list(AssumedSubscriptions), weights in list(WeightOptions)
-    if sizes is not None and weights != WeightOptions.SIZE:
+    assumed, named = subscriptions in list(AssumedSubscriptions), weights in list(WeightSource)
+    if sizes is not None and weights != WeightSource.SIZE:
         raise typer.BadParameter("--sizes goes with --weights size")
     known = DocumentRows() if metadata is None else load_metadata(metadata)
     return ImportOptions(
-        assume=AssumedSubscriptions(subscriptions) if assumed else AssumedSubscriptions.ASSIGNED,
+        assumed_subscriptions=AssumedSubscriptions(subscriptions)
+        if assumed
+        else AssumedSubscriptions.ASSIGNED,
         subscriptions=None if assumed else load_subscriptions(Path(subscriptions)),
-        counts=known.counts,
-        at_least=known.at_least,
-        weights=WeightOptions(weights) if named else WeightOptions.NONE,
+        partition_counts=known.partition_counts,
+        minimum_counts=known.minimum_counts,
+        weights=WeightSource(weights) if named else WeightSource.NONE,
         missing_lag=missing_lag,
         sizes=None if sizes is None else load_sizes(sizes),
-        table=None if named else load_table(Path(weights)),
+        weight_table=None if named else load_weights(Path(weights)),
     )
 
 
@@ -143,7 +147,7 @@ def read_source(source: Path, joining: ImportOptions) -> Iterator[Read]:
                     found if isinstance(found, InputError) else _weighed(found, joining),
                 )
         return
-    if joining.weights is WeightOptions.RATE:
+    if joining.weights is WeightSource.RATE:
         raise typer.BadParameter(
             "a rate takes a cluster: kassay import --bootstrap-server ... --weights rate"
         )
@@ -158,7 +162,7 @@ def read_source(source: Path, joining: ImportOptions) -> Iterator[Read]:
 
 def _weighed(group: Group, joining: ImportOptions) -> Group | InputError:
     try:
-        return weigh_group(group, joining)
+        return apply_weights(group, joining)
     except InputError as error:
         return error
 

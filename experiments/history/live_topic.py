@@ -6,9 +6,9 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from kassay.experiments.sources.errors import SourceError
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.group_descriptions import LiveTopic
+from kassay.reference.model.errors import InputError
 
 TOPIC = "__consumer_offsets"
 _FETCHED = 1_000  # messages at once
@@ -44,19 +44,19 @@ class OffsetsReader:
 
         Raises
         ------
-        SourceError
+        InputError
             If the cluster does not answer, or has no such topic.
         """
         consumer = Consumer(self._settings)
         try:
             found = consumer.list_topics(TOPIC, timeout=self._timeout).topics[TOPIC]
         except KafkaException as error:
-            raise SourceError(f"{self._where}: {error.args[0].str()}") from None
+            raise InputError(f"{self._where}: {error.args[0].str()}") from None
         finally:
             consumer.close()
         if found.error is not None or not found.partitions:
             why = "no group has ever been there" if found.error is None else found.error.str()
-            raise SourceError(f"{self._where}: no topic {TOPIC}: {why}")
+            raise InputError(f"{self._where}: no topic {TOPIC}: {why}")
         return sorted(found.partitions)
 
     def read(self, partitions: Sequence[int]) -> Iterator[dict[str, Any]]:
@@ -64,7 +64,7 @@ class OffsetsReader:
 
         Raises
         ------
-        SourceError
+        InputError
             If the cluster does not answer in time.
         """
         if not partitions:
@@ -78,7 +78,7 @@ class OffsetsReader:
                 messages = consumer.consume(_FETCHED, timeout=_POLL)
                 deadline = time.monotonic() + self._timeout if messages else deadline
                 if time.monotonic() > deadline:
-                    raise SourceError(f"{self._where}: no answer within {self._timeout:g} s")
+                    raise InputError(f"{self._where}: no answer within {self._timeout:g} s")
                 for message in messages:
                     error = message.error()
                     if error is None:
@@ -86,7 +86,7 @@ class OffsetsReader:
                     elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                         left.discard(message.partition())
                     elif not error.retriable():
-                        raise SourceError(f"{self._where}: {error.str()}")
+                        raise InputError(f"{self._where}: {error.str()}")
         finally:
             consumer.close()
 
@@ -102,7 +102,7 @@ def topics_of(
 
     Raises
     ------
-    SourceError
+    InputError
         If the cluster does not answer.
     """
     servers = settings["bootstrap.servers"]
@@ -110,7 +110,7 @@ def topics_of(
     try:
         listed = consumer.list_topics(timeout=timeout).topics
     except KafkaException as error:
-        raise SourceError(f"{servers}: {error.args[0].str()}") from None
+        raise InputError(f"{servers}: {error.args[0].str()}") from None
     finally:
         consumer.close()
     names = sorted(name for name in listed if not name.startswith("__"))

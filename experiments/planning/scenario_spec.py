@@ -17,7 +17,7 @@ from kassay.experiments.planning.group_changes import (
     reweigh,
     subscribe,
 )
-from kassay.experiments.sources.partition_weights import load_table
+from kassay.experiments.sources.import_options import load_weights
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 
@@ -79,7 +79,7 @@ class ScenarioSpec:
         if self.members is not None:
             kinds.append(list(_members(self.members, self.like)))
         if self.weights is not None:
-            table = load_table(self.weights)
+            table = load_weights(self.weights)
             kinds.append([(f"weights {self.weights.name}", partial(reweigh, weights=table))])
         if self.growth is not None:
             kinds.append([_growth(factor) for factor in self.growth.split(",")])

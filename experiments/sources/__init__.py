@@ -1,1 +1,1 @@
-"""Real groups in: what Kafka's tools print, as group documents."""
+"""Import groups: outputs of Kafka's tools and monitoring tools, and running clusters."""

@@ -1,21 +1,25 @@
-"""Files and directories of captures: which are which, and what they say together."""
+"""Import groups from files and directories of captures."""
 
 import codecs
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
 from kassay.experiments.sources.describe_output import ParsedText, parse_text
-from kassay.experiments.sources.errors import SourceError, UnknownToolError
-from kassay.experiments.sources.group_documents import ImportOptions, to_group
+from kassay.experiments.sources.group_documents import build_group
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.merge_captures import (
     Capture,
     ObservedGroup,
     PartitionKey,
     merge_captures,
 )
-from kassay.experiments.sources.tool_documents import DocumentRows, read_tool
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
+from kassay.experiments.sources.tool_documents.format_detection import (
+    UnknownFormatError,
+    read_tool_document,
+)
 from kassay.experiments.sources.tool_documents.log_dirs import is_log_dirs, parse_log_dirs
 from kassay.experiments.sources.topic_metadata import (
     Counts,
@@ -26,17 +30,17 @@ from kassay.experiments.sources.topic_metadata import (
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
-SUFFIXES = (".txt", ".log", ".out", ".prom", ".json", ".jsonl")
-_MARKS = (
+CAPTURE_SUFFIXES = (".txt", ".log", ".out", ".prom", ".json", ".jsonl")
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),  # what PowerShell's > writes
+    (codecs.BOM_UTF16_LE, "utf-16-le"),  # written by PowerShell's >
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedGroups:
-    """One group, or the error or the reason that stands in its place."""
+class ImportedGroup:
+    """One group, or the error or the reason for which it is missing."""
 
     id: str | None
     group: Group | None = None
@@ -49,119 +53,131 @@ class _Text:
     name: str
     text: str
     group: str | None
-    named: bool = True  # by the caller; False if it was found in a directory
+    from_directory: bool = False
 
 
 def import_groups(
     paths: Sequence[Path],
-    joining: ImportOptions,
+    options: ImportOptions,
     *,
     stdin: TextIO | None = None,
     group: str | None = None,
     skip_empty: bool = False,
-) -> Iterator[ImportedGroups]:
-    """Read captures and yield the groups they show, sorted by id for each path.
+) -> Iterator[ImportedGroup]:
+    """Read captures and yield their groups, sorted by id for each path.
 
     Parameters
     ----------
     paths
-        Each a file, or a directory whose text files, nested ones included, are captures
-        of one moment and are joined group by group; ``-`` for standard input.
-    joining
-        How to fill in what captures do not tell.
+        Files, or directories of captures from one moment. Captures in a directory and its
+        subdirectories are merged per group. ``-`` is standard input.
+    options
+        Values for everything that captures do not show.
     stdin
         Standard input.
     group
-        Group of the tables that do not name theirs.
+        Group id for tables without a group column. The default is the name of the file
+        without its suffix, or of the directory.
     skip_empty
-        Whether to leave out groups without members.
+        Whether to skip groups without members.
     """
     for path in paths:
         try:
-            texts = list(_texts(path, stdin, group))
-        except SourceError as error:
-            yield ImportedGroups(None, error=str(error))
+            texts = list(_read_texts(path, stdin, group))
+        except InputError as error:
+            yield ImportedGroup(None, error=str(error))
             continue
-        yield from _import_set(texts, joining, skip_empty=skip_empty)
+        yield from _import_texts(texts, options, skip_empty=skip_empty)
 
 
 def load_metadata(path: Path) -> DocumentRows:
-    """Read partition counts off a metadata file.
+    """Read partition counts from a metadata file.
 
-    It is what ``kafka-topics.sh --describe``, ``kcat -L -J`` or an exporter prints, a topic
-    list of the REST API, or a list of ``kafka-reassign-partitions.sh``.
+    The file holds the output of ``kafka-topics.sh --describe``, ``kcat -L -J`` or an
+    exporter, a topic list of the REST API, or a list of ``kafka-reassign-partitions.sh``.
 
     Raises
     ------
-    SourceError
-        If it is none of these, or damaged.
+    InputError
+        If the file has another form or is damaged.
     """
-    text = _decode(path)
-    if is_topic_description(text):
-        return DocumentRows(counts=parse_topic_description(text, name=str(path)))
-    found = read_tool(text, name=str(path))
-    if found is None or not (found.counts or found.at_least):
-        raise SourceError(f"{path}: no partition counts of topics in it")
+    found = _read_metadata(_decode(path), str(path))
+    if found is None or not (found.partition_counts or found.minimum_counts):
+        raise InputError(f"{path}: contains no partition counts of topics")
     return found
 
 
 def load_sizes(path: Path) -> Mapping[PartitionKey, int]:
-    """Read the bytes of every partition off what ``kafka-log-dirs.sh --describe`` printed.
+    """Read the bytes per partition from the output of ``kafka-log-dirs.sh --describe``.
 
     Raises
     ------
-    SourceError
-        If the file is of another form, or damaged.
+    InputError
+        If the file has another form or is damaged.
     """
     text = _decode(path)
     if not is_log_dirs(text):
-        raise SourceError(f"{path}: not what kafka-log-dirs.sh --describe prints")
+        raise InputError(f"{path}: is not the output of kafka-log-dirs.sh --describe")
     return parse_log_dirs(text, name=str(path)).sizes
 
 
-def _import_set(
-    texts: list[_Text], joining: ImportOptions, *, skip_empty: bool
-) -> Iterator[ImportedGroups]:
-    """Import what one path holds; a text that cannot be read leaves a note with its groups."""
-    counts: Counts = dict(joining.counts or {})
-    at_least: Counts = dict(joining.at_least or {})
-    sizes = dict(joining.sizes or {})
+def imported_group(
+    name: str, build: Callable[[], Group], *, has_members: bool, skip_empty: bool
+) -> ImportedGroup:
+    """Return a built group, or the reason for which it is skipped or invalid."""
+    if not has_members and skip_empty:
+        return ImportedGroup(name, skipped="the group has no active members")
+    try:
+        return ImportedGroup(name, group=build())
+    except InputError as error:
+        return ImportedGroup(name, error=str(error))
+
+
+def _import_texts(
+    texts: list[_Text], options: ImportOptions, *, skip_empty: bool
+) -> Iterator[ImportedGroup]:
+    """Import the texts of one path; groups next to an unreadable file get a note about it."""
+    counts: Counts = dict(options.partition_counts or {})
+    minimum: Counts = dict(options.minimum_counts or {})
+    sizes = dict(options.sizes or {})
     captures: list[Capture] = []
-    unread: list[Path] = []
+    unreadable: list[Path] = []
     for text in texts:
         try:
             found, parsed = _read_text(text)
-            counts = merge_counts(counts, found.counts, where=text.name)
-            at_least |= {t: max(n, at_least.get(t, 0)) for t, n in found.at_least.items()}
-            sizes |= {tp: max(n, sizes.get(tp, 0)) for tp, n in found.sizes.items()}
-        except UnknownToolError as error:
-            # Directories hold other JSON too; a file that the caller names must be read.
-            if text.named:
-                yield ImportedGroups(text.group, error=str(error))
-            continue
+            counts = merge_counts(counts, found.partition_counts, where=text.name)
         except InputError as error:
-            yield ImportedGroups(text.group, error=str(error))
-            unread.append(Path(text.name))
+            # Directories may hold unrelated JSON files.
+            if not (isinstance(error, UnknownFormatError) and text.from_directory):
+                yield ImportedGroup(text.group, error=str(error))
+            if not isinstance(error, UnknownFormatError):
+                unreadable.append(Path(text.name))
             continue
+        minimum |= {t: max(n, minimum.get(t, 0)) for t, n in found.minimum_counts.items()}
+        sizes |= {tp: max(n, sizes.get(tp, 0)) for tp, n in found.sizes.items()}
         if parsed is not None:
             captures.append(Capture(text.name, parsed, text.group))
     try:
-        groups = merge_captures(captures, unread=unread)
-    except SourceError as error:
-        yield ImportedGroups(None, error=str(error))
+        groups = merge_captures(captures, unreadable_files=unreadable)
+    except InputError as error:
+        yield ImportedGroup(None, error=str(error))
         return
-    if not groups and (counts or at_least or sizes) and not unread:
+    if not groups and (counts or minimum or sizes) and not unreadable:
         names = ", ".join(text.name for text in texts)
-        yield ImportedGroups(None, error=f"{names}: partition counts or sizes only, no group")
+        yield ImportedGroup(None, error=f"{names}: partition counts or sizes only, no group")
+    known = replace(options, partition_counts=counts, minimum_counts=minimum, sizes=sizes)
     for name in sorted(groups):
-        known = replace(joining, counts=counts, at_least=at_least, sizes=sizes)
         yield _import_group(groups[name], known, skip_empty=skip_empty)
 
 
+def _read_metadata(text: str, name: str) -> DocumentRows | None:
+    if is_topic_description(text):
+        return DocumentRows(partition_counts=parse_topic_description(text, name=name))
+    return read_tool_document(text, name=name)
+
+
 def _read_text(text: _Text) -> tuple[DocumentRows, ParsedText | None]:
-    if is_topic_description(text.text):
-        return DocumentRows(counts=parse_topic_description(text.text, name=text.name)), None
-    found = read_tool(text.text, name=text.name)
+    found = _read_metadata(text.text, text.name)
     if found is None:
         return DocumentRows(), parse_text(text.text, name=text.name)
     parsed = found.parsed()
@@ -169,54 +185,50 @@ def _read_text(text: _Text) -> tuple[DocumentRows, ParsedText | None]:
 
 
 def _import_group(
-    seen: ObservedGroup, joining: ImportOptions, *, skip_empty: bool
-) -> ImportedGroups:
-    if seen.error is not None:
-        return ImportedGroups(seen.id, error=seen.error)
-    if not seen.members and "missing" in seen.notices:
-        return ImportedGroups(seen.id, skipped="the cluster has no such group")
-    if not seen.members and skip_empty:
-        return ImportedGroups(seen.id, skipped="the group has no active members")
-    try:
-        return ImportedGroups(seen.id, group=to_group(seen, joining))
-    except SourceError as error:
-        return ImportedGroups(seen.id, error=str(error))
-    except InputError as error:
-        return ImportedGroups(seen.id, error=f"group {seen.id!r}: {error}")
+    observed: ObservedGroup, options: ImportOptions, *, skip_empty: bool
+) -> ImportedGroup:
+    if observed.error is not None:
+        return ImportedGroup(observed.id, error=observed.error)
+    if not observed.members and "missing" in observed.notices:
+        return ImportedGroup(observed.id, skipped="the cluster has no such group")
+    return imported_group(
+        observed.id,
+        lambda: build_group(observed, options),
+        has_members=bool(observed.members),
+        skip_empty=skip_empty,
+    )
 
 
-def _texts(path: Path, stdin: TextIO | None, group: str | None) -> Iterator[_Text]:
+def _read_texts(path: Path, stdin: TextIO | None, group: str | None) -> Iterator[_Text]:
     if str(path) == "-":
         if stdin is None:
-            raise SourceError("standard input is not given")
+            raise InputError("standard input is not given")
         yield _Text("standard input", stdin.read(), group)
         return
     if path.is_file():
         yield _Text(str(path), _decode(path), group or path.stem)
         return
     if not path.is_dir():
-        raise SourceError(f"{path}: no such file or directory")
-    files = sorted(file for file in path.rglob("*") if _is_capture(file))
+        raise InputError(f"{path}: no such file or directory")
+    files = sorted(f for f in path.rglob("*") if f.suffix in CAPTURE_SUFFIXES and f.is_file())
     if not files:
-        raise SourceError(f"{path}: no capture in it, that is no file {' or '.join(SUFFIXES)}")
+        suffixes = " or ".join(CAPTURE_SUFFIXES)
+        raise InputError(f"{path}: contains no capture, which is a file {suffixes}")
     for file in files:
-        yield _Text(str(file), _decode(file), group or file.parent.name, named=False)
-
-
-def _is_capture(file: Path) -> bool:
-    return file.suffix in SUFFIXES and file.is_file()
+        yield _Text(str(file), _decode(file), group or file.parent.name, from_directory=True)
 
 
 def _decode(path: Path) -> str:
-    """Read a text file: UTF-8, or what its byte order mark says."""
+    """Decode a text file as UTF-8, or as its byte order mark states."""
     data = path.read_bytes()
     mark, encoding = next(
-        ((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8")
+        ((mark, name) for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)),
+        (b"", "utf-8"),
     )
     try:
         return data[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise SourceError(
+        raise InputError(
             f"{path}:{line}: not text in {encoding.upper()}: byte 0x{error.object[error.start]:02x}"
         ) from None

@@ -1,4 +1,4 @@
-"""What several captures say of each group, put together and held against each other."""
+"""Merge the captures of each group and check that they agree."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,29 +13,29 @@ from kassay.experiments.sources.describe_output import (
     ParsedText,
     StateRow,
 )
-from kassay.experiments.sources.describe_output.typed_rows import TableRow
-from kassay.experiments.sources.errors import SourceError, located
+from kassay.experiments.sources.located_error import error_at
+from kassay.reference.model.errors import InputError
 
 PartitionKey = tuple[str, int]
-_OWNERS = frozenset({"CONSUMER-ID", "OWNER", "Owner"})
+DescribedRow = MemberRow | OffsetRow | OffsetCheckerRow | StateRow
+_OWNER_COLUMNS = frozenset({"CONSUMER-ID", "OWNER", "Owner"})
+_RETRY = "the captures are from different moments, take them again"
 
 
 @dataclass(slots=True)
 class ObservedMember:
-    """One member, as far as the captures show it.
+    """A member as the captures show it.
 
     Parameters
     ----------
-    id, client_id, instance_id
-        Its names.
     epoch
-        The epoch of what it has, where shown.
+        Member epoch, if shown.
     count
-        How many partitions it is said to have, where shown.
-    settled
-        Whether what it has is what it shall have; False while the group reconciles.
+        Stated number of partitions, if shown.
+    reconciled
+        Whether the current assignment equals the target assignment.
     owned
-        The partitions that it is shown to have.
+        Partitions that the captures show for the member.
     """
 
     id: str
@@ -43,46 +43,40 @@ class ObservedMember:
     instance_id: str | None = None
     epoch: int | None = None
     count: int | None = None
-    settled: bool = True
+    reconciled: bool = True
     owned: set[PartitionKey] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class ObservedGroup:
-    """One group, as far as the captures show it.
+    """A group as the captures show it.
 
     Parameters
     ----------
-    id
-        Its name.
     members
         By member id.
     partitions
-        Every partition that any capture shows, with the owner that it names.
+        Owner of each partition that is shown, None if no owner is shown.
     lag
-        Lag in messages of each partition for which it is shown.
+        Known lags, in messages.
     appended
-        Messages that each partition grew by between two samples, for a rate.
-    listed
-        Whether a members table lists all members, idle ones included.
-    named
-        Whether owners were shown as something else than member ids.
+        Messages appended to each partition between two samples.
+    has_members_table
+        Whether all members are listed, including members without partitions.
+    owners_without_ids
+        Whether owners are shown by another name than the member id.
     shows_owners
-        Whether any capture could show who has a partition.
-    state
-        Its state, where shown.
+        Whether a capture has a column for owners.
     stated_members
-        How many members it is said to have, where shown.
-    epoch
-        Its group epoch, where shown.
+        Number of members in the state table, if shown.
     notices
-        Kinds of notices about it.
+        Kinds of the notices about the group.
     directories
-        Where its captures lie.
-    unread
-        Files beside its captures that could not be read.
+        Directories of its captures.
+    unreadable_files
+        Files in these directories that could not be read.
     error
-        The first contradiction between captures of it.
+        First contradiction between its captures.
     """
 
     id: str
@@ -90,21 +84,20 @@ class ObservedGroup:
     partitions: dict[PartitionKey, str | None] = field(default_factory=dict)
     lag: dict[PartitionKey, int] = field(default_factory=dict)
     appended: dict[PartitionKey, int] = field(default_factory=dict)
-    listed: bool = False
-    named: bool = False
+    has_members_table: bool = False
+    owners_without_ids: bool = False
     shows_owners: bool = False
     state: str | None = None
     stated_members: int | None = None
-    epoch: int | None = None
     notices: set[str] = field(default_factory=set)
     directories: set[str] = field(default_factory=set)
-    unread: tuple[str, ...] = ()
+    unreadable_files: tuple[str, ...] = ()
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A parsed text with its name and the group that rows without a group column are of."""
+    """A parsed text, its file name, and the group of rows without a group column."""
 
     name: str
     parsed: ParsedText
@@ -112,85 +105,68 @@ class Capture:
 
 
 def merge_captures(
-    captures: Iterable[Capture], *, unread: Iterable[Path] = ()
+    captures: Iterable[Capture], *, unreadable_files: Iterable[Path] = ()
 ) -> dict[str, ObservedGroup]:
-    """Put captures of any number of groups together, by group id.
+    """Merge captures of any number of groups, by group id.
 
-    Captures that contradict each other about who has a partition leave an error with
-    their group.
-
-    Parameters
-    ----------
-    captures
-        What could be read.
-    unread
-        Files that could not be; groups with captures in the same directory note them.
+    A contradiction between two captures is stored as the error of their group. Groups with
+    captures in the directory of an unreadable file list that file.
 
     Raises
     ------
-    SourceError
-        If a table or notice that names no group comes without one.
+    InputError
+        If a table or notice names no group and its capture has none.
     """
     groups: dict[str, ObservedGroup] = {}
     ordered = list(captures)
-    # Tables of members come first: they say which members there are.
+    # Members tables come first, because they list all members.
     for members_first in (True, False):
         for capture in ordered:
             for table in capture.parsed.tables:
                 if (table.kind == "members") is members_first:
-                    _enter_table(groups, capture, table)
+                    _add_table(groups, capture, table)
     for capture in ordered:
         for notice in capture.parsed.notices:
-            _enter_notice(groups, capture, notice)
-    for file in unread:
+            _add_notice(groups, capture, notice)
+    for file in unreadable_files:
         for group in groups.values():
             if str(file.parent) in group.directories:
-                group.unread = (*group.unread, file.name)
+                group.unreadable_files = (*group.unreadable_files, file.name)
     return groups
 
 
-def _enter_table(groups: dict[str, ObservedGroup], capture: Capture, table: ParsedTable) -> None:
+def _add_table(groups: dict[str, ObservedGroup], capture: Capture, table: ParsedTable) -> None:
     for row in table.rows:
-        if isinstance(row, MemberRow | OffsetRow | OffsetCheckerRow | StateRow):
-            group = _group_of(groups, capture, row)
+        if isinstance(row, DescribedRow):
+            name = row.group if row.group is not None else capture.group
+            if name is None:
+                message = "the table does not name its group, give --group"
+                raise error_at(capture.name, row.line, message)
+            group = groups.setdefault(name, ObservedGroup(name))
             group.directories.add(str(Path(capture.name).parent))
-            group.shows_owners |= not _OWNERS.isdisjoint(table.columns)
+            group.shows_owners |= not _OWNER_COLUMNS.isdisjoint(table.columns)
             try:
-                _enter_row(group, row, f"{capture.name}:{row.line}")
-            except SourceError as error:
+                _add_row(group, row, f"{capture.name}:{row.line}")
+            except InputError as error:
                 group.error = group.error or str(error)
 
 
-def _group_of(
-    groups: dict[str, ObservedGroup],
-    capture: Capture,
-    row: MemberRow | OffsetRow | OffsetCheckerRow | StateRow,
-) -> ObservedGroup:
-    name = row.group if row.group is not None else capture.group
-    if name is None:
-        raise located(capture.name, row.line, "the table does not name its group, give --group")
-    return groups.setdefault(name, ObservedGroup(name))
-
-
-def _enter_row(group: ObservedGroup, row: TableRow, where: str) -> None:
+def _add_row(group: ObservedGroup, row: DescribedRow, where: str) -> None:
     match row:
         case MemberRow():
-            _enter_member(group, row, where)
+            _add_member(group, row, where)
         case OffsetRow():
-            _enter_offset(group, row, where)
+            _add_offset(group, row, where)
         case OffsetCheckerRow():
-            place = (row.topic, row.partition)
-            group.named |= row.owner is not None
-            _enter_owner(group, place, row.owner, where)
-            _enter_lag(group, place, row.lag)
+            group.owners_without_ids |= row.owner is not None
+            _add_partition(group, (row.topic, row.partition), row.owner, row.lag, where)
         case StateRow():
             group.state = row.state if row.state != "-" else group.state
             group.stated_members = group.stated_members if row.members is None else row.members
-            group.epoch = row.epoch if row.epoch is not None else group.epoch
 
 
-def _enter_member(group: ObservedGroup, row: MemberRow, where: str) -> None:
-    group.listed = True
+def _add_member(group: ObservedGroup, row: MemberRow, where: str) -> None:
+    group.has_members_table = True
     member = group.members.setdefault(row.consumer_id, ObservedMember(row.consumer_id))
     member.client_id = row.client_id or member.client_id
     member.instance_id = row.instance_id or member.instance_id
@@ -198,62 +174,60 @@ def _enter_member(group: ObservedGroup, row: MemberRow, where: str) -> None:
     if row.partitions is None:
         return
     if member.count is not None and member.count != row.partitions:
-        raise SourceError(
+        raise InputError(
             f"{where}: member {member.id!r} has {row.partitions} partitions here but "
-            f"{member.count} in another capture: they are of different moments, take them again"
+            f"{member.count} in another capture: {_RETRY}"
         )
     member.count = row.partitions
     if row.target is not None and row.epoch is not None:
-        member.settled &= sorted(row.target) == sorted(row.assignment or ())
+        member.reconciled &= sorted(row.target) == sorted(row.assignment or ())
     for topic, numbers in row.assignment or ():
         for number in numbers:
-            _enter_owner(group, (topic, number), row.consumer_id, where)
+            _add_partition(group, (topic, number), row.consumer_id, None, where)
 
 
-def _enter_offset(group: ObservedGroup, row: OffsetRow, where: str) -> None:
-    holder = row.consumer_id or row.owner
-    group.named |= row.consumer_id is None and row.owner is not None
-    if group.listed and row.consumer_id is not None and row.consumer_id not in group.members:
-        raise SourceError(
+def _add_offset(group: ObservedGroup, row: OffsetRow, where: str) -> None:
+    owner = row.consumer_id or row.owner
+    group.owners_without_ids |= row.consumer_id is None and row.owner is not None
+    if (
+        group.has_members_table
+        and row.consumer_id is not None
+        and row.consumer_id not in group.members
+    ):
+        raise InputError(
             f"{where}: consumer {row.consumer_id!r} is not in the members table of group "
-            f"{group.id!r}: the captures are of different moments, take them again"
+            f"{group.id!r}: {_RETRY}"
         )
-    if holder is not None:
-        member = group.members.setdefault(holder, ObservedMember(holder))
+    if owner is not None:
+        member = group.members.setdefault(owner, ObservedMember(owner))
         member.client_id = row.client_id or member.client_id
-    if row.topic is None or row.partition is None:
-        return
-    place = (row.topic, row.partition)
-    _enter_owner(group, place, holder, where)
-    _enter_lag(group, place, row.lag)
+    if row.topic is not None and row.partition is not None:
+        _add_partition(group, (row.topic, row.partition), owner, row.lag, where)
 
 
-def _enter_lag(group: ObservedGroup, place: PartitionKey, lag: int | None) -> None:
+def _add_partition(
+    group: ObservedGroup, partition: PartitionKey, owner: str | None, lag: int | None, where: str
+) -> None:
+    known = group.partitions.setdefault(partition, owner)
+    if owner is not None:
+        if known not in (None, owner):
+            topic, number = partition
+            raise InputError(
+                f"{where}: {topic}-{number} has owner {owner!r} here but {known!r} in another "
+                f"capture of the group: {_RETRY}"
+            )
+        group.partitions[partition] = owner
+        group.members.setdefault(owner, ObservedMember(owner)).owned.add(partition)
     if lag is not None:
-        group.lag[place] = lag
+        group.lag[partition] = lag
 
 
-def _enter_owner(group: ObservedGroup, place: PartitionKey, holder: str | None, where: str) -> None:
-    known = group.partitions.get(place)
-    if holder is None:
-        group.partitions.setdefault(place, None)
-        return
-    if known is not None and known != holder:
-        topic, number = place
-        raise SourceError(
-            f"{where}: {topic}-{number} is with {holder!r} here but with {known!r} in another "
-            "capture of the group: they are of different moments, take them again"
-        )
-    group.partitions[place] = holder
-    group.members.setdefault(holder, ObservedMember(holder)).owned.add(place)
-
-
-def _enter_notice(groups: dict[str, ObservedGroup], capture: Capture, notice: Notice) -> None:
+def _add_notice(groups: dict[str, ObservedGroup], capture: Capture, notice: Notice) -> None:
     name = notice.group or capture.group
     if name is None:
-        raise located(capture.name, notice.line, "the notice names no group", notice.text)
+        raise error_at(capture.name, notice.line, "the notice names no group", notice.text)
     group = groups.setdefault(name, ObservedGroup(name))
     group.notices.add(notice.kind)
     if notice.kind == "error":
-        failure = located(capture.name, notice.line, "the tool failed", notice.text)
+        failure = error_at(capture.name, notice.line, "the tool failed", notice.text)
         group.error = group.error or str(failure)

@@ -1,31 +1,32 @@
-"""How many partitions topics have, from what ``kafka-topics.sh`` or ``kcat -L -J`` prints."""
+"""Partition counts from the output of ``kafka-topics.sh`` or ``kcat -L -J``."""
 
 import re
 from collections.abc import Mapping
 
-from kassay.experiments.sources.errors import SourceError, located
+from kassay.experiments.sources.located_error import error_at
 from kassay.reference.documents.document_fields import as_array, as_integer, as_object, as_text
+from kassay.reference.model.errors import InputError
 
 _TOPIC = re.compile(
     r"\s*Topic: ?(?P<topic>[a-zA-Z0-9._-]+)\s.*?PartitionCount: ?(?P<count>\d+)\s.*"
 )
-_MENTIONS = "PartitionCount:"
+_COUNT_LABEL = "PartitionCount:"
 
 Counts = dict[str, int]
 
 
 def is_topic_description(text: str) -> bool:
-    """Say whether a text is what ``kafka-topics.sh --describe`` prints."""
-    return _MENTIONS in text
+    """Return whether a text is output of ``kafka-topics.sh --describe``."""
+    return _COUNT_LABEL in text
 
 
 def parse_topic_description(text: str, *, name: str) -> Counts:
-    r"""Read partition counts off ``kafka-topics.sh --describe``.
+    r"""Read partition counts from the output of ``kafka-topics.sh --describe``.
 
     Raises
     ------
-    SourceError
-        If a topic's line is cut, or two lines differ about one topic.
+    InputError
+        If a line is cut, or two lines have different counts of a topic.
 
     Examples
     --------
@@ -35,22 +36,22 @@ def parse_topic_description(text: str, *, name: str) -> Counts:
     """
     counts: Counts = {}
     for line, content in enumerate(text.splitlines(), start=1):
-        if _MENTIONS not in content:
+        if _COUNT_LABEL not in content:
             continue
         match = _TOPIC.fullmatch(content)
         if match is None:
-            raise located(name, line, "not a whole line of kafka-topics.sh --describe", content)
-        _enter(counts, match["topic"], int(match["count"]), f"{name}:{line}")
+            raise error_at(name, line, "not a complete line of kafka-topics.sh --describe", content)
+        _add(counts, match["topic"], int(match["count"]), f"{name}:{line}")
     return counts
 
 
 def parse_kcat_metadata(value: object, *, name: str) -> Counts:
-    """Read partition counts off the document that ``kcat -L -J`` prints.
+    """Read partition counts from the output of ``kcat -L -J``.
 
     Raises
     ------
-    SourceError
-        If it is not such a document.
+    InputError
+        If the document has another form.
 
     Examples
     --------
@@ -60,7 +61,7 @@ def parse_kcat_metadata(value: object, *, name: str) -> Counts:
     """
     document = as_object(value, name)
     if "topics" not in document:
-        raise SourceError(f"{name}: missing key 'topics', is it what kcat -L -J prints?")
+        raise InputError(f"{name}: missing key 'topics', is it output of kcat -L -J?")
     counts: Counts = {}
     for index, entry in enumerate(as_array(document["topics"], f"{name}: topics")):
         where = f"{name}: topics[{index}]"
@@ -72,27 +73,27 @@ def parse_kcat_metadata(value: object, *, name: str) -> Counts:
             for i, p in enumerate(partitions)
         ]
         if sorted(numbers) != list(range(len(numbers))):
-            raise SourceError(f"{where}: partitions are not numbered from 0: {sorted(numbers)}")
-        _enter(counts, title, len(numbers), where)
+            raise InputError(f"{where}: partitions are not numbered from 0: {sorted(numbers)}")
+        _add(counts, title, len(numbers), where)
     return counts
 
 
 def merge_counts(left: Counts, right: Mapping[str, int], *, where: str) -> Counts:
-    """Put two tables together.
+    """Merge two tables of partition counts.
 
     Raises
     ------
-    SourceError
-        If they differ about a topic.
+    InputError
+        If the counts of a topic differ.
     """
     merged = dict(left)
     for topic, count in right.items():
-        _enter(merged, topic, count, where)
+        _add(merged, topic, count, where)
     return merged
 
 
-def _enter(counts: Counts, topic: str, count: int, where: str) -> None:
+def _add(counts: Counts, topic: str, count: int, where: str) -> None:
     if counts.setdefault(topic, count) != count:
-        raise SourceError(
+        raise InputError(
             f"{where}: topic {topic!r} has {count} partitions here, {counts[topic]} elsewhere"
         )

@@ -12,14 +12,17 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kassay.experiments.sources.capture_files import (
-    SUFFIXES,
-    ImportedGroups,
+    CAPTURE_SUFFIXES,
+    ImportedGroup,
     import_groups,
     load_metadata,
 )
-from kassay.experiments.sources.group_documents import AssumedSubscriptions, ImportOptions
-from kassay.experiments.sources.partition_weights import WeightOptions
-from kassay.experiments.sources.tool_documents import DocumentRows
+from kassay.experiments.sources.import_options import (
+    AssumedSubscriptions,
+    ImportOptions,
+    WeightSource,
+)
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 
@@ -46,7 +49,7 @@ class CaptureSlice(InputPartition):
     paths: tuple[str, ...]
 
 
-class Captures(DataSource):
+class CaptureDataSource(DataSource):
     """Reads every capture under a path.
 
     A capture is what `kassay import` takes as one: each file of the directory, and each
@@ -67,12 +70,12 @@ class Captures(DataSource):
         """Return the columns of `GROUPS`."""
         return from_arrow_schema(GROUPS)
 
-    def reader(self, schema: StructType) -> "CapturesReader":  # noqa: ARG002
+    def reader(self, schema: StructType) -> "CaptureReader":  # noqa: ARG002
         """Return a reader of what the options name."""
-        return CapturesReader(dict(self.options))
+        return CaptureReader(dict(self.options))
 
 
-class CapturesReader(DataSourceReader):
+class CaptureReader(DataSourceReader):
     """Shares captures out to tasks, and reads them there."""
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -80,11 +83,11 @@ class CapturesReader(DataSourceReader):
             raise InputError("no path is given: load a directory of captures")
         self._root = Path(options["path"].removeprefix("file://"))
         self._share = int(options.get("captures_a_task", _A_TASK))
-        self._joining = joining_of(options)
+        self._joining = import_options(options)
 
     def partitions(self) -> list[InputPartition]:
         """Return the shares of the tasks."""
-        found = [str(path) for path in captures_in(self._root)]
+        found = [str(path) for path in list_captures(self._root)]
         return [
             CaptureSlice(tuple(found[first : first + self._share]))
             for first in range(0, len(found), self._share)
@@ -99,10 +102,10 @@ class CapturesReader(DataSourceReader):
 
 def register(spark: SparkSession) -> None:
     """Make the format known to a session."""
-    spark.dataSource.register(Captures)
+    spark.dataSource.register(CaptureDataSource)
 
 
-def captures_in(root: Path) -> list[Path]:
+def list_captures(root: Path) -> list[Path]:
     """List the captures of a directory in the order of their names.
 
     Raises
@@ -114,7 +117,9 @@ def captures_in(root: Path) -> list[Path]:
         return [root]
     if not root.is_dir():
         raise InputError(f"{root}: no such file or directory")
-    return sorted(path for path in root.iterdir() if path.is_dir() or path.suffix in SUFFIXES)
+    return sorted(
+        path for path in root.iterdir() if path.is_dir() or path.suffix in CAPTURE_SUFFIXES
+    )
 
 
 def capture_rows(path: Path, joining: ImportOptions) -> Iterator[dict[str, object]]:
@@ -123,10 +128,10 @@ def capture_rows(path: Path, joining: ImportOptions) -> Iterator[dict[str, objec
         for found in import_groups([path], joining):
             yield _row(path, found)
     except Exception as error:  # noqa: BLE001 - one bad capture must not end thousands of others
-        yield _row(path, ImportedGroups(None, error=f"{path}: {type(error).__name__}: {error}"))
+        yield _row(path, ImportedGroup(None, error=f"{path}: {type(error).__name__}: {error}"))
 
 
-def _row(path: Path, found: ImportedGroups) -> dict[str, object]:
+def _row(path: Path, found: ImportedGroup) -> dict[str, object]:
     group = found.group
     return {
         "capture": str(path),
@@ -141,7 +146,7 @@ def _row(path: Path, found: ImportedGroups) -> dict[str, object]:
     }
 
 
-def joining_of(options: dict[str, str]) -> ImportOptions:
+def import_options(options: dict[str, str]) -> ImportOptions:
     """Return how captures are filled in, as options say.
 
     Raises
@@ -153,12 +158,12 @@ def joining_of(options: dict[str, str]) -> ImportOptions:
     known = DocumentRows() if metadata is None else load_metadata(Path(metadata))
     try:
         return ImportOptions(
-            assume=AssumedSubscriptions(
+            assumed_subscriptions=AssumedSubscriptions(
                 options.get("subscriptions", AssumedSubscriptions.ASSIGNED)
             ),
-            counts=known.counts,
-            at_least=known.at_least,
-            weights=WeightOptions(options.get("weights", WeightOptions.NONE)),
+            partition_counts=known.partition_counts,
+            minimum_counts=known.minimum_counts,
+            weights=WeightSource(options.get("weights", WeightSource.NONE)),
             missing_lag=None if missing_lag is None else int(missing_lag),
         )
     except ValueError as error:

@@ -26,7 +26,7 @@ class WorkerMismatchError(RunError):
     """A worker runs other code than the driver."""
 
 
-def pack(target: Path) -> Path:
+def write_archive(target: Path) -> Path:
     """Pack the three packages into a zip file, the same file for the same code."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _files():
@@ -36,7 +36,7 @@ def pack(target: Path) -> Path:
 
 def send_code(spark: SparkSession, directory: Path) -> None:
     """Send the code to all workers of a session, ahead of whatever they have installed."""
-    archive = str(pack(directory / "kassay.zip"))
+    archive = str(write_archive(directory / "kassay.zip"))
     if hasattr(spark, "sparkContext") and not _is_connect(spark):
         spark.sparkContext.addPyFile(archive)
     else:

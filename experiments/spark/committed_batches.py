@@ -100,7 +100,7 @@ class CommittedBatches:
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def directory_lock(directory: Path) -> Iterator[None]:
     """Keep other runs out of a directory; the system lifts the lock if this one is killed.
 
     Raises
@@ -117,7 +117,7 @@ def locked(directory: Path) -> Iterator[None]:
         yield
 
 
-def done_before(directory: Path, digest: str) -> dict[str, object] | None:
+def completed_manifest(directory: Path, digest: str) -> dict[str, object] | None:
     """Return the manifest of a directory that holds just this study, else None."""
     try:
         found = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))

@@ -18,7 +18,7 @@ _CATCHES = schema_of(Counterexample)
 _CASES = pa.schema([pa.field("case", pa.string(), nullable=False)])
 
 
-def hunt_all(
+def search_cases(
     spark: SparkSession, cases: Sequence[Case], hunt: SearchOptions, *, tasks: int | None = None
 ) -> list[Counterexample]:
     """Chase every case.

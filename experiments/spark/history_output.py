@@ -13,10 +13,10 @@ from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.history.table_rows import last_document
 from kassay.experiments.spark.history_pipeline import (
     ClusterMetadata,
-    commits_of,
-    errors_of,
-    generations_of,
-    rebalances_of,
+    evaluate_rebalances,
+    newest_commits,
+    rebuild_generations,
+    undecoded_records,
 )
 
 TABLES = ("generations", "rebalances", "commits", "errors")
@@ -81,15 +81,16 @@ def write_history(
     try:
         records = kept(reduce(DataFrame.unionByName, sources), "records")
         generations = kept(
-            _sorted(generations_of(records, known=known, tasks=tasks), "generations"), "generations"
+            _sorted(rebuild_generations(records, known=known, tasks=tasks), "generations"),
+            "generations",
         )
-        judged = rebalances_of(generations, known=known, tasks=tasks, limits=limits)
+        judged = evaluate_rebalances(generations, known=known, tasks=tasks, limits=limits)
         rebalances = kept(_sorted(judged, "rebalances"), "rebalances")
         frames = {
             "generations": generations,
             "rebalances": rebalances,
-            "commits": kept(_sorted(commits_of(records), "commits"), "commits"),
-            "errors": kept(_sorted(errors_of(records), "errors"), "errors"),
+            "commits": kept(_sorted(newest_commits(records), "commits"), "commits"),
+            "errors": kept(_sorted(undecoded_records(records), "errors"), "errors"),
         }
         counts = {name: frame.count() for name, frame in frames.items()}
         [total] = records.agg(F.sum("records").alias("records")).collect()

@@ -23,7 +23,7 @@ from kassay.experiments.spark.history_schemas import (
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS, RecordType
 
 _BATCH = 512  # rows
-BATCHES = {"spark.sql.execution.arrow.maxRecordsPerBatch": "8192"}
+RECORD_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "8192"}
 """Session setting for records, which are small: more of them travel together."""
 
 _PLACE = ("partition", "offset")
@@ -47,12 +47,12 @@ class ClusterMetadata:
     names: Mapping[str, str] = field(default_factory=dict)
 
 
-def decoded(raw: DataFrame) -> DataFrame:
+def decode_records(raw: DataFrame) -> DataFrame:
     """Decode raw records; one row of `RECORDS` for each but commits, see `decode_batches`."""
     return _mapped(raw, decode_batches, RECORDS)
 
 
-def generations_of(records: DataFrame, *, known: ClusterMetadata, tasks: int) -> DataFrame:
+def rebuild_generations(records: DataFrame, *, known: ClusterMetadata, tasks: int) -> DataFrame:
     """Rebuild the generations of every group; rows of `GENERATIONS`.
 
     Groups are spread over tasks, and each task goes through its groups one after
@@ -70,10 +70,10 @@ def generations_of(records: DataFrame, *, known: ClusterMetadata, tasks: int) ->
         "group", *_PLACE, "timestamp", "payload"
     )
     names = dict(known.names)
-    return mapped(spread, lambda rows: generation_rows(rows, names=names), GENERATIONS)
+    return map_rows(spread, lambda rows: generation_rows(rows, names=names), GENERATIONS)
 
 
-def rebalances_of(
+def evaluate_rebalances(
     generations: DataFrame, *, known: ClusterMetadata, tasks: int, limits: CaseLimits = LIMITS
 ) -> DataFrame:
     """Tell and solve every rebalance; rows of `REBALANCES`.
@@ -83,15 +83,15 @@ def rebalances_of(
     counts = dict(known.counts)
     facts = pa.schema([REBALANCES.field(name) for name in _FACTS])
     spread = generations.repartition(tasks, "group").sortWithinPartitions("group", "life", "number")
-    told = mapped(spread, lambda rows: rebalance_rows(rows, counts=counts), facts)
-    return mapped(
+    told = map_rows(spread, lambda rows: rebalance_rows(rows, counts=counts), facts)
+    return map_rows(
         told.repartition(tasks),
         lambda rows: (judged_row(row, limits=limits) for row in rows),
         REBALANCES,
     )
 
 
-def commits_of(records: DataFrame) -> DataFrame:
+def newest_commits(records: DataFrame) -> DataFrame:
     """Take the newest commit of every partition; rows of `COMMITS`."""
     newest = (
         records.where(F.col("kind").isin(*OFFSET_COMMIT_KINDS) & F.col("error").isNull())
@@ -115,7 +115,7 @@ def commits_of(records: DataFrame) -> DataFrame:
     ).select(*COMMITS.names)
 
 
-def errors_of(records: DataFrame) -> DataFrame:
+def undecoded_records(records: DataFrame) -> DataFrame:
     """Take the records that could not be decoded; rows of `ERRORS`."""
     return records.where(F.col("error").isNotNull()).select(*ERRORS.names)
 
@@ -138,7 +138,7 @@ _FACTS = (
 )
 
 
-def mapped(
+def map_rows(
     frame: DataFrame, work: Callable[[Rows], Iterable[Mapping[str, Any]]], schema: pa.Schema
 ) -> DataFrame:
     """Send the rows of each task through a stream of plain rows."""

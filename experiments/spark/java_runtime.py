@@ -61,14 +61,14 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Path:
     """
     rejected = []
     for origin, home in _candidates(environment):
-        fault = unfit(home)
+        fault = rejection_reason(home)
         if fault is None:
             return home
         rejected.append(f"{origin} ({home}): {fault}")
     raise NoJavaError("no Java runtime that Spark can use: " + "; ".join(rejected))
 
 
-def unfit(home: Path) -> str | None:
+def rejection_reason(home: Path) -> str | None:
     """Say why Spark cannot use a Java home; None if it can."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return "no bin/java"

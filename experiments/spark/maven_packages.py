@@ -19,7 +19,7 @@ _REASON = re.compile(
 
 
 @contextmanager
-def fetching(packages: str) -> Iterator[None]:
+def captured_stderr(packages: str) -> Iterator[None]:
     """Start Spark within this, quietly: hundreds of lines tell of each jar.
 
     Processes started meanwhile, the Java one of Spark's among them, have their error

@@ -12,17 +12,17 @@ from pyspark.sql.types import TimestampNTZType, TimestampType
 from kassay.experiments.history.live_topic import OffsetsReader
 from kassay.experiments.history.log_dumps import read_dump
 from kassay.experiments.history.stages import row_of
-from kassay.experiments.spark.history_pipeline import decoded, mapped
+from kassay.experiments.spark.history_pipeline import decode_records, map_rows
 from kassay.experiments.spark.history_schemas import RAW, RECORDS
 from kassay.reference.model.errors import InputError
 
 TOPIC = "__consumer_offsets"
-TEXTS = (".txt", ".log", ".out")
+DUMP_SUFFIXES = (".txt", ".log", ".out")
 _WANTED = ("key", "value")
 
 
-def from_files(spark: SparkSession, paths: Sequence[Path]) -> list[DataFrame]:
-    """Read files by their names: `TEXTS` as dumps, others as Parquet; decoded records.
+def read_files(spark: SparkSession, paths: Sequence[Path]) -> list[DataFrame]:
+    """Read files by their names: `DUMP_SUFFIXES` as dumps, others as Parquet; decoded records.
 
     Raises
     ------
@@ -32,13 +32,13 @@ def from_files(spark: SparkSession, paths: Sequence[Path]) -> list[DataFrame]:
     for path in paths:
         if not path.exists():
             raise InputError(f"{path}: no such file or directory")
-    texts = [path for path in paths if path.suffix in TEXTS]
-    tables = [path for path in paths if path.suffix not in TEXTS]
-    frames = [from_dumps(spark, texts)] if texts else []
-    return [*frames, decoded(from_parquet(spark, tables))] if tables else frames
+    texts = [path for path in paths if path.suffix in DUMP_SUFFIXES]
+    tables = [path for path in paths if path.suffix not in DUMP_SUFFIXES]
+    frames = [read_dumps(spark, texts)] if texts else []
+    return [*frames, decode_records(read_parquet(spark, tables))] if tables else frames
 
 
-def from_parquet(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
+def read_parquet(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
     """Read raw records; rows of `RAW`.
 
     Parameters
@@ -76,17 +76,17 @@ def from_parquet(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
     )
 
 
-def from_dumps(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
+def read_dumps(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
     """Read what ``kafka-dump-log.sh --offsets-decoder`` printed; rows of records.
 
     Files are read by the workers, a file a task at most.
     """
     names = [[str(path.absolute())] for path in paths]
     frame = spark.createDataFrame(names, "path string").repartition(max(1, len(names)))
-    return mapped(frame, _dump_rows, RECORDS)
+    return map_rows(frame, _dump_rows, RECORDS)
 
 
-def from_cluster(
+def read_cluster(
     spark: SparkSession, settings: Mapping[str, str], *, timeout: float, tasks: int
 ) -> DataFrame:
     """Read the topic off a live cluster, up to its end at this moment; rows of `RAW`.
@@ -113,10 +113,10 @@ def from_cluster(
         numbers = [int(row["number"]) for row in rows]
         return OffsetsReader(chosen, timeout=timeout).read(numbers)
 
-    return mapped(frame.repartition(tasks), read, RAW)
+    return map_rows(frame.repartition(tasks), read, RAW)
 
 
-def from_cluster_by_spark(
+def read_cluster_with_spark(
     spark: SparkSession, servers: str, partitions: Sequence[int], options: Mapping[str, str]
 ) -> DataFrame:
     """Read the topic with Spark's own Kafka source, for sessions that have its package.

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from kassay.experiments.spark.code_distribution import send_code
 from kassay.experiments.spark.java_runtime import find_java, make_shim
-from kassay.experiments.spark.maven_packages import PACKAGES, fetching
+from kassay.experiments.spark.maven_packages import PACKAGES, captured_stderr
 from kassay.reference.model.errors import InputError
 
 LOOPBACK = "127.0.0.1"
@@ -115,7 +115,7 @@ def _started(
         for key, value in {**chosen, **settings}.items():
             builder = builder.config(key, value)
         packages = settings.get(PACKAGES)
-        with nullcontext() if packages is None else fetching(packages):
+        with nullcontext() if packages is None else captured_stderr(packages):
             session = builder.getOrCreate()
         try:
             yield session

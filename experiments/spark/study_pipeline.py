@@ -23,7 +23,11 @@ from kassay.experiments.spark.code_distribution import (
     check_identity,
     code_identity,
 )
-from kassay.experiments.spark.committed_batches import CommittedBatches, done_before, locked
+from kassay.experiments.spark.committed_batches import (
+    CommittedBatches,
+    completed_manifest,
+    directory_lock,
+)
 from kassay.experiments.spark.progress import ProgressReporter, with_progress
 from kassay.experiments.spark.table_schemas import (
     PLACE,
@@ -48,7 +52,7 @@ _spared = {"modules": 0}  # of this process
 _MISMATCH = re.compile(rf"{WorkerMismatchError.__name__}: ([^\n]*)")
 
 
-def run_batches(
+def evaluate_cases(
     spark: SparkSession,
     cases: Sequence[Case],
     *,
@@ -130,7 +134,7 @@ def _studied(
         yield pa.RecordBatch.from_pylist(rows, schema=RECORDS)
 
 
-def write_tables(
+def write_study(
     spark: SparkSession,
     cases: Sequence[Case],
     directory: Path,
@@ -152,7 +156,7 @@ def write_tables(
     Parameters
     ----------
     spark, cases, tasks, limits, judge, drawn
-        As in `run_batches`.
+        As in `evaluate_cases`.
     directory
         Where to. It must be the driver's; the workers need not see it.
     manifest
@@ -170,9 +174,9 @@ def write_tables(
     InvalidGroupError
         If another run is at work in the directory, or workers run other code.
     """
-    with locked(directory):
-        digest = digest_of(cases, wave=wave, limits=limits, drawn=drawn)
-        before = done_before(directory, digest)
+    with directory_lock(directory):
+        digest = study_digest(cases, wave=wave, limits=limits, drawn=drawn)
+        before = completed_manifest(directory, digest)
         if before is not None:
             return before
         parts = CommittedBatches(directory, digest)
@@ -182,7 +186,7 @@ def write_tables(
 
         def run(index: int) -> tuple[int, pa.Table]:
             cut = missing[index]
-            return index, run_batches(
+            return index, evaluate_cases(
                 spark, cut, tasks=tasks, limits=limits, judge=judge, drawn=drawn
             )
 
@@ -230,7 +234,7 @@ def _result(future: Future[tuple[int, pa.Table]]) -> tuple[int, pa.Table]:
         raise InputError(found[1]) from None
 
 
-def digest_of(
+def study_digest(
     cases: Sequence[Case], *, wave: int, limits: CaseLimits, drawn: int | None = None
 ) -> str:
     """Tell studies apart: what is studied, how it is cut, and by which code."""

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kassay.experiments.sources.capture_files import ImportedGroups, import_groups
-from kassay.experiments.sources.group_documents import ImportOptions
+from kassay.experiments.sources.capture_files import ImportedGroup, import_groups
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
@@ -53,7 +53,7 @@ class Site:
         return {name: dict(group.subscriptions) for name, group in self.groups.items()}
 
 
-def documents(found: Iterable[ImportedGroups]) -> dict[str, Group]:
+def documents(found: Iterable[ImportedGroup]) -> dict[str, Group]:
     """Return the groups imported, none of which may be an error, by id."""
     everything = list(found)
     assert [one.error for one in everything if one.error] == []

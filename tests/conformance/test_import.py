@@ -12,9 +12,8 @@ import pytest
 
 from kassay.experiments.cli import main
 from kassay.experiments.sources.capture_files import import_groups, load_sizes
-from kassay.experiments.sources.group_documents import ImportOptions
+from kassay.experiments.sources.import_options import ImportOptions, WeightSource
 from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.experiments.sources.partition_weights import WeightOptions
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import Partitions
@@ -59,8 +58,8 @@ def _in_common(group: Group) -> Group:
     return replace(group, topics=tuple(topics), members=tuple(members), notes=())
 
 
-@pytest.mark.parametrize("weights", [WeightOptions.NONE, WeightOptions.LAG])
-def test_the_cluster_tells_what_its_tools_print(site: Site, weights: WeightOptions) -> None:
+@pytest.mark.parametrize("weights", [WeightSource.NONE, WeightSource.LAG])
+def test_the_cluster_tells_what_its_tools_print(site: Site, weights: WeightSource) -> None:
     joining = ImportOptions(subscriptions=site.told, weights=weights, missing_lag=1)
     live, text = site.live(joining), site.text(joining)
     assert list(live) == sorted(site.groups)
@@ -69,7 +68,7 @@ def test_the_cluster_tells_what_its_tools_print(site: Site, weights: WeightOptio
     }
     assert len(live[EMPTY].members) == 0
     assert sum(len(member.owned) for member in live["sticky"].members) == sum(TOPICS.values())
-    if weights is WeightOptions.LAG:
+    if weights is WeightSource.LAG:
         [payments] = [t for t in live["range"].topics if t.name == "b.payments"]
         assert payments.weights == tuple(5 + 3 * n - (5 + 3 * n) // 3 for n in range(4))
 
@@ -138,7 +137,7 @@ def test_a_rate_is_what_was_appended_between_two_samples(site: Site) -> None:
     [imported] = import_live(
         site.ask(),
         [EMPTY],
-        ImportOptions(weights=WeightOptions.RATE),
+        ImportOptions(weights=WeightSource.RATE),
         sleep=lambda _: site.admin.produce(appended),
     )
     assert imported.group is not None
@@ -164,7 +163,7 @@ def test_sizes_are_those_of_the_largest_replicas(site: Site, tmp_path: Path) -> 
     }
     assert {place: sizes[place] for place in on_disk} == on_disk
     assert min(on_disk.values()) > 0
-    group = site.live(ImportOptions(weights=WeightOptions.SIZE, sizes=sizes))["range"]
+    group = site.live(ImportOptions(weights=WeightSource.SIZE, sizes=sizes))["range"]
     assert {topic.name: topic.weights for topic in group.topics} == {
         name: tuple(on_disk[name, number] for number in range(TOPICS[name]))
         for name in sorted(TOPICS)
@@ -173,7 +172,7 @@ def test_sizes_are_those_of_the_largest_replicas(site: Site, tmp_path: Path) -> 
 
 def test_a_cluster_is_as_before_after_it_was_read(site: Site) -> None:
     before = {name: site.admin.group(name) for name in site.ask().group_ids()}
-    site.live(ImportOptions(weights=WeightOptions.LAG, missing_lag=0))
+    site.live(ImportOptions(weights=WeightSource.LAG, missing_lag=0))
     assert set(site.groups) <= set(before)
     assert {name: site.admin.group(name) for name in site.ask().group_ids()} == before
 

@@ -20,10 +20,17 @@ from kassay.experiments.compare import CaseLimits
 from kassay.experiments.history.live_topic import OffsetsReader, topics_of
 from kassay.experiments.report.history_report import summarise_groups
 from kassay.experiments.sources.capture_files import load_metadata
-from kassay.experiments.sources.live_cluster.client_properties import load_options, load_settings
+from kassay.experiments.sources.live_cluster.client_properties import (
+    load_librdkafka_settings,
+    load_spark_options,
+)
 from kassay.experiments.spark import record_sources as history_sources
 from kassay.experiments.spark.history_output import write_history
-from kassay.experiments.spark.history_pipeline import BATCHES, ClusterMetadata, decoded
+from kassay.experiments.spark.history_pipeline import (
+    RECORD_SETTINGS,
+    ClusterMetadata,
+    decode_records,
+)
 from kassay.experiments.spark.maven_packages import PACKAGES
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.manifest import manifest
@@ -71,8 +78,10 @@ def history(
     begin = time.perf_counter()
     if bool(paths) == (bootstrap_server is not None):
         raise typer.BadParameter("give either paths or --bootstrap-server")
-    known = ClusterMetadata(counts={} if metadata is None else dict(load_metadata(metadata).counts))
-    settings = {} if command_config is None else load_settings(command_config)
+    known = ClusterMetadata(
+        counts={} if metadata is None else dict(load_metadata(metadata).partition_counts)
+    )
+    settings = {} if command_config is None else load_librdkafka_settings(command_config)
     if bootstrap_server is not None:
         settings["bootstrap.servers"] = bootstrap_server
         counts, names = topics_of(settings, timeout=timeout)
@@ -84,19 +93,19 @@ def history(
         "limits": {"time": time_limit, "deterministic": deterministic_limit},
     }
     package = {} if spark_package is None else {PACKAGES: spark_package}
-    with spark_session(master=master, settings=BATCHES | package) as spark:
+    with spark_session(master=master, settings=RECORD_SETTINGS | package) as spark:
         if bootstrap_server is None:
-            sources = history_sources.from_files(spark, paths or [])
+            sources = history_sources.read_files(spark, paths or [])
         elif spark_package is None:
-            raw = history_sources.from_cluster(spark, settings, timeout=timeout, tasks=tasks)
-            sources = [decoded(raw)]
+            raw = history_sources.read_cluster(spark, settings, timeout=timeout, tasks=tasks)
+            sources = [decode_records(raw)]
         else:
-            options = {} if command_config is None else load_options(command_config)
+            options = {} if command_config is None else load_spark_options(command_config)
             partitions = OffsetsReader(settings, timeout=timeout).partitions()
-            raw = history_sources.from_cluster_by_spark(
+            raw = history_sources.read_cluster_with_spark(
                 spark, bootstrap_server, partitions, options
             )
-            sources = [decoded(raw)]
+            sources = [decode_records(raw)]
         counted = write_history(
             spark,
             sources,

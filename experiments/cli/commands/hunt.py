@@ -25,7 +25,7 @@ from kassay.experiments.counterexamples.gallery_page import render_gallery
 from kassay.experiments.counterexamples.group_size import size_of
 from kassay.experiments.counterexamples.search import SearchOptions
 from kassay.experiments.counterexamples.shortcomings import Shortcoming
-from kassay.experiments.spark.counterexample_search import hunt_all
+from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.case import Case, cases_of, imported_cases
 from kassay.experiments.study.families.registry import FAMILIES
@@ -128,7 +128,7 @@ def hunt(
         raise InputError("nowhere to hunt: no group was read, and --cases is 0")
     out.mkdir(parents=True, exist_ok=True)
     with spark_session(master=master) as spark:
-        caught = hunt_all(spark, where, wanted, tasks=tasks)
+        caught = search_cases(spark, where, wanted, tasks=tasks)
     found = gallery(caught, wanted)
     about = {
         "assignor": name,

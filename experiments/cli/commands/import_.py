@@ -21,11 +21,14 @@ from kassay.experiments.cli.source_options import (
     WeightsFrom,
     import_options,
 )
-from kassay.experiments.sources.capture_files import ImportedGroups, import_groups
-from kassay.experiments.sources.errors import SourceError
-from kassay.experiments.sources.group_documents import AssumedSubscriptions, ImportOptions
-from kassay.experiments.sources.partition_weights import WeightOptions
+from kassay.experiments.sources.capture_files import ImportedGroup, import_groups
+from kassay.experiments.sources.import_options import (
+    AssumedSubscriptions,
+    ImportOptions,
+    WeightSource,
+)
 from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.errors import InputError
 
 
 def import_(
@@ -40,7 +43,7 @@ def import_(
     *,
     subscriptions: Subscriptions = AssumedSubscriptions.ASSIGNED.value,
     metadata: Metadata = None,
-    weights: WeightsFrom = WeightOptions.NONE.value,
+    weights: WeightsFrom = WeightSource.NONE.value,
     missing_lag: MissingLag = None,
     sizes: Sizes = None,
     group: Annotated[
@@ -124,7 +127,7 @@ def _check_usage(
         return
     if command_config is not None:
         raise typer.BadParameter("--command-config goes with --bootstrap-server")
-    if weights == WeightOptions.RATE:
+    if weights == WeightSource.RATE:
         raise typer.BadParameter("--weights rate goes with --bootstrap-server")
     if len(groups) > 1:
         raise typer.BadParameter("tables that name no group are of one: give one --group")
@@ -139,24 +142,24 @@ def _live(
     timeout: float,
     sample: float,
     skip_empty: bool,
-) -> Iterator[ImportedGroups]:
+) -> Iterator[ImportedGroup]:
     # The client library takes a while to load, and captures do not need it.
     from kassay.experiments.sources.live_cluster.admin_client import LiveCluster  # noqa: PLC0415
-    from kassay.experiments.sources.live_cluster.client_properties import load_settings  # noqa: PLC0415
+    from kassay.experiments.sources.live_cluster.client_properties import load_librdkafka_settings  # noqa: PLC0415
     from kassay.experiments.sources.live_cluster.live_groups import import_live  # noqa: PLC0415
 
-    settings = {} if command_config is None else load_settings(command_config)
+    settings = {} if command_config is None else load_librdkafka_settings(command_config)
     try:
         cluster = LiveCluster(bootstrap_server, settings, timeout=timeout)
-    except SourceError as error:
+    except InputError as error:
         where = "" if command_config is None else f"{command_config}: "
-        raise SourceError(f"{where}{error}") from None
-    if joining.weights is WeightOptions.RATE:
+        raise InputError(f"{where}{error}") from None
+    if joining.weights is WeightSource.RATE:
         print_note(f"the two samples of a rate are {sample:g} s apart")
     return import_live(cluster, groups, joining, sample_seconds=sample, skip_empty=skip_empty)
 
 
-def _write(found: Iterator[ImportedGroups], output: Path | None) -> None:
+def _write(found: Iterator[ImportedGroup], output: Path | None) -> None:
     lines: list[str] = []
     failed = False
     for imported in found:
@@ -171,7 +174,7 @@ def _write(found: Iterator[ImportedGroups], output: Path | None) -> None:
         raise typer.Exit(BAD_INPUT)
 
 
-def _lines(imported: ImportedGroups) -> list[str]:
+def _lines(imported: ImportedGroup) -> list[str]:
     if imported.error is not None:
         print_error(imported.error)
         return [to_json({"id": imported.id, "error": imported.error}) + "\n"]

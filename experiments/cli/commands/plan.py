@@ -35,8 +35,7 @@ from kassay.experiments.planning.plan_files import (
 )
 from kassay.experiments.planning.plan_files import to_json as to_document
 from kassay.experiments.planning.plan_page import render_html, render_ticket
-from kassay.experiments.sources.group_documents import AssumedSubscriptions
-from kassay.experiments.sources.partition_weights import WeightOptions
+from kassay.experiments.sources.import_options import AssumedSubscriptions, WeightSource
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
@@ -53,7 +52,7 @@ def plan(
     ] = None,
     subscriptions: Subscriptions = AssumedSubscriptions.ASSIGNED.value,
     metadata: Metadata = None,
-    weights: WeightsFrom = WeightOptions.NONE.value,
+    weights: WeightsFrom = WeightSource.NONE.value,
     missing_lag: MissingLag = None,
     sizes: Sizes = None,
     batch: Annotated[

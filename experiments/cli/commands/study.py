@@ -29,7 +29,7 @@ from kassay.experiments.compare import CaseLimits
 from kassay.experiments.report.study_summary import AssignorSummary, totals
 from kassay.experiments.report.table_reader import load_tables
 from kassay.experiments.spark.session import spark_session
-from kassay.experiments.spark.study_pipeline import write_tables
+from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.study.batches import BATCH_CASES
 from kassay.experiments.study.case import Case, cases_of, imported_cases
 from kassay.experiments.study.configuration import read_config
@@ -125,7 +125,7 @@ def study(
     if not plan.cases:
         raise InputError("nothing to study: no group was read, and there are no cases")
     with spark_session(master=master, settings=_settings(conf or [])) as spark:
-        write_tables(
+        write_study(
             spark,
             plan.cases,
             out,

@@ -30,8 +30,7 @@ from kassay.experiments.planning.scenario_spec import ScenarioSpec
 from kassay.experiments.planning.what_if import scenarios
 from kassay.experiments.planning.what_if import what_if as find_best
 from kassay.experiments.plotting.plot_files import ScenarioBars, draw_scenarios
-from kassay.experiments.sources.group_documents import AssumedSubscriptions
-from kassay.experiments.sources.partition_weights import WeightOptions
+from kassay.experiments.sources.import_options import AssumedSubscriptions, WeightSource
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solution import Status
@@ -72,7 +71,7 @@ def what_if(
             metavar="MEMBER=TOPIC", help="One more subscription; repeated.", show_default=False
         ),
     ] = None,
-    weights: WeightsFrom = WeightOptions.NONE.value,
+    weights: WeightsFrom = WeightSource.NONE.value,
     missing_lag: MissingLag = None,
     sizes: Sizes = None,
     subscriptions: Subscriptions = AssumedSubscriptions.ASSIGNED.value,
@@ -105,11 +104,11 @@ def what_if(
     """
     if plot is not None and plot.suffix not in FORMATS:
         raise typer.BadParameter(f"the name must end in {' or '.join(FORMATS)}, got {plot.name!r}")
-    table = None if weights in list(WeightOptions) else Path(weights)
+    table = None if weights in list(WeightSource) else Path(weights)
     joining = import_options(
         subscriptions=subscriptions,
         metadata=metadata,
-        weights=weights if table is None else WeightOptions.NONE.value,
+        weights=weights if table is None else WeightSource.NONE.value,
         sizes=sizes,
         missing_lag=missing_lag,
     )

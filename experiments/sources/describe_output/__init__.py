@@ -1,4 +1,4 @@
-"""The text that ``kafka-consumer-groups.sh --describe`` prints, from release 0.9 on."""
+"""Parser for the output of ``kafka-consumer-groups.sh --describe``, releases 0.9 and later."""
 
 from kassay.experiments.sources.describe_output.parser import (
     Notice,

@@ -1,18 +1,17 @@
-"""Headers: which table this is, and where its columns begin.
+"""Headers of tables, which define the kind of a table and the start of its columns.
 
-Releases differ in columns, widths and separators; a header tells all three. See
-docs/formats.md for the layouts by release.
+Columns, widths and separators differ between releases. See docs/formats.md for the layouts.
 """
 
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kassay.experiments.sources.errors import located
+from kassay.experiments.sources.located_error import error_at
 
 
 class TableKind(StrEnum):
-    """What a table is about."""
+    """Kind of a table."""
 
     OFFSETS = "offsets"
     MEMBERS = "members"
@@ -24,7 +23,7 @@ class TableKind(StrEnum):
 
 
 _OFFSET_COLUMNS = "TOPIC PARTITION( LEADER-EPOCH)? CURRENT-OFFSET LOG-END-OFFSET LAG"
-# Every sequence of columns that some release prints; a header that is none is cut or new.
+# All sequences of columns that a release prints. Any other header is cut or unknown.
 _LAYOUTS: tuple[tuple[TableKind, re.Pattern[str]], ...] = (
     (
         TableKind.OFFSETS,
@@ -53,25 +52,23 @@ _KNOWN = frozenset(
     name for _, layout in _LAYOUTS for name in re.findall("#?[A-Za-z-]{3,}", layout.pattern)
 ) | {"COORDINATOR (ID)"}
 _NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,]+")
-# Release 0.9 writes these with blanks.
-_SPELT = {"CURRENT OFFSET": "CURRENT-OFFSET", "LOG END OFFSET": "LOG-END-OFFSET"}
-_LEAST_KNOWN = 2
+# Release 0.9 writes these names with spaces.
+_CURRENT_SPELLING = {"CURRENT OFFSET": "CURRENT-OFFSET", "LOG END OFFSET": "LOG-END-OFFSET"}
+_MIN_KNOWN_COLUMNS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """One table's header.
+    """Header of a table.
 
     Parameters
     ----------
-    kind
-        Which table it heads.
-    names, starts
-        Columns and the offsets in the line at which they begin.
+    starts
+        Offsets in the line at which the columns start.
     commas
-        Whether columns are separated by commas (release 0.9).
+        Whether commas separate the columns (release 0.9).
     line
-        Its line, from 1.
+        Line number, from 1.
     """
 
     kind: TableKind
@@ -82,13 +79,12 @@ class Header:
 
 
 def read_header(text: str, *, name: str, line: int) -> Header | None:
-    """Read a header; None if the line is none.
+    """Parse a header, or return None if the line is not a header.
 
     Raises
     ------
-    SourceError
-        If the line begins like a header but has columns that no release prints, or
-        lacks some that every release does: it is cut, or of a release still unknown.
+    InputError
+        If the line starts like a header, but no release prints these columns.
 
     Examples
     --------
@@ -96,20 +92,20 @@ def read_header(text: str, *, name: str, line: int) -> Header | None:
     >>> str(header.kind), header.starts
     ('reset', (0, 7, 18))
     """
-    matches = list(_NAME.finditer(text))
-    names = tuple(_SPELT.get(match.group(), match.group()) for match in matches)
+    columns = list(_NAME.finditer(text))
+    names = tuple(_CURRENT_SPELLING.get(match.group(), match.group()) for match in columns)
     known = [word for word in names if word in _KNOWN]
-    if len(known) < _LEAST_KNOWN or not _begins_like_a_header(names):
+    if len(known) < _MIN_KNOWN_COLUMNS or not _starts_like_header(names):
         return None
     unknown = next((word for word in names if word not in _KNOWN), None)
     if unknown is not None:
-        raise located(name, line, f"unknown column {unknown!r} in the header of a table", text)
-    columns = " ".join(names)
-    kind = next((kind for kind, layout in _LAYOUTS if layout.fullmatch(columns)), None)
+        raise error_at(name, line, f"unknown column {unknown!r} in the header of a table", text)
+    layout_text = " ".join(names)
+    kind = next((kind for kind, layout in _LAYOUTS if layout.fullmatch(layout_text)), None)
     if kind is None:
-        raise located(name, line, "the header of a table is cut or of an unknown layout", text)
-    return Header(kind, names, tuple(match.start() for match in matches), "," in text, line)
+        raise error_at(name, line, "the header of a table is cut or of an unknown layout", text)
+    return Header(kind, names, tuple(match.start() for match in columns), "," in text, line)
 
 
-def _begins_like_a_header(names: tuple[str, ...]) -> bool:
+def _starts_like_header(names: tuple[str, ...]) -> bool:
     return names[0] in ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group")

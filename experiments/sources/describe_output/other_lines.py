@@ -1,28 +1,28 @@
-"""Lines between and around the rows: which may be passed over, and which must not."""
+"""Classify lines outside tables as ignorable lines or damaged rows."""
 
 import re
 from collections.abc import Set as AbstractSet
 
 from kassay.experiments.sources.describe_output.headers import Header
 
-# What programs print when the output was taken with 2>&1, and prompts.
-_WORDS = (
+# First words of messages on standard error, which 2>&1 adds to the output.
+_MESSAGE_STARTS = (
     "TRACE DEBUG INFO WARN WARNING Warning ERROR Error FATAL Note NOTE Option Could.not Picked.up "
     "SLF4J log4j OpenJDK Java.HotSpot Exception.in.thread Caused.by Suppressed No.topic"
 ).replace(" ", "|")
-_STRAY = re.compile(
+_IGNORABLE = re.compile(
     r"\s*(\[?\d{2,4}[-/:]\d\d[-/:]\d\d|[A-Z][a-z]{2} \d{1,2}, \d{4} \d|"
-    rf"({_WORDS})(?=[\s:(]|$)|"
+    rf"({_MESSAGE_STARTS})(?=[\s:(]|$)|"
     r"at [\w.$/<>]+\(|[\w.$]+(Exception|Error)(?=[\s:]|$)|\.\.\. \d+ more|[$>#] )"
 )
-_LOGGED = re.compile(r" (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) |\((org|kafka)\.[\w.$]+\)\s*$")
+_LOG_MESSAGE = re.compile(r" (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) |\((org|kafka)\.[\w.$]+\)\s*$")
 _TIMESTAMP = re.compile(r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d")
-_FIGURE = re.compile(r"-|-?[0-9]+,?")
-_MANY_FIGURES = 3
+_NUMBER = re.compile(r"-|-?[0-9]+,?")
+_MIN_NUMBERS = 3
 
 
 def is_ignorable(content: str) -> bool:
-    """Say whether a line is a log line, a stack trace's or a prompt.
+    """Return whether a line is a log message, part of a stack trace or a prompt.
 
     Examples
     --------
@@ -31,26 +31,26 @@ def is_ignorable(content: str) -> bool:
     >>> is_ignorable("orders  0  17")
     False
     """
-    return bool(_STRAY.match(content))
+    return bool(_IGNORABLE.match(content))
 
 
-def runs_into_a_row(last_cell: str) -> bool:
-    """Say whether a log line was written on behind a row, and so stands in its last cell.
+def contains_log_text(last_cell: str) -> bool:
+    """Return whether the last cell of a row contains a log message.
 
     Examples
     --------
-    >>> runs_into_a_row("app[2024-05-01 10:00:00,001] WARN Connection lost")
+    >>> contains_log_text("app[2024-05-01 10:00:00,001] WARN Connection lost")
     True
-    >>> runs_into_a_row("app-2024-05-01")
+    >>> contains_log_text("app-2024-05-01")
     False
     """
-    return bool(_LOGGED.search(last_cell) or _TIMESTAMP.search(last_cell))
+    return bool(_LOG_MESSAGE.search(last_cell) or _TIMESTAMP.search(last_cell))
 
 
-def resembles_a_row(content: str, header: Header, first_words: AbstractSet[str]) -> bool:
-    """Say whether a line that is no row may once have been one: it must not be passed over."""
+def resembles_row(content: str, header: Header, first_words: AbstractSet[str]) -> bool:
+    """Return whether a line may be a damaged row, which must not be ignored."""
     words = content.split()
     if words[0] in first_words:
         return True
-    figures = sum(bool(_FIGURE.fullmatch(word)) for word in words)
-    return figures >= min(_MANY_FIGURES, len(header.names) - 1) and not _STRAY.match(content)
+    numbers = sum(bool(_NUMBER.fullmatch(word)) for word in words)
+    return numbers >= min(_MIN_NUMBERS, len(header.names) - 1) and not _IGNORABLE.match(content)

@@ -1,26 +1,25 @@
-"""A whole text: tables, notices, and what lies around them."""
+"""Parse a text into tables and notices, and reject damaged texts."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
 from kassay.experiments.sources.describe_output.headers import Header, TableKind, read_header
 from kassay.experiments.sources.describe_output.other_lines import (
+    contains_log_text,
     is_ignorable,
-    resembles_a_row,
-    runs_into_a_row,
+    resembles_row,
 )
 from kassay.experiments.sources.describe_output.row_cells import Cells, split_row
-from kassay.experiments.sources.describe_output.truncation import is_complete
 from kassay.experiments.sources.describe_output.typed_rows import (
     MemberRow,
     OffsetRow,
     TableRow,
-    fits,
-    typed,
+    build_row,
+    matches_columns,
 )
-from kassay.experiments.sources.errors import located
+from kassay.experiments.sources.located_error import error_at
 
 _NOTICES = (
     ("empty", re.compile(r".*Consumer group [`'\"](?P<group>.*)[`'\"] has no active members\.?")),
@@ -30,11 +29,21 @@ _NOTICES = (
     ("error", re.compile(r"Error: (?P<group>).*")),
 )
 _LINE_END = re.compile(r"\r?\n|\r")
+_UUID_SUFFIX = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_NO_CONSUMER = ("none", "-", "unknown")
+# A cut cell of these columns fails another check.
+_CHECKED_COLUMNS = ("ASSIGNMENT", "UPGRADED")
+_ID_FIELDS = {
+    "CLIENT-ID": "client_id",
+    "CONSUMER-ID": "consumer_id",
+    "OWNER": "owner",
+    "Owner": "owner",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What the tool says in a sentence: ``empty``, ``rebalancing``, ``missing``, ``error``."""
+    """A message of the tool; kind is ``empty``, ``rebalancing``, ``missing`` or ``error``."""
 
     line: int
     kind: str
@@ -44,7 +53,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ParsedTable:
-    """One table of the text."""
+    """A table of the text."""
 
     kind: TableKind
     columns: tuple[str, ...]
@@ -54,19 +63,19 @@ class ParsedTable:
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """All that a text says."""
+    """Tables and notices of a text."""
 
     tables: tuple[ParsedTable, ...]
     notices: tuple[Notice, ...]
 
 
 @dataclass(slots=True)
-class _Open:
-    """The table that rows are being read into."""
+class _OpenTable:
+    """The table that rows are added to."""
 
     header: Header
     rows: list[TableRow] = field(default_factory=list)
-    closed: bool = False  # a blank line came after its rows
+    closed: bool = False  # an empty line followed its rows
     first_words: set[str] = field(default_factory=set)
     last: Cells = field(default_factory=dict)
 
@@ -75,20 +84,20 @@ class _Open:
 
 
 def parse_text(text: str, *, name: str) -> ParsedText:
-    r"""Read what ``kafka-consumer-groups.sh --describe`` printed.
+    r"""Parse the output of ``kafka-consumer-groups.sh --describe``.
 
     Parameters
     ----------
     text
-        The capture, with standard error in it or not.
+        The output, with or without standard error.
     name
-        Its name, for errors.
+        File name, for errors.
 
     Raises
     ------
-    SourceError
-        If a row or a header is cut or damaged, two rows contradict each other, or there
-        is neither a table nor a notice.
+    InputError
+        If a row or a header is cut or damaged, two rows contradict each other, or the text
+        has neither a table nor a notice.
 
     Examples
     --------
@@ -96,7 +105,7 @@ def parse_text(text: str, *, name: str) -> ParsedText:
     >>> parsed.tables[0].rows
     (ResetRow(line=2, topic='t', partition=0, new_offset=7),)
     """
-    tables: list[_Open] = []
+    tables: list[_OpenTable] = []
     notices: list[Notice] = []
     lines = _LINE_END.split(text)
     for line, content in enumerate(lines, start=1):
@@ -105,14 +114,14 @@ def parse_text(text: str, *, name: str) -> ParsedText:
         if notice:
             notices.append(notice)
         elif header:
-            tables.append(_Open(header))
+            tables.append(_OpenTable(header))
         elif tables:
             _read_row(tables[-1], content, name, line)
     if not tables and not notices:
-        raise located(name, 1, "neither a table nor a notice of kafka-consumer-groups.sh in it")
-    if tables and lines[-1].strip() and not _ends_whole(tables, lines[-1], len(lines)):
-        message = "the text ends within a line, end it with a newline if it is whole"
-        raise located(name, len(lines), message, lines[-1])
+        raise error_at(name, 1, "contains neither a table nor a notice of kafka-consumer-groups.sh")
+    if tables and lines[-1].strip() and not _is_last_line_complete(tables, lines[-1], len(lines)):
+        message = "the last line may be cut; end it with a newline if it is complete"
+        raise error_at(name, len(lines), message, lines[-1])
     parsed = ParsedText(tuple(table.table() for table in tables), tuple(notices))
     _require_consistent(parsed, name)
     return parsed
@@ -126,26 +135,26 @@ def _notice(content: str, line: int) -> Notice | None:
     return None
 
 
-def _read_row(table: _Open, content: str, name: str, line: int) -> None:
+def _read_row(table: _OpenTable, content: str, name: str, line: int) -> None:
     if not content.strip():
         table.closed = bool(table.rows)
         return
     kind = table.header.kind
-    cells = split_row(content, table.header, partial(fits, kind))
-    if cells is not None and not runs_into_a_row(cells[table.header.names[-1]]):
-        table.rows.append(typed(kind, cells, line=line))
+    cells = split_row(content, table.header, partial(matches_columns, kind))
+    if cells is not None and not contains_log_text(cells[table.header.names[-1]]):
+        table.rows.append(build_row(kind, cells, line=line))
         table.first_words.add(content.split(maxsplit=1)[0])
         table.last = cells
     elif (
         cells is not None
-        or resembles_a_row(content, table.header, table.first_words)
+        or resembles_row(content, table.header, table.first_words)
         or not (table.closed or is_ignorable(content))
     ):
-        raise located(name, line, f"not a whole row of the {kind} table above it", content)
+        raise error_at(name, line, f"not a complete row of the {kind} table above it", content)
 
 
-def _ends_whole(tables: list[_Open], content: str, line: int) -> bool:
-    """Whether a last line that no newline ends is whole for sure."""
+def _is_last_line_complete(tables: list[_OpenTable], content: str, line: int) -> bool:
+    """Return whether a last line without a newline is certainly complete."""
     table = tables[-1]
     if not table.rows or table.rows[-1].line != line:
         return table.header.line != line
@@ -153,32 +162,44 @@ def _ends_whole(tables: list[_Open], content: str, line: int) -> bool:
     if content.endswith(" ") and table.last[column]:
         return True
     others = [row for each in tables for row in each.rows if row is not table.rows[-1]]
-    return is_complete(table.last, column, others)
+    return _is_cell_complete(table.last, column, others)
+
+
+def _is_cell_complete(cells: Cells, column: str, others: Iterable[TableRow]) -> bool:
+    """Return whether the last cell of a row is complete although no character follows it."""
+    value = cells[column]
+    if column in _CHECKED_COLUMNS:
+        return True
+    if column not in _ID_FIELDS:
+        return False
+    # A cut value does not occur in another row.
+    if value in _NO_CONSUMER or value in {getattr(row, _ID_FIELDS[column], None) for row in others}:
+        return True
+    # The member id of the classic protocol is the client id and a UUID.
+    consumer = cells.get("CONSUMER-ID", "")
+    client = _UUID_SUFFIX.sub("", consumer)
+    return column == "CLIENT-ID" and value == client != consumer
 
 
 def _require_consistent(parsed: ParsedText, name: str) -> None:
-    """Refuse what a cut row leaves behind: counts and ids that disagree."""
+    """Reject contradictions between rows, which damaged rows cause."""
     for table in parsed.tables:
-        seen: dict[tuple[str | None, str], OffsetRow] = {}
-        places: set[tuple[object, ...]] = set()
+        consumers: dict[tuple[str | None, str], OffsetRow] = {}
+        partitions: set[tuple[object, ...]] = set()
         members: set[tuple[str | None, str]] = set()
         for row in table.rows:
             if isinstance(row, MemberRow):
                 _require_count(row, name)
                 if (row.group, row.consumer_id) in members:
-                    raise located(name, row.line, f"a second row for member {row.consumer_id!r}")
+                    raise error_at(name, row.line, f"a second row for member {row.consumer_id!r}")
                 members.add((row.group, row.consumer_id))
             if isinstance(row, OffsetRow):
-                _require_same_consumer(row, seen, name)
-            for place in _place(row):
-                if place in places:
-                    raise located(name, row.line, f"a second row for {place[-2]}-{place[-1]}")
-                places.add(place)
-
-
-def _place(row: TableRow) -> Iterator[tuple[object, ...]]:
-    if isinstance(row, OffsetRow) and row.topic is not None:
-        yield (row.group, row.topic, row.partition)
+                _require_same_consumer(row, consumers, name)
+            if isinstance(row, OffsetRow) and row.topic is not None:
+                partition = (row.group, row.topic, row.partition)
+                if partition in partitions:
+                    raise error_at(name, row.line, f"a second row for {row.topic}-{row.partition}")
+                partitions.add(partition)
 
 
 def _require_count(row: MemberRow, name: str) -> None:
@@ -186,7 +207,7 @@ def _require_count(row: MemberRow, name: str) -> None:
         return
     listed = sum(len(numbers) for _, numbers in row.assignment)
     if listed != row.partitions:
-        raise located(
+        raise error_at(
             name,
             row.line,
             f"member {row.consumer_id!r} has {row.partitions} partitions but lists {listed}",
@@ -194,13 +215,13 @@ def _require_count(row: MemberRow, name: str) -> None:
 
 
 def _require_same_consumer(
-    row: OffsetRow, seen: dict[tuple[str | None, str], OffsetRow], name: str
+    row: OffsetRow, consumers: dict[tuple[str | None, str], OffsetRow], name: str
 ) -> None:
     if row.consumer_id is None:
         return
-    first = seen.setdefault((row.group, row.consumer_id), row)
+    first = consumers.setdefault((row.group, row.consumer_id), row)
     if (first.host, first.client_id) != (row.host, row.client_id):
-        raise located(
+        raise error_at(
             name,
             row.line,
             f"consumer {row.consumer_id!r} has host and client id {row.host!r}, "

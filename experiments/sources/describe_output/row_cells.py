@@ -1,4 +1,4 @@
-"""Rows: which characters belong to which column."""
+"""Split the rows of a table into cells."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,40 +7,43 @@ from kassay.experiments.sources.describe_output.headers import Header
 
 Cells = dict[str, str]
 
-# A dynamic member beside static ones, a client that sets no client id, an empty group.
+# Empty for a dynamic member beside static members, no client id, an empty group.
 _MAY_BE_BLANK = frozenset({"GROUP-INSTANCE-ID", "CLIENT-ID", "ASSIGNMENT-STRATEGY"})
-# The tool itself prints several blanks inside this cell.
-_MAY_HOLD_GAPS = "COORDINATOR (ID)"
+# The tool prints several spaces inside this cell.
+_MAY_CONTAIN_GAPS = "COORDINATOR (ID)"
 _GAP = re.compile(r" {2,}")
 _COORDINATOR_GAP = re.compile(r" +(?=\(-?[0-9]+\)( |$))")
-_GLUED = re.compile(
+_JOINED_ID_AND_HOST = re.compile(
     r"(?P<id>.+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?P<host>/.*)"
 )
-_GLUED_WIDTH = 50  # releases 0.10.2 to 1.0 leave no blank after an id of this length
+# Releases 0.10.2 to 1.0 print no space after an id of at least this length.
+_JOINED_LENGTH = 50
 
 
-def split_row(text: str, header: Header, fits: Callable[[Cells], bool]) -> Cells | None:
-    """Cut a row into its cells; None if no reading of it fits.
+def split_row(text: str, header: Header, is_valid: Callable[[Cells], bool]) -> Cells | None:
+    """Split a row into cells; None if no way of splitting it gives valid cells.
 
-    Tried in this order: by commas (release 0.9), by the offsets of the header, by blanks
-    if there are as many words as columns (fixed widths overflow), by blanks with a
-    consumer id glued to its host.
+    A row of release 0.9 is split at commas. Other rows are split at the offsets of the
+    header, else at spaces if there are as many words as columns (fixed widths overflow), else
+    at spaces with a consumer id joined to its host.
 
     Parameters
     ----------
     text
-        The line, with the blanks at its end.
-    header
-        The table's header.
-    fits
-        Says whether the cells hold what their columns promise.
+        The line, including spaces at its end.
+    is_valid
+        Returns whether cells match the types of their columns.
     """
     if header.commas:
-        # A group or an owner may hold commas itself: then only one reading may fit.
-        fitting = [cells for cells in _by_commas(text.strip(), header) if fits(cells)]
-        return fitting[0] if len(fitting) == 1 else None
-    readings = (_by_offsets(text, header), _by_words(text, header), _unglued(text, header))
-    return next((cells for cells in readings if cells is not None and fits(cells)), None)
+        # Groups and owners may contain commas. The split must be unambiguous.
+        valid = [cells for cells in _by_commas(text.strip(), header) if is_valid(cells)]
+        return valid[0] if len(valid) == 1 else None
+    splits = (
+        _by_offsets(text, header),
+        _by_words(text, header),
+        _by_words_with_joined_host(text, header),
+    )
+    return next((cells for cells in splits if cells is not None and is_valid(cells)), None)
 
 
 def _by_commas(text: str, header: Header) -> Iterator[Cells]:
@@ -68,7 +71,7 @@ def _by_offsets(text: str, header: Header) -> Cells | None:
             return None
         value = value.strip()
         if (not value and name not in _MAY_BE_BLANK) or (
-            name != _MAY_HOLD_GAPS and _GAP.search(value)
+            name != _MAY_CONTAIN_GAPS and _GAP.search(value)
         ):
             return None
         values.append(value)
@@ -76,18 +79,18 @@ def _by_offsets(text: str, header: Header) -> Cells | None:
 
 
 def _by_words(text: str, header: Header) -> Cells | None:
-    if _MAY_HOLD_GAPS in header.names:
+    if _MAY_CONTAIN_GAPS in header.names:
         text = _COORDINATOR_GAP.sub("", text)
     return _named(header, text.split())
 
 
-def _unglued(text: str, header: Header) -> Cells | None:
+def _by_words_with_joined_host(text: str, header: Header) -> Cells | None:
     words = text.split()
     if "HOST" not in header.names or len(words) != len(header.names) - 1:
         return None
     for index, word in enumerate(words):
-        match = _GLUED.fullmatch(word)
-        if match and len(match["id"]) >= _GLUED_WIDTH:
+        match = _JOINED_ID_AND_HOST.fullmatch(word)
+        if match and len(match["id"]) >= _JOINED_LENGTH:
             return _named(header, [*words[:index], match["id"], match["host"], *words[index + 1 :]])
     return None
 

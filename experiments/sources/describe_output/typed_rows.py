@@ -1,4 +1,4 @@
-"""Typed rows, one type for each kind of table."""
+"""Typed rows, one type per kind of table."""
 
 import re
 from collections.abc import Callable
@@ -17,15 +17,15 @@ _EPOCHS = ("CURRENT-EPOCH", "TARGET-EPOCH", "GROUP-EPOCH", "TARGET-ASSIGNMENT-EP
 _NUMBER_LIST = r"([0-9]{1,10}(?:,[0-9]{1,10})*)"
 _TOPIC_NAME = r"[a-zA-Z0-9._-]{1,249}"
 _TOPIC = re.compile(_TOPIC_NAME)
-_OLD_PART = re.compile(rf"({_TOPIC_NAME})\({_NUMBER_LIST}\)")
-_NEW_PART = re.compile(rf"({_TOPIC_NAME}):{_NUMBER_LIST}")
+_TOPIC_IN_PARENTHESES = re.compile(rf"({_TOPIC_NAME})\({_NUMBER_LIST}\)")
+_TOPIC_WITH_COLON = re.compile(rf"({_TOPIC_NAME}):{_NUMBER_LIST}")
 _COORDINATOR = re.compile(r"(?P<node>.*?) *\((?P<id>-?[0-9]{1,10})\)")
 _STATE = re.compile(r"[A-Za-z]+|-")
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetRow:
-    """A partition with its offsets and its consumer, or an idle member without either."""
+    """A partition with offsets and consumer, or a member without partitions."""
 
     line: int
     group: str | None
@@ -42,7 +42,7 @@ class OffsetRow:
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A member with the number of its partitions and, where shown, which they are."""
+    """A member with its number of partitions and, if shown, its assignment."""
 
     line: int
     group: str | None
@@ -117,34 +117,28 @@ TableRow = OffsetRow | MemberRow | StateRow | OffsetCheckerRow | ResetRow | List
 
 _NUMBERS = {
     TableKind.OFFSETS: ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH"),
-    TableKind.MEMBERS: (),
-    TableKind.STATE: (),
     TableKind.OFFSET_CHECKER: ("Offset", "logSize", "Lag"),
     TableKind.RESET: ("NEW-OFFSET",),
-    TableKind.LISTING: (),
-    TableKind.DELETION: (),
 }
 _COUNTS = {
-    TableKind.OFFSETS: (),
     TableKind.MEMBERS: ("#PARTITIONS",),
     TableKind.STATE: ("#MEMBERS",),
     TableKind.OFFSET_CHECKER: ("Pid",),
     TableKind.RESET: ("PARTITION",),
-    TableKind.LISTING: (),
     TableKind.DELETION: ("PARTITION",),
 }
 
 
-def fits(kind: TableKind, cells: Cells) -> bool:
-    """Say whether cells hold what their columns promise."""
-    numbers = (cells[name] for name in _NUMBERS[kind] if name in cells)
-    counts = (cells[name] for name in _COUNTS[kind])
+def matches_columns(kind: TableKind, cells: Cells) -> bool:
+    """Return whether cells match the types of their columns."""
+    numbers = (cells[name] for name in _NUMBERS.get(kind, ()) if name in cells)
+    counts = (cells[name] for name in _COUNTS.get(kind, ()))
     return (
         all(value in _MISSING or _INTEGER.fullmatch(value) for value in numbers)
         and all(_COUNT.fullmatch(value) for value in counts)
         and all(_EPOCH.fullmatch(cells.get(name, "-")) for name in _EPOCHS)
-        and _names_a_partition(cells)
-        and _names_a_consumer(cells)
+        and _is_valid_partition(cells)
+        and _is_valid_consumer(cells)
         and all(
             read_assignment(cells[name]) is not None
             for name in ("ASSIGNMENT", "CURRENT-ASSIGNMENT", "TARGET-ASSIGNMENT")
@@ -156,27 +150,27 @@ def fits(kind: TableKind, cells: Cells) -> bool:
     )
 
 
-def _names_a_partition(cells: Cells) -> bool:
+def _is_valid_partition(cells: Cells) -> bool:
     topic, number = cells.get("TOPIC", "-"), cells.get("PARTITION", "-")
     if topic == "-" and number == "-":
         return all(cells.get(name, "-") == "-" for name in ("CURRENT-OFFSET", "LAG"))
     return bool(_TOPIC.fullmatch(topic)) and bool(_COUNT.fullmatch(number))
 
 
-def _names_a_consumer(cells: Cells) -> bool:
+def _is_valid_consumer(cells: Cells) -> bool:
     consumer, host = cells.get("CONSUMER-ID", "-"), cells.get("HOST", "-")
     if "HOST" in cells and (consumer == "-") is not (host == "-"):
         return False
     return host == "-" or ("/" in host and " " not in host)
 
 
-def typed(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
-    """Build the row of a kind from cells that fit."""
+def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
+    """Build a row from cells that match their columns."""
     return _ROWS[kind](cells, line)
 
 
 def read_assignment(text: str) -> Assignment | None:
-    """Read ``t1(0,1), t2(3)`` or ``t1:0,1;t2:3``; ``-`` is empty; None if it is neither.
+    """Parse ``t1(0,1), t2(3)`` or ``t1:0,1;t2:3`` or ``-`` (empty); None if it is invalid.
 
     Examples
     --------
@@ -186,7 +180,7 @@ def read_assignment(text: str) -> Assignment | None:
     """
     if text in ("-", ""):
         return ()
-    form, separator = (_OLD_PART, ", ") if "(" in text else (_NEW_PART, ";")
+    form, separator = (_TOPIC_IN_PARENTHESES, ", ") if "(" in text else (_TOPIC_WITH_COLON, ";")
     parts = [form.fullmatch(part) for part in text.split(separator)]
     if any(part is None for part in parts):
         return None
@@ -227,7 +221,7 @@ def _offset_checker(cells: Cells, line: int) -> OffsetCheckerRow:
 
 
 def _members(cells: Cells, line: int) -> MemberRow:
-    shown = cells.get("CURRENT-ASSIGNMENT", cells.get("ASSIGNMENT"))
+    current = cells.get("CURRENT-ASSIGNMENT", cells.get("ASSIGNMENT"))
     target = cells.get("TARGET-ASSIGNMENT")
     return MemberRow(
         line=line,
@@ -237,7 +231,7 @@ def _members(cells: Cells, line: int) -> MemberRow:
         host=_text(cells["HOST"]),
         client_id=_text(cells["CLIENT-ID"]),
         partitions=int(cells["#PARTITIONS"]),
-        assignment=None if shown is None else read_assignment(shown),
+        assignment=None if current is None else read_assignment(current),
         epoch=_number(cells.get("CURRENT-EPOCH", "-")),
         target=None if target is None else read_assignment(target),
     )

@@ -1,1 +1,1 @@
-"""Groups of a running cluster, read through its admin interface."""
+"""Read groups of a running cluster through its admin interface."""

@@ -1,4 +1,4 @@
-"""Asks a running cluster, by confluent-kafka's AdminClient: no consumer, no write."""
+"""Requests to a running cluster with confluent-kafka's AdminClient, read only."""
 
 import time
 import uuid
@@ -19,7 +19,6 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from kassay.experiments.sources.errors import SourceError
 from kassay.experiments.sources.live_cluster.group_descriptions import (
     DEAD,
     LiveGroup,
@@ -27,6 +26,7 @@ from kassay.experiments.sources.live_cluster.group_descriptions import (
     LiveTopic,
 )
 from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.reference.model.errors import InputError, RunError
 
 _STATES: Mapping[ConsumerGroupState, str] = {
     ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
@@ -35,164 +35,170 @@ _STATES: Mapping[ConsumerGroupState, str] = {
     ConsumerGroupState.DEAD: DEAD,
     ConsumerGroupState.EMPTY: "Empty",
 }
-_LEADERLESS = frozenset(
+_UNKNOWN_OR_LEADERLESS = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
     }
 )
-_REFUSALS = frozenset(
+_GROUP_ERRORS = frozenset(
     {
         KafkaError.GROUP_AUTHORIZATION_FAILED,
         KafkaError.GROUP_ID_NOT_FOUND,
         KafkaError.INVALID_GROUP_ID,
     }
 )
-# The library's own answer comes first; this one stands behind it.
+# The library's own time limit ends first; this one is in reserve.
 _GRACE_SECONDS = 5.0
-_DRAIN_SECONDS = 0.2
-_STEP_SECONDS = 0.2
-_PATIENCE_SECONDS = 3.0
-_FEW_GROUPS = 8
+_POLL_SECONDS = 0.2
+# Permanent connection errors end a request after this time.
+_CONNECTION_SECONDS = 3.0
+_MAX_REQUESTS_BY_GROUP = 8
 
 _T = TypeVar("_T")
 
 
 class LiveCluster:
-    """Implements `group_descriptions.Cluster` with confluent-kafka.
+    """Implementation of `group_descriptions.Cluster` with confluent-kafka.
 
     Parameters
     ----------
-    bootstrap
+    bootstrap_servers
         ``host:port`` of some brokers, separated by commas.
     settings
-        librdkafka properties, those for TLS and SASL above all.
+        librdkafka properties, such as those for TLS and SASL.
     timeout
-        How long to wait for each answer, in seconds.
+        Time limit per request, in seconds.
 
     Raises
     ------
-    SourceError
+    InputError
         If the settings contradict each other.
     """
 
     def __init__(
-        self, bootstrap: str, settings: Mapping[str, str] | None = None, *, timeout: float = 30.0
+        self,
+        bootstrap_servers: str,
+        settings: Mapping[str, str] | None = None,
+        *,
+        timeout: float = 30.0,
     ) -> None:
-        self._bootstrap = bootstrap
+        self._bootstrap_servers = bootstrap_servers
         self._timeout = timeout
-        self._troubles: list[KafkaError] = []
+        self._connection_errors: list[KafkaError] = []
         self._answered = False
         properties: dict[str, Any] = {"client.id": "kassay"} | dict(settings or {})
-        properties["bootstrap.servers"] = bootstrap
-        properties["log_level"] = 0  # what goes wrong is said by the errors raised here
-        properties["error_cb"] = self._troubles.append
+        properties["bootstrap.servers"] = bootstrap_servers
+        properties["log_level"] = 0  # the errors raised here report failures
+        properties["error_cb"] = self._connection_errors.append
         try:
             self._admin: Any = AdminClient(properties)
         except KafkaException as error:
-            raise SourceError(f"{bootstrap}: {_words(error)}") from None
+            raise InputError(f"{bootstrap_servers}: {_message(error)}") from None
 
     def group_ids(self) -> list[str]:
-        """Name all consumer groups."""
-        with self._asking("list groups"):
+        """Return the ids of all consumer groups."""
+        with self._request("list groups"):
             listed = self._wait(self._admin.list_consumer_groups(request_timeout=self._timeout))
             if listed.errors:
                 raise KafkaException(listed.errors[0])
             return sorted(group.group_id for group in listed.valid)
 
-    def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | SourceError]:
-        """Describe groups; one that does not exist is in state `DEAD`."""
-        with self._asking("describe groups"):
+    def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | InputError]:
+        """Describe groups; the state of a group that does not exist is `DEAD`."""
+        with self._request("describe groups"):
             futures = self._admin.describe_consumer_groups(
                 list(groups), request_timeout=self._timeout
             )
-            return {name: self._of_group(name, futures[name], _group) for name in groups}
+            return {name: self._group_answer(name, futures[name], _group) for name in groups}
 
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
-        """Give what members of the classic protocol sent when they joined, by member id."""
+        """Return the ``ConsumerProtocolSubscription`` of classic members, by member id."""
         found: dict[str, bytes] = {}
         wanted = frozenset(groups)
-        with self._asking("read subscriptions"), warnings.catch_warnings():
-            # No later call of the library gives these bytes.
+        with self._request("read subscriptions"), warnings.catch_warnings():
+            # The library has no newer call that returns these bytes.
             warnings.simplefilter("ignore", DeprecationWarning)
-            # Each call asks every broker: past a few groups, one for all of them is cheaper.
-            calls = ([name] for name in groups) if len(groups) <= _FEW_GROUPS else ([],)
+            # A call contacts every broker. For many groups, one call for all is cheaper.
+            calls = ([name] for name in groups) if len(groups) <= _MAX_REQUESTS_BY_GROUP else ([],)
             for names in calls:
                 for group in self._admin.list_groups(*names, timeout=self._timeout):
                     if group.protocol_type == "consumer" and group.id in wanted:
                         found |= {member.id: bytes(member.metadata) for member in group.members}
         return found
 
-    def committed(self, groups: Sequence[str]) -> dict[str, dict[PartitionKey, int] | SourceError]:
-        """Give the committed offsets of groups."""
-        with self._asking("read committed offsets"):
+    def committed_offsets(
+        self, groups: Sequence[str]
+    ) -> dict[str, dict[PartitionKey, int] | InputError]:
+        """Return the committed offsets of groups."""
+        with self._request("read committed offsets"):
             futures = {
                 name: self._admin.list_consumer_group_offsets(
                     [ConsumerGroupTopicPartitions(name)], request_timeout=self._timeout
                 )[name]
                 for name in groups
             }
-            return {name: self._of_group(name, futures[name], _offsets) for name in groups}
+            return {name: self._group_answer(name, futures[name], _offsets) for name in groups}
 
-    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | SourceError]:
-        """Describe topics; those that do not exist are left out."""
-        found: dict[str, LiveTopic | SourceError] = {}
-        with self._asking("describe topics"):
+    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
+        """Describe topics; topics that do not exist are skipped."""
+        found: dict[str, LiveTopic | InputError] = {}
+        with self._request("describe topics"):
             futures = self._admin.describe_topics(
                 TopicCollection(list(names)), request_timeout=self._timeout
             )
             for name in names:
                 try:
-                    described = self._unless(_LEADERLESS, futures[name])
+                    described = self._answer_or_none(_UNKNOWN_OR_LEADERLESS, futures[name])
                 except KafkaException as error:
                     if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
                         raise
-                    found[name] = SourceError(f"topic {name!r}: {_words(error)}")
+                    found[name] = InputError(f"topic {name!r}: {_message(error)}")
                     continue
                 if described is not None:
                     found[name] = _topic(described)
         return found
 
-    def ends(self, places: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
-        """Give end offsets; partitions without a leader are left out."""
+    def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
+        """Return end offsets; partitions without a leader are skipped."""
         found: dict[PartitionKey, int] = {}
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        with self._asking("read end offsets"):
+        with self._request("read end offsets"):
             futures = self._admin.list_offsets(
-                {TopicPartition(*place): latest for place in places},
+                {TopicPartition(*partition): latest for partition in partitions},
                 request_timeout=self._timeout,
             )
             for partition, future in futures.items():
-                answer = self._unless(_LEADERLESS, future)
-                # Of a broker that does not answer, the library gives no error but -1001.
-                if answer is not None and answer.offset >= 0:
-                    found[partition.topic, partition.partition] = int(answer.offset)
+                found_offset = self._answer_or_none(_UNKNOWN_OR_LEADERLESS, future)
+                # If a broker does not answer, the library returns -1001 and no error.
+                if found_offset is not None and found_offset.offset >= 0:
+                    found[partition.topic, partition.partition] = int(found_offset.offset)
         return found
 
     def _wait(self, future: "Future[Any]") -> Any:
-        """Wait for an answer; less long where it is known why none will come."""
+        """Wait for an answer; give up early if no connection can succeed."""
         started = time.monotonic()
         while True:
             try:
-                answer = future.result(_STEP_SECONDS)
+                answer = future.result(_POLL_SECONDS)
             except FutureTimeoutError:
                 self._admin.poll(0)
                 waited = time.monotonic() - started
                 if waited > self._timeout + _GRACE_SECONDS:
                     raise
-                if waited > _PATIENCE_SECONDS and self._refusals() and not self._answered:
+                if waited > _CONNECTION_SECONDS and self._permanent_errors() and not self._answered:
                     raise
             else:
                 self._answered = True
                 return answer
 
-    def _refusals(self) -> list[KafkaError]:
-        """Errors of connections that the next attempt will meet again."""
+    def _permanent_errors(self) -> list[KafkaError]:
+        """Return connection errors that no retry can resolve."""
         codes = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE)  # noqa: SLF001
-        return [error for code in codes for error in self._troubles if error.code() == code]
+        return [e for code in codes for e in self._connection_errors if e.code() == code]
 
-    def _unless(self, codes: frozenset[int], future: "Future[Any]") -> Any:
+    def _answer_or_none(self, codes: frozenset[int], future: "Future[Any]") -> Any:
         try:
             return self._wait(future)
         except KafkaException as error:
@@ -200,45 +206,47 @@ class LiveCluster:
                 return None
             raise
 
-    def _of_group(
+    def _group_answer(
         self, name: str, future: "Future[Any]", read: Callable[[str, Any], _T]
-    ) -> _T | SourceError:
-        """Take the answer for one group, or why this group has none."""
+    ) -> _T | InputError:
+        """Return the answer for one group, or the error of this group."""
         try:
             return read(name, self._wait(future))
-        except SourceError as error:
+        except InputError as error:
             return error
         except KafkaException as error:
             code = error.args[0].code()
-            if code not in _REFUSALS:
+            if code not in _GROUP_ERRORS:
                 raise
             if code == KafkaError.GROUP_ID_NOT_FOUND:
-                return SourceError(f"group {name!r}: the cluster has no such consumer group")
-            return SourceError(f"group {name!r}: {_words(error)}")
+                return InputError(f"group {name!r}: the cluster has no such consumer group")
+            return InputError(f"group {name!r}: {_message(error)}")
 
     @contextmanager
-    def _asking(self, what: str) -> Iterator[None]:
-        """Turn what the library raises into one error, with the cause that it told aside."""
+    def _request(self, action: str) -> Iterator[None]:
+        """Convert the library's errors into one error that states the cause."""
         try:
             yield
         except (KafkaException, FutureTimeoutError, TypeError, ValueError) as error:
-            raise SourceError(f"{self._bootstrap}: cannot {what}: {self._cause(error)}") from None
+            raise RunError(
+                f"{self._bootstrap_servers}: cannot {action}: {self._cause(error)}"
+            ) from None
 
     def _cause(self, error: Exception) -> str:
-        """Prefer why connections fail to the time-out that follows."""
-        self._admin.poll(_DRAIN_SECONDS)
+        """Return the connection error behind a time-out, if there is one."""
+        self._admin.poll(_POLL_SECONDS)
+        if not (isinstance(error, FutureTimeoutError) or _is_timeout(error)):
+            return _message(error)
         others = [
-            trouble
-            for trouble in self._troubles
-            if trouble.code() != KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
+            failure
+            for failure in self._connection_errors
+            if failure.code() != KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
         ]
-        late = isinstance(error, FutureTimeoutError) or _is_late(error)
-        for trouble in (*self._refusals(), *others) if late else ():
-            return str(trouble.str())
-        return f"no answer within {self._timeout:g} s" if late else _words(error)
+        causes = [*self._permanent_errors(), *others]
+        return str(causes[0].str()) if causes else f"no answer within {self._timeout:g} s"
 
 
-def _is_late(error: Exception) -> bool:
+def _is_timeout(error: Exception) -> bool:
     return isinstance(error, KafkaException) and error.args[0].code() in {
         KafkaError._TIMED_OUT,  # noqa: SLF001
         KafkaError._TRANSPORT,  # noqa: SLF001
@@ -248,7 +256,7 @@ def _is_late(error: Exception) -> bool:
     }
 
 
-def _words(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, KafkaException) and isinstance(error.args[0], KafkaError):
         return str(error.args[0].str())
     return str(error)
@@ -260,8 +268,10 @@ def _group(name: str, described: Any) -> LiveGroup:
             id=member.member_id,
             client_id=member.client_id,
             instance_id=member.group_instance_id or None,
-            assigned=_places(member.assignment),
-            target=None if member.target_assignment is None else _places(member.target_assignment),
+            assigned=_partitions(member.assignment),
+            target=None
+            if member.target_assignment is None
+            else _partitions(member.target_assignment),
         )
         for member in described.members
     )
@@ -272,15 +282,15 @@ def _group(name: str, described: Any) -> LiveGroup:
     )
 
 
-def _places(assignment: Any) -> frozenset[PartitionKey]:
+def _partitions(assignment: Any) -> frozenset[PartitionKey]:
     return frozenset((tp.topic, tp.partition) for tp in assignment.topic_partitions)
 
 
 def _offsets(name: str, answer: Any) -> dict[PartitionKey, int]:
     for partition in answer.topic_partitions:
         if partition.error is not None:
-            place = f"{partition.topic}-{partition.partition}"
-            raise SourceError(f"group {name!r}: {place}: {partition.error.str()}")
+            partition_name = f"{partition.topic}-{partition.partition}"
+            raise InputError(f"group {name!r}: {partition_name}: {partition.error.str()}")
     return {
         (partition.topic, partition.partition): partition.offset
         for partition in answer.topic_partitions

@@ -1,20 +1,86 @@
-"""Client properties as Kafka's own tools take them, for a client that is not Java's."""
+"""Translate Java client properties into those of librdkafka."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kassay.experiments.sources.errors import SourceError, located
-from kassay.experiments.sources.live_cluster.property_names import (
-    RENAMED,
-    UNCHANGED,
-    WITHOUT_EFFECT,
-)
+from kassay.experiments.sources.located_error import error_at
+from kassay.reference.model.errors import InputError
 
 Settings = Mapping[str, str]
 
-_READ_TOGETHER = frozenset(
+# Properties with the same name in both clients, and properties of librdkafka alone.
+UNCHANGED = frozenset(
+    [
+        "broker.address.family",
+        "client.dns.lookup",
+        "client.id",
+        "connections.max.idle.ms",
+        "enable.ssl.certificate.verification",
+        "metadata.max.age.ms",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "sasl.kerberos.keytab",
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.kerberos.principal",
+        "sasl.kerberos.service.name",
+        "sasl.mechanisms",
+        "sasl.oauthbearer.client.id",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.extensions",
+        "sasl.oauthbearer.method",
+        "sasl.oauthbearer.scope",
+        "sasl.oauthbearer.token.endpoint.url",
+        "sasl.password",
+        "sasl.username",
+        "security.protocol",
+        "socket.connection.setup.timeout.ms",
+        "socket.keepalive.enable",
+        "socket.timeout.ms",
+        "ssl.ca.certificate.stores",
+        "ssl.ca.location",
+        "ssl.ca.pem",
+        "ssl.certificate.location",
+        "ssl.certificate.pem",
+        "ssl.cipher.suites",
+        "ssl.crl.location",
+        "ssl.curves.list",
+        "ssl.key.location",
+        "ssl.key.password",
+        "ssl.key.pem",
+        "ssl.sigalgs.list",
+    ]
+)
+# Properties of producers and consumers, common in shared files, without effect here.
+_IGNORED = frozenset(
+    [
+        "acks",
+        "auto.offset.reset",
+        "bootstrap.servers",
+        "default.api.timeout.ms",
+        "enable.auto.commit",
+        "group.id",
+        "key.deserializer",
+        "key.serializer",
+        "session.timeout.ms",
+        "value.deserializer",
+        "value.serializer",
+    ]
+)
+# librdkafka's name by Java's name.
+RENAMED = {
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "request.timeout.ms": "socket.timeout.ms",
+    "sasl.mechanism": "sasl.mechanisms",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+}
+# The translations of the store locations read these.
+_STORE_PROPERTIES = frozenset(
     {"ssl.keystore.password", "ssl.keystore.type", "ssl.truststore.password", "ssl.truststore.type"}
 )
 _JAAS = re.compile(r"\s*(?P<module>[\w.$]+)\s+\w+(?P<options>(?:\s+.*)?);\s*", re.DOTALL)
@@ -33,36 +99,36 @@ _JAAS_OPTIONS: Mapping[str, Mapping[str, str]] = {
         "serviceName": "sasl.kerberos.service.name",
     },
 }
-_KERBEROS_SWITCHES = frozenset({"useKeyTab", "storeKey", "doNotPrompt", "useTicketCache"})
+_IGNORED_KERBEROS_OPTIONS = frozenset({"useKeyTab", "storeKey", "doNotPrompt", "useTicketCache"})
 
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One property of a file, and the line that it begins on."""
+    """One property and the line on which it starts."""
 
     key: str
     value: str
     line: int
 
 
-def load_settings(path: Path) -> dict[str, str]:
-    """Read a Java properties file and say the same in librdkafka's names.
+def load_librdkafka_settings(path: Path) -> dict[str, str]:
+    """Read a Java properties file as properties of librdkafka.
 
     Raises
     ------
-    SourceError
-        If a property cannot be passed on; says file, line and name, never the value.
+    InputError
+        If a property cannot be translated. The message never contains the value.
     """
-    return to_settings(_read_properties(path), name=str(path))
+    return librdkafka_settings(_read_properties(path), name=str(path))
 
 
-def load_options(path: Path) -> dict[str, str]:
-    """Read a Java properties file as options of Spark's Kafka source, which is Java itself.
+def load_spark_options(path: Path) -> dict[str, str]:
+    """Read a Java properties file as options of Spark's Kafka source.
 
     Raises
     ------
-    SourceError
-        If it is no text, or an escape is cut.
+    InputError
+        If the file is not text, or an escape sequence is incomplete.
     """
     return {f"kafka.{key}": found.value for key, found in _read_properties(path).items()}
 
@@ -71,17 +137,17 @@ def _read_properties(path: Path) -> dict[str, Property]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise SourceError(f"{path}: not text in UTF-8") from None
+        raise InputError(f"{path}: not text in UTF-8") from None
     return parse_properties(text, name=str(path))
 
 
 def parse_properties(text: str, *, name: str) -> dict[str, Property]:
-    r"""Read Java properties, the last of a name winning.
+    r"""Parse Java properties; the last value of a key counts.
 
     Raises
     ------
-    SourceError
-        If an escape is cut.
+    InputError
+        If an escape sequence is incomplete.
 
     Examples
     --------
@@ -91,52 +157,53 @@ def parse_properties(text: str, *, name: str) -> dict[str, Property]:
     found: dict[str, Property] = {}
     for line, content in _logical_lines(text):
         key, value = _split(content)
-        whole = Property(_unescape(key, name, line), _unescape(value, name, line), line)
-        found[whole.key] = whole
+        key = _unescape(key, name, line)
+        found[key] = Property(key, _unescape(value, name, line), line)
     return found
 
 
-def to_settings(properties: Mapping[str, Property], *, name: str) -> dict[str, str]:
-    """Translate Java client properties; librdkafka's own names stay as they are.
+def librdkafka_settings(properties: Mapping[str, Property], *, name: str) -> dict[str, str]:
+    """Translate Java client properties; keep properties of librdkafka.
 
     Raises
     ------
-    SourceError
-        If a property cannot be passed on.
+    InputError
+        If a property cannot be translated.
 
     Examples
     --------
     >>> mechanism = Property("sasl.mechanism", "SCRAM-SHA-512", 1)
-    >>> to_settings({"sasl.mechanism": mechanism}, name="client.properties")
+    >>> librdkafka_settings({"sasl.mechanism": mechanism}, name="client.properties")
     {'sasl.mechanisms': 'SCRAM-SHA-512'}
     """
     settings: dict[str, str] = {}
     for found in properties.values():
-        if found.key in WITHOUT_EFFECT or found.key in _READ_TOGETHER:
+        if found.key in _IGNORED or found.key in _STORE_PROPERTIES:
             continue
         if found.key in UNCHANGED:
             settings[found.key] = found.value
         elif found.key in RENAMED:
             settings[RENAMED[found.key]] = found.value
-        elif found.key in _SPECIAL:
-            settings |= _SPECIAL[found.key](found, properties, name)
+        elif found.key == "ssl.endpoint.identification.algorithm":
+            settings[found.key] = found.value or "none"  # empty disables the check in Java
+        elif found.key == "sasl.jaas.config":
+            settings |= _jaas(found, name)
+        elif found.key == "ssl.keystore.location":
+            settings |= _keystore(found, properties, name)
+        elif found.key == "ssl.truststore.location":
+            settings |= _truststore(found, properties, name)
         else:
-            raise located(name, found.line, f"property {found.key!r} cannot be passed on")
+            raise error_at(name, found.line, f"property {found.key!r} is not supported")
     return settings
-
-
-def _endpoint(found: Property, properties: Mapping[str, Property], name: str) -> Settings:  # noqa: ARG001
-    # Java turns the check of host names off by an empty value.
-    return {found.key: found.value or "none"}
 
 
 def _truststore(found: Property, properties: Mapping[str, Property], name: str) -> Settings:
     if _store_type(found, properties, "ssl.truststore.type") != "PEM":
-        raise located(
+        raise error_at(
             name,
             found.line,
-            "only truststores in PEM can be read: export the certificates with "
-            "keytool -exportcert -rfc, and give ssl.truststore.type=PEM",
+            "only PEM truststores are supported: export the certificates with "
+            "keytool -exportcert -rfc and set ssl.truststore.type=PEM",
         )
     return {"ssl.ca.location": found.value}
 
@@ -146,11 +213,11 @@ def _keystore(found: Property, properties: Mapping[str, Property], name: str) ->
     if kind == "PEM":
         return {"ssl.key.location": found.value, "ssl.certificate.location": found.value}
     if kind != "PKCS12":
-        raise located(
+        raise error_at(
             name,
             found.line,
-            "only keystores in PEM or PKCS12 can be read: convert it with "
-            "keytool -importkeystore -deststoretype PKCS12, and give ssl.keystore.type=PKCS12",
+            "only PEM and PKCS12 keystores are supported: convert it with "
+            "keytool -importkeystore -deststoretype PKCS12 and set ssl.keystore.type=PKCS12",
         )
     password = properties.get("ssl.keystore.password")
     settings = {"ssl.keystore.location": found.value}
@@ -165,71 +232,63 @@ def _store_type(found: Property, properties: Mapping[str, Property], key: str) -
     return {".pem": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12"}.get(suffix, "JKS")
 
 
-def _login(found: Property, properties: Mapping[str, Property], name: str) -> Settings:  # noqa: ARG001
+def _jaas(found: Property, name: str) -> Settings:
     match = _JAAS.fullmatch(found.value)
     module = match["module"].rpartition(".")[2] if match else ""
     if match is None or module not in _JAAS_OPTIONS:
         known = ", ".join(_JAAS_OPTIONS)
-        raise located(name, found.line, f"sasl.jaas.config is not the one entry of {known}")
+        raise error_at(name, found.line, f"sasl.jaas.config must have one entry, of {known}")
     settings: dict[str, str] = {}
     rest = match["options"]
     while rest.strip():
         option = _JAAS_OPTION.match(rest)
         if option is None:
-            raise located(name, found.line, f"sasl.jaas.config: not options of {module}")
+            raise error_at(name, found.line, f"sasl.jaas.config: invalid options of {module}")
         key, rest = option[1], rest[option.end() :]
         quoted = None if option[2] is None else re.sub(r"\\(.)", r"\1", option[2])
         value = next(text for text in (quoted, option[3], option[4]) if text is not None)
         if key in _JAAS_OPTIONS[module]:
             settings[_JAAS_OPTIONS[module][key]] = value
-        elif module != "Krb5LoginModule" or key not in _KERBEROS_SWITCHES:
-            raise located(
+        elif module != "Krb5LoginModule" or key not in _IGNORED_KERBEROS_OPTIONS:
+            raise error_at(
                 name,
                 found.line,
-                f"sasl.jaas.config: option {key!r} of {module} cannot be passed on",
+                f"sasl.jaas.config: option {key!r} of {module} is not supported",
             )
     if module == "OAuthBearerLoginModule":
         settings["sasl.oauthbearer.method"] = "oidc"
     return settings
 
 
-_SPECIAL: Mapping[str, Callable[[Property, Mapping[str, Property], str], Settings]] = {
-    "sasl.jaas.config": _login,
-    "ssl.endpoint.identification.algorithm": _endpoint,
-    "ssl.keystore.location": _keystore,
-    "ssl.truststore.location": _truststore,
-}
-
-
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Join lines that end in an odd number of backslashes with the next."""
-    started, parts = 0, ""
+    """Join a line that ends in an odd number of backslashes with the next line."""
+    start, parts = 0, ""
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         content = line.lstrip(" \t\f")
         if not parts and (not content or content[0] in "#!"):
             continue
-        started = started if parts else number
+        start = start if parts else number
         if (len(content) - len(content.rstrip("\\"))) % 2:
             parts += content[:-1]
             continue
-        yield started, parts + content
+        yield start, parts + content
         parts = ""
     if parts:
-        yield started, parts
+        yield start, parts
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Split at the first separator that no backslash hides: ``=``, ``:`` or a blank."""
+    """Split at the first separator without a backslash: ``=``, ``:`` or a space."""
     match = re.match(r"((?:[^\\=:\s]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
     return (match[1], match[2]) if match else (line, "")
 
 
 def _unescape(text: str, name: str, line: int) -> str:
-    def whole(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         if match[1]:
             return chr(int(match[1], 16))
         if match[2] == "u":
-            raise located(name, line, "a \\u escape is cut")
+            raise error_at(name, line, "a \\u escape is incomplete")
         return {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(match[2], match[2])
 
-    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", whole, text, flags=re.DOTALL)
+    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", replacement, text, flags=re.DOTALL)

@@ -1,20 +1,19 @@
-"""What is asked of a running cluster, and what it says of each group."""
+"""Questions to a running cluster, and the answers per group."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kassay.experiments.sources.errors import SourceError
-from kassay.experiments.sources.live_cluster.member_subscription import (
-    JoinedSubscription,
-    read_subscription,
-)
 from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.reference.model.errors import InputError
+from kassay.reference.protocol.primitive_types import CorruptRecordError
+from kassay.reference.protocol.record_codec import decode_message
+from kassay.reference.protocol.record_schemas import SUBSCRIPTION
 
 DEAD = "Dead"
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
-# A group is read by several questions; it must be the same before and after them.
+# Several requests read a group; its description must be equal before and after them.
 _ATTEMPTS = 3
 _ATTEMPT_SECONDS = 1.0
 
@@ -25,12 +24,10 @@ class LiveMember:
 
     Parameters
     ----------
-    id, client_id, instance_id
-        Its names.
     assigned
-        The partitions that it has.
+        Current assignment.
     target
-        Those that it shall have, under the consumer protocol.
+        Target assignment, under the consumer protocol.
     """
 
     id: str
@@ -42,7 +39,7 @@ class LiveMember:
 
 @dataclass(frozen=True, slots=True)
 class LiveGroup:
-    """A group as its coordinator describes it; members sorted by id."""
+    """A group as its coordinator describes it; members are sorted by id."""
 
     id: str
     state: str
@@ -58,121 +55,161 @@ class LiveTopic:
     racks: tuple[tuple[str | None, ...], ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class JoinedSubscription:
+    """The subscription that a member of the classic protocol sent when it joined.
+
+    Parameters
+    ----------
+    version
+        Version of the message, 0 to 3. Later versions are reported as 3.
+    topics
+        In the order sent.
+    rack
+        ``client.rack``, sent since version 3.
+    """
+
+    version: int
+    topics: tuple[str, ...]
+    rack: str | None = None
+
+
 class Cluster(Protocol):
-    """What a cluster is asked; where it refuses a group or topic, an error stands in its place."""
+    """Requests to a cluster. An error replaces the answer for a group or topic it refuses."""
 
     def group_ids(self) -> list[str]:
-        """Name all consumer groups."""
+        """Return the ids of all consumer groups."""
 
-    def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | SourceError]:
-        """Describe groups."""
+    def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | InputError]:
+        """Describe groups; the state of a group that does not exist is `DEAD`."""
 
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
-        """Give what members of the classic protocol sent when they joined, by member id."""
+        """Return the ``ConsumerProtocolSubscription`` of classic members, by member id."""
 
-    def committed(self, groups: Sequence[str]) -> dict[str, dict[PartitionKey, int] | SourceError]:
-        """Give the committed offsets of groups."""
+    def committed_offsets(
+        self, groups: Sequence[str]
+    ) -> dict[str, dict[PartitionKey, int] | InputError]:
+        """Return the committed offsets of groups."""
 
-    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | SourceError]:
-        """Describe topics; those that do not exist are left out."""
+    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
+        """Describe topics; topics that do not exist are skipped."""
 
-    def ends(self, places: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
-        """Give end offsets; partitions without a leader are left out."""
+    def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
+        """Return end offsets; partitions without a leader are skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """What was read of one group, and of the topics it has to do with.
+    """All answers about one group and its topics.
 
     Parameters
     ----------
-    group
-        Its description.
     subscriptions
-        Of its members, by member id, where the cluster tells them.
-    committed, ends
-        Offsets by partition.
+        By member id, for members of the classic protocol.
     topics
-        Those of its topics that exist.
+        Topics of the group that exist.
     appended
-        By how much end offsets grew between two samples.
+        Growth of end offsets between two samples.
     seconds
         Time between the samples.
-    steady
-        Whether the group was the same before and after it was read.
+    unchanged
+        Whether the group was stable and the same before and after it was read.
     """
 
     group: LiveGroup
     subscriptions: Mapping[str, JoinedSubscription] = field(default_factory=dict)
-    committed: Mapping[PartitionKey, int] = field(default_factory=dict)
+    committed_offsets: Mapping[PartitionKey, int] = field(default_factory=dict)
     topics: Mapping[str, LiveTopic] = field(default_factory=dict)
-    ends: Mapping[PartitionKey, int] = field(default_factory=dict)
+    end_offsets: Mapping[PartitionKey, int] = field(default_factory=dict)
     appended: Mapping[PartitionKey, int] = field(default_factory=dict)
     seconds: float = 0.0
-    steady: bool = True
+    unchanged: bool = True
 
     @property
-    def places(self) -> set[PartitionKey]:
-        """Partitions that a member has or that have a committed offset."""
-        return {place for member in self.group.members for place in member.assigned} | set(
-            self.committed
-        )
+    def partitions(self) -> set[PartitionKey]:
+        """Partitions that are assigned or have a committed offset."""
+        assigned = {partition for member in self.group.members for partition in member.assigned}
+        return assigned | set(self.committed_offsets)
 
     @property
     def topic_names(self) -> set[str]:
-        """Topics with such partitions, and those subscribed to."""
+        """Topics of these partitions, and subscribed topics."""
         subscribed = {topic for found in self.subscriptions.values() for topic in found.topics}
-        return {topic for topic, _ in self.places} | subscribed
+        return {topic for topic, _ in self.partitions} | subscribed
 
 
-def read_groups(
+def read_consumer_groups(
     cluster: Cluster, names: Sequence[str], *, sleep: Callable[[float], None]
-) -> dict[str, ClusterReading | SourceError]:
-    """Read groups, and those again that change meanwhile, for a while.
+) -> dict[str, ClusterReading | InputError]:
+    """Read groups, and retry a few times those that change meanwhile.
 
     Raises
     ------
-    SourceError
-        If the cluster cannot be asked.
+    RunError
+        If the cluster does not answer.
     """
-    readings: dict[str, ClusterReading | SourceError] = {}
-    changing = list(names)
+    readings: dict[str, ClusterReading | InputError] = {}
+    pending = list(names)
     for attempt in range(_ATTEMPTS):
+        if not pending:
+            break
         if attempt:
             sleep(_ATTEMPT_SECONDS)
-        before = cluster.describe(changing) if changing else {}
-        alive = [name for name in changing if _exists(before[name])]
-        sent = cluster.subscriptions(alive) if alive else {}
-        offsets = cluster.committed(alive) if alive else {}
-        after = cluster.describe(alive) if alive else {}
-        for name in changing:
+        before = cluster.describe(pending)
+        existing = [name for name in pending if _exists(before[name])]
+        sent = cluster.subscriptions(existing) if existing else {}
+        offsets = cluster.committed_offsets(existing) if existing else {}
+        after = cluster.describe(existing) if existing else {}
+        for name in pending:
             readings[name] = _reading(name, before[name], after.get(name), sent, offsets.get(name))
-        changing = [name for name in changing if not _is_steady(readings[name])]
-        if not changing:
-            break
+        pending = [name for name in pending if not _is_final(readings[name])]
     return {name: readings[name] for name in names}
 
 
-def _exists(found: LiveGroup | SourceError) -> bool:
+def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
+    r"""Decode a ``ConsumerProtocolSubscription``, without the partitions owned at that time.
+
+    Raises
+    ------
+    InputError
+        If the bytes are malformed.
+
+    Examples
+    --------
+    >>> read_subscription(b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff", where="member 'm'")
+    JoinedSubscription(version=0, topics=('t',), rack=None)
+    """
+    try:
+        fields = decode_message(SUBSCRIPTION, data)
+    except CorruptRecordError as error:
+        raise InputError(f"{where}: its subscription cannot be decoded: {error}") from None
+    return JoinedSubscription(
+        version=min(fields["version"], SUBSCRIPTION.newest),
+        topics=tuple(fields["topics"]),
+        rack=fields["rack"],
+    )
+
+
+def _exists(found: LiveGroup | InputError) -> bool:
     return isinstance(found, LiveGroup) and found.state != DEAD
 
 
-def _is_steady(found: ClusterReading | SourceError) -> bool:
-    return isinstance(found, SourceError) or found.steady
+def _is_final(found: ClusterReading | InputError) -> bool:
+    return isinstance(found, InputError) or found.unchanged
 
 
 def _reading(
     name: str,
-    before: LiveGroup | SourceError,
-    after: LiveGroup | SourceError | None,
+    before: LiveGroup | InputError,
+    after: LiveGroup | InputError | None,
     sent: Mapping[str, bytes],
-    committed: dict[PartitionKey, int] | SourceError | None,
-) -> ClusterReading | SourceError:
+    committed: dict[PartitionKey, int] | InputError | None,
+) -> ClusterReading | InputError:
     for failure in (before, after, committed):
-        if isinstance(failure, SourceError):
+        if isinstance(failure, InputError):
             return failure
-    if not isinstance(before, LiveGroup) or not isinstance(after, LiveGroup):
-        return SourceError(f"group {name!r}: the cluster has no such consumer group")
+    if not isinstance(after, LiveGroup):
+        return InputError(f"group {name!r}: the cluster has no such consumer group")
     try:
         subscriptions = {
             member.id: read_subscription(
@@ -181,11 +218,11 @@ def _reading(
             for member in after.members
             if sent.get(member.id)
         }
-    except SourceError as error:
+    except InputError as error:
         return error
     return ClusterReading(
         group=after,
         subscriptions=subscriptions,
-        committed=committed if isinstance(committed, dict) else {},
-        steady=before == after and after.state not in REBALANCING,
+        committed_offsets=committed if isinstance(committed, dict) else {},
+        unchanged=before == after and after.state not in REBALANCING,
     )

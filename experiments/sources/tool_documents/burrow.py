@@ -1,29 +1,32 @@
-"""Burrow's HTTP endpoint, version 3: ``/v3/kafka/CLUSTER/consumer/GROUP/lag``."""
+"""Burrow's lag endpoint: ``/v3/kafka/CLUSTER/consumer/GROUP/lag``."""
 
 from kassay.experiments.sources.describe_output import OffsetRow
-from kassay.experiments.sources.errors import SourceError
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, Fields, offset_row
+from kassay.experiments.sources.tool_documents.document_rows import (
+    DocumentFields,
+    DocumentRows,
+    offset_row,
+)
+from kassay.reference.model.errors import InputError
 
 
-def read_lag(document: Fields, *, line: int) -> DocumentRows:
+def read_burrow_lag(document: DocumentFields, *, line: int) -> DocumentRows:
     """Read a lag response.
 
-    Burrow names a partition's owner by host and, in newer releases, by client id; it has
-    no member ids.
+    Burrow shows the owner's host and, in newer releases, its client id. It has no member ids.
 
     Raises
     ------
-    SourceError
-        If it reports an error, lists fewer partitions than it counts (``/status`` does:
-        it lists those with trouble), or lacks a field.
+    InputError
+        If the response reports an error, lists only some partitions as ``/status`` does, or
+        lacks a field.
     """
     if document.table.get("error") is not False:
-        raise SourceError(f"{document.where}: Burrow answered: {document.table.get('message')!r}")
+        raise InputError(f"{document.where}: Burrow answered: {document.table.get('message')!r}")
     status = document.inner("status")
     partitions = status.each("partitions")
     total = status.optional_integer("partition_count")
     if total is not None and total != len(partitions):
-        raise SourceError(
+        raise InputError(
             f"{status.where}.partitions: lists {len(partitions)} of {total} partitions, "
             "ask Burrow for /lag, not /status"
         )
@@ -31,9 +34,9 @@ def read_lag(document: Fields, *, line: int) -> DocumentRows:
     return DocumentRows(offsets=[_row(partition, group, line) for partition in partitions])
 
 
-def _row(partition: Fields, group: str, line: int) -> OffsetRow:
+def _row(partition: DocumentFields, group: str, line: int) -> OffsetRow:
     host, client = partition.optional_text("owner"), partition.optional_text("client_id")
-    end = partition.inner("end") if partition.table.get("end") is not None else None
+    end = partition.optional_inner("end")
     lag = partition.optional_integer("current_lag")
     return offset_row(
         line,

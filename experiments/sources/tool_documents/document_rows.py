@@ -1,6 +1,7 @@
-"""What a tool's document gives: rows as a table would hold them, and partition counts."""
+"""Content of a tool's document: table rows, partition counts and sizes."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kassay.experiments.sources.describe_output import (
@@ -11,7 +12,7 @@ from kassay.experiments.sources.describe_output import (
     StateRow,
 )
 from kassay.experiments.sources.describe_output.headers import TableKind
-from kassay.experiments.sources.errors import SourceError
+from kassay.experiments.sources.located_error import error_at
 from kassay.experiments.sources.topic_metadata import Counts
 from kassay.reference.documents.document_fields import (
     as_array,
@@ -20,38 +21,40 @@ from kassay.reference.documents.document_fields import (
     as_text,
     format_value,
 )
+from kassay.reference.documents.json_text import parse_json
+from kassay.reference.model.errors import InputError
 
-_MOST = 2**31
+_MAX_COUNT = 2**31
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRows:
-    """What one document says.
+    """Content of one document.
 
     Parameters
     ----------
     offsets, members, states
         Rows, in the order of the document.
     shows_owners
-        Whether it could show who has a partition.
-    counts
-        Partition counts by topic.
-    at_least
-        By topic, a number of partitions that it has and may exceed.
+        Whether the format can show owners of partitions.
+    partition_counts
+        By topic.
+    minimum_counts
+        By topic: lower bounds of partition counts.
     sizes
-        Bytes of partitions.
+        Bytes per partition.
     """
 
     offsets: Sequence[OffsetRow] = ()
     members: Sequence[MemberRow] = ()
     states: Sequence[StateRow] = ()
     shows_owners: bool = True
-    counts: Counts = field(default_factory=dict)
-    at_least: Counts = field(default_factory=dict)
+    partition_counts: Counts = field(default_factory=dict)
+    minimum_counts: Counts = field(default_factory=dict)
     sizes: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def parsed(self) -> ParsedText:
-        """Give the rows the form that captures of the command line tools have."""
+        """Return the rows as tables of a parsed text."""
         owners = ("CONSUMER-ID",) if self.shows_owners else ()
         tables = (
             ParsedTable(
@@ -64,71 +67,96 @@ class DocumentRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
-    """Typed access to an object of a document, with errors that say where and what.
+class DocumentFields:
+    """Typed access to an object of a document, with errors that name the place.
 
     Examples
     --------
-    >>> Fields({"partition": -1}, "lag.json: status").count("partition")
+    >>> DocumentFields({"partition": -1}, "lag.json: status").count("partition")
     Traceback (most recent call last):
-    kassay...SourceError: lag.json: status.partition: not a partition number: -1
+    kassay...InputError: lag.json: status.partition: not a partition number: -1
     """
 
     table: Mapping[str, object]
     where: str
 
-    def inner(self, key: str) -> "Fields":
-        """Take an object within."""
+    def inner(self, key: str) -> "DocumentFields":
+        """Return a nested object."""
         where = f"{self.where}.{key}"
-        return Fields(as_object(self._required(key), where), where)
+        return DocumentFields(as_object(self._required(key), where), where)
 
-    def each(self, key: str) -> list["Fields"]:
-        """Take a list of objects within."""
+    def optional_inner(self, key: str) -> "DocumentFields | None":
+        """Return a nested object, or None if it is missing or null."""
+        return None if self.table.get(key) is None else self.inner(key)
+
+    def each(self, key: str) -> list["DocumentFields"]:
+        """Return a nested list of objects."""
         where = f"{self.where}.{key}"
         values = as_array(self._required(key), where)
         return [
-            Fields(as_object(value, f"{where}[{index}]"), f"{where}[{index}]")
+            DocumentFields(as_object(value, f"{where}[{index}]"), f"{where}[{index}]")
             for index, value in enumerate(values)
         ]
 
     def text(self, key: str) -> str:
-        """Take a string that must not be empty."""
+        """Return a non-empty string."""
         value = as_text(self._required(key), f"{self.where}.{key}")
         if not value:
-            raise SourceError(f"{self.where}.{key}: must not be empty")
+            raise InputError(f"{self.where}.{key}: must not be empty")
         return value
 
     def optional_text(self, key: str) -> str | None:
-        """Take a string; null, an empty one or no such key is None."""
+        """Return a string, or None if it is missing, null or empty."""
         value = self.table.get(key)
         return None if value is None else as_text(value, f"{self.where}.{key}") or None
 
     def integer(self, key: str) -> int:
-        """Take an integer."""
+        """Return an integer."""
         return as_integer(self._required(key), f"{self.where}.{key}")
 
     def optional_integer(self, key: str) -> int | None:
-        """Take an integer; null or no such key is None."""
+        """Return an integer, or None if it is missing or null."""
         value = self.table.get(key)
         return None if value is None else as_integer(value, f"{self.where}.{key}")
 
     def count(self, key: str) -> int:
-        """Take a partition number or a number of partitions."""
+        """Return a partition number or a number of partitions."""
         value = self.integer(key)
-        if not 0 <= value < _MOST:
-            raise SourceError(f"{self.where}.{key}: not a partition number: {format_value(value)}")
+        if not 0 <= value < _MAX_COUNT:
+            raise InputError(f"{self.where}.{key}: not a partition number: {format_value(value)}")
         return value
 
     def _required(self, key: str) -> object:
         if key not in self.table:
-            raise SourceError(f"{self.where}: missing key {key!r}")
+            raise InputError(f"{self.where}: missing key {key!r}")
         return self.table[key]
+
+
+def embedded_objects(text: str, *, name: str, kind: str) -> Iterator[DocumentFields]:
+    """Yield the JSON objects in a text, and skip the text around them.
+
+    Raises
+    ------
+    InputError
+        If an object is not complete; ``kind`` names it in the message.
+    """
+    position = text.find("{")
+    while position >= 0:
+        line = text.count("\n", 0, position) + 1
+        try:
+            _, end = json.JSONDecoder().raw_decode(text, position)
+        except (ValueError, RecursionError):
+            raise error_at(name, line, f"not a complete {kind}", text[position:]) from None
+        where = f"{name}:{line}"
+        document = parse_json(text[position:end], where=name, first_line=line)
+        yield DocumentFields(as_object(document, where), where)
+        position = text.find("{", end)
 
 
 def offset_row(
     line: int,
     group: str,
-    place: tuple[str, int],
+    partition: tuple[str, int],
     *,
     lag: int | None,
     consumer_id: str | None = None,
@@ -136,19 +164,18 @@ def offset_row(
     owner: str | None = None,
     current: int | None = None,
     end: int | None = None,
-    host: str | None = None,
 ) -> OffsetRow:
     """Build the row of one partition."""
     return OffsetRow(
         line=line,
         group=group,
-        topic=place[0],
-        partition=place[1],
+        topic=partition[0],
+        partition=partition[1],
         current=current,
         end=end,
         lag=lag,
         consumer_id=consumer_id,
-        host=host,
+        host=None,
         client_id=client_id,
         owner=owner,
     )

@@ -1,38 +1,42 @@
-"""Which tool a document is of."""
+"""Detect the tool that wrote a document, and read the document."""
 
 from io import StringIO
 
-from kassay.experiments.sources.errors import UnknownToolError
-from kassay.experiments.sources.tool_documents.burrow import read_lag
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, Fields
+from kassay.experiments.sources.tool_documents.burrow import read_burrow_lag
+from kassay.experiments.sources.tool_documents.document_rows import DocumentFields, DocumentRows
 from kassay.experiments.sources.tool_documents.log_dirs import is_log_dirs, parse_log_dirs
-from kassay.experiments.sources.tool_documents.metricbeat import read_event
+from kassay.experiments.sources.tool_documents.metricbeat import read_metricbeat_event
 from kassay.experiments.sources.tool_documents.prometheus import is_metrics, parse_metrics
 from kassay.experiments.sources.tool_documents.reassign_partitions import (
     is_reassignment,
     parse_reassignment,
 )
-from kassay.experiments.sources.tool_documents.rest_proxy import read_resource
+from kassay.experiments.sources.tool_documents.rest_proxy import read_rest_resource
 from kassay.experiments.sources.topic_metadata import merge_counts, parse_kcat_metadata
 from kassay.reference.documents.document_fields import as_object
 from kassay.reference.documents.json_text import read_json_documents
+from kassay.reference.model.errors import InputError
 
 
-def read_tool(text: str, *, name: str) -> DocumentRows | None:
-    """Read a document of any tool that is known; None if the text is of none.
+class UnknownFormatError(InputError):
+    """A JSON document that no supported tool writes."""
+
+
+def read_tool_document(text: str, *, name: str) -> DocumentRows | None:
+    """Read a document of any supported tool; None if the text has no such format.
 
     Raises
     ------
-    UnknownToolError
-        If it is JSON of an unknown form.
-    SourceError
-        If it is damaged.
+    UnknownFormatError
+        If the text is JSON of an unknown form.
+    InputError
+        If the document is damaged.
 
     Examples
     --------
-    >>> read_tool('{"brokers": [], "topics": []}', name="metadata.json")
+    >>> read_tool_document('{"brokers": [], "topics": []}', name="metadata.json")
     DocumentRows(offsets=(), members=(), states=(), shows_owners=True, ...)
-    >>> read_tool("GROUP  TOPIC", name="x.txt")
+    >>> read_tool_document("GROUP  TOPIC", name="x.txt")
     """
     if is_metrics(text):
         return parse_metrics(text, name=name)
@@ -58,28 +62,28 @@ def _read_document(value: object, line: int, *, name: str) -> DocumentRows:
     where = f"{name}:{line}"
     if isinstance(value, list):
         return _merge([_read_document(each, line, name=name) for each in value], name)
-    document = Fields(as_object(value, where), where)
+    document = DocumentFields(as_object(value, where), where)
     table = document.table
     if "kind" in table:
-        return read_resource(document, line=line)
+        return read_rest_resource(document, line=line)
     if "status" in table and "error" in table:
-        return read_lag(document, line=line)
+        return read_burrow_lag(document, line=line)
     if isinstance(table.get("kafka"), dict) and "consumergroup" in document.inner("kafka").table:
-        return read_event(document, line=line)
+        return read_metricbeat_event(document, line=line)
     if "topics" in table and "brokers" in table:
-        return DocumentRows(counts=parse_kcat_metadata(table, name=name))
+        return DocumentRows(partition_counts=parse_kcat_metadata(table, name=name))
     keys = ", ".join(map(repr, list(table)[:5]))
-    raise UnknownToolError(f"{where}: JSON of no tool that is known, its keys are {keys}")
+    raise UnknownFormatError(f"{where}: JSON of no supported tool, its keys are {keys}")
 
 
 def _merge(parts: list[DocumentRows], name: str) -> DocumentRows:
     counts: dict[str, int] = {}
     for part in parts:
-        counts = merge_counts(counts, part.counts, where=name)
+        counts = merge_counts(counts, part.partition_counts, where=name)
     return DocumentRows(
         offsets=tuple(row for part in parts for row in part.offsets),
         members=tuple(row for part in parts for row in part.members),
         states=tuple(row for part in parts for row in part.states),
         shows_owners=any(part.shows_owners for part in parts),
-        counts=counts,
+        partition_counts=counts,
     )

@@ -1,74 +1,58 @@
-"""Sizes of partitions, from what ``kafka-log-dirs.sh --describe`` prints."""
+"""Sizes of partitions from the output of ``kafka-log-dirs.sh --describe``."""
 
-import json
 import re
 
-from kassay.experiments.sources.errors import SourceError, located
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, Fields
-from kassay.reference.documents.document_fields import as_object
-from kassay.reference.documents.json_text import parse_json
+from kassay.experiments.sources.tool_documents.document_rows import (
+    DocumentFields,
+    DocumentRows,
+    embedded_objects,
+)
+from kassay.reference.model.errors import InputError
 
-_MARK = re.compile(r'"logDirs"\s*:')
-_NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
+_LOG_DIRS_KEY = re.compile(r'"logDirs"\s*:')
+_PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
 
 
 def is_log_dirs(text: str) -> bool:
-    """Say whether a text is what the tool prints."""
-    return '"brokers"' in text and _MARK.search(text) is not None
+    """Return whether a text is output of the tool."""
+    return '"brokers"' in text and _LOG_DIRS_KEY.search(text) is not None
 
 
 def parse_log_dirs(text: str, *, name: str) -> DocumentRows:
-    r"""Read the size of every partition, in bytes, off the document in a text.
+    r"""Read the size of every partition, in bytes.
 
-    The tool does not say who leads. Replicas differ by what a follower has yet to fetch or a
-    broker yet to delete, so the largest stands for the partition. A replica that is being
-    copied to another directory does not count, and one in a directory that failed is not
-    shown.
+    The size of a partition is the size of its largest replica, because the tool does not show
+    the leader. Replicas that are being copied to another directory do not count.
 
     Raises
     ------
-    SourceError
+    InputError
         If the document is cut or damaged, or a size is negative.
 
     Examples
     --------
-    >>> def broker(number, size):
-    ...     row = {"partition": "t-0", "size": size, "offsetLag": 0, "isFuture": False}
-    ...     return {
-    ...         "broker": number,
-    ...         "logDirs": [{"logDir": "/d", "error": None, "partitions": [row]}],
-    ...     }
-    >>> document = json.dumps({"version": 1, "brokers": [broker(1, 90), broker(2, 120)]})
-    >>> parse_log_dirs("Querying brokers\n" + document, name="sizes.txt").sizes
+    >>> replica = '{"partition": "t-0", "size": 120, "isFuture": false}'
+    >>> brokers = '[{"broker": 1, "logDirs": [{"logDir": "/d", "partitions": [' + replica + "]}]}]"
+    >>> parse_log_dirs('Querying\n{"brokers": ' + brokers + "}", name="sizes.txt").sizes
     {('t', 0): 120}
     """
     sizes: dict[tuple[str, int], int] = {}
-    position, end = text.find("{"), 0
-    while position >= 0:
-        line = text.count("\n", 0, position) + 1
-        try:
-            _, end = json.JSONDecoder().raw_decode(text, position)
-        except (ValueError, RecursionError):
-            problem = "not a whole list of log directories"
-            raise located(name, line, problem, text[position:]) from None
-        where = f"{name}:{line}"
-        document = parse_json(text[position:end], where=name, first_line=line)
-        _enter(sizes, Fields(as_object(document, where), where))
-        position = text.find("{", end)
+    for document in embedded_objects(text, name=name, kind="list of log directories"):
+        _add_sizes(sizes, document)
     return DocumentRows(sizes=sizes)
 
 
-def _enter(sizes: dict[tuple[str, int], int], document: Fields) -> None:
+def _add_sizes(sizes: dict[tuple[str, int], int], document: DocumentFields) -> None:
     for broker in document.each("brokers"):
         for directory in broker.each("logDirs"):
             for row in directory.each("partitions"):
-                title = row.text("partition")
-                match = _NAME.fullmatch(title)
+                name = row.text("partition")
+                match = _PARTITION.fullmatch(name)
                 if match is None:
-                    raise SourceError(f"{row.where}.partition: not a partition: {title!r}")
+                    raise InputError(f"{row.where}.partition: not a partition: {name!r}")
                 size = row.integer("size")
                 if size < 0:
-                    raise SourceError(f"{row.where}.size: not a size in bytes: {size}")
+                    raise InputError(f"{row.where}.size: not a size in bytes: {size}")
                 if row.table.get("isFuture") is not True:
-                    place = match["topic"], int(match["number"])
-                    sizes[place] = max(size, sizes.get(place, 0))
+                    partition = match["topic"], int(match["number"])
+                    sizes[partition] = max(size, sizes.get(partition, 0))

@@ -1,22 +1,27 @@
-"""Events of Metricbeat's ``kafka.consumergroup`` metricset, one partition each."""
+"""Events of Metricbeat's ``kafka.consumergroup`` metricset, one per partition."""
 
-from kassay.experiments.sources.errors import SourceError
-from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, Fields, offset_row
+from kassay.experiments.sources.tool_documents.document_rows import (
+    DocumentFields,
+    DocumentRows,
+    offset_row,
+)
+from kassay.reference.model.errors import InputError
 
 
-def read_event(event: Fields, *, line: int) -> DocumentRows:
+def read_metricbeat_event(event: DocumentFields, *, line: int) -> DocumentRows:
     """Read one event.
 
     Raises
     ------
-    SourceError
-        If it reports an error or lacks a field.
+    InputError
+        If the event reports an error or lacks a field.
     """
     group = event.inner("kafka").inner("consumergroup")
-    if group.table.get("error") is not None and group.inner("error").optional_integer("code"):
-        code = group.inner("error").integer("code")
-        raise SourceError(f"{group.where}.error.code: Kafka answered with error {code}")
-    client = group.inner("client") if group.table.get("client") is not None else None
+    error = group.optional_inner("error")
+    code = None if error is None else error.optional_integer("code")
+    if code:
+        raise InputError(f"{group.where}.error.code: Kafka returned error {code}")
+    client = group.optional_inner("client")
     row = offset_row(
         line,
         group.text("id"),
@@ -29,7 +34,7 @@ def read_event(event: Fields, *, line: int) -> DocumentRows:
     return DocumentRows(offsets=[row])
 
 
-def _topic(group: Fields) -> str:
+def _topic(group: DocumentFields) -> str:
     topic = group.table.get("topic")
-    # From release 7.0 on it is an object with a name.
+    # An object since release 7.0.
     return group.inner("topic").text("name") if isinstance(topic, dict) else group.text("topic")

@@ -1,4 +1,4 @@
-"""Prometheus text of exporters: kminion, kafka_exporter, kafka-lag-exporter."""
+"""Prometheus metrics of exporters: kminion, kafka_exporter, kafka-lag-exporter."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
 from kassay.experiments.sources.describe_output import OffsetRow
-from kassay.experiments.sources.errors import located
+from kassay.experiments.sources.located_error import error_at
 from kassay.experiments.sources.tool_documents.document_rows import (
     DocumentRows,
     offset_row,
@@ -20,37 +20,39 @@ _SAMPLE = re.compile(
 _LABEL = re.compile(r'\s*([a-zA-Z_]\w*)="((?:[^"\\]|\\["\\n])*)"\s*(?:,|$)')
 _ESCAPED = {'\\"': '"', "\\\\": "\\", "\\n": "\n"}
 _INTEGER = re.compile(r"[0-9]{1,9}")
-_MOST_DIGITS = 19
+_MAX_DIGITS = 19
 
 Labels = Mapping[str, str]
 
 
-class _UnfitError(ValueError):
-    """A sample that does not hold what its metric promises."""
+class _InvalidSampleError(ValueError):
+    """A sample whose labels or value do not fit its metric."""
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Scrape:
+    """Samples read so far; ``line`` is the current line."""
+
     line: int = 0
     offsets: list[OffsetRow] = field(default_factory=list)
-    counts: Counts = field(default_factory=dict)
+    partition_counts: Counts = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     members: dict[str, int] = field(default_factory=dict)
     shows_owners: bool = False
 
 
 def is_metrics(text: str) -> bool:
-    """Say whether a text holds a metric that is read here."""
+    """Return whether a text contains a supported metric."""
     return any(f"{metric}{{" in text for metric in _METRICS)
 
 
 def parse_metrics(text: str, *, name: str) -> DocumentRows:
-    r"""Read the samples of one scrape; other metrics and text around them are passed over.
+    r"""Read the samples of one scrape, and ignore other metrics and text.
 
     Raises
     ------
-    SourceError
-        If a sample of a metric that is read here is cut, or its value is no integer.
+    InputError
+        If a sample of a supported metric is cut, or its value is not an integer.
 
     Examples
     --------
@@ -58,7 +60,7 @@ def parse_metrics(text: str, *, name: str) -> DocumentRows:
     >>> parse_metrics(text, name="scrape.txt").offsets[0].lag
     15
     """
-    seen = _Seen()
+    scrape = _Scrape()
     for line, content in enumerate(text.splitlines(), start=1):
         metric = content.strip().partition("{")[0]
         if metric not in _METRICS or "{" not in content:
@@ -66,18 +68,21 @@ def parse_metrics(text: str, *, name: str) -> DocumentRows:
         match = _SAMPLE.fullmatch(content.strip())
         labels = None if match is None else _labels(match["labels"])
         if match is None or labels is None:
-            raise located(name, line, "not a whole sample", content)
-        seen.line = line
+            raise error_at(name, line, "not a complete sample", content)
+        scrape.line = line
         try:
-            _METRICS[metric](seen, labels, match["value"])
-        except _UnfitError as error:
-            raise located(name, line, str(error), content) from None
+            _METRICS[metric](scrape, labels, match["value"])
+        except _InvalidSampleError as error:
+            raise error_at(name, line, str(error), content) from None
     states = [
-        state_row(1, group, state=seen.states.get(group, "-"), members=seen.members.get(group))
-        for group in dict.fromkeys([*seen.states, *seen.members])
+        state_row(1, group, state=scrape.states.get(group, "-"), members=scrape.members.get(group))
+        for group in dict.fromkeys([*scrape.states, *scrape.members])
     ]
     return DocumentRows(
-        offsets=seen.offsets, states=states, shows_owners=seen.shows_owners, counts=seen.counts
+        offsets=scrape.offsets,
+        states=states,
+        shows_owners=scrape.shows_owners,
+        partition_counts=scrape.partition_counts,
     )
 
 
@@ -96,75 +101,71 @@ def _labels(text: str) -> Labels | None:
 def _label(labels: Labels, key: str) -> str:
     value = labels.get(key)
     if not value:
-        raise _UnfitError(f"no label {key!r}")
+        raise _InvalidSampleError(f"no label {key!r}")
     return value
 
 
 def _number(labels: Labels, key: str) -> int:
     value = _label(labels, key)
     if not _INTEGER.fullmatch(value):
-        raise _UnfitError(f"label {key!r} is no number")
+        raise _InvalidSampleError(f"label {key!r} is not a number")
     return int(value)
 
 
 def _value(text: str) -> int | None:
-    """Take an integer, which exporters write as a float (``4.259513e+06``); NaN is unknown."""
+    """Parse an integer in float notation (``4.259513e+06``); None for NaN."""
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise _UnfitError("the value is no number") from None
+        raise _InvalidSampleError("the value is not a number") from None
     if value.is_nan():
         return None
-    if (
-        value.is_infinite()
-        or value.adjusted() >= _MOST_DIGITS
-        or value != value.to_integral_value()
-    ):
-        raise _UnfitError("the value is no integer")
+    if value.is_infinite() or value.adjusted() >= _MAX_DIGITS or value != value.to_integral_value():
+        raise _InvalidSampleError("the value is not an integer")
     return int(value)
 
 
-def _lag(group: str, topic: str, partition: str) -> "Callable[[_Seen, Labels, str], None]":
-    def enter(seen: _Seen, labels: Labels, value: str) -> None:
-        place = (_label(labels, topic), _number(labels, partition))
-        seen.offsets.append(
+def _lag(group: str, topic: str, partition: str) -> "Callable[[_Scrape, Labels, str], None]":
+    def add(scrape: _Scrape, labels: Labels, value: str) -> None:
+        key = (_label(labels, topic), _number(labels, partition))
+        scrape.offsets.append(
             offset_row(
-                seen.line,
+                scrape.line,
                 _label(labels, group),
-                place,
+                key,
                 lag=_value(value),
                 consumer_id=labels.get("consumer_id") or None,
                 client_id=labels.get("client_id") or None,
             )
         )
-        seen.shows_owners |= "consumer_id" in labels
+        scrape.shows_owners |= "consumer_id" in labels
 
-    return enter
-
-
-def _members(group: str) -> "Callable[[_Seen, Labels, str], None]":
-    def enter(seen: _Seen, labels: Labels, value: str) -> None:
-        seen.members[_label(labels, group)] = _value(value) or 0
-
-    return enter
+    return add
 
 
-def _topic_info(seen: _Seen, labels: Labels, _value_text: str) -> None:
-    seen.counts[_label(labels, "topic_name")] = _number(labels, "partition_count")
+def _members(group: str) -> "Callable[[_Scrape, Labels, str], None]":
+    def add(scrape: _Scrape, labels: Labels, value: str) -> None:
+        scrape.members[_label(labels, group)] = _value(value) or 0
+
+    return add
 
 
-def _topic_partitions(seen: _Seen, labels: Labels, value: str) -> None:
+def _topic_info(scrape: _Scrape, labels: Labels, _text: str) -> None:
+    scrape.partition_counts[_label(labels, "topic_name")] = _number(labels, "partition_count")
+
+
+def _topic_partitions(scrape: _Scrape, labels: Labels, value: str) -> None:
     count = _value(value)
     if count is None or count < 0:
-        raise _UnfitError("not a number of partitions")
-    seen.counts[_label(labels, "topic")] = count
+        raise _InvalidSampleError("the value is not a number of partitions")
+    scrape.partition_counts[_label(labels, "topic")] = count
 
 
-def _group_info(seen: _Seen, labels: Labels, _value_text: str) -> None:
-    seen.states[_label(labels, "group_id")] = _label(labels, "state")
+def _group_info(scrape: _Scrape, labels: Labels, _text: str) -> None:
+    scrape.states[_label(labels, "group_id")] = _label(labels, "state")
 
 
-_METRICS: dict[str, Callable[[_Seen, Labels, str], None]] = {
+_METRICS: dict[str, Callable[[_Scrape, Labels, str], None]] = {
     "kminion_kafka_consumer_group_topic_partition_lag": _lag(
         "group_id", "topic_name", "partition_id"
     ),

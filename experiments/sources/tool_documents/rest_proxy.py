@@ -1,55 +1,51 @@
-"""Lists of the REST Proxy API v3: consumer groups, consumers, assignments, lags, topics."""
+"""REST Proxy API v3: consumer groups, consumers, assignments, lags and topics."""
 
 from collections.abc import Callable
 
 from kassay.experiments.sources.describe_output import MemberRow, OffsetRow
-from kassay.experiments.sources.errors import SourceError
 from kassay.experiments.sources.tool_documents.document_rows import (
+    DocumentFields,
     DocumentRows,
-    Fields,
     offset_row,
     state_row,
 )
-from kassay.reference.documents.document_fields import as_object
+from kassay.reference.model.errors import InputError
 
 
-def read_resource(document: Fields, *, line: int) -> DocumentRows:
-    """Read one resource or list, by its ``kind``.
+def read_rest_resource(document: DocumentFields, *, line: int) -> DocumentRows:
+    """Read a resource or a list of resources.
 
     Raises
     ------
-    SourceError
-        If the kind is not one of those above, the list goes on on another page, or a
-        field is missing.
+    InputError
+        If the kind is not supported, the list has another page, or a field is missing.
     """
     kind = document.text("kind")
     if not kind.endswith("List"):
         return _read([document], kind, line)
-    _require_whole(document)
+    _require_single_page(document)
     return _read(document.each("data"), kind.removesuffix("List"), line)
 
 
-def _read(resources: list[Fields], kind: str, line: int) -> DocumentRows:
+def _read(resources: list[DocumentFields], kind: str, line: int) -> DocumentRows:
     reader = _READERS.get(kind)
     if reader is None:
         where = resources[0].where if resources else f"line {line}"
-        raise SourceError(f"{where}: nothing about members or partitions in kind {kind!r}")
+        raise InputError(f"{where}: kind {kind!r} has no members or partitions")
     return reader(resources, line)
 
 
-def _require_whole(document: Fields) -> None:
-    metadata = document.table.get("metadata")
-    if metadata is None:
-        return
-    following = as_object(metadata, f"{document.where}.metadata").get("next")
-    if following:
-        raise SourceError(
-            f"{document.where}.metadata.next: the list goes on at {following!r}; "
-            "ask for a page that holds all"
+def _require_single_page(document: DocumentFields) -> None:
+    metadata = document.optional_inner("metadata")
+    next_page = None if metadata is None else metadata.table.get("next")
+    if next_page:
+        raise InputError(
+            f"{document.where}.metadata.next: the list continues at {next_page!r}; "
+            "request a page with all entries"
         )
 
 
-def _groups(resources: list[Fields], line: int) -> DocumentRows:
+def _groups(resources: list[DocumentFields], line: int) -> DocumentRows:
     rows = [
         state_row(
             line,
@@ -62,11 +58,11 @@ def _groups(resources: list[Fields], line: int) -> DocumentRows:
     return DocumentRows(states=rows)
 
 
-def _consumers(resources: list[Fields], line: int) -> DocumentRows:
+def _consumers(resources: list[DocumentFields], line: int) -> DocumentRows:
     return DocumentRows(members=[_member(resource, line) for resource in resources])
 
 
-def _member(resource: Fields, line: int) -> MemberRow:
+def _member(resource: DocumentFields, line: int) -> MemberRow:
     return MemberRow(
         line=line,
         group=resource.text("consumer_group_id"),
@@ -78,11 +74,11 @@ def _member(resource: Fields, line: int) -> MemberRow:
     )
 
 
-def _partitions(resources: list[Fields], line: int) -> DocumentRows:
+def _partitions(resources: list[DocumentFields], line: int) -> DocumentRows:
     return DocumentRows(offsets=[_partition(resource, line) for resource in resources])
 
 
-def _partition(resource: Fields, line: int) -> OffsetRow:
+def _partition(resource: DocumentFields, line: int) -> OffsetRow:
     lag = resource.table.get("lag")
     return offset_row(
         line,
@@ -92,18 +88,18 @@ def _partition(resource: Fields, line: int) -> OffsetRow:
         client_id=resource.optional_text("client_id"),
         current=resource.optional_integer("current_offset"),
         end=resource.optional_integer("log_end_offset"),
-        # In a list of assignments, this key holds a link.
+        # A link, in a list of assignments.
         lag=None if isinstance(lag, dict) else resource.optional_integer("lag"),
     )
 
 
-def _topics(resources: list[Fields], _line: int) -> DocumentRows:
+def _topics(resources: list[DocumentFields], _line: int) -> DocumentRows:
     return DocumentRows(
-        counts={r.text("topic_name"): r.count("partitions_count") for r in resources}
+        partition_counts={r.text("topic_name"): r.count("partitions_count") for r in resources}
     )
 
 
-_READERS: dict[str, Callable[[list[Fields], int], DocumentRows]] = {
+_READERS: dict[str, Callable[[list[DocumentFields], int], DocumentRows]] = {
     "KafkaConsumerGroup": _groups,
     "KafkaConsumer": _consumers,
     "KafkaConsumerAssignment": _partitions,

@@ -68,7 +68,7 @@ def test_a_damaged_file_beside_the_captures_of_a_group_is_noted_in_its_document(
     assert code == 2
     assert "members.txt:1: the header of a table is cut" in lines[0]["error"]
     assert (
-        "members.txt could not be read: what it says of the group is missing" in lines[1]["notes"]
+        "members.txt could not be read: its content about the group is missing" in lines[1]["notes"]
     )
 
 
@@ -77,22 +77,22 @@ def test_captures_of_different_moments_are_refused(run, write):
     write("set/b.txt", offsets().replace("c1 ", "c3 "))
     code, (line,), _ = run("set")
     assert code == 2
-    assert "orders-0 is with 'c3' here but with 'c1' in another capture" in line["error"]
+    assert "orders-0 has owner 'c3' here but 'c1' in another capture" in line["error"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["nowhere.txt"], "no such file"),
-        (["empty"], "no capture in it"),
-        (["prose.txt"], "prose.txt:1: neither a table nor a notice"),
+        (["empty"], "contains no capture"),
+        (["prose.txt"], "prose.txt:1: contains neither a table nor a notice"),
         (["latin.txt"], "latin.txt:2: not text in UTF-8: byte 0xe9"),
-        (["huge.txt"], "orders-2000000000 is beyond the 1000000 partitions"),
+        (["huge.txt"], "orders-2000000000 exceeds the 1000000 partitions"),
         (["good.txt", "--weights", "lag"], "no lag is shown for orders-1"),
         (["good.txt", "--metadata", "few.txt"], "orders-1 is in a capture, but the metadata has 1"),
         (["good.txt", "--subscriptions", "s.json"], "no subscription is given for member 'c2'"),
         (["good.txt", "--subscriptions", "bad.json"], "bad.json: group: expected an object, got 3"),
-        (["good.txt", "--metadata", "prose.txt"], "no partition counts of topics in it"),
+        (["good.txt", "--metadata", "prose.txt"], "contains no partition counts of topics"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(run, write, tmp_path, arguments, message):
@@ -113,9 +113,9 @@ def test_bad_input_is_one_line_and_exit_code_2(run, write, tmp_path, arguments, 
 def test_what_the_text_does_not_tell_is_noted_in_the_document(run):
     _, (document,), _ = run("-", stdin=offsets())
     assert document["notes"] == [
-        "subscriptions are not shown: members are taken to have the topics assigned",
-        "partition counts are not shown, the highest numbers seen are taken: orders",
-        "no generation is shown; 1 stands for the last one",
+        "subscriptions are not shown, the assigned topics are assumed",
+        "partition counts are not shown, the highest partition numbers are used: orders",
+        "generation is not shown, 1 is used",
         "no members table was given: members without partitions are not known",
     ]
 

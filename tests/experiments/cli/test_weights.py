@@ -6,9 +6,9 @@ import pytest
 
 from kassay.experiments.cli import main
 from tests.experiments.cli.test_members import GROUP
-from tests.experiments.sources.test_log_dirs import TABLE, printed, replica
+from tests.experiments.sources.test_log_dirs import TABLE, log_dirs_output, replica
 
-SIZES = printed([replica("my-t-0", 30), replica("my-t-1", 12)])
+SIZES = log_dirs_output([replica("my-t-0", 30), replica("my-t-1", 12)])
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_document_has_no_lag_to_weigh_by(run, command, kind):
     ("options", "said"),
     [
         (("--sizes", "sizes.log"), "--sizes goes with --weights size"),
-        (("--weights", "size", "--sizes", "offsets.txt"), "not what kafka-log-dirs.sh"),
+        (("--weights", "size", "--sizes", "offsets.txt"), "not the output of kafka-log-dirs.sh"),
         (("--weights", "nothing.json"), "nothing.json: "),
         (("--weights", "sizes.log"), "sizes.log:1: not valid JSON"),
         (("--weights", "rate"), "--bootstrap-server"),

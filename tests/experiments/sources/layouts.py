@@ -1,15 +1,15 @@
-"""Renders groups as each release's kafka-consumer-groups.sh prints them."""
+"""Render groups in the layout of each release of kafka-consumer-groups.sh."""
 
 from dataclasses import dataclass
 
 OLD_WIDTHS = (30, 30, 10, 15, 15, 15)
-GLUED_WIDTHS = (30, 10, 15, 15, 10)
-LEAST_PAD = 15
+JOINED_WIDTHS = (30, 10, 15, 15, 10)
+MIN_WIDTH = 15
 
 
 @dataclass(frozen=True)
-class Line:
-    """One partition's row, or an idle member's."""
+class OffsetLine:
+    """Row of a partition, or of an idle member."""
 
     group: str
     topic: str | None
@@ -27,8 +27,8 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Who:
-    """One member's row."""
+class MemberLine:
+    """Row of a member."""
 
     group: str
     consumer: str
@@ -40,15 +40,15 @@ class Who:
     target: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-def dashed(value):
+def or_dash(value):
     return "-" if value is None else str(value)
 
 
-def unknown(value):
+def or_unknown(value):
     return "unknown" if value is None else str(value)
 
 
-def figures(line, missing=dashed):
+def number_cells(line, missing=or_dash):
     return [missing(value) for value in (line.partition, line.current, line.end, line.lag)]
 
 
@@ -59,14 +59,16 @@ def owner(line):
 def offsets_0_9(lines):
     head = "GROUP, TOPIC, PARTITION, CURRENT OFFSET, LOG END OFFSET, LAG, OWNER\n"
     return head + "".join(
-        ", ".join([line.group, line.topic, *figures(line, unknown), owner(line)]) + "\n"
+        ", ".join([line.group, line.topic, *number_cells(line, or_unknown), owner(line)]) + "\n"
         for line in lines
     )
 
 
 def offsets_0_10_0(lines):
     names = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "OWNER"]
-    rows = [[line.group, line.topic, *figures(line, unknown), owner(line)] for line in lines]
+    rows = [
+        [line.group, line.topic, *number_cells(line, or_unknown), owner(line)] for line in lines
+    ]
     return "".join(
         " ".join(f"{cell:<{width}}" for cell, width in zip(row, OLD_WIDTHS, strict=False))
         + f" {row[-1]}\n"
@@ -78,19 +80,26 @@ def offsets_0_10_2(lines):
     names = ["TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
     tail = ["CONSUMER-ID", "HOST", "CLIENT-ID"]
     rows = [
-        [dashed(line.topic), *figures(line), *map(dashed, (line.consumer, line.host, line.client))]
+        [
+            or_dash(line.topic),
+            *number_cells(line),
+            *map(or_dash, (line.consumer, line.host, line.client)),
+        ]
         for line in lines
     ]
     text = "Note: This will only show information about consumers that use the Java API.\n\n"
     for row in [names + tail, *rows]:
-        cells = [f"{cell:<{width}} " for cell, width in zip(row, GLUED_WIDTHS, strict=False)]
+        cells = [f"{cell:<{width}} " for cell, width in zip(row, JOINED_WIDTHS, strict=False)]
         text += "".join(cells) + f"{row[5]:<50}{row[6]:<30} {row[7]}\n"
     return text
 
 
-def adaptive(rows, fixed, *, last=True):
-    """Lay rows out with columns as wide as their widest cell, or at least as ``fixed`` says."""
-    widths = [max(least, *(len(row[index]) for row in rows)) for index, least in enumerate(fixed)]
+def adaptive(rows, minimum_widths, *, last=True):
+    """Render columns as wide as their widest cell, with minimum widths."""
+    widths = [
+        max(minimum, *(len(row[index]) for row in rows))
+        for index, minimum in enumerate(minimum_widths)
+    ]
     text = ""
     for row in rows:
         cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
@@ -105,28 +114,35 @@ def offsets_adaptive(lines, *, group=True, verbose=False):
     names += ["CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"]
     rows = [names]
     for line in lines:
-        partition, *offsets = figures(line)
+        partition, *offsets = number_cells(line)
         cells = [line.group] * group + [line.topic, partition] + ["-"] * verbose + offsets
-        rows.append(cells + [dashed(value) for value in (line.consumer, line.host, line.client)])
-    least = {"PARTITION": 10, "GROUP": 0 if group else LEAST_PAD}
-    return adaptive(rows, [least.get(name, LEAST_PAD) for name in names])
+        rows.append(cells + [or_dash(value) for value in (line.consumer, line.host, line.client)])
+    minimum_widths = {"PARTITION": 10, "GROUP": 0 if group else MIN_WIDTH}
+    return adaptive(rows, [minimum_widths.get(name, MIN_WIDTH) for name in names])
 
 
-def old_parts(assignment):
+def parentheses_notation(assignment):
     return ", ".join(f"{t}({','.join(map(str, ps))})" for t, ps in assignment) or "-"
 
 
-def new_parts(assignment):
+def colon_notation(assignment):
     return ";".join(f"{t}:{','.join(map(str, ps))}" for t, ps in assignment) or "-"
 
 
-def member_cells(who, *, static):
-    blank = who.instance or ""
-    return [who.group, who.consumer, *([blank] * static), who.host, who.client, size(who)]
+def member_cells(member, *, static):
+    blank = member.instance or ""
+    return [
+        member.group,
+        member.consumer,
+        *([blank] * static),
+        member.host,
+        member.client,
+        partition_count(member),
+    ]
 
 
-def size(who):
-    return str(sum(len(numbers) for _, numbers in who.assignment))
+def partition_count(member):
+    return str(sum(len(numbers) for _, numbers in member.assignment))
 
 
 def member_names(*, static):
@@ -134,32 +150,43 @@ def member_names(*, static):
     return [*names, "HOST", "CLIENT-ID", "#PARTITIONS"]
 
 
-def members_plain(whos):
-    static = any(who.instance for who in whos)
-    rows = [member_names(static=static), *(member_cells(who, static=static) for who in whos)]
-    return adaptive(rows, [0, *[LEAST_PAD] * (len(rows[0]) - 1)], last=False)
+def members_plain(members):
+    static = any(member.instance for member in members)
+    rows = [
+        member_names(static=static),
+        *(member_cells(member, static=static) for member in members),
+    ]
+    return adaptive(rows, [0, *[MIN_WIDTH] * (len(rows[0]) - 1)], last=False)
 
 
-def members_verbose_2(whos):
-    static = any(who.instance for who in whos)
+def members_verbose_2(members):
+    static = any(member.instance for member in members)
     rows = [[*member_names(static=static), "ASSIGNMENT"]]
-    rows += [[*member_cells(who, static=static), old_parts(who.assignment)] for who in whos]
-    return adaptive(rows, [0, *[LEAST_PAD] * (len(rows[0]) - 1)])
+    rows += [
+        [*member_cells(member, static=static), parentheses_notation(member.assignment)]
+        for member in members
+    ]
+    return adaptive(rows, [0, *[MIN_WIDTH] * (len(rows[0]) - 1)])
 
 
-def members_verbose_4(whos, *, upgraded):
-    static = any(who.instance for who in whos)
+def members_verbose_4(members, *, upgraded):
+    static = any(member.instance for member in members)
     more = ["CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT"]
     rows = [[*member_names(static=static), *more, *["UPGRADED"] * upgraded]]
-    for who in whos:
-        cells = [str(who.epoch), new_parts(who.assignment), str(who.epoch), new_parts(who.target)]
-        rows.append([*member_cells(who, static=static), *cells, *["true"] * upgraded])
-    return adaptive(rows, [0, *[LEAST_PAD] * (len(rows[0]) - 1)], last=upgraded)
+    for member in members:
+        cells = [
+            str(member.epoch),
+            colon_notation(member.assignment),
+            str(member.epoch),
+            colon_notation(member.target),
+        ]
+        rows.append([*member_cells(member, static=static), *cells, *["true"] * upgraded])
+    return adaptive(rows, [0, *[MIN_WIDTH] * (len(rows[0]) - 1)], last=upgraded)
 
 
 @dataclass(frozen=True)
-class Whole:
-    """A group as a whole."""
+class StateLine:
+    """Row of a group in the state table."""
 
     group: str
     coordinator: str
@@ -170,11 +197,16 @@ class Whole:
     epoch: int | None
 
 
-def state(whole, *, verbose):
+def state(state_line, *, verbose):
     """Render ``--state``, of release 4 if ``verbose``."""
     epochs = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
     head = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE"] + epochs * verbose
-    cells = [whole.group, f"{whole.coordinator}  ({whole.node})", whole.strategy, whole.state]
-    cells += [dashed(whole.epoch)] * 2 * verbose
-    rows = [[*head, "#MEMBERS"], [*cells, str(whole.members)]]
+    cells = [
+        state_line.group,
+        f"{state_line.coordinator}  ({state_line.node})",
+        state_line.strategy,
+        state_line.state,
+    ]
+    cells += [or_dash(state_line.epoch)] * 2 * verbose
+    rows = [[*head, "#MEMBERS"], [*cells, str(state_line.members)]]
     return adaptive(rows, [15, 25, 20, 20, *[15, 25] * verbose, 0])

@@ -1,4 +1,4 @@
-"""The captures of a real broker, imported, against what was really run there."""
+"""Captures of a real broker are imported and compared with its real groups."""
 
 import json
 from functools import cache
@@ -8,12 +8,12 @@ from typer.testing import CliRunner
 
 from kassay.experiments.cli import app
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
-from kassay.experiments.sources.group_documents import (
+from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
+    WeightSource,
     load_subscriptions,
 )
-from kassay.experiments.sources.partition_weights import WeightOptions
 from tests.experiments.sources.corpus import CAPTURES
 
 MANIFEST = json.loads((CAPTURES / "manifest.json").read_text())
@@ -21,24 +21,24 @@ GROUPS = MANIFEST["groups"]
 NAMES = sorted(set(GROUPS) - {"no-such-group"})
 
 
-def imported(joining=None, path=CAPTURES):
-    found = {each.id: each for each in import_groups([path], joining or ImportOptions())}
+def imported(options=None, path=CAPTURES):
+    found = {each.id: each for each in import_groups([path], options or ImportOptions())}
     assert {name for name, each in found.items() if each.error} == set()
     return {name: each.group for name, each in found.items() if each.group is not None}
 
 
 @cache
-def everything():
+def all_groups():
     return imported()
 
 
 @cache
-def whole_truth():
-    joining = ImportOptions(
+def complete_groups():
+    options = ImportOptions(
         subscriptions=load_subscriptions(CAPTURES / "subscriptions.json"),
-        counts=load_metadata(CAPTURES / "topics.txt").counts,
+        partition_counts=load_metadata(CAPTURES / "topics.txt").partition_counts,
     )
-    return imported(joining)
+    return imported(options)
 
 
 def members_of(name):
@@ -46,34 +46,34 @@ def members_of(name):
     return {member["id"]: member for member in members}
 
 
-def test_every_group_of_the_broker_is_found_and_no_other():
-    assert sorted(everything()) == NAMES
+def test_exactly_the_groups_of_the_broker_are_imported():
+    assert sorted(all_groups()) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_group_has_the_members_and_the_ownership_it_had(name):
-    group, truth = everything()[name], members_of(name)
-    assert {member.id for member in group.members} == set(truth)
+def test_groups_have_their_members_and_owned_partitions(name):
+    group, expected = all_groups()[name], members_of(name)
+    assert {member.id for member in group.members} == set(expected)
     for member in group.members:
-        stated = truth[member.id]
+        actual = expected[member.id]
         assert sorted(member.owned) == sorted(
-            (topic, number) for topic, numbers in stated["assigned"].items() for number in numbers
+            (topic, number) for topic, numbers in actual["assigned"].items() for number in numbers
         )
-        assert member.instance_id == stated.get("instance_id")
+        assert member.instance_id == actual.get("instance_id")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_with_subscriptions_and_metadata_a_document_is_the_group_itself(name):
-    group, truth = whole_truth()[name], members_of(name)
+def test_subscriptions_and_metadata_complete_the_groups(name):
+    group, expected = complete_groups()[name], members_of(name)
     for member in group.members:
-        assert set(member.subscription) == set(truth[member.id]["topics"])
+        assert set(member.subscription) == set(expected[member.id]["topics"])
     for topic in group.topics:
         assert topic.partitions == MANIFEST["topics"][topic.name]["partitions"]
     assert not any("not shown" in note and "partition counts" in note for note in group.notes)
 
 
-def test_offsets_alone_give_the_same_ownership_but_no_idle_members():
-    whole = everything()["audit-idle"]
+def test_offsets_alone_show_owners_but_no_idle_members():
+    whole = all_groups()["audit-idle"]
     offsets = imported(path=CAPTURES / "audit-idle" / "offsets.txt")["audit-idle"]
     busy = {member.id: member.owned for member in whole.members if len(member.owned)}
     assert {member.id: member.owned for member in offsets.members} == busy
@@ -81,16 +81,16 @@ def test_offsets_alone_give_the_same_ownership_but_no_idle_members():
     assert any("members without partitions are not known" in note for note in offsets.notes)
 
 
-def test_members_without_their_partitions_are_refused():
+def test_members_without_their_partition_numbers_are_rejected():
     path = CAPTURES / "audit-idle" / "members.txt"
     (found,) = import_groups([path], ImportOptions())
     assert found.group is None
-    assert "of which the captures show 0" in found.error
+    assert "but the captures show 0 of them" in found.error
 
 
 def test_lags_become_weights():
-    joining = ImportOptions(weights=WeightOptions.LAG)
-    group = imported(joining, CAPTURES / "checkout-range")["checkout-range"]
+    options = ImportOptions(weights=WeightSource.LAG)
+    group = imported(options, CAPTURES / "checkout-range")["checkout-range"]
     rows = (CAPTURES / "checkout-range" / "offsets.txt").read_text().split("\n")
     shown = {
         tuple(cells[1:3]): int(cells[5])
@@ -103,21 +103,23 @@ def test_lags_become_weights():
 
 
 def test_equal_subscriptions_are_the_union():
-    group = imported(ImportOptions(assume=AssumedSubscriptions.EQUAL))["search-sticky"]
+    group = imported(ImportOptions(assumed_subscriptions=AssumedSubscriptions.EQUAL))[
+        "search-sticky"
+    ]
     assert {member.subscription for member in group.members} == {("x.one", "y.two")}
 
 
-def test_a_reconciling_group_says_so():
-    notes = everything()["stuck-reconciling"].notes
+def test_reconciling_groups_have_a_note():
+    notes = all_groups()["stuck-reconciling"].notes
     assert any("Reconciling" in note for note in notes)
-    assert any("not what they shall have" in note for note in notes)
+    assert any("not the target assignment" in note for note in notes)
 
 
-def test_an_empty_group_is_a_document_without_members_and_the_batch_goes_on():
-    done = CliRunner().invoke(
+def test_an_empty_group_does_not_stop_the_import():
+    result = CliRunner().invoke(
         app, ["import", *(str(CAPTURES / name) for name in ("nightly-empty", "audit-idle"))]
     )
-    empty, audit = map(json.loads, done.stdout.splitlines())
-    assert done.exit_code == 0
+    empty, audit = map(json.loads, result.stdout.splitlines())
+    assert result.exit_code == 0
     assert (empty["members"], len(audit["members"])) == ([], len(members_of("audit-idle")))
     assert "the group has no active members" in empty["notes"]

@@ -1,4 +1,4 @@
-"""Properties that Kafka's own tools take are understood, or refused by file and line."""
+"""Java client properties are translated, or rejected with file and line."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kassay.experiments.sources.errors import SourceError
 from kassay.experiments.sources.live_cluster.client_properties import (
-    load_options,
-    load_settings,
+    RENAMED,
+    UNCHANGED,
+    Property,
+    librdkafka_settings,
+    load_librdkafka_settings,
+    load_spark_options,
     parse_properties,
-    to_settings,
 )
-from kassay.experiments.sources.live_cluster.property_names import RENAMED, UNCHANGED
+from kassay.reference.model.errors import InputError
 
 MODULES = "org.apache.kafka.common.security"
 SCRAM = f"{MODULES}.scram.ScramLoginModule required"
 
 
 def settings(text: str) -> dict[str, str]:
-    return to_settings(parse_properties(text, name="c.properties"), name="c.properties")
+    return librdkafka_settings(parse_properties(text, name="c.properties"), name="c.properties")
 
 
-def refusal(text: str) -> str:
-    with pytest.raises(SourceError) as refused:
+def error_of(text: str) -> str:
+    with pytest.raises(InputError) as raised:
         settings(text)
-    return str(refused.value)
+    return str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -45,19 +47,19 @@ def refusal(text: str) -> str:
         "\n\nclient.id=a\\u0020b\n",
     ],
 )
-def test_properties_are_read_as_java_reads_them(text: str) -> None:
+def test_all_notations_of_java_properties_are_parsed(text: str) -> None:
     assert settings(text) == {"client.id": "a b"}
 
 
-def test_the_value_may_hold_separators_and_backslashes() -> None:
+def test_values_may_contain_separators_and_backslashes() -> None:
     assert settings(r"sasl.password=a=b:c\\d\te ") == {"sasl.password": "a=b:c\\d\te "}
 
 
-def test_a_property_without_a_value_is_empty() -> None:
+def test_a_missing_value_is_an_empty_string() -> None:
     assert settings("client.id\n") == {"client.id": ""}
 
 
-def test_a_login_becomes_a_name_and_a_password() -> None:
+def test_a_scram_login_is_translated_to_user_name_and_password() -> None:
     text = (
         "security.protocol=SASL_SSL\n"
         "sasl.mechanism=SCRAM-SHA-256\n"
@@ -93,7 +95,7 @@ def test_a_login_becomes_a_name_and_a_password() -> None:
         ),
     ],
 )
-def test_each_kind_of_login_is_translated(jaas: str, expected: dict[str, str]) -> None:
+def test_each_login_module_is_translated(jaas: str, expected: dict[str, str]) -> None:
     assert settings(f"sasl.jaas.config={jaas}") == expected
 
 
@@ -108,13 +110,13 @@ def test_each_kind_of_login_is_translated(jaas: str, expected: dict[str, str]) -
         "",
     ],
 )
-def test_a_login_that_cannot_be_passed_on_is_refused_without_telling_it(jaas: str) -> None:
-    message = refusal(f"\nsasl.jaas.config={jaas}")
+def test_errors_of_invalid_logins_do_not_contain_the_secret(jaas: str) -> None:
+    message = error_of(f"\nsasl.jaas.config={jaas}")
     assert message.startswith("c.properties:2: sasl.jaas.config")
     assert "secret" not in message
 
 
-def test_stores_in_pem_and_pkcs12_are_passed_on() -> None:
+def test_pem_and_pkcs12_stores_are_translated() -> None:
     assert settings(
         "ssl.truststore.type=PEM\nssl.truststore.location=/ca\n"
         "ssl.keystore.location=/me.p12\nssl.keystore.password=s\nssl.key.password=k"
@@ -133,57 +135,63 @@ def test_stores_in_pem_and_pkcs12_are_passed_on() -> None:
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        ("ssl.truststore.location=/ca.jks", "only truststores in PEM can be read: export"),
-        ("ssl.truststore.location=/ca.p12", "only truststores in PEM can be read: export"),
-        ("ssl.keystore.location=/me.jks", "only keystores in PEM or PKCS12 can be read: convert"),
-        ("ssl.keystore.type=BKS\nssl.keystore.location=/me.p12", "only keystores in PEM or PKCS12"),
+        ("ssl.truststore.location=/ca.jks", "only PEM truststores are supported: export"),
+        ("ssl.truststore.location=/ca.p12", "only PEM truststores are supported: export"),
+        ("ssl.keystore.location=/me.jks", "only PEM and PKCS12 keystores are supported: convert"),
+        ("ssl.keystore.type=BKS\nssl.keystore.location=/me.p12", "only PEM and PKCS12 keystores"),
     ],
 )
-def test_stores_that_only_java_reads_are_refused_with_advice(text: str, advice: str) -> None:
+def test_errors_of_java_stores_explain_the_conversion(text: str, advice: str) -> None:
     line = text.count("\n") + 1
-    assert refusal(text).startswith(f"c.properties:{line}: {advice}")
+    assert error_of(text).startswith(f"c.properties:{line}: {advice}")
 
 
 @pytest.mark.parametrize(("value", "passed"), [("", "none"), ("https", "https")])
-def test_the_check_of_host_names_is_turned_off_by_an_empty_value(value: str, passed: str) -> None:
+def test_an_empty_value_disables_host_name_verification(value: str, passed: str) -> None:
     key = "ssl.endpoint.identification.algorithm"
     assert settings(f"{key}={value}") == {key: passed}
 
 
-def test_what_governs_nothing_that_is_done_is_passed_over() -> None:
+def test_properties_of_producers_and_consumers_are_ignored() -> None:
     assert settings("bootstrap.servers=a:1\nacks=all\nsession.timeout.ms=45000") == {}
 
 
-def test_an_unknown_property_is_refused_by_file_and_line() -> None:
-    assert refusal("# x\nclient.id=a\\\n b\nssl.protocl=s3cret\n") == (
-        "c.properties:4: property 'ssl.protocl' cannot be passed on"
+def test_unknown_properties_are_rejected_with_file_and_line() -> None:
+    assert error_of("# x\nclient.id=a\\\n b\nssl.protocl=s3cret\n") == (
+        "c.properties:4: property 'ssl.protocl' is not supported"
     )
 
 
-def test_a_cut_escape_is_refused() -> None:
-    assert refusal("client.id=\\u00g0") == "c.properties:1: a \\u escape is cut"
+def test_an_incomplete_escape_is_rejected() -> None:
+    assert error_of("client.id=\\u00g0") == "c.properties:1: a \\u escape is incomplete"
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_binary_files_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "c.properties"
     path.write_bytes(b"client.id=\xff")
-    with pytest.raises(SourceError, match="not text in UTF-8"):
-        load_settings(path)
+    with pytest.raises(InputError, match="not text in UTF-8"):
+        load_librdkafka_settings(path)
 
 
-@pytest.mark.parametrize("name", sorted(UNCHANGED | set(RENAMED.values())))
-def test_the_client_knows_every_name_that_is_passed_on(name: str) -> None:
-    # A name it does not know is refused as such; values are none of this test's business.
+def client_error(settings: dict[str, str]) -> str:
     try:
-        AdminClient({name: "\x01"})
-    except Exception as error:  # noqa: BLE001 - what it raises depends on the name
-        assert "No such configuration property" not in str(error)  # noqa: PT017
+        AdminClient(settings)
+    except Exception as error:  # noqa: BLE001 - the type depends on the property
+        return str(error)
+    return ""
 
 
-def test_sparks_own_source_is_passed_properties_as_they_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", sorted(UNCHANGED | set(RENAMED)))
+def test_librdkafka_knows_the_names_of_all_translated_properties(key: str) -> None:
+    translated = librdkafka_settings({key: Property(key, "\x01", 1)}, name="c.properties")
+    assert len(translated) == 1
+    assert "No such configuration property" not in client_error(translated)
+
+
+def test_properties_for_sparks_kafka_source_are_not_translated(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("security.protocol=SSL\nssl.truststore.location=trust.jks\n")
-    assert load_options(path) == {
+    assert load_spark_options(path) == {
         "kafka.security.protocol": "SSL",
         "kafka.ssl.truststore.location": "trust.jks",
     }

@@ -1,4 +1,4 @@
-"""Damaged texts end in rows that were there, or in a located error."""
+"""Damaged texts give rows of the original text, or an error with its place."""
 
 import os
 import random
@@ -9,26 +9,25 @@ import pytest
 from kassay.experiments.sources.capture_files import import_groups
 from kassay.experiments.sources.describe_output import parse_text
 from kassay.experiments.sources.describe_output.typed_rows import MemberRow, OffsetRow
-from kassay.experiments.sources.group_documents import ImportOptions
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 from tests.experiments.sources import corpus
 
 TEXTS = corpus.texts()
-# A million on demand: KASSAY_FUZZ=1000000.
 MUTATIONS = int(os.environ.get("KASSAY_FUZZ", "4000"))
 CUTS = 60
 LOCATED = re.compile(r"(x|.*/x\.txt):\d+: |group ['\"]|.*/x\.txt: ", re.DOTALL)
 
 
-def places(text):
-    """The lines that show a partition or a member."""
+def row_lines(text):
+    """Return the lines that show a partition or a member."""
     tables = parse_text(text, name="x").tables
     return [r.line for t in tables for r in t.rows if isinstance(r, OffsetRow | MemberRow)]
 
 
-def complaint(read, *arguments, **options):
-    """What a reader says of bad input, None if it takes it."""
+def error_of(read, *arguments, **options):
+    """Return the message of an input error, or None."""
     try:
         read(*arguments, **options)
     except InputError as error:
@@ -37,41 +36,41 @@ def complaint(read, *arguments, **options):
 
 
 @pytest.mark.parametrize("index", range(len(TEXTS)))
-def test_a_cut_text_gives_whole_rows_or_an_error(index):
+def test_cut_texts_give_complete_rows_or_an_error(index):
     text = TEXTS[index]
     whole = corpus.rows_of(text)
     positions = random.Random(index).sample(range(len(text)), min(CUTS, len(text)))
     for position in positions:
-        said = complaint(corpus.rows_of, text[:position])
-        if said is not None:
-            assert LOCATED.match(said)
+        message = error_of(corpus.rows_of, text[:position])
+        if message is not None:
+            assert LOCATED.match(message)
             continue
         rows = corpus.rows_of(text[:position])
         assert rows == whole[: len(rows)], text[:position][-200:]
 
 
 @pytest.mark.parametrize("index", range(len(TEXTS)))
-def test_a_stray_log_line_between_rows_is_passed_over(index):
+def test_log_lines_between_rows_are_ignored(index):
     text = TEXTS[index]
     lines = text.split("\n")
     at = random.Random(index).randrange(len(lines))
-    assert corpus.rows_of("\n".join([*lines[:at], corpus.STRAY, *lines[at:]])) == corpus.rows_of(
+    assert corpus.rows_of("\n".join([*lines[:at], corpus.LOG_LINE, *lines[at:]])) == corpus.rows_of(
         text
     )
 
 
-@pytest.mark.parametrize("index", [i for i, text in enumerate(TEXTS) if places(text)])
-def test_a_log_line_written_on_behind_a_row_is_an_error(index):
+@pytest.mark.parametrize("index", [i for i, text in enumerate(TEXTS) if row_lines(text)])
+def test_a_log_line_at_the_end_of_a_row_is_an_error(index):
     lines = TEXTS[index].split("\n")
-    for line in (places(TEXTS[index])[0], places(TEXTS[index])[-1]):
-        glued = [*lines[: line - 1], lines[line - 1].rstrip() + corpus.STRAY, *lines[line:]]
-        assert complaint(parse_text, "\n".join(glued), name="x").startswith(f"x:{line}: ")
+    for line in (row_lines(TEXTS[index])[0], row_lines(TEXTS[index])[-1]):
+        joined = [*lines[: line - 1], lines[line - 1].rstrip() + corpus.LOG_LINE, *lines[line:]]
+        assert error_of(parse_text, "\n".join(joined), name="x").startswith(f"x:{line}: ")
 
 
-@pytest.mark.parametrize("index", [i for i, text in enumerate(TEXTS) if places(text)])
-def test_a_row_cut_in_mid_line_is_an_error_that_shows_it(index):
+@pytest.mark.parametrize("index", [i for i, text in enumerate(TEXTS) if row_lines(text)])
+def test_a_cut_row_is_an_error_with_its_line(index):
     text = TEXTS[index]
-    rows = places(text)
+    rows = row_lines(text)
     lines = text.split("\n")
     line = rows[len(rows) // 2]
     lines[line - 1] = lines[line - 1][: len(lines[line - 1].rstrip()) // 2]
@@ -79,14 +78,14 @@ def test_a_row_cut_in_mid_line_is_an_error_that_shows_it(index):
         parse_text("\n".join(lines), name="x")
 
 
-def test_damaged_texts_end_in_a_document_or_a_located_error(tmp_path):
+def test_damaged_texts_give_groups_or_errors_with_a_place(tmp_path):
     seeded, file = random.Random(20261121), tmp_path / "x.txt"
     documents = 0
     for _ in range(MUTATIONS):
         text = corpus.damage(seeded.choice(TEXTS), seeded)
-        said = complaint(parse_text, text, name="x")
-        if said is not None:
-            assert LOCATED.match(said), said
+        message = error_of(parse_text, text, name="x")
+        if message is not None:
+            assert LOCATED.match(message), message
             continue
         file.write_text(text, encoding="utf-8")
         for imported in import_groups([file], ImportOptions()):
@@ -97,7 +96,7 @@ def test_damaged_texts_end_in_a_document_or_a_located_error(tmp_path):
     assert documents > MUTATIONS // 20
 
 
-def test_one_changed_character_costs_no_row_silently():
+def test_one_changed_character_never_removes_a_row_silently():
     seeded = random.Random(7)
     for _ in range(MUTATIONS // 4):
         text = seeded.choice(TEXTS)
@@ -115,6 +114,6 @@ def test_one_changed_character_costs_no_row_silently():
             found = parse_text("\n".join(lines), name="x")
         except InputError:
             continue
-        left = [row for table in found.tables for row in table.rows]
-        assert [r for r in left if r.line != line] == [r for r in rows if r.line != line]
-        assert len(left) == len(rows), lines[line - 1]
+        remaining = [row for table in found.tables for row in table.rows]
+        assert [r for r in remaining if r.line != line] == [r for r in rows if r.line != line]
+        assert len(remaining) == len(rows), lines[line - 1]

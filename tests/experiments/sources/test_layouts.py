@@ -1,4 +1,4 @@
-"""Random groups, rendered as each release prints them and read back."""
+"""Random groups are rendered in the layout of each release and parsed again."""
 
 import uuid
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kassay.experiments.sources.describe_output import parse_text
 from tests.experiments.sources import layouts
-from tests.experiments.sources.layouts import Line, Who
+from tests.experiments.sources.layouts import MemberLine, OffsetLine
 
 NAME = st.text("abcXYZ019._-", min_size=1, max_size=34).filter(lambda s: s not in ("-", ".", ".."))
 SPACED = st.builds(lambda a, b: f"{a} {b}", NAME, NAME)
@@ -26,11 +26,15 @@ def lines(draw, *, names=NAME, idle=False, one_group=False):
         ours = group if one_group else draw(st.sampled_from([group, group + "2"]))
         member = f"{client}-{uuid.UUID(int=draw(st.integers(0, 2**128 - 1)))}-{index}"[:-2]
         owned = draw(st.booleans())
-        who = (member, host, client) if owned else (None, None, None)
-        rows.append(Line(ours, f"{draw(NAME)}{index}", index, draw(OFFSET), draw(OFFSET), *who))
+        consumer = (member, host, client) if owned else (None, None, None)
+        rows.append(
+            OffsetLine(ours, f"{draw(NAME)}{index}", index, draw(OFFSET), draw(OFFSET), *consumer)
+        )
         if idle and draw(st.booleans()):
             rows.append(
-                Line(ours, None, None, None, None, f"{client}-{uuid.UUID(int=index)}", host, client)
+                OffsetLine(
+                    ours, None, None, None, None, f"{client}-{uuid.UUID(int=index)}", host, client
+                )
             )
     return rows
 
@@ -40,19 +44,19 @@ def members(draw):
     group, rows = draw(SPACED | NAME), []
     for index in range(draw(st.integers(1, 5))):
         topics = draw(st.lists(NAME, max_size=3, unique=True))
-        shown = tuple((topic, tuple(draw(NUMBERS))) for topic in topics)
+        current = tuple((topic, tuple(draw(NUMBERS))) for topic in topics)
         target = tuple((topic, tuple(draw(NUMBERS))) for topic in topics)
         instance = draw(st.none() | NAME)
         consumer = f"{draw(NAME)}-{index}"
         client = draw(NAME | SPACED)
         rows.append(
-            Who(
+            MemberLine(
                 group,
                 consumer,
                 instance,
                 draw(HOST),
                 client,
-                shown,
+                current,
                 draw(st.integers(0, 99)),
                 target,
             )
@@ -64,73 +68,80 @@ def read(text):
     return [row for table in parse_text(text, name="x").tables for row in table.rows]
 
 
-def shown(row, *, group=True):
+def parsed_row(row, *, group=True):
     known = (row.topic, row.partition, row.current, row.end, row.lag)
     return (row.group if group else None, *known, row.consumer_id, row.host, row.client_id)
 
 
-def stated(line, *, group=True):
+def expected_row(line, *, group=True):
     known = (line.topic, line.partition, line.current, line.end, line.lag)
     return (line.group if group else None, *known, line.consumer, line.host, line.client)
 
 
-def owners(row):
+def parsed_owner(row):
     return (row.group, row.topic, row.partition, row.current, row.end, row.lag, row.owner)
 
 
-def owned(line):
+def expected_owner(line):
     named = None if line.consumer is None else layouts.owner(line)
     return (line.group, line.topic, line.partition, line.current, line.end, line.lag, named)
 
 
 @pytest.mark.parametrize("render", [layouts.offsets_0_9, layouts.offsets_0_10_0])
 @given(rows=lines())
-def test_tables_with_owners_are_read_back(render, rows):
-    assert [owners(row) for row in read(render(rows))] == [owned(line) for line in rows]
+def test_tables_with_owners_are_parsed(render, rows):
+    assert [parsed_owner(row) for row in read(render(rows))] == [
+        expected_owner(line) for line in rows
+    ]
 
 
 @given(rows=lines(idle=True, one_group=True))
-def test_ids_glued_to_hosts_are_read_back(rows):
-    found = [shown(row) for row in read(layouts.offsets_0_10_2(rows))]
-    assert found == [stated(line, group=False) for line in rows]
+def test_ids_joined_to_hosts_are_parsed(rows):
+    found = [parsed_row(row) for row in read(layouts.offsets_0_10_2(rows))]
+    assert found == [expected_row(line, group=False) for line in rows]
 
 
 @pytest.mark.parametrize("verbose", [False, True])
 @pytest.mark.parametrize("group", [False, True])
 @given(rows=lines(names=NAME | SPACED))
-def test_tables_as_wide_as_their_cells_are_read_back(rows, group, verbose):
+def test_tables_with_variable_widths_are_parsed(rows, group, verbose):
     text = layouts.offsets_adaptive(rows, group=group, verbose=verbose)
-    assert [shown(row) for row in read(text)] == [stated(line, group=group) for line in rows]
+    assert [parsed_row(row) for row in read(text)] == [
+        expected_row(line, group=group) for line in rows
+    ]
 
 
 @given(rows=lines(names=NAME | SPACED, one_group=True), more=lines(one_group=True))
-def test_tables_of_different_widths_in_one_text_are_read_back(rows, more):
+def test_tables_of_different_widths_in_one_text_are_parsed(rows, more):
     text = layouts.offsets_adaptive(rows) + layouts.offsets_adaptive(more)
-    assert [shown(row) for row in read(text)] == [stated(line) for line in [*rows, *more]]
+    assert [parsed_row(row) for row in read(text)] == [
+        expected_row(line) for line in [*rows, *more]
+    ]
 
 
 @given(rows=members())
-def test_members_are_read_back(rows):
+def test_members_are_parsed(rows):
     found = [
         (r.group, r.consumer_id, r.instance_id, r.host, r.client_id, str(r.partitions))
         for r in read(layouts.members_plain(rows))
     ]
     assert found == [
-        (w.group, w.consumer, w.instance, w.host, w.client, layouts.size(w)) for w in rows
+        (w.group, w.consumer, w.instance, w.host, w.client, layouts.partition_count(w))
+        for w in rows
     ]
 
 
 @given(rows=members())
-def test_assignments_of_release_2_are_read_back(rows):
+def test_assignments_of_release_2_are_parsed(rows):
     found = [
         (r.consumer_id, r.instance_id, r.assignment) for r in read(layouts.members_verbose_2(rows))
     ]
-    assert found == [(who.consumer, who.instance, who.assignment) for who in rows]
+    assert found == [(member.consumer, member.instance, member.assignment) for member in rows]
 
 
 @pytest.mark.parametrize("upgraded", [False, True])
 @given(rows=members())
-def test_epochs_and_both_assignments_of_release_4_are_read_back(rows, upgraded):
+def test_epochs_and_both_assignments_of_release_4_are_parsed(rows, upgraded):
     found = [
         (r.consumer_id, r.instance_id, r.epoch, r.assignment, r.target)
         for r in read(layouts.members_verbose_4(rows, upgraded=upgraded))
@@ -139,8 +150,8 @@ def test_epochs_and_both_assignments_of_release_4_are_read_back(rows, upgraded):
 
 
 STATES = ("Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance", "Reconciling")
-WHOLE = st.builds(
-    layouts.Whole,
+STATE_LINES = st.builds(
+    layouts.StateLine,
     group=NAME | SPACED,
     coordinator=st.integers(1, 65_535).map(lambda port: f"10.0.0.1:{port}"),
     node=st.integers(0, 10**6),
@@ -152,9 +163,9 @@ WHOLE = st.builds(
 
 
 @pytest.mark.parametrize("verbose", [False, True])
-@given(wholes=st.lists(WHOLE, min_size=1, max_size=3, unique_by=lambda whole: whole.group))
-def test_states_are_read_back(wholes, verbose):
-    text = "".join(layouts.state(whole, verbose=verbose) for whole in wholes)
+@given(state_lines=st.lists(STATE_LINES, min_size=1, max_size=3, unique_by=lambda line: line.group))
+def test_states_are_parsed(state_lines, verbose):
+    text = "".join(layouts.state(state_line, verbose=verbose) for state_line in state_lines)
     assert [
         (r.group, r.coordinator, r.coordinator_id, r.strategy or "", r.state, r.members, r.epoch)
         for r in read(text)
@@ -168,5 +179,5 @@ def test_states_are_read_back(wholes, verbose):
             w.members,
             w.epoch if verbose else None,
         )
-        for w in wholes
+        for w in state_lines
     ]

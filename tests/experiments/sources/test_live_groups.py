@@ -1,4 +1,4 @@
-"""What is read of a cluster becomes documents; played here on a cluster made of tables."""
+"""Groups are imported from a cluster, which these tests replace by tables."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.sources.capture_files import ImportedGroups
-from kassay.experiments.sources.errors import SourceError
-from kassay.experiments.sources.group_documents import (
+from kassay.experiments.sources.capture_files import ImportedGroup
+from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
+    WeightSource,
     load_subscriptions,
 )
 from kassay.experiments.sources.live_cluster.group_descriptions import (
@@ -24,21 +24,21 @@ from kassay.experiments.sources.live_cluster.group_descriptions import (
 )
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.experiments.sources.merge_captures import PartitionKey
-from kassay.experiments.sources.partition_weights import WeightOptions
 from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
 ID = uuid.UUID(int=7)
 RACKED = LiveTopic(2, ID, (("a", "b"), ("b", None)))
-RATE = ImportOptions(weights=WeightOptions.RATE)
+RATE = ImportOptions(weights=WeightSource.RATE)
 
 
 def member(
     id: str, *assigned: PartitionKey, target: Iterable[PartitionKey] | None = None
 ) -> LiveMember:
     instance = f"{id}.seat" if id.startswith("s") else None
-    shall = None if target is None else frozenset(target)
-    return LiveMember(id, f"client-{id}", instance, frozenset(assigned), shall)
+    target_partitions = None if target is None else frozenset(target)
+    return LiveMember(id, f"client-{id}", instance, frozenset(assigned), target_partitions)
 
 
 def sent(*topics: str, rack: str | None = None) -> bytes:
@@ -53,37 +53,39 @@ def sent(*topics: str, rack: str | None = None) -> bytes:
 
 @dataclass
 class Tables:
-    """A cluster; a list of ends stands for one answer after the other."""
+    """Cluster with fixed answers; ``growth`` has one answer per request of end offsets."""
 
-    groups: dict[str, list[LiveGroup | SourceError]]
-    metadata: dict[str, LiveTopic | SourceError] = field(
+    groups: dict[str, list[LiveGroup | InputError]]
+    metadata: dict[str, LiveTopic | InputError] = field(
         default_factory=lambda: {"t": RACKED, "u": LiveTopic(1)}
     )
     sent: dict[str, bytes] = field(default_factory=dict)
-    offsets: dict[str, dict[PartitionKey, int] | SourceError] = field(default_factory=dict)
+    offsets: dict[str, dict[PartitionKey, int] | InputError] = field(default_factory=dict)
     growth: list[dict[PartitionKey, int]] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def group_ids(self) -> list[str]:
         return list(self.groups)
 
-    def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | SourceError]:
+    def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | InputError]:
         answers = {name: self.groups.get(name, [LiveGroup(name, "Dead")]) for name in groups}
-        return {name: one.pop(0) if len(one) > 1 else one[0] for name, one in answers.items()}
+        return {name: each.pop(0) if len(each) > 1 else each[0] for name, each in answers.items()}
 
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
         return self.sent
 
-    def committed(self, groups: Sequence[str]) -> dict[str, dict[PartitionKey, int] | SourceError]:
+    def committed_offsets(
+        self, groups: Sequence[str]
+    ) -> dict[str, dict[PartitionKey, int] | InputError]:
         return {name: self.offsets.get(name, {}) for name in groups}
 
-    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | SourceError]:
+    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
         return {name: self.metadata[name] for name in names if name in self.metadata}
 
-    def ends(self, places: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
-        self.asked.append("ends")
+    def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
+        self.requests.append("end_offsets")
         found = self.growth.pop(0)
-        return {place: found[place] for place in places if place in found}
+        return {tp: found[tp] for tp in partitions if tp in found}
 
 
 def cluster(*members: LiveMember, state: str = "Stable", **tables: object) -> Tables:
@@ -91,14 +93,14 @@ def cluster(*members: LiveMember, state: str = "Stable", **tables: object) -> Ta
 
 
 def read(
-    tables: Tables, *groups: str, joining: ImportOptions | None = None, skip_empty: bool = False
-) -> list[ImportedGroups]:
+    tables: Tables, *groups: str, options: ImportOptions | None = None, skip_empty: bool = False
+) -> list[ImportedGroup]:
     ticks = iter(range(0, 1000, 10))
     return list(
         import_live(
             tables,
             groups,
-            joining or ImportOptions(),
+            options or ImportOptions(),
             skip_empty=skip_empty,
             sleep=lambda _: None,
             clock=lambda: float(next(ticks)),
@@ -106,20 +108,20 @@ def read(
     )
 
 
-def only(tables: Tables, joining: ImportOptions | None = None) -> Group:
-    [imported] = read(tables, joining=joining)
+def only(tables: Tables, options: ImportOptions | None = None) -> Group:
+    [imported] = read(tables, options=options)
     assert imported.error is None
     assert imported.group is not None
     return imported.group
 
 
-def error(tables: Tables, joining: ImportOptions | None = None) -> str:
-    [imported] = read(tables, joining=joining)
+def error(tables: Tables, options: ImportOptions | None = None) -> str:
+    [imported] = read(tables, options=options)
     assert imported.error is not None
     return imported.error
 
 
-def test_a_classic_group_comes_whole() -> None:
+def test_a_classic_group_is_imported_completely() -> None:
     tables = cluster(
         member("s1", ("t", 1)),
         member("x2", ("t", 0), ("u", 0)),
@@ -147,23 +149,23 @@ def test_a_classic_group_comes_whole() -> None:
                 "generation": 1,
             },
         ],
-        "notes": ["no generation is shown; 1 stands for the last one"],
+        "notes": ["generation is not shown, 1 is used"],
     }
 
 
-def test_what_a_consumer_group_does_not_tell_is_noted() -> None:
+def test_notes_list_values_that_the_consumer_protocol_does_not_show() -> None:
     group = only(cluster(member("x", ("t", 0), target=[("t", 0)]), member("y", target=[])))
     assert [m.subscription for m in group.members] == [("t",), ()]
     assert group.notes == (
-        "subscriptions are not shown: members are taken to have the topics assigned",
-        "no generation is shown; 1 stands for the last one",
-        "client.rack is shown of no member of the consumer protocol",
+        "subscriptions are not shown, the assigned topics are assumed",
+        "generation is not shown, 1 is used",
+        "client.rack is not shown for members of the consumer protocol",
     )
 
 
-def test_options_fill_in_what_a_consumer_group_does_not_tell(tmp_path: Path) -> None:
+def test_options_set_the_subscriptions_of_consumer_protocol_members(tmp_path: Path) -> None:
     tables = cluster(member("x", ("t", 0)), member("y"))
-    equal = only(tables, ImportOptions(assume=AssumedSubscriptions.EQUAL))
+    equal = only(tables, ImportOptions(assumed_subscriptions=AssumedSubscriptions.EQUAL))
     assert [m.subscription for m in equal.members] == [("t",), ("t",)]
     path = tmp_path / "subscriptions.json"
     path.write_text(json.dumps({"g": {"client-x": ["t", "u"], "y": ["u"]}}))
@@ -171,13 +173,13 @@ def test_options_fill_in_what_a_consumer_group_does_not_tell(tmp_path: Path) -> 
     assert [m.subscription for m in stated.members] == [("t", "u"), ("u",)]
 
 
-def test_a_stated_subscription_goes_before_the_one_told() -> None:
+def test_a_given_subscription_overrides_the_one_sent() -> None:
     tables = cluster(member("x", ("t", 0)), sent={"x": sent("t")})
     stated = only(tables, ImportOptions(subscriptions={"g": {"x": ("u", "t")}}))
     assert stated.members[0].subscription == ("u", "t")
 
 
-def test_subscriptions_told_of_some_members_only_are_not_taken_for_the_group() -> None:
+def test_subscriptions_of_only_some_members_are_ignored() -> None:
     group = only(cluster(member("x", ("t", 0)), member("y"), sent={"x": sent("t", "u")}))
     assert [m.subscription for m in group.members] == [("t",), ()]
     assert "subscriptions are not shown" in group.notes[0]
@@ -185,44 +187,44 @@ def test_subscriptions_told_of_some_members_only_are_not_taken_for_the_group() -
 
 def test_a_damaged_subscription_is_an_error_of_its_group() -> None:
     assert error(cluster(member("x"), sent={"x": b"\0\3\0\0\0\1"})).startswith(
-        "group 'g': member 'x': its subscription cannot be read: topics: "
+        "group 'g': member 'x': its subscription cannot be decoded: topics: "
     )
 
 
-def test_a_group_that_reconciles_is_noted_as_such() -> None:
+def test_reconciling_groups_have_a_note() -> None:
     group = only(cluster(member("x", ("t", 0), target=[("t", 0), ("t", 1)])))
     assert [m.owned.to_list() for m in group.members] == [[("t", 0)]]
     assert any("reconciling" in note for note in group.notes)
 
 
-def test_a_group_that_rebalances_is_imported_as_it_is_and_noted() -> None:
+def test_rebalancing_groups_are_imported_with_a_note() -> None:
     group = only(cluster(member("x"), state="PreparingRebalance", offsets={"g": {("t", 1): 3}}))
     assert [topic.name for topic in group.topics] == ["t"]
     assert "the group was rebalancing, state PreparingRebalance" in group.notes
 
 
-def test_a_group_that_changes_while_it_is_read_is_read_again() -> None:
+def test_a_group_that_changes_meanwhile_is_read_again() -> None:
     early, late = LiveGroup("g", "Stable"), LiveGroup("g", "Stable", (member("x", ("t", 0)),))
     group = only(Tables({"g": [early, late, late, late]}))
     assert [m.id for m in group.members] == ["x"]
     assert not any("changed" in note for note in group.notes)
 
 
-def test_a_group_that_never_rests_is_noted_as_such() -> None:
+def test_a_group_that_keeps_changing_has_a_note() -> None:
     other = [LiveGroup("g", "Stable", (member("x", ("t", n % 2)),)) for n in range(20)]
     assert "the group changed while it was read" in only(Tables({"g": list(other)})).notes
 
 
-def test_topics_that_are_gone_are_left_out_and_noted() -> None:
+def test_deleted_topics_are_skipped_with_a_note() -> None:
     group = only(
         cluster(member("x", ("t", 0)), sent={"x": sent("t", "no")}, offsets={"g": {("old", 4): 1}})
     )
     assert [topic.name for topic in group.topics] == ["t"]
     assert group.members[0].subscription == ("t", "no")
-    assert "topics that the cluster does not have are left out: no, old" in group.notes
+    assert "topics that do not exist in the cluster are skipped: no, old" in group.notes
 
 
-def test_an_empty_group_has_the_topics_it_committed_to() -> None:
+def test_an_empty_group_has_the_topics_of_its_committed_offsets() -> None:
     tables = cluster(state="Empty", offsets={"g": {("u", 0): 1}})
     group = only(tables)
     assert ([t.name for t in group.topics], group.members) == (["u"], ())
@@ -230,32 +232,32 @@ def test_an_empty_group_has_the_topics_it_committed_to() -> None:
     assert skipped.skipped == "the group has no active members"
 
 
-def test_lag_is_the_end_less_what_is_committed() -> None:
+def test_lag_is_end_offset_minus_committed_offset() -> None:
     tables = cluster(
         member("x", ("t", 0), ("t", 1)),
         offsets={"g": {("t", 0): 3, ("t", 1): 9}},
         growth=[{("t", 0): 10, ("t", 1): 9}],
     )
-    assert only(tables, ImportOptions(weights=WeightOptions.LAG)).topics[0].weights == (7, 0)
-    assert tables.asked == ["ends"]
+    assert only(tables, ImportOptions(weights=WeightSource.LAG)).topics[0].weights == (7, 0)
+    assert tables.requests == ["end_offsets"]
 
 
 @pytest.mark.parametrize(
     ("offsets", "ends"),
     [({("t", 0): 3}, {("t", 0): 4, ("t", 1): 4}), ({("t", 0): 3, ("t", 1): 3}, {("t", 0): 4})],
 )
-def test_a_lag_without_commit_or_without_leader_is_missing(
+def test_partitions_without_commit_or_leader_have_no_lag(
     offsets: dict[PartitionKey, int], ends: dict[PartitionKey, int]
 ) -> None:
     def tables() -> Tables:
         return cluster(member("x", ("t", 0)), offsets={"g": offsets}, growth=[ends])
 
-    lag = ImportOptions(weights=WeightOptions.LAG)
+    lag = ImportOptions(weights=WeightSource.LAG)
     assert error(tables(), lag).startswith("group 'g': no lag is shown for t-1; give --missing-lag")
     assert only(tables(), replace(lag, missing_lag=5)).topics[0].weights == (1, 5)
 
 
-def test_a_rate_is_what_came_in_between_two_samples() -> None:
+def test_a_rate_is_the_growth_between_two_samples() -> None:
     growth = [{("t", 0): 3, ("t", 1): 5}, {("t", 0): 3, ("t", 1): 2**40}]
     group = only(cluster(member("x", ("t", 0)), growth=growth), RATE)
     assert group.topics[0].weights == (0, 2**40 - 5)
@@ -264,46 +266,46 @@ def test_a_rate_is_what_came_in_between_two_samples() -> None:
 
 def test_a_partition_without_a_leader_has_no_rate() -> None:
     growth = [{("t", 0): 3}, {("t", 0): 4, ("t", 1): 1}]
-    assert "no rate is shown for t-1" in error(cluster(member("x", ("t", 0)), growth=growth), RATE)
+    assert "no rate is known for t-1" in error(cluster(member("x", ("t", 0)), growth=growth), RATE)
 
 
-def test_a_partition_that_lost_messages_weighs_nothing_and_is_noted() -> None:
+def test_partitions_that_lost_messages_have_weight_zero_and_a_note() -> None:
     growth = [{("t", 0): 9, ("t", 1): 9}, {("t", 0): 2, ("t", 1): 10}]
     group = only(cluster(member("x", ("t", 0)), growth=growth), RATE)
     assert group.topics[0].weights == (0, 1)
-    assert "partitions that lost messages between the samples weigh 0" in group.notes
+    assert "partitions that lost messages between the samples have weight 0" in group.notes
 
 
 @pytest.mark.parametrize(
-    "refuse",
+    "deny",
     [
-        lambda tables, refusal: tables.groups.update(bad=[refusal]),
-        lambda tables, refusal: tables.offsets.update(bad=refusal),
+        lambda tables, error: tables.groups.update(bad=[error]),
+        lambda tables, error: tables.offsets.update(bad=error),
     ],
 )
-def test_what_is_refused_for_one_group_costs_no_other(
-    refuse: Callable[[Tables, SourceError], None],
+def test_an_error_of_one_group_does_not_affect_others(
+    deny: Callable[[Tables, InputError], None],
 ) -> None:
     tables = Tables({name: [LiveGroup(name, "Stable")] for name in ("g", "bad")})
-    refuse(tables, SourceError("group 'bad': not authorized"))
-    refused, other = read(tables)
-    assert (refused.id, refused.error) == ("bad", "group 'bad': not authorized")
+    deny(tables, InputError("group 'bad': not authorized"))
+    denied, other = read(tables)
+    assert (denied.id, denied.error) == ("bad", "group 'bad': not authorized")
     assert (other.id, other.error) == ("g", None)
 
 
-def test_a_topic_that_may_not_be_seen_is_an_error_of_the_groups_that_have_to_do_with_it() -> None:
+def test_denied_access_to_a_topic_is_an_error_of_its_groups() -> None:
     groups = {name: [LiveGroup(name, "Stable", (member(name),))] for name in ("a", "b")}
     tables = Tables(groups, sent={"a": sent("t", "x"), "b": sent("t")})
-    tables.metadata["x"] = SourceError("topic 'x': not authorized")
+    tables.metadata["x"] = InputError("topic 'x': not authorized")
     hidden, other = read(tables)
     assert hidden.error == "group 'a': topic 'x': not authorized"
     assert other.group is not None
 
 
-def test_only_the_groups_asked_for_are_read_once_and_in_order() -> None:
+def test_requested_groups_are_read_once_and_in_order() -> None:
     tables = Tables({name: [LiveGroup(name, "Empty")] for name in "abc"})
     found = read(tables, "c", "nope", "a", "c")
-    assert [(one.id, one.error) for one in found] == [
+    assert [(each.id, each.error) for each in found] == [
         ("a", None),
         ("c", None),
         ("nope", "group 'nope': the cluster has no such consumer group"),

@@ -3,11 +3,10 @@ import json
 import pytest
 
 from kassay.experiments.sources.capture_files import import_groups, load_sizes
-from kassay.experiments.sources.group_documents import ImportOptions
-from kassay.experiments.sources.partition_weights import WeightOptions
+from kassay.experiments.sources.import_options import ImportOptions, WeightSource
 from kassay.reference.model.errors import InputError
 
-PROSE = (
+PREAMBLE = (
     "Querying brokers for log directories information\n"
     "Received log directory information from brokers 1,2\n"
 )
@@ -22,8 +21,8 @@ def replica(partition, size, *, future=False):
     return {"partition": partition, "size": size, "offsetLag": 0, "isFuture": future}
 
 
-def printed(*brokers):
-    return PROSE + json.dumps({
+def log_dirs_output(*brokers):
+    return PREAMBLE + json.dumps({
         "version": 1,
         "brokers": [
             {"broker": n, "logDirs": [{"logDir": "/d", "error": None, "partitions": list(rows)}]}
@@ -42,61 +41,70 @@ def file(tmp_path):
     return write
 
 
-def test_the_largest_replica_counts(file):
-    text = printed(
+def test_the_size_is_that_of_the_largest_replica(file):
+    text = log_dirs_output(
         [replica("my-t-0", 10), replica("my-t-1", 7)], [replica("my-t-0", 12), replica("my-t-1", 0)]
     )
     assert load_sizes(file(text)) == {("my-t", 0): 12, ("my-t", 1): 7}
 
 
-def test_a_replica_that_is_being_copied_does_not_count(file):
-    text = printed([replica("my-t-0", 10), replica("my-t-0", 99, future=True)])
+def test_replicas_that_are_being_copied_do_not_count(file):
+    text = log_dirs_output([replica("my-t-0", 10), replica("my-t-0", 99, future=True)])
     assert load_sizes(file(text)) == {("my-t", 0): 10}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("GROUP TOPIC\n", "sizes.txt: not what kafka-log-dirs.sh --describe prints"),
-        (printed([replica("t-0", 1)])[:-20], "sizes.txt:3: not a whole list of log directories"),
-        (printed([replica("t", 1)]), "partitions[0].partition: not a partition: 't'"),
-        (printed([replica("t-0", -1)]), "partitions[0].size: not a size in bytes: -1"),
-        (printed([replica("t-0", 1.5)]), "partitions[0].size: expected an integer, got 1.5"),
+        ("GROUP TOPIC\n", "sizes.txt: is not the output of kafka-log-dirs.sh --describe"),
         (
-            PROSE + '{"brokers": [{"logDirs": 3}]}',
+            log_dirs_output([replica("t-0", 1)])[:-20],
+            "sizes.txt:3: not a complete list of log directories",
+        ),
+        (log_dirs_output([replica("t", 1)]), "partitions[0].partition: not a partition: 't'"),
+        (log_dirs_output([replica("t-0", -1)]), "partitions[0].size: not a size in bytes: -1"),
+        (
+            log_dirs_output([replica("t-0", 1.5)]),
+            "partitions[0].size: expected an integer, got 1.5",
+        ),
+        (
+            PREAMBLE + '{"brokers": [{"logDirs": 3}]}',
             "sizes.txt:3.brokers[0].logDirs: expected a list",
         ),
-        (PROSE + '{"brokers": [{"logDirs": [{}]}]}', "sizes.txt:3.brokers[0].logDirs[0]: missing"),
+        (
+            PREAMBLE + '{"brokers": [{"logDirs": [{}]}]}',
+            "sizes.txt:3.brokers[0].logDirs[0]: missing",
+        ),
     ],
 )
-def test_what_cannot_be_read_is_one_located_error(file, text, said):
+def test_damaged_documents_are_errors_with_a_place(file, text, message):
     with pytest.raises(InputError) as caught:
         load_sizes(file(text))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_sizes_among_captures_of_a_moment_weigh_its_partitions(file, tmp_path):
+def test_sizes_in_a_directory_of_captures_become_weights(file, tmp_path):
     file(TABLE, "offsets.txt")
-    file(printed([replica("my-t-0", 10**12), replica("my-t-1", 7), replica("other-0", 3)]))
-    [imported] = import_groups([tmp_path], ImportOptions(weights=WeightOptions.SIZE))
+    file(log_dirs_output([replica("my-t-0", 10**12), replica("my-t-1", 7), replica("other-0", 3)]))
+    [imported] = import_groups([tmp_path], ImportOptions(weights=WeightSource.SIZE))
     assert imported.group.topics[0].weights == (10**12, 7)
     assert "weights are bytes on disk, of the largest replica" in imported.group.notes
 
 
-def test_sizes_weigh_nothing_unless_they_are_asked_for(file, tmp_path):
+def test_sizes_are_ignored_without_the_size_option(file, tmp_path):
     file(TABLE, "offsets.txt")
-    file(printed([replica("my-t-0", 10)]))
+    file(log_dirs_output([replica("my-t-0", 10)]))
     [imported] = import_groups([tmp_path], ImportOptions())
     assert imported.group.topics[0].weights is None
 
 
 def test_a_partition_without_a_size_is_an_error(file, tmp_path):
     file(TABLE, "offsets.txt")
-    file(printed([replica("my-t-0", 10)]))
-    [imported] = import_groups([tmp_path], ImportOptions(weights=WeightOptions.SIZE))
-    assert imported.error.startswith("group 'g': no size is shown for my-t-1; give --sizes FILE")
+    file(log_dirs_output([replica("my-t-0", 10)]))
+    [imported] = import_groups([tmp_path], ImportOptions(weights=WeightSource.SIZE))
+    assert imported.error.startswith("group 'g': no size is known for my-t-1; give --sizes FILE")
 
 
-def test_sizes_alone_are_no_group(file):
-    [imported] = import_groups([file(printed([replica("my-t-0", 10)]))], ImportOptions())
+def test_sizes_without_a_group_are_an_error(file):
+    [imported] = import_groups([file(log_dirs_output([replica("my-t-0", 10)]))], ImportOptions())
     assert "sizes only, no group" in imported.error

@@ -1,14 +1,16 @@
-"""What monitoring tools say, read into groups or partition counts."""
+"""Documents of monitoring tools are imported as groups or partition counts."""
 
 import json
 
 import pytest
 
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
-from kassay.experiments.sources.errors import SourceError, UnknownToolError
-from kassay.experiments.sources.group_documents import ImportOptions
-from kassay.experiments.sources.partition_weights import WeightOptions
-from kassay.experiments.sources.tool_documents import read_tool
+from kassay.experiments.sources.import_options import ImportOptions, WeightSource
+from kassay.experiments.sources.tool_documents.format_detection import (
+    UnknownFormatError,
+    read_tool_document,
+)
+from kassay.reference.model.errors import InputError
 from tests.conftest import SHARED_FIXTURES
 
 SAMPLES = SHARED_FIXTURES / "json"
@@ -32,11 +34,11 @@ def partition(number, owner="10.0.0.1", lag=5, **more):
 def burrow(*partitions, count=None, error=False):
     status = {"cluster": "c", "group": "g", "status": "OK", "partitions": list(partitions)}
     status["partition_count"] = len(partitions) if count is None else count
-    return json.dumps({"error": error, "message": "said", "status": status, "request": {}})
+    return json.dumps({"error": error, "message": "no cluster", "status": status, "request": {}})
 
 
-def rest(kind, *data, following=None):
-    return json.dumps({"kind": kind, "metadata": {"next": following}, "data": list(data)})
+def rest(kind, *data, next_page=None):
+    return json.dumps({"kind": kind, "metadata": {"next": next_page}, "data": list(data)})
 
 
 def consumer(name, **more):
@@ -57,13 +59,13 @@ def write(tmp_path):
     return write
 
 
-def one(path, joining=None):
-    (found,) = import_groups([path], joining or ImportOptions())
+def one(path, options=None):
+    (found,) = import_groups([path], options or ImportOptions())
     assert found.error is None
     return found.group
 
 
-def test_burrow_gives_ownership_by_client_and_host_and_says_so(write):
+def test_burrow_owners_are_identified_by_client_and_host(write):
     group = one(write(lag=burrow(partition(0, client_id="a"), partition(1, "10.0.0.2"))))
     assert {m.id: list(m.owned) for m in group.members} == {
         "a_10.0.0.1": [("t", 0)],
@@ -72,10 +74,10 @@ def test_burrow_gives_ownership_by_client_and_host_and_says_so(write):
     assert any("client and host" in note for note in group.notes)
 
 
-def test_burrows_lag_becomes_weights(write):
+def test_burrow_lags_become_weights(write):
     group = one(
         write(lag=burrow(partition(0, lag=3), partition(1, lag=0))),
-        ImportOptions(weights=WeightOptions.LAG),
+        ImportOptions(weights=WeightSource.LAG),
     )
     assert group.topics[0].weights == (3, 0)
 
@@ -83,36 +85,36 @@ def test_burrows_lag_becomes_weights(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (burrow(partition(0), error=True), "Burrow answered: 'said'"),
+        (burrow(partition(0), error=True), "Burrow answered: 'no cluster'"),
         (burrow(partition(0), count=9), "lists 1 of 9 partitions"),
         (burrow(partition(-1)), r"partitions\[0\].partition: not a partition number: -1"),
         (burrow(partition("0")), r"partitions\[0\].partition: expected an integer, got \"0\""),
         (burrow({"partition": 0}), r"partitions\[0\]: missing key 'topic'"),
         (burrow(partition(0))[:-40], "not valid JSON"),
-        (rest("KafkaConsumerLagList", lag(0, "c1"), following="http://x?page=2"), "goes on at"),
-        (rest("KafkaBrokerList", {"broker_id": 1}), "nothing about members or partitions"),
+        (rest("KafkaConsumerLagList", lag(0, "c1"), next_page="http://x?page=2"), "continues at"),
+        (rest("KafkaBrokerList", {"broker_id": 1}), "has no members or partitions"),
         (
             rest("KafkaConsumerLagList", {**lag(0, "c1"), "lag": 1.5}),
             "expected an integer, got 1.5",
         ),
     ],
 )
-def test_what_cannot_be_taken_is_a_located_error(text, message):
+def test_invalid_documents_are_errors_with_a_place(text, message):
     with pytest.raises(ValueError, match=message) as caught:
-        read_tool(text, name="x.json")
+        read_tool_document(text, name="x.json")
     assert str(caught.value).startswith("x.json:1")
 
 
-def test_json_of_no_known_tool_is_an_error_where_it_is_named_and_passed_over_in_a_directory(write):
-    with pytest.raises(UnknownToolError, match="its keys are 'a'"):
-        read_tool('{"a": 1}', name="x.json")
+def test_unknown_json_is_an_error_for_files_and_ignored_in_directories(write):
+    with pytest.raises(UnknownFormatError, match="its keys are 'a'"):
+        read_tool_document('{"a": 1}', name="x.json")
     directory = write(other='{"a": 1}', lag=burrow(partition(0)))
     assert one(directory).id == "g"
     (named,) = import_groups([directory / "other.json"], ImportOptions())
-    assert "JSON of no tool" in named.error
+    assert "JSON of no supported tool" in named.error
 
 
-def test_rest_lists_of_consumers_lags_and_topics_join_into_one_group(write):
+def test_rest_lists_of_consumers_lags_and_topics_are_merged(write):
     group = one(
         write(
             group=json.dumps(
@@ -122,7 +124,7 @@ def test_rest_lists_of_consumers_lags_and_topics_join_into_one_group(write):
             lags=rest("KafkaConsumerLagList", lag(0, "c1"), lag(1, "c1", 0)),
             topics=rest("KafkaTopicList", {"topic_name": "t", "partitions_count": 4}),
         ),
-        ImportOptions(weights=WeightOptions.LAG, missing_lag=0),
+        ImportOptions(weights=WeightSource.LAG, missing_lag=0),
     )
     assert {m.id: (m.instance_id, list(m.owned)) for m in group.members} == {
         "c1": (None, [("t", 0), ("t", 1)]),
@@ -131,7 +133,7 @@ def test_rest_lists_of_consumers_lags_and_topics_join_into_one_group(write):
     assert (group.topics[0].partitions, group.topics[0].weights) == (4, (7, 0, 0, 0))
 
 
-def test_rest_assignments_give_ownership(write):
+def test_rest_assignments_show_owners(write):
     given = {**consumer("c1"), "topic_name": "t", "partition_id": 2, "lag": {"related": "http://x"}}
     group = one(write(assignments=rest("KafkaConsumerAssignmentList", given)))
     assert list(group.members[0].owned) == [("t", 2)]
@@ -143,7 +145,7 @@ def event(number, member, group="g", **more):
     return json.dumps({"kafka": {"consumergroup": inner}})
 
 
-def test_metricbeat_events_of_several_groups_become_a_document_each(tmp_path):
+def test_metricbeat_events_are_merged_per_group(tmp_path):
     file = tmp_path / "events.jsonl"
     lines = [event(0, "m1", consumer_lag=2), event(1, "m2"), event(0, "m3", group="h")]
     file.write_text("\n".join(lines))
@@ -155,7 +157,7 @@ def test_metricbeat_events_of_several_groups_become_a_document_each(tmp_path):
     assert [m.id for m in second.group.members] == ["m3"]
 
 
-def test_metricbeat_events_of_two_owners_of_a_partition_are_refused(tmp_path):
+def test_metricbeat_events_with_two_owners_of_a_partition_are_rejected(tmp_path):
     file = tmp_path / "events.jsonl"
     file.write_text(event(0, "m1") + "\n" + event(0, "m2"))
     (found,) = import_groups([file], ImportOptions())
@@ -173,15 +175,15 @@ go_goroutines 12
 """
 
 
-def test_metrics_give_lags_and_counts_and_say_that_members_are_not_shown(tmp_path):
+def test_metrics_give_lags_and_counts_without_members(tmp_path):
     file = tmp_path / "scrape.prom"
     file.write_text(METRICS)
-    group = one(file, ImportOptions(weights=WeightOptions.LAG, missing_lag=9))
+    group = one(file, ImportOptions(weights=WeightSource.LAG, missing_lag=9))
     assert (group.topics[0].partitions, group.topics[0].weights) == (4, (15, 0, 9, 9))
-    assert any("members are not shown, only that there are 3" in note for note in group.notes)
+    assert any("members are not shown, only their number: 3" in note for note in group.notes)
 
 
-def test_metrics_with_consumer_ids_give_ownership(tmp_path):
+def test_metrics_with_consumer_ids_show_owners(tmp_path):
     labels = 'client_id="a",consumer_id="a-1",group="g",member_host="/h",partition="0",topic="t"'
     file = tmp_path / "scrape.prom"
     file.write_text(f"kafka_consumergroup_group_lag{{{labels}}} NaN 1700000000000\n")
@@ -191,23 +193,23 @@ def test_metrics_with_consumer_ids_give_ownership(tmp_path):
 @pytest.mark.parametrize(
     ("sample", "message"),
     [
-        ('kafka_topic_partitions{topic="t"} 4.5', "the value is no integer"),
-        ('kafka_topic_partitions{topic="t"} many', "the value is no number"),
-        ('kafka_topic_partitions{topic="t', "not a whole sample"),
+        ('kafka_topic_partitions{topic="t"} 4.5', "the value is not an integer"),
+        ('kafka_topic_partitions{topic="t"} many', "the value is not a number"),
+        ('kafka_topic_partitions{topic="t', "not a complete sample"),
         ('kafka_topic_partitions{tpic="t"} 4', "no label 'topic'"),
-        ('kafka_topic_partitions{topic="t"} -4', "not a number of partitions"),
-        ('kafka_consumergroup_lag{consumergroup="g",partition="x",topic="t"} 1', "is no number"),
-        ('kafka_topic_partitions{topic="t"} 1e400', "the value is no integer"),
+        ('kafka_topic_partitions{topic="t"} -4', "is not a number of partitions"),
+        ('kafka_consumergroup_lag{consumergroup="g",partition="x",topic="t"} 1', "is not a number"),
+        ('kafka_topic_partitions{topic="t"} 1e400', "the value is not an integer"),
     ],
 )
-def test_a_damaged_sample_is_a_located_error(sample, message):
-    with pytest.raises(SourceError, match=f"^x.prom:2: .*{message}"):
-        read_tool(f"# metrics\n{sample}\n", name="x.prom")
+def test_damaged_samples_are_errors_with_a_line(sample, message):
+    with pytest.raises(InputError, match=f"^x.prom:2: .*{message}"):
+        read_tool_document(f"# metrics\n{sample}\n", name="x.prom")
 
 
 @needs_samples
-def test_the_published_sample_of_burrow_gives_its_rows():
-    found = read_tool((SAMPLES / "burrow-v3-lag.json").read_text(), name="x")
+def test_the_published_burrow_sample_is_parsed():
+    found = read_tool_document((SAMPLES / "burrow-v3-lag.json").read_text(), name="x")
     assert [(r.group, r.topic, r.partition, r.current, r.lag, r.owner) for r in found.offsets] == [
         ("group1", "topicA", 0, 431323195, 0, "kafka"),
         ("group1", "topicA", 1, 431322962, 0, "kafka"),
@@ -216,8 +218,8 @@ def test_the_published_sample_of_burrow_gives_its_rows():
 
 
 @needs_samples
-def test_the_published_sample_of_kminion_gives_its_rows():
-    found = read_tool((SAMPLES / "kminion-metrics.md").read_text(), name="x")
+def test_the_published_kminion_sample_is_parsed():
+    found = read_tool_document((SAMPLES / "kminion-metrics.md").read_text(), name="x")
     (row,) = found.offsets
     assert (row.group, row.topic, row.partition, row.lag) == (
         "bigquery-sink",
@@ -227,19 +229,21 @@ def test_the_published_sample_of_kminion_gives_its_rows():
     )
     (state,) = found.states
     assert (state.state, state.members) == ("Stable", 2)
-    assert found.counts == {"_confluent-ksql-default__command_topic": 1}
+    assert found.partition_counts == {"_confluent-ksql-default__command_topic": 1}
 
 
 @needs_samples
-def test_the_published_sample_of_metricbeat_gives_its_row():
-    (row,) = read_tool((SAMPLES / "metricbeat-consumergroup.json").read_text(), name="x").offsets
+def test_the_published_metricbeat_sample_is_parsed():
+    (row,) = read_tool_document(
+        (SAMPLES / "metricbeat-consumergroup.json").read_text(), name="x"
+    ).offsets
     assert (row.group, row.topic, row.partition, row.current) == ("group", "test", 0, 0)
     assert row.consumer_id == "client0-d20b677a-5740-433e-a7f8-fbdab1f0f150"
 
 
 @needs_samples
 @pytest.mark.parametrize(
-    ("sample", "counts", "at_least"),
+    ("sample", "counts", "minimum"),
     [
         ("kcat-L-J-hudi.json", {"stock_ticks": 1}, {}),
         ("kafka-reassign-docs-3.9-02.txt", {"foo1": 3, "foo2": 3}, {}),
@@ -250,12 +254,12 @@ def test_the_published_sample_of_metricbeat_gives_its_row():
         ("kafka-reassign-docs-3.9-07.txt", {}, {"foo": 1}),
     ],
 )
-def test_published_lists_of_topics_give_counts_or_what_there_is_at_least(sample, counts, at_least):
+def test_published_topic_lists_give_counts_or_minimum_counts(sample, counts, minimum):
     found = load_metadata(SAMPLES / sample)
-    assert (found.counts, found.at_least) == (counts, at_least)
+    assert (found.partition_counts, found.minimum_counts) == (counts, minimum)
 
 
 @needs_samples
-def test_a_list_of_topic_names_has_no_partition_counts():
-    with pytest.raises(SourceError, match=":2: lists topics but not their partitions"):
+def test_a_list_of_topic_names_is_rejected():
+    with pytest.raises(InputError, match=":2: lists topics but not their partitions"):
         load_metadata(SAMPLES / "kafka-reassign-docs-3.9-01.txt")

@@ -3,7 +3,7 @@ import pytest
 from kassay.experiments.counterexamples.exhaustive_search import exhaustive_cases
 from kassay.experiments.counterexamples.search import SearchOptions, search_case
 from kassay.experiments.counterexamples.shortcomings import Shortcoming
-from kassay.experiments.spark.counterexample_search import hunt_all
+from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.study.case import Case
 
 pytestmark = pytest.mark.spark
@@ -20,7 +20,7 @@ CASES = [
 )
 def test_spark_catches_what_one_process_catches(spark, assignor):
     hunt = SearchOptions(assignor=assignor, shortcoming=Shortcoming.IMBALANCE)
-    caught = hunt_all(spark, CASES, hunt, tasks=3)
+    caught = search_cases(spark, CASES, hunt, tasks=3)
     assert sorted(caught, key=lambda catch: catch.case) == sorted(
         (search_case(case, hunt) for case in CASES), key=lambda catch: catch.case
     )

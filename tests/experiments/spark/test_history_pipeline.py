@@ -18,7 +18,7 @@ from kassay.experiments.report.history_report import is_history, render
 from kassay.experiments.spark.capture_source import register
 from kassay.experiments.spark.history_output import GROUPS, write_history
 from kassay.experiments.spark.history_pipeline import ClusterMetadata
-from kassay.experiments.spark.record_sources import from_cluster_by_spark, from_files
+from kassay.experiments.spark.record_sources import read_cluster_with_spark, read_files
 from kassay.reference.model.errors import InputError
 from tests.experiments.history.lives import COUNTS, decode_rows, rows
 
@@ -40,7 +40,7 @@ def _write(spark: SparkSession, records: list[dict], home: Path, *, tasks: int) 
         pq.write_table(pa.Table.from_pylist(part), home / name)
     return write_history(
         spark,
-        from_files(spark, [home / "a.parquet", home / "b.parquet"]),
+        read_files(spark, [home / "a.parquet", home / "b.parquet"]),
         home / "out",
         known=ClusterMetadata(counts=COUNTS),
         tasks=tasks,
@@ -93,9 +93,9 @@ def test_parquet_without_the_columns_of_records_is_refused(
 ) -> None:
     pq.write_table(pa.Table.from_pylist([{"key": b"", "offset": 1}]), tmp_path / "x.parquet")
     with pytest.raises(InputError, match=r"x\.parquet: no column value among key, offset"):
-        from_files(spark, [tmp_path / "x.parquet"])
+        read_files(spark, [tmp_path / "x.parquet"])
     with pytest.raises(InputError, match=r"y\.parquet: no such file"):
-        from_files(spark, [tmp_path / "y.parquet"])
+        read_files(spark, [tmp_path / "y.parquet"])
 
 
 def test_no_option_changes_which_records_of_a_cluster_are_read(spark: SparkSession) -> None:
@@ -105,7 +105,7 @@ def test_no_option_changes_which_records_of_a_cluster_are_read(spark: SparkSessi
     reader.return_value.load.return_value = spark.createDataFrame([], columns)
     options = {"kafka.isolation.level": "read_uncommitted", "kafka.security.protocol": "SSL"}
     options["kafka.bootstrap.servers"] = "elsewhere:1"
-    from_cluster_by_spark(session, "here:1", [0, 1], options)
+    read_cluster_with_spark(session, "here:1", [0, 1], options)
     given = reader.call_args.kwargs
     assert given["kafka.bootstrap.servers"] == "here:1"
     assert given["kafka.isolation.level"] == "read_committed"

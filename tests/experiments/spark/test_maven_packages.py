@@ -5,7 +5,7 @@ import os
 import pytest
 from pyspark.errors import PySparkRuntimeError
 
-from kassay.experiments.spark.maven_packages import fetching
+from kassay.experiments.spark.maven_packages import captured_stderr
 from kassay.reference.model.errors import InputError
 
 REPORT = b""":: problems summary ::
@@ -16,7 +16,7 @@ Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: a
 
 
 def _fail(*, saying: bytes) -> None:
-    with fetching("a:b:1"):
+    with captured_stderr("a:b:1"):
         os.write(2, saying)
         raise PySparkRuntimeError("it ended")
 
@@ -34,7 +34,7 @@ def test_without_a_reason_the_error_itself_is_told() -> None:
 
 
 def test_error_output_is_ones_own_again_afterwards(capfd: pytest.CaptureFixture[str]) -> None:
-    with fetching("a:b:1"):
+    with captured_stderr("a:b:1"):
         os.write(2, b"jar after jar\n" * 1000)
     os.write(2, b"an error\n")
     assert capfd.readouterr().err == "an error\n"

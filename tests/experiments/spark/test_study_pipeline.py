@@ -11,8 +11,8 @@ from kassay.experiments.compare import CaseLimits
 from kassay.experiments.report.table_reader import load_tables
 from kassay.experiments.spark import study_pipeline as pipeline
 from kassay.experiments.spark.code_distribution import code_identity
-from kassay.experiments.spark.committed_batches import locked
-from kassay.experiments.spark.study_pipeline import run_batches, write_tables
+from kassay.experiments.spark.committed_batches import directory_lock
+from kassay.experiments.spark.study_pipeline import evaluate_cases, write_study
 from kassay.experiments.spark.table_schemas import PLACE, TABLES, record_row
 from kassay.experiments.study.case import Case, cases_of, imported_cases
 from kassay.experiments.study.evaluate_case import evaluate_case
@@ -48,7 +48,7 @@ def expected():
 
 @pytest.mark.parametrize("tasks", [1, 5])
 def test_the_sweep_returns_what_study_returns_over_any_number_of_tasks(spark, expected, tasks):
-    rows = run_batches(spark, CASES, tasks=tasks).to_pylist()
+    rows = evaluate_cases(spark, CASES, tasks=tasks).to_pylist()
     assert by_case(rows) == expected
 
 
@@ -79,8 +79,8 @@ def test_tables_are_written_whole_and_again_over_another_study(spark, expected, 
         return {"rows": rows}
 
     (tmp_path / "mine.txt").write_text("not a table")
-    write_tables(spark, CASES[:3], tmp_path, manifest=manifest)
-    counts = write_tables(spark, CASES, tmp_path, manifest=manifest, wave=7)["rows"]
+    write_study(spark, CASES[:3], tmp_path, manifest=manifest)
+    counts = write_study(spark, CASES, tmp_path, manifest=manifest, wave=7)["rows"]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         [*TABLES, ".lock", "manifest.json", "mine.txt"]
     )
@@ -99,28 +99,28 @@ def test_tables_are_written_whole_and_again_over_another_study(spark, expected, 
 def test_what_is_done_is_not_done_again_and_the_tables_are_the_same_to_the_byte(spark, tmp_path):
     cases = CASES[2:12]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    write_tables(spark, cases, whole, manifest=dict, wave=3)
+    write_study(spark, cases, whole, manifest=dict, wave=3)
     with pytest.raises(InterruptedStudyError):
-        write_tables(spark, cases, broken, manifest=interrupt, wave=3)
+        write_study(spark, cases, broken, manifest=interrupt, wave=3)
     assert not (broken / "manifest.json").exists()
     shutil.rmtree(broken / ".parts" / "wave-00002")
-    write_tables(spark, cases, broken, manifest=dict, wave=3)
+    write_study(spark, cases, broken, manifest=dict, wave=3)
     assert contents(broken) == contents(whole)
     kept = {path: path.stat().st_mtime_ns for path in broken.rglob("*.parquet")}
-    write_tables(spark, cases, broken, manifest=interrupt, wave=3)
+    write_study(spark, cases, broken, manifest=interrupt, wave=3)
     assert {path: path.stat().st_mtime_ns for path in broken.rglob("*.parquet")} == kept
 
 
 def test_two_runs_do_not_share_a_directory(spark, tmp_path):
-    with locked(tmp_path), pytest.raises(InputError, match="another study is at work"):
-        write_tables(spark, CASES, tmp_path, manifest=dict)
+    with directory_lock(tmp_path), pytest.raises(InputError, match="another study is at work"):
+        write_study(spark, CASES, tmp_path, manifest=dict)
 
 
 def test_groups_that_take_their_process_down_are_rows_and_no_other_is_lost(spark, expected):
     cases = CASES[2:10]
     bad = {cases[1].name: "abort", cases[3].name: "segfault", cases[6].name: "eat"}
     judge = partial(faults.judge, bad=bad)
-    rows = run_batches(spark, cases, tasks=2, limits=CaseLimits(memory=8192), judge=judge)
+    rows = evaluate_cases(spark, cases, tasks=2, limits=CaseLimits(memory=8192), judge=judge)
     found = {row["groups"][0]["case"]: row for row in rows.to_pylist()}
     assert len(found) == len(cases)
     errors = {fault: found.pop(name)["groups"][0]["error"] for name, fault in bad.items()}
@@ -135,7 +135,7 @@ def test_groups_that_take_their_process_down_are_rows_and_no_other_is_lost(spark
 def test_a_group_that_hangs_in_native_code_is_ended(spark):
     cases = CASES[2:5]
     judge = partial(faults.judge, bad={cases[1].name: "hang"})
-    rows = run_batches(spark, cases, tasks=1, limits=CaseLimits(group=8.0), judge=judge)
+    rows = evaluate_cases(spark, cases, tasks=1, limits=CaseLimits(group=8.0), judge=judge)
     errors = {row["groups"][0]["case"]: row["groups"][0]["error"] for row in rows.to_pylist()}
     assert errors == {case.name: None for case in cases} | {cases[1].name: "took more than 8 s"}
 
@@ -144,7 +144,7 @@ def test_workers_that_run_other_code_are_refused(spark, tmp_path, monkeypatch):
     other = (("kassay", "0123"), *code_identity()[1:])
     monkeypatch.setattr("kassay.experiments.spark.study_pipeline.code_identity", lambda: other)
     with pytest.raises(InputError, match=r"has kassay .*, the driver 0123"):
-        write_tables(spark, CASES[:1], tmp_path, manifest=dict)
+        write_study(spark, CASES[:1], tmp_path, manifest=dict)
 
 
 class InterruptedStudyError(Exception):
