@@ -12,9 +12,9 @@ from functools import partial
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.reference.model import html_tables as notebook
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, measures, movement
+from kassay.reference.model.result_cache import cached
 from kassay.solver import objective
 from kassay.solver.flow.moves_within_imbalance import fewest_moves
 from kassay.solver.initial_solutions import keep_owned
@@ -212,6 +212,7 @@ def solve_optimum(group: Group, *, limits: SearchLimits = LIMITS) -> Solution:
     return solve(_without_capacities(group), limits=limits)
 
 
+@cached
 def keep_owners(group: Group) -> Assignment:
     """Keep every owner and place partitions without an owner on the least loaded members.
 
@@ -251,7 +252,7 @@ def fewest_moves_within(
     if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
         return optimum.movement.value
     measure = Measure(optimum.imbalance.name)
-    if measures(group, cached(keep_owners, group))[measure] <= imbalance:
+    if measures(group, keep_owners(group))[measure] <= imbalance:
         return 0
     if group.partition_count > limits.within_partitions:
         return None

@@ -31,7 +31,6 @@ from kassay.experiments.study.table_rows import (
 )
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.derived_values import cached_for
 from kassay.reference.model.external_metrics import (
     balancedness,
     kafka_balance_score,
@@ -50,6 +49,7 @@ from kassay.reference.model.metrics import (
     participant_indices,
 )
 from kassay.reference.model.ownership import ownership
+from kassay.reference.model.result_cache import cached_per_group
 from kassay.solver.solution import Solution
 
 DRAWN_PARTITIONS = 60
@@ -220,7 +220,7 @@ def _assignment_row(
     case: Case, group: Group, assignor: str, result: StableResult, *, drawn: bool
 ) -> AssignmentRow:
     assignment = result.assignment
-    metrics = {} if assignment is None else cached_for(_metric_columns, group, assignment)
+    metrics = {} if assignment is None else _metric_columns(group, assignment)
     return AssignmentRow(
         case=case.name,
         assignor=assignor,
@@ -233,6 +233,7 @@ def _assignment_row(
     )
 
 
+@cached_per_group
 def _metric_columns(group: Group, assignment: Assignment) -> dict[str, Any]:
     vector = load_vector(group, assignment)
     moves = movement_count(group, assignment)

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model import html_tables as notebook
-from kassay.reference.model.derived_values import DerivedValues, cached_for
 from kassay.reference.model.errors import RunError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER
@@ -20,6 +19,7 @@ from kassay.reference.model.partition_index import (
     select,
     subscription_mask,
 )
+from kassay.reference.model.result_cache import Results, cached_per_group
 from kassay.reference.model.topic_partitions import Column, Partitions, TopicPartition
 
 
@@ -27,7 +27,7 @@ class InvalidAssignmentError(RunError):
     """An assignment of our own making that breaks the rules: a bug."""
 
 
-class Assignment(DerivedValues, Mapping[str, Partitions]):
+class Assignment(Mapping[str, Partitions]):
     """The partitions of each member, in the order the assignor listed them.
 
     Parameters
@@ -44,10 +44,11 @@ class Assignment(DerivedValues, Mapping[str, Partitions]):
     Partitions([t-0, t-1])
     """
 
-    __slots__ = ("_by_member",)
+    __slots__ = ("_by_member", "results")
 
     def __init__(self, by_member: Mapping[str, Iterable[tuple[str, int]]]) -> None:
         self._by_member = {member: Partitions.of(tps) for member, tps in by_member.items()}
+        self.results = Results()
 
     def loads(self) -> dict[str, int]:
         """Count the partitions of each member."""
@@ -98,9 +99,10 @@ def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:
 
 def assignee_column(group: Group, assignment: Assignment) -> Column:
     """Return the arrays of `assignees` as one, in the order of the topics."""
-    return cached_for(_tally, group, assignment).column
+    return _tally(group, assignment).column
 
 
+@cached_per_group
 def held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
     """Count the partitions that each member is assigned of each topic.
 
@@ -109,10 +111,6 @@ def held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
     numpy.ndarray
         Shape (topics, members); what `assignees` passes over does not count.
     """
-    return cached_for(_held_counts, group, assignment)
-
-
-def _held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
     column, width = assignee_column(group, assignment), len(group.members)
     topic = np.repeat(np.arange(len(group.topics)), offsets_of(group).counts)
     held = column != NO_OWNER
@@ -129,6 +127,7 @@ class _Tally:
     valid: bool
 
 
+@cached_per_group
 def _tally(group: Group, assignment: Assignment) -> _Tally:
     offsets = offsets_of(group)
     rows = offsets.rows(
@@ -180,7 +179,7 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     >>> list(violations(group, Assignment({"a": [("t", 0), ("t", 0)]})))
     ["t-0 is assigned 2 times: ['a', 'a']", 't-1 is assigned to nobody']
     """
-    if cached_for(_tally, group, assignment).valid:
+    if _tally(group, assignment).valid:
         return
     offsets = offsets_of(group)
     index_of = {member.id: index for index, member in enumerate(group.members)}

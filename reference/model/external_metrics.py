@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from kassay.reference.model.assignment import Assignment, held_counts
-from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import (
     balance_score,
@@ -19,6 +18,7 @@ from kassay.reference.model.metrics import (
 )
 from kassay.reference.model.metrics import loads as weighed_loads
 from kassay.reference.model.partition_index import subscription_mask
+from kassay.reference.model.result_cache import cached
 
 CRUISE_CONTROL_BAND = 9  # percent
 
@@ -57,7 +57,7 @@ def kafka_balance_score(group: Group, assignment: Assignment) -> int:
     shared = subscription_mask(group).sum(axis=0) > 1
     has_shared = held[shared].any(axis=0).tolist()
     counts = held.sum(axis=0).tolist()
-    reachable = cached(_reachable, group)
+    reachable = _reachable(group)
     return balance_score(
         [
             counts[index]
@@ -218,6 +218,7 @@ def per_topic_spread(group: Group, assignment: Assignment) -> int:
     return int((most - least).sum())
 
 
+@cached
 def _reachable(group: Group) -> list[int]:
     """For each member, the partitions of all topics that it subscribes to."""
     topics = group.topic_table()

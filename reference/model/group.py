@@ -2,14 +2,14 @@
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import cast
 
 from kassay.reference.java.strings import name_uuid
 from kassay.reference.model import html_tables as notebook
-from kassay.reference.model.derived_values import DerivedValues, cached
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.result_cache import Results, cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 NO_GENERATION = -1
@@ -186,7 +186,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group(DerivedValues):
+class Group:
     """A consumer group at the moment of a rebalance.
 
     Subscriptions to topics without metadata, topics of 0 partitions and claims to
@@ -222,6 +222,7 @@ class Group(DerivedValues):
     members: tuple[Member, ...]
     id: str | None = None
     notes: tuple[str, ...] = ()
+    results: Results = field(default_factory=Results, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Freeze lists and check that names are unique."""
@@ -235,17 +236,25 @@ class Group(DerivedValues):
         if len(set(ids)) != len(ids):
             raise InputError(f"member id {_first_repeated(ids)!r} is listed twice")
 
+    @cached
     def topic_table(self) -> Mapping[str, Topic]:
         """Return the topics by name."""
-        return cached(_topic_table, self)
+        return MappingProxyType({topic.name: topic for topic in self.topics})
 
+    @cached
     def member_table(self) -> Mapping[str, Member]:
         """Return the members by id."""
-        return cached(_member_table, self)
+        return MappingProxyType({member.id: member for member in self.members})
 
+    @cached
     def subscribers(self) -> Mapping[str, tuple[int, ...]]:
         """For each topic with partitions, the indices of the members that consume it."""
-        return cached(_subscribers, self)
+        table: dict[str, list[int]] = {t.name: [] for t in self.topics if t.partitions > 0}
+        for index, member in enumerate(self.members):
+            for topic in member.subscription:
+                if topic in table:
+                    table[topic].append(index)
+        return MappingProxyType({topic: tuple(indices) for topic, indices in table.items()})
 
     @property
     def partition_count(self) -> int:
@@ -253,9 +262,15 @@ class Group(DerivedValues):
         return sum(topic.partitions for topic in self.topics)
 
     @property
+    @cached
     def common_weight(self) -> int | None:
         """Weight of all partitions with subscribers, None if they differ; 1 if there are none."""
-        return cached(_common_weight, self)
+        distinct: set[int] = set()
+        subscribers = self.subscribers()
+        for topic in self.topics:
+            if subscribers.get(topic.name):
+                distinct.update((1,) if topic.weights is None else topic.weights)
+        return None if len(distinct) > 1 else next(iter(distinct), 1)
 
     @property
     def is_weighted(self) -> bool:
@@ -274,32 +289,6 @@ class Group(DerivedValues):
             for member in self.members
         )
         return notebook.table(caption, ("member", "subscribes to", "owns"), rows)
-
-
-def _topic_table(group: Group) -> Mapping[str, Topic]:
-    return MappingProxyType({topic.name: topic for topic in group.topics})
-
-
-def _member_table(group: Group) -> Mapping[str, Member]:
-    return MappingProxyType({member.id: member for member in group.members})
-
-
-def _subscribers(group: Group) -> Mapping[str, tuple[int, ...]]:
-    table: dict[str, list[int]] = {t.name: [] for t in group.topics if t.partitions > 0}
-    for index, member in enumerate(group.members):
-        for topic in member.subscription:
-            if topic in table:
-                table[topic].append(index)
-    return MappingProxyType({topic: tuple(indices) for topic, indices in table.items()})
-
-
-def _common_weight(group: Group) -> int | None:
-    distinct: set[int] = set()
-    subscribers = group.subscribers()
-    for topic in group.topics:
-        if subscribers.get(topic.name):
-            distinct.update((1,) if topic.weights is None else topic.weights)
-    return None if len(distinct) > 1 else next(iter(distinct), 1)
 
 
 def _check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:

@@ -13,9 +13,9 @@ from types import MappingProxyType
 import numpy as np
 
 from kassay.reference.model.assignment import Assignment, assignee_column
-from kassay.reference.model.derived_values import cached, cached_for
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference.model.result_cache import cached, cached_per_group
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 
@@ -29,21 +29,15 @@ class Measure(StrEnum):
     BALANCE_SCORE = "balance_score"
 
 
+@cached
 def participants(group: Group) -> tuple[str, ...]:
     """Ids of the members that subscribe to some topic with partitions, in group order."""
-    return cached(_participants, group)
-
-
-def participant_indices(group: Group) -> tuple[int, ...]:
-    """Return the ascending indices of the members that `participants` names."""
-    return cached(_participant_indices, group)
-
-
-def _participants(group: Group) -> tuple[str, ...]:
     return tuple(group.members[index].id for index in participant_indices(group))
 
 
-def _participant_indices(group: Group) -> tuple[int, ...]:
+@cached
+def participant_indices(group: Group) -> tuple[int, ...]:
+    """Return the ascending indices of the members that `participants` names."""
     with_partitions = frozenset(t.name for t in group.topics if t.partitions)
     return tuple(
         index
@@ -77,12 +71,9 @@ def loads(group: Group, assignment: Assignment) -> dict[str, int]:
     return dict(zip(participants(group), load_vector(group, assignment), strict=True))
 
 
+@cached_per_group
 def load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
     """Return `loads` without the names, in group order."""
-    return cached_for(_load_vector, group, assignment)
-
-
-def _load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
     topics = group.topic_table()
     lists = [assignment.get(member, NO_PARTITIONS) for member in participants(group)]
     if all(topic.weights is None for topic in group.topics):
@@ -187,12 +178,9 @@ def imbalance(
     return measures(group, assignment)[Measure(measure)]
 
 
+@cached_per_group
 def measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
     """Measure the imbalance of an assignment by every one of `MEASURES`."""
-    return cached_for(_measures, group, assignment)
-
-
-def _measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
     vector = load_vector(group, assignment)
     return MappingProxyType({name: value(vector) for name, value in MEASURES.items()})
 
@@ -225,12 +213,9 @@ class MovementCount:
     unassigned_weight: int
 
 
+@cached_per_group
 def movement_count(group: Group, assignment: Assignment) -> MovementCount:
     """Compare an assignment with the ownership before it, partition by partition."""
-    return cached_for(_movement_count, group, assignment)
-
-
-def _movement_count(group: Group, assignment: Assignment) -> MovementCount:
     before, after = ownership(group).column, assignee_column(group, assignment)
     owned, assigned, same = before != NO_OWNER, after != NO_OWNER, before == after
     masks = (owned & same, owned & assigned & ~same, ~owned & assigned, owned & ~assigned)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.partition_index import (
     UNKNOWN,
@@ -15,6 +14,7 @@ from kassay.reference.model.partition_index import (
     select,
     subscription_mask,
 )
+from kassay.reference.model.result_cache import cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Column, Partitions
 
 NO_OWNER = -1
@@ -71,6 +71,7 @@ class Ownership:
         return int(np.count_nonzero(self.column != NO_OWNER))
 
 
+@cached
 def ownership(group: Group) -> Ownership:
     """Decide who owns each partition before the rebalance.
 
@@ -105,7 +106,39 @@ def ownership(group: Group) -> Ownership:
     >>> [(claim.member, claim.partition, claim.reason) for claim in result.stale]
     [('a', 9, 'no such partition'), ('a', 0, 'claimed in a higher generation')]
     """
-    return cached(_ownership, group)
+    offsets = offsets_of(group)
+    claims = offsets.rows((index, member.owned) for index, member in enumerate(group.members))
+    generations = np.array([member.generation for member in group.members], dtype=np.int64)
+    exists = offsets.exist(claims)
+    present = select(claims, exists)
+    place = offsets.flat(present)
+    generation = generations[present.member]
+    highest = np.full(offsets.size, NO_GENERATION, dtype=np.int64)
+    np.maximum.at(highest, place, generation)
+    beaten = generation < highest[place]
+    claimant = np.full(offsets.size, NO_OWNER, dtype=np.int32)
+    claimant[place[~beaten]] = present.member[~beaten]
+    disputed = np.zeros(offsets.size, dtype=np.bool_)
+    disputed[place[~beaten & (claimant[place] != present.member)]] = True
+    subscribed = subscription_mask(group)[present.member, present.topic]
+    owners = claimant.copy()
+    owners[disputed] = NO_OWNER
+    owners[place[~subscribed & ~beaten & ~disputed[place]]] = NO_OWNER
+    refusals = [
+        (select(claims, ~exists & (claims.topic == UNKNOWN)), "no such topic"),
+        (select(claims, ~exists & (claims.topic != UNKNOWN)), "no such partition"),
+        (select(present, ~subscribed), "topic not subscribed to"),
+        (select(present, subscribed & beaten), "claimed in a higher generation"),
+    ]
+    contested = select(present, subscribed & ~beaten & disputed[place])
+    return Ownership(
+        owners=offsets.by_topic(group, owners),
+        stale=tuple(claim for rows, why in refusals for claim in _name(group, rows, why)),
+        contested=tuple(
+            _name(group, contested, "claimed by another member in the same generation")
+        ),
+        column=owners,
+    )
 
 
 def current_partitions(group: Group) -> dict[str, list[tuple[str, int]]]:
@@ -156,42 +189,6 @@ def rejoin(
         for member in group.members
     )
     return replace(group, members=members)
-
-
-def _ownership(group: Group) -> Ownership:
-    offsets = offsets_of(group)
-    claims = offsets.rows((index, member.owned) for index, member in enumerate(group.members))
-    generations = np.array([member.generation for member in group.members], dtype=np.int64)
-    exists = offsets.exist(claims)
-    present = select(claims, exists)
-    place = offsets.flat(present)
-    generation = generations[present.member]
-    highest = np.full(offsets.size, NO_GENERATION, dtype=np.int64)
-    np.maximum.at(highest, place, generation)
-    beaten = generation < highest[place]
-    claimant = np.full(offsets.size, NO_OWNER, dtype=np.int32)
-    claimant[place[~beaten]] = present.member[~beaten]
-    disputed = np.zeros(offsets.size, dtype=np.bool_)
-    disputed[place[~beaten & (claimant[place] != present.member)]] = True
-    subscribed = subscription_mask(group)[present.member, present.topic]
-    owners = claimant.copy()
-    owners[disputed] = NO_OWNER
-    owners[place[~subscribed & ~beaten & ~disputed[place]]] = NO_OWNER
-    refusals = [
-        (select(claims, ~exists & (claims.topic == UNKNOWN)), "no such topic"),
-        (select(claims, ~exists & (claims.topic != UNKNOWN)), "no such partition"),
-        (select(present, ~subscribed), "topic not subscribed to"),
-        (select(present, subscribed & beaten), "claimed in a higher generation"),
-    ]
-    contested = select(present, subscribed & ~beaten & disputed[place])
-    return Ownership(
-        owners=offsets.by_topic(group, owners),
-        stale=tuple(claim for rows, why in refusals for claim in _name(group, rows, why)),
-        contested=tuple(
-            _name(group, contested, "claimed by another member in the same generation")
-        ),
-        column=owners,
-    )
 
 
 def _name(group: Group, rows: PartitionIndex, reason: str) -> Iterator[Claim]:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group
+from kassay.reference.model.result_cache import cached
 from kassay.reference.model.topic_partitions import Column, Partitions
 
 UNKNOWN = -1
@@ -98,9 +98,10 @@ class Offsets:
         }
 
 
+@cached
 def offsets_of(group: Group) -> Offsets:
     """Return a group's `Offsets`."""
-    return cached(Offsets, group)
+    return Offsets(group)
 
 
 def select(rows: PartitionIndex, mask: NDArray[np.bool_]) -> PartitionIndex:
@@ -108,24 +109,18 @@ def select(rows: PartitionIndex, mask: NDArray[np.bool_]) -> PartitionIndex:
     return PartitionIndex(rows.member[mask], rows.topic[mask], rows.number[mask])
 
 
+@cached
 def subscription_mask(group: Group) -> NDArray[np.bool_]:
     """Return a table, members by topics, of who subscribes to what."""
-    return cached(_subscription_mask, group)
-
-
-def consumed_partitions(group: Group) -> NDArray[np.bool_]:
-    """Say of every partition whether anybody subscribes to its topic."""
-    return cached(_consumed_partitions, group)
-
-
-def _consumed_partitions(group: Group) -> NDArray[np.bool_]:
-    return np.repeat(subscription_mask(group).any(axis=0), offsets_of(group).counts)
-
-
-def _subscription_mask(group: Group) -> NDArray[np.bool_]:
     offsets = offsets_of(group)
     table = np.zeros((len(group.members), len(group.topics)), dtype=np.bool_)
     for row, member in enumerate(group.members):
         known = [offsets.index[name] for name in member.subscription if name in offsets.index]
         table[row, known] = True
     return table
+
+
+@cached
+def consumed_partitions(group: Group) -> NDArray[np.bool_]:
+    """Say of every partition whether anybody subscribes to its topic."""
+    return np.repeat(subscription_mask(group).any(axis=0), offsets_of(group).counts)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group
+from kassay.reference.model.result_cache import cached
 from kassay.solver.flow.convex_frontier import MOST_ARCS, between, cheapest_at_price, values_of
 from kassay.solver.flow.network import Counts, Network, build_network
 from kassay.solver.problem import build_problem
@@ -46,7 +46,7 @@ def fewest_moves(group: Group, sum_of_squares: int) -> LevelValue | None:
     >>> found.value, found.bound
     (1, 1)
     """
-    ends = cached(_ends_of, group)
+    ends = _ends_of(group)
     return None if ends is None else _fewest(ends, sum_of_squares // ends.weight**2)
 
 
@@ -73,6 +73,7 @@ class _Ends:
     right: Counts
 
 
+@cached
 def _ends_of(group: Group) -> _Ends | None:
     problem = build_problem(group)
     if not problem.size or not group.common_weight:

@@ -12,8 +12,8 @@ from kassay.reference.java.hash_map import HashMap, set_capacity, uuid_map
 from kassay.reference.java.hash_order import string_order
 from kassay.reference.java.strings import name_uuid, utf16_key
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.result_cache import cached
 from kassay.reference.model.topic_partitions import Partitions
 
 PartitionSet = HashMap[int, None]
@@ -74,6 +74,7 @@ class GroupSpec:
         )
 
 
+@cached
 def group_spec(group: Group) -> GroupSpec:
     """Describe a group to an assignor as the coordinator does.
 
@@ -87,10 +88,6 @@ def group_spec(group: Group) -> GroupSpec:
     >>> [spec.topics[topic].name for topic in spec.subscribed["m"]]
     ['t']
     """
-    return cached(_group_spec, group)
-
-
-def _group_spec(group: Group) -> GroupSpec:
     ids = {topic.name: topic.uuid for topic in group.topics}
     members = group.member_table()
     order = string_order(members)

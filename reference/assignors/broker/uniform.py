@@ -12,8 +12,8 @@ from kassay.reference.assignors.broker.uniform_homogeneous import (
     UniformHomogeneousAssignmentBuilder,
 )
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import Group
+from kassay.reference.model.result_cache import cached
 
 
 def assign(group: Group) -> Assignment:
@@ -63,8 +63,9 @@ def _assign(group: Group, *, extra_partition_may_wait: bool) -> Assignment:
         homogeneous = UniformHomogeneousAssignmentBuilder(spec, extra_partition_may_wait)
         return homogeneous.build()
     # This algorithm is the same in both.
-    return cached(_assign_heterogeneous, group)
+    return _assign_heterogeneous(group)
 
 
+@cached
 def _assign_heterogeneous(group: Group) -> Assignment:
     return UniformHeterogeneousAssignmentBuilder(group_spec(group)).build()

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from kassay.reference.java.hash_order import string_order
 from kassay.reference.java.strings import utf16_key
-from kassay.reference.model.derived_values import cached
 from kassay.reference.model.group import (
     NO_GENERATION,
     USER_DATA_WITHOUT_GENERATION,
@@ -17,6 +16,7 @@ from kassay.reference.model.group import (
     Member,
     Topic,
 )
+from kassay.reference.model.result_cache import cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 VERSION_WITH_OWNED = 1
@@ -66,6 +66,7 @@ class MemberSubscription:
         return self.claimed if self.sends_owned else NO_PARTITIONS
 
 
+@cached
 def subscriptions(group: Group) -> Mapping[str, MemberSubscription]:
     """Return the members' subscriptions in the order of the leader's hash map.
 
@@ -75,10 +76,6 @@ def subscriptions(group: Group) -> Mapping[str, MemberSubscription]:
     >>> subscriptions(group)["c10"].topics
     ('a', 'b')
     """
-    return cached(_subscriptions, group)
-
-
-def _subscriptions(group: Group) -> Mapping[str, MemberSubscription]:
     by_id = {member.id: member for member in group.members}
     sorted_topics: dict[tuple[str, ...], tuple[str, ...]] = {}
     for member in group.members:
@@ -105,12 +102,9 @@ def _subscription(member: Member, topics: tuple[str, ...]) -> MemberSubscription
     )
 
 
+@cached
 def partitions_per_topic(group: Group) -> Mapping[str, Topic]:
     """Return the subscribed topics that have partitions, in the order of upstream's map."""
-    return cached(_partitions_per_topic, group)
-
-
-def _partitions_per_topic(group: Group) -> Mapping[str, Topic]:
     topics = group.topic_table()
     subscribed: dict[str, None] = {}
     members = subscriptions(group).values()
