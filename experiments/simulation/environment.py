@@ -15,7 +15,7 @@ from kassay.experiments.simulation.simulation_result import (
     TimelineNote,
 )
 from kassay.experiments.simulation.traffic import Traffic
-from kassay.reference.coordinator.classic.coordinator import counted_ids
+from kassay.reference.coordinator.classic.coordinator import numbered_member_ids
 from kassay.reference.coordinator.classic.states import GroupState
 from kassay.reference.coordinator.clock import Clock
 from kassay.reference.model.assignment import Assignment
@@ -51,7 +51,7 @@ class Environment:
         self.topics: dict[str, Topic] = {}
         self.result = SimulationResult(script=script.name, policy=policy.name, until=script.until)
         self._random = random.Random(script.seed).random  # noqa: S311 - not for security
-        self._new_id = new_id or counted_ids()
+        self._new_id = new_id or numbered_member_ids()
         self.recorder = RebalanceRecorder(
             policy,
             self.clock,

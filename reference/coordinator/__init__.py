@@ -1,8 +1,8 @@
-"""Kafka's group coordinator as a deterministic simulation in virtual time.
+"""Deterministic simulation of Kafka's group coordinator in virtual time.
 
-`ClassicCoordinator` is the classic protocol, `ConsumerCoordinator` the one of KIP-848.
-No assignor is imported here: under the classic protocol the leader brings the assignment,
-under the other one the assignor is an argument.
+`ClassicCoordinator` implements the classic protocol, `ConsumerCoordinator` KIP-848. This
+package imports no assignor: classic leaders send assignments, `ConsumerCoordinator` takes an
+assignor as argument.
 """
 
 from kassay.reference.coordinator.classic.coordinator import ClassicCoordinator

@@ -1,4 +1,4 @@
-"""Virtual time: what happens next, in milliseconds, without waiting for it."""
+"""Virtual time in milliseconds: event queue and timers."""
 
 import heapq
 from collections.abc import Callable
@@ -9,10 +9,9 @@ _NEVER = 1 << 62
 
 
 class Clock:
-    """Things to do at given moments; time passes from one moment to the next.
+    """Event queue that advances virtual time from one action to the next.
 
-    What is due at the same moment happens in the order in which it was asked for, so a
-    run depends on nothing but what was put in.
+    Actions that are due at the same time run in the order in which they were added.
 
     Examples
     --------
@@ -24,41 +23,41 @@ class Clock:
     (20, ['early'])
     """
 
-    __slots__ = ("_due", "_moments", "now")
+    __slots__ = ("_actions", "_times", "now")
 
     def __init__(self, now: int = 0) -> None:
         self.now = now
-        self._due: dict[int, list[Action]] = {}
-        self._moments: list[int] = []
+        self._actions: dict[int, list[Action]] = {}
+        self._times: list[int] = []
 
     def after(self, delay: int, action: Action) -> None:
-        """Do something ``delay`` milliseconds from now, whatever else happens."""
-        moment = self.now + delay
-        due = self._due.get(moment)
-        if due is None:
-            self._due[moment] = [action]
-            heapq.heappush(self._moments, moment)
+        """Run an action ``delay`` milliseconds from now."""
+        time = self.now + delay
+        actions = self._actions.get(time)
+        if actions is None:
+            self._actions[time] = [action]
+            heapq.heappush(self._times, time)
         else:
-            due.append(action)
+            actions.append(action)
 
     def timer(self, action: Action) -> "Timer":
-        """Return a timer that does something when it runs out, not started yet."""
+        """Create a timer, not started, that runs an action when it expires."""
         return Timer(self, action)
 
     def run(self, until: int) -> None:
-        """Let time pass up to and including a moment."""
-        moments = self._moments
-        while moments and moments[0] <= until:
-            self.now = now = moments[0]
-            # The list grows while it is gone through: by what is to be done at once.
-            for action in self._due[now]:
+        """Advance the time and run all actions up to and including ``until``."""
+        times = self._times
+        while times and times[0] <= until:
+            self.now = now = times[0]
+            # Actions with delay 0 extend the list during the iteration.
+            for action in self._actions[now]:
                 action()
-            del self._due[heapq.heappop(moments)]
+            del self._actions[heapq.heappop(times)]
         self.now = max(self.now, until)
 
 
 class Timer:
-    """Does something once its time has run out, unless it is started again or cancelled.
+    """Runs an action when it expires, unless it is restarted or cancelled.
 
     Examples
     --------
@@ -72,34 +71,34 @@ class Timer:
     [15]
     """
 
-    __slots__ = ("_action", "_clock", "_comes_up", "_deadline")
+    __slots__ = ("_action", "_clock", "_deadline", "_fires_at")
 
     def __init__(self, clock: Clock, action: Action) -> None:
         self._clock = clock
         self._action = action
         self._deadline = _NEVER
-        self._comes_up = _NEVER
+        self._fires_at = _NEVER
 
     def start(self, delay: int) -> None:
-        """Let it run out ``delay`` milliseconds from now, and not before."""
+        """Start or restart the timer; it expires ``delay`` milliseconds from now."""
         self._deadline = self._clock.now + delay
-        # Where it comes up sooner it is put off then, and takes its place among what is due with
-        # it then: a session's timer is started again far more often than it runs out.
-        if self._comes_up > self._deadline:
+        # A later deadline is scheduled only when the earlier one fires: session timers are
+        # restarted far more often than they expire.
+        if self._fires_at > self._deadline:
             self._schedule()
 
     def cancel(self) -> None:
-        """Stop it, if it is running."""
-        self._deadline = self._comes_up = _NEVER
+        """Cancel the timer if it runs."""
+        self._deadline = self._fires_at = _NEVER
 
     def _schedule(self) -> None:
-        self._comes_up = self._deadline
-        self._clock.after(self._deadline - self._clock.now, self._come_up)
+        self._fires_at = self._deadline
+        self._clock.after(self._deadline - self._clock.now, self._fire)
 
-    def _come_up(self) -> None:
+    def _fire(self) -> None:
         now = self._clock.now
-        if self._comes_up != now:
-            return  # Cancelled since, or started with a shorter delay.
+        if self._fires_at != now:
+            return  # Cancelled, or restarted with a shorter delay.
         if self._deadline > now:
             self._schedule()
         else:
@@ -107,8 +106,8 @@ class Timer:
             self._action()
 
 
-def stop(timers: dict[str, Timer], name: str) -> None:
-    """Cancel and forget one of several timers, if it is there."""
+def cancel_timer(timers: dict[str, Timer], name: str) -> None:
+    """Cancel and remove a timer of a dictionary, if it exists."""
     timer = timers.pop(name, None)
     if timer is not None:
         timer.cancel()

@@ -1,4 +1,4 @@
-"""Settings of the coordinator, by the names and defaults of the broker's configuration."""
+"""Coordinator settings with the broker's defaults."""
 
 from dataclasses import dataclass
 
@@ -10,18 +10,18 @@ class CoordinatorConfig:
     Parameters
     ----------
     initial_rebalance_delay
-        ``group.initial.rebalance.delay.ms``: how long an empty group waits for more
-        members after the first.
+        ``group.initial.rebalance.delay.ms``: time that an empty group waits for further
+        members after the first one.
     max_size
         ``group.max.size``.
     new_member_join_timeout
-        After so long a new member's JoinGroup is given up; a constant of the broker.
+        Timeout of a new member's JoinGroup, a constant of the broker.
     heartbeat_interval
         ``group.consumer.heartbeat.interval.ms``, consumer protocol only.
     session_timeout
         ``group.consumer.session.timeout.ms``, consumer protocol only.
     assignment_interval
-        ``group.consumer.assignment.interval.ms``: least time between two target
+        ``group.consumer.assignment.interval.ms``: minimum time between two target
         assignments, consumer protocol only.
     """
 

@@ -1,4 +1,4 @@
-"""The log that outlives a coordinator: one partition of ``__consumer_offsets``."""
+"""Compacted log of a coordinator: one partition of ``__consumer_offsets``."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -6,23 +6,23 @@ from typing import Protocol
 from kassay.reference.java.strings import string_hash
 
 PARTITIONS = 50
-"""``offsets.topic.num.partitions`` by default."""
+"""Default of ``offsets.topic.num.partitions``."""
 
 
 class LogRecord(Protocol):
-    """What can be written: a key, and a value or None to delete the key."""
+    """A record with a key, and a value or None as tombstone."""
 
     @property
     def key(self) -> bytes:
-        """Bytes of the key."""
+        """Encoded key."""
 
     @property
     def value(self) -> bytes | None:
-        """Bytes of the value; None for a tombstone."""
+        """Encoded value; None for a tombstone."""
 
 
 def partition_of(group: str, partitions: int = PARTITIONS) -> int:
-    """Return the partition of ``__consumer_offsets`` that a group lives in.
+    """Return the partition of ``__consumer_offsets`` that stores a group.
 
     Examples
     --------
@@ -30,20 +30,14 @@ def partition_of(group: str, partitions: int = PARTITIONS) -> int:
     (12, 45)
     """
     hashed = string_hash(group)
-    # Math.abs of the smallest int is negative; Kafka takes 0 for it.
+    # Math.abs of the smallest int is negative; Kafka uses 0 instead.
     return 0 if hashed == -(1 << 31) else abs(hashed) % partitions
 
 
 class Log:
-    """A compacted log: of each key, the newest record.
+    """Log that keeps the newest record per key; records are encoded when they are read.
 
-    Records are kept as they are and become bytes when they are read again, as by the
-    coordinator that takes over.
-
-    Parameters
-    ----------
-    history
-        Whether to keep every record ever written, as tests and reports want.
+    With ``history`` it also keeps every record that was written.
     """
 
     __slots__ = ("_history", "_records", "writes")
@@ -54,7 +48,7 @@ class Log:
         self.writes = 0
 
     def append(self, identity: object, record: LogRecord) -> None:
-        """Write a record; ``identity`` stands for its key, which is costlier to compare."""
+        """Append a record; ``identity`` replaces its key, which is slower to compare."""
         self.writes += 1
         self._records.pop(identity, None)
         self._records[identity] = record
@@ -63,11 +57,11 @@ class Log:
 
     @property
     def history(self) -> tuple[LogRecord, ...]:
-        """Every record written, oldest first; empty unless asked for."""
+        """All records written, oldest first; empty without ``history``."""
         return tuple(self._history or ())
 
     def read(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield what a reader finds, oldest first: keys and values in bytes."""
+        """Yield encoded keys and values of the current records, oldest first."""
         for record in self._records.values():
             value = record.value
             if value is not None:

@@ -1,4 +1,4 @@
-"""A classic group: its members, who leads, which protocol wins, which generation it is.
+"""Classic group: members, leader, selected protocol and generation.
 
 Upstream: org.apache.kafka.coordinator.group.classic.ClassicGroup and ClassicGroupMember,
 group-coordinator 4.x.
@@ -33,10 +33,9 @@ from kassay.reference.protocol.messages import (
 
 
 class ClassicMember:
-    """A member as the coordinator knows it; times in milliseconds.
+    """Member of a classic group; times in milliseconds.
 
-    ``join_reply`` and ``sync_reply`` are set while the member waits for an answer, and
-    ``session`` once somebody watches for its silence.
+    ``join_reply`` and ``sync_reply`` are set while the member waits for a response.
     """
 
     __slots__ = (
@@ -67,25 +66,19 @@ class ClassicMember:
         self.sync_reply: SyncReply | None = None
 
     def metadata(self, protocol: str | None) -> ConsumerSubscription:
-        """Return what it offered with a protocol.
-
-        Raises
-        ------
-        LookupError
-            If it does not support the protocol.
-        """
-        for offer in self.offers:
-            if offer.name == protocol:
-                return offer.metadata
+        """Return its subscription under a protocol; LookupError if it does not support it."""
+        for supported in self.offers:
+            if supported.name == protocol:
+                return supported.metadata
         raise LookupError(f"member {self.id!r} does not support protocol {protocol!r}")
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """Whether it need not send heartbeats now, since it waits for an answer."""
+        """Whether it needs no heartbeat because it waits for a response."""
         return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
 
-    def answer_sync(self, response: SyncResponse) -> bool:
-        """Answer its SyncGroup, if it waits for one."""
+    def respond_to_sync(self, response: SyncResponse) -> bool:
+        """Respond to its SyncGroup; return whether it was waiting."""
         reply, self.sync_reply = self.sync_reply, None
         if reply is None:
             return False
@@ -94,16 +87,9 @@ class ClassicMember:
 
 
 class ClassicGroup:
-    """State of one group; it changes only through `ClassicCoordinator`.
+    """State of one group, changed by `ClassicCoordinator` only.
 
-    Parameters
-    ----------
-    group_id
-        Name of the group.
-    now
-        The time, in milliseconds.
-    watch
-        Told of every change of state, with the time.
+    ``on_state_change`` is called with the time in milliseconds and the new state.
     """
 
     def __init__(
@@ -116,7 +102,7 @@ class ClassicGroup:
         self._on_state_change = on_state_change
         self.state = EMPTY
         self.previous_state = DEAD
-        self.since = now
+        self.state_changed_at = now
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
@@ -126,21 +112,22 @@ class ClassicGroup:
         self.pending_joins: dict[str, None] = {}
         self.pending_syncs: dict[str, None] = {}
         self.new_member_added = False
-        self.awaiting_join = 0
+        self.members_awaiting_join = 0
         self._supporters: Counter[str] = Counter()
         self._most_members = 0
 
-    def move_to(self, state: GroupState, now: int) -> None:
-        """Change the state; IllegalTransitionError if Kafka's table has no such change."""
+    def transition_to(self, state: GroupState, now: int) -> None:
+        """Change the state; IllegalTransitionError if the transition is invalid."""
         check_transition(self.state, state)
-        self.previous_state, self.state, self.since = self.state, state, now
+        self.previous_state, self.state = self.state, state
+        self.state_changed_at = now
         if self._on_state_change is not None:
             self._on_state_change(now, state)
 
     # ---- Members ----------------------------------------------------------------
 
     def add(self, member: ClassicMember, reply: JoinReply | None) -> None:
-        """Take a member in; the first leads."""
+        """Add a member; the first member becomes the leader."""
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.id
         if not self.members:
@@ -149,17 +136,17 @@ class ClassicGroup:
             self.leader = member.id
         self.members[member.id] = member
         self._most_members = max(self._most_members, len(self.members))
-        self._supporters.update(offer.name for offer in member.offers)
-        self.await_join(member, reply)
+        self._supporters.update(protocol.name for protocol in member.offers)
+        self.set_join_reply(member, reply)
         self.pending_joins.pop(member.id, None)
 
     def remove(self, member_id: str) -> None:
-        """Let a member go, pending ones too; a new leader follows a leader."""
+        """Remove a member or a pending member, and replace the leader if necessary."""
         member = self.members.pop(member_id, None)
         if member is not None:
-            self._supporters.subtract(offer.name for offer in member.offers)
+            self._supporters.subtract(protocol.name for protocol in member.offers)
             if member.join_reply is not None:
-                self.awaiting_join -= 1
+                self.members_awaiting_join -= 1
             if member.instance_id is not None:
                 self.static_members.pop(member.instance_id, None)
         if self.leader == member_id:
@@ -167,11 +154,11 @@ class ClassicGroup:
         self.pending_joins.pop(member_id, None)
         self.pending_syncs.pop(member_id, None)
 
-    def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
-        """Give a static member its new id; whoever waits under the old one is fenced."""
+    def replace_static_member(self, old_id: str, new_id: str) -> ClassicMember:
+        """Change the id of a static member; requests under the old id are fenced."""
         member = self.members.pop(old_id)
-        self.answer_join(member, JoinResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
-        member.answer_sync(SyncResponse(ErrorCode.FENCED_INSTANCE_ID))
+        self.respond_to_join(member, JoinResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
+        member.respond_to_sync(SyncResponse(ErrorCode.FENCED_INSTANCE_ID))
         member.id = new_id
         member.is_new = False
         self.members[new_id] = member
@@ -181,34 +168,34 @@ class ClassicGroup:
             self.static_members[member.instance_id] = new_id
         return member
 
-    def update(self, member: ClassicMember, request: JoinRequest, reply: JoinReply | None) -> None:
-        """Take over what a member says on joining again."""
-        before, member.offers = member.offers, request.offers
-        for offer in before:
-            self._supporters[offer.name] -= 1
-        for offer in request.offers:
-            self._supporters[offer.name] += 1
+    def update_member(
+        self, member: ClassicMember, request: JoinRequest, reply: JoinReply | None
+    ) -> None:
+        """Update a member from a repeated JoinGroup."""
+        self._supporters.subtract(protocol.name for protocol in member.offers)
+        self._supporters.update(protocol.name for protocol in request.offers)
+        member.offers = request.offers
         member.rebalance_timeout = request.rebalance_timeout
         member.session_timeout = request.session_timeout
-        self.await_join(member, reply)
+        self.set_join_reply(member, reply)
 
-    def await_join(self, member: ClassicMember, reply: JoinReply | None) -> None:
-        """Note who waits for an answer to its JoinGroup."""
+    def set_join_reply(self, member: ClassicMember, reply: JoinReply | None) -> None:
+        """Set or clear the pending JoinGroup of a member."""
         if reply is not None:
-            self.awaiting_join += 1
+            self.members_awaiting_join += 1
         if member.join_reply is not None:
-            self.awaiting_join -= 1
+            self.members_awaiting_join -= 1
         member.join_reply = reply
 
-    def answer_join(self, member: ClassicMember, response: JoinResponse) -> None:
-        """Answer a member's JoinGroup, if it waits for one."""
+    def respond_to_join(self, member: ClassicMember, response: JoinResponse) -> None:
+        """Respond to a member's JoinGroup, if it waits for one."""
         reply = member.join_reply
         if reply is not None:
-            self.await_join(member, None)
+            self.set_join_reply(member, None)
             reply(response)
 
-    def validate(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Say whether a request comes from a member: NONE, or what it is told instead."""
+    def validate_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
+        """Check the ids of a request; NONE if they belong to a member."""
         if instance_id is not None:
             known = self.static_members.get(instance_id)
             if known is None:
@@ -217,20 +204,20 @@ class ClassicGroup:
                 return ErrorCode.FENCED_INSTANCE_ID
         return NO_ERROR if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
-    # ---- The join phase -----------------------------------------------------------
+    # ---- Join phase ---------------------------------------------------------------
 
     @property
-    def all_joined(self) -> bool:
-        """Whether every member waits, and no id is given out that has not joined."""
-        return len(self.members) == self.awaiting_join and not self.pending_joins
+    def has_all_members_joined(self) -> bool:
+        """Whether every member has sent JoinGroup and no join is pending."""
+        return len(self.members) == self.members_awaiting_join and not self.pending_joins
 
     @property
     def rebalance_timeout(self) -> int:
-        """The longest that any member asked for."""
+        """Maximum rebalance timeout of the members."""
         return max((member.rebalance_timeout for member in self.members.values()), default=0)
 
-    def elect_among_joined(self) -> bool:
-        """Make sure that the leader has joined; False if nobody has."""
+    def maybe_elect_new_joined_leader(self) -> bool:
+        """Replace a leader that has not joined; return False if no member has joined."""
         if self.leader is None:
             return False
         if self.members[self.leader].join_reply is not None:
@@ -242,30 +229,26 @@ class ClassicGroup:
         self.leader = chosen
         return True
 
-    def supports(self, protocol_type: str, offers: Sequence[SupportedProtocol]) -> bool:
-        """Whether somebody who offers this can be in the group."""
+    def supports_protocols(self, protocol_type: str, offers: Sequence[SupportedProtocol]) -> bool:
+        """Return whether a member with these protocols can join."""
         if self.state is EMPTY:
             return bool(protocol_type) and bool(offers)
         if self.protocol_type != protocol_type:
             return False
-        everybody, supporters = len(self.members), self._supporters
-        return everybody in [supporters[offer.name] for offer in offers]
+        return len(self.members) in [self._supporters[protocol.name] for protocol in offers]
 
     def select_protocol(self) -> str:
-        """Count the votes: each member's first protocol among those that all support.
+        """Select the protocol with most votes among those that all members support.
 
-        Raises
-        ------
-        LookupError
-            If there are no members or they have no protocol in common.
+        Raises LookupError if there is none.
         """
-        everybody = len(self.members)
-        candidates = {name for name, count in self._supporters.items() if count == everybody}
-        if everybody and len(candidates) == 1:
-            return candidates.pop()  # Nobody could vote for another.
+        member_count = len(self.members)
+        candidates = {name for name, count in self._supporters.items() if count == member_count}
+        if member_count and len(candidates) == 1:
+            return candidates.pop()
         votes: Counter[str] = Counter()
         for member in self.members.values():
-            choice = next((o.name for o in member.offers if o.name in candidates), None)
+            choice = next((p.name for p in member.offers if p.name in candidates), None)
             if choice is None:
                 raise LookupError(f"member {member.id!r} supports none of {sorted(candidates)}")
             votes[choice] += 1
@@ -274,22 +257,22 @@ class ClassicGroup:
             [name for name, count in votes.items() if count == most], largest_size=len(votes)
         )
         if winner is None:
-            raise LookupError("an empty group has no protocol")
+            raise LookupError("a group without members has no protocol")
         return winner
 
-    def next_generation(self, now: int) -> None:
-        """End the join phase: one generation on, and the sync phase or nobody left."""
+    def init_next_generation(self, now: int) -> None:
+        """End the join phase: start the sync phase of the next generation, or become Empty."""
         self.generation += 1
         self.pending_syncs.clear()
         if self.members:
             self.protocol = self.select_protocol()
-            self.move_to(COMPLETING_REBALANCE, now)
+            self.transition_to(COMPLETING_REBALANCE, now)
         else:
             self.protocol = None
-            self.move_to(EMPTY, now)
+            self.transition_to(EMPTY, now)
 
-    def joined(self) -> tuple[JoinedMember, ...]:
-        """List the members, as the leader is told of them."""
+    def joined_members(self) -> tuple[JoinedMember, ...]:
+        """Return the members for the leader's JoinGroup response."""
         return tuple(
             JoinedMember(member.id, member.instance_id, member.metadata(self.protocol))
             for member in self.members.values()

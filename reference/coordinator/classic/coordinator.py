@@ -1,11 +1,11 @@
-"""The coordinator of one group under the classic protocol, request by request."""
+"""Group coordinator of the classic protocol, one method per request."""
 
 import itertools
 from collections.abc import Callable
 
 from kassay.reference.coordinator.classic.classic_group import ClassicGroup, ClassicMember
 from kassay.reference.coordinator.classic.join_group import join
-from kassay.reference.coordinator.classic.rebalance import RebalanceProcess
+from kassay.reference.coordinator.classic.rebalance import ClassicRebalance
 from kassay.reference.coordinator.classic.states import (
     COMPLETING_REBALANCE,
     DEAD,
@@ -34,16 +34,16 @@ from kassay.reference.protocol.messages import (
     SyncResponse,
 )
 
-MemberIds = Callable[[str], str]
-Watch = Callable[[int, GroupState], None]
+MemberIdFactory = Callable[[str], str]
+StateListener = Callable[[int, GroupState], None]
 
 
-def counted_ids() -> MemberIds:
-    """Make member ids as the broker does, with a count where it puts a random UUID.
+def numbered_member_ids() -> MemberIdFactory:
+    """Return a function that creates member ids, with a number instead of a random UUID.
 
     Examples
     --------
-    >>> new_id = counted_ids()
+    >>> new_id = numbered_member_ids()
     >>> new_id("c0"), new_id("c0")
     ('c0-00000001', 'c0-00000002')
     """
@@ -52,27 +52,17 @@ def counted_ids() -> MemberIds:
 
 
 class ClassicCoordinator:
-    """Coordinates one group: takes requests, answers, keeps time, writes to the log.
+    """Coordinates one group: handles requests and timeouts, and writes the log.
 
-    The group is written at the two moments at which Kafka writes it: when a join phase
-    ends (or a group begins) with nobody in it, and when the leader's assignment has come,
-    before anybody is told of it; a static member's return is written as well. Whatever a
-    member has been told survives the coordinator.
+    The group is written when it is created or becomes empty, when a static member returns,
+    and when the leader's assignment arrives, before any member receives it.
 
     Parameters
     ----------
-    group_id
-        Name of the group.
-    clock
-        Virtual time.
-    log
-        Where it writes, and reads on `load`.
-    config
-        The broker's settings.
     new_id
-        Makes the id of a new member from its instance id or else its client id.
-    watch
-        Told of every change of the group's state, with the time in milliseconds.
+        Creates the id of a new member from its instance id or client id.
+    on_state_change
+        Called with the time in milliseconds and the new state of the group.
 
     Examples
     --------
@@ -96,31 +86,31 @@ class ClassicCoordinator:
         log: Log | None = None,
         *,
         config: CoordinatorConfig = DEFAULTS,
-        new_id: MemberIds | None = None,
-        on_state_change: Watch | None = None,
+        new_id: MemberIdFactory | None = None,
+        on_state_change: StateListener | None = None,
     ) -> None:
         self.group = ClassicGroup(group_id, clock.now, on_state_change)
         self.log = Log() if log is None else log
         self.offsets: dict[TopicPartition, int] = {}
-        self._rebalancing = RebalanceProcess(self.group, clock, self.log, config)
+        self._rebalance = ClassicRebalance(self.group, clock, self.log, config)
         self._clock = clock
-        self._new_id = new_id or counted_ids()
+        self._new_id = new_id or numbered_member_ids()
 
     def join(self, request: JoinRequest, reply: JoinReply) -> None:
-        """Take a JoinGroup; the answer comes through ``reply``, maybe much later."""
+        """Handle a JoinGroup; the response goes to ``reply``, possibly much later."""
         if self.group.state is DEAD:
             reply(JoinResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
             return
         new_id = None
         if request.member_id == UNKNOWN_MEMBER:
             new_id = self._new_id(request.instance_id or request.client)
-        begins = not self.log.writes
-        join(self._rebalancing, request, reply, new_id=new_id)
-        if begins and not self.log.writes and not self.group.generation:
+        is_new_group = not self.log.writes
+        join(self._rebalance, request, reply, new_id=new_id)
+        if is_new_group and not self.log.writes and not self.group.generation:
             self.log.append("group", GroupMetadata(self.group.id, "", 0, None, None, 0, ()))
 
     def sync(self, request: SyncRequest, reply: SyncReply) -> None:
-        """Take a SyncGroup; followers are answered once the leader's has come."""
+        """Handle a SyncGroup; followers get the response after the leader's assignment."""
         group = self.group
         code = self._validate(request.member_id, request.generation, request.instance_id)
         if code is NO_ERROR and request.protocol not in (None, group.protocol):
@@ -131,67 +121,67 @@ class ClassicCoordinator:
             reply(SyncResponse(ErrorCode.REBALANCE_IN_PROGRESS))
         elif group.state is COMPLETING_REBALANCE:
             group.members[request.member_id].sync_reply = reply
-            self._rebalancing.received_sync(request.member_id)
+            self._rebalance.remove_pending_sync(request.member_id)
             if group.leader == request.member_id:
-                self._store(request)
+                self._store_assignment(request)
         else:
-            self._rebalancing.received_sync(request.member_id)
+            self._rebalance.remove_pending_sync(request.member_id)
             assignment = group.members[request.member_id].assignment
             reply(SyncResponse(NO_ERROR, assignment, group.protocol))
 
-    def _store(self, request: SyncRequest) -> None:
+    def _store_assignment(self, request: SyncRequest) -> None:
         assignments = request.assignments or {}
         for member in self.group.members.values():
             member.assignment = assignments.get(member.id, NO_PARTITIONS)
-        self._rebalancing.write()
-        self._rebalancing.propagate()
-        self.group.move_to(STABLE, self._clock.now)
+        self._rebalance.write_group()
+        self._rebalance.propagate_assignment()
+        self.group.transition_to(STABLE, self._clock.now)
 
     def heartbeat(
         self, member_id: str, generation: int, instance_id: str | None = None
     ) -> ErrorCode:
-        """Take a Heartbeat; REBALANCE_IN_PROGRESS tells the member to join again."""
+        """Handle a Heartbeat; after REBALANCE_IN_PROGRESS the member joins again."""
         code = self._validate(member_id, generation, instance_id)
         if code is not NO_ERROR:
             return code
-        self._rebalancing.keep_alive(self.group.members[member_id])
+        self._rebalance.restart_session(self.group.members[member_id])
         if self.group.state is PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return NO_ERROR
 
-    def leave(self, *leavers: MemberIdentity) -> tuple[ErrorCode, ...]:
-        """Take a LeaveGroup; one code a leaver."""
+    def leave(self, *members: MemberIdentity) -> tuple[ErrorCode, ...]:
+        """Handle a LeaveGroup; return one code per member."""
         if self.group.state is DEAD:
-            return (ErrorCode.COORDINATOR_NOT_AVAILABLE,) * len(leavers)
-        codes = tuple(self._let_go(leaver) for leaver in leavers)
+            return (ErrorCode.COORDINATOR_NOT_AVAILABLE,) * len(members)
+        codes = tuple(self._remove_member(member) for member in members)
         if NO_ERROR in codes:
             if self.group.state in (STABLE, COMPLETING_REBALANCE):
-                self._rebalancing.begin_or_advance()
+                self._rebalance.prepare_rebalance_or_complete_join()
             else:
-                self._rebalancing.advance()
+                self._rebalance.maybe_complete_join()
         return codes
 
-    def _let_go(self, leaver: MemberIdentity) -> ErrorCode:
-        group, member_id = self.group, leaver.member_id
+    def _remove_member(self, leaving: MemberIdentity) -> ErrorCode:
+        group, member_id = self.group, leaving.member_id
         if member_id == UNKNOWN_MEMBER:
-            member_id = group.static_members.get(leaver.instance_id or "", UNKNOWN_MEMBER)
+            member_id = group.static_members.get(leaving.instance_id or "", UNKNOWN_MEMBER)
         elif member_id not in group.pending_joins:
-            code = group.validate(member_id, leaver.instance_id)
+            code = group.validate_member(member_id, leaving.instance_id)
             if code is not NO_ERROR:
                 return code
         if member_id == UNKNOWN_MEMBER:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        self._rebalancing.forget_session(member_id)
+        self._rebalance.cancel_session(member_id)
         member = group.members.get(member_id)
         if member is not None:
-            group.answer_join(member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
+            group.respond_to_join(member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
         group.remove(member_id)
         return NO_ERROR
 
     def commit(
         self, member_id: str, generation: int, offsets: Offsets, instance_id: str | None = None
     ) -> ErrorCode:
-        """Take an OffsetCommit, from a member or, with generation -1, of an empty group."""
+        """Handle an OffsetCommit of a member or, with generation -1, of an empty group."""
         group = self.group
         if group.state is DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -210,7 +200,7 @@ class ClassicCoordinator:
     def _validate(self, member_id: str, generation: int, instance_id: str | None) -> ErrorCode:
         if self.group.state is DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        code = self.group.validate(member_id, instance_id)
+        code = self.group.validate_member(member_id, instance_id)
         if code is NO_ERROR and generation != self.group.generation:
             return ErrorCode.ILLEGAL_GENERATION
         return code
@@ -218,13 +208,13 @@ class ClassicCoordinator:
     # ---- Fail-over ------------------------------------------------------------------
 
     def unload(self) -> None:
-        """Stop being the coordinator: everybody who waits is sent to another one."""
+        """Stop coordinating; pending requests fail with NOT_COORDINATOR."""
         group = self.group
-        self._rebalancing.stop()
-        group.move_to(DEAD, self._clock.now)
+        self._rebalance.cancel_timers()
+        group.transition_to(DEAD, self._clock.now)
         for member in list(group.members.values()):
-            group.answer_join(member, JoinResponse(ErrorCode.NOT_COORDINATOR, member.id))
-            member.answer_sync(SyncResponse(ErrorCode.NOT_COORDINATOR))
+            group.respond_to_join(member, JoinResponse(ErrorCode.NOT_COORDINATOR, member.id))
+            member.respond_to_sync(SyncResponse(ErrorCode.NOT_COORDINATOR))
 
     @classmethod
     def load(
@@ -234,13 +224,10 @@ class ClassicCoordinator:
         log: Log,
         *,
         config: CoordinatorConfig = DEFAULTS,
-        new_id: MemberIds | None = None,
-        on_state_change: Watch | None = None,
+        new_id: MemberIdFactory | None = None,
+        on_state_change: StateListener | None = None,
     ) -> "ClassicCoordinator":
-        """Take over from the log: group and offsets are as they were last written.
-
-        Every session starts anew, since nobody knows when its member was last heard of.
-        """
+        """Load group and offsets from the log; every session restarts."""
         coordinator = cls(
             group_id, clock, log, config=config, new_id=new_id, on_state_change=on_state_change
         )
@@ -251,28 +238,28 @@ class ClassicCoordinator:
             else:
                 coordinator._restore(record)
         for member in coordinator.group.members.values():
-            coordinator._rebalancing.keep_alive(member)
+            coordinator._rebalance.restart_session(member)
         if len(coordinator.group.members) > config.max_size:
-            coordinator._rebalancing.begin()
+            coordinator._rebalance.prepare_rebalance()
         return coordinator
 
     def _restore(self, record: GroupMetadata) -> None:
         group = self.group
         group.generation = record.generation
-        for kept in record.members:
+        for stored in record.members:
             request = JoinRequest(
-                kept.member_id,
-                (SupportedProtocol(record.protocol or "", kept.subscription),),
-                client=kept.client_id,
-                instance_id=kept.instance_id,
-                session_timeout=kept.session_timeout,
-                rebalance_timeout=kept.rebalance_timeout,
+                stored.member_id,
+                (SupportedProtocol(record.protocol or "", stored.subscription),),
+                client=stored.client_id,
+                instance_id=stored.instance_id,
+                session_timeout=stored.session_timeout,
+                rebalance_timeout=stored.rebalance_timeout,
             )
-            member = ClassicMember(kept.member_id, request)
-            member.assignment = kept.assignment
+            member = ClassicMember(stored.member_id, request)
+            member.assignment = stored.assignment
             group.add(member, None)
         group.protocol_type = record.protocol_type or None
         group.protocol = record.protocol
         group.leader = record.leader
-        group.since = record.timestamp
+        group.state_changed_at = record.timestamp
         group.state = STABLE if record.members else EMPTY

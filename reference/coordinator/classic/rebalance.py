@@ -1,4 +1,4 @@
-"""The course of a rebalance: join phase, sync phase, and the timers that watch over both.
+"""Classic rebalance: join phase, sync phase, and their timers.
 
 Upstream: org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordinator 4.x.
 """
@@ -10,9 +10,9 @@ from kassay.reference.coordinator.classic.states import (
     COMPLETING_REBALANCE,
     EMPTY,
     PREPARING_REBALANCE,
-    REACHED_FROM,
+    VALID_PREVIOUS_STATES,
 )
-from kassay.reference.coordinator.clock import Clock, Timer, stop
+from kassay.reference.coordinator.clock import Clock, Timer, cancel_timer
 from kassay.reference.coordinator.config import CoordinatorConfig
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
@@ -25,23 +25,11 @@ from kassay.reference.protocol.messages import (
     SyncResponse,
 )
 
-_CAN_REBALANCE = REACHED_FROM[PREPARING_REBALANCE]
+_CAN_REBALANCE = VALID_PREVIOUS_STATES[PREPARING_REBALANCE]
 
 
-class RebalanceProcess:
-    """Brings one group from a change of membership to its next generation.
-
-    Parameters
-    ----------
-    group
-        The group.
-    clock
-        Where its timers are.
-    log
-        Where it is written.
-    config
-        The broker's settings.
-    """
+class ClassicRebalance:
+    """Rebalances one group: join phase, sync phase, sessions and the group record."""
 
     def __init__(
         self, group: ClassicGroup, clock: Clock, log: Log, config: CoordinatorConfig
@@ -51,181 +39,181 @@ class RebalanceProcess:
         self.log = log
         self.config = config
         self._join_timer = clock.timer(self.complete_join)
-        self._sync_timer = clock.timer(self._end_sync)
-        self._delay_timer = clock.timer(self._end_delay)
+        self._sync_timer = clock.timer(self._on_sync_timeout)
+        self._delay_timer = clock.timer(self._on_initial_delay)
         self._delay = self._delay_left = 0
         self._pending_timers: dict[str, Timer] = {}
 
-    # ---- The join phase -----------------------------------------------------------
+    # ---- Join phase ---------------------------------------------------------------
 
-    def begin_or_advance(self) -> None:
-        """Begin a rebalance where the state allows one, else see whether one can go on."""
+    def prepare_rebalance_or_complete_join(self) -> None:
+        """Start a rebalance if the state allows it, otherwise complete the join if possible."""
         if self.group.state in _CAN_REBALANCE:
-            self.begin()
+            self.prepare_rebalance()
         else:
-            self.advance()
+            self.maybe_complete_join()
 
-    def begin(self) -> None:
-        """Begin the join phase; whoever waits for an assignment is told to join again."""
+    def prepare_rebalance(self) -> None:
+        """Start the join phase; members that wait for an assignment must join again."""
         group = self.group
         if group.state is COMPLETING_REBALANCE:
-            self.fail_syncs(ErrorCode.REBALANCE_IN_PROGRESS)
-        self._forget_syncs()
-        is_first = group.state is EMPTY
-        group.move_to(PREPARING_REBALANCE, self.clock.now)
-        if is_first:
+            self.reset_and_propagate_error(ErrorCode.REBALANCE_IN_PROGRESS)
+        self._clear_pending_syncs()
+        was_empty = group.state is EMPTY
+        group.transition_to(PREPARING_REBALANCE, self.clock.now)
+        if was_empty:
             delay = self.config.initial_rebalance_delay
-            self._delay_first(delay, max(group.rebalance_timeout - delay, 0))
-        elif group.all_joined:
+            self._start_initial_delay(delay, max(group.rebalance_timeout - delay, 0))
+        elif group.has_all_members_joined:
             self.complete_join()
         else:
             self._join_timer.start(group.rebalance_timeout)
 
-    def advance(self) -> None:
-        """End the join phase if everybody is there; an empty group's first waits its delay."""
+    def maybe_complete_join(self) -> None:
+        """End the join phase if all members have joined; the initial delay is not shortened."""
         group = self.group
         if (
             group.state is PREPARING_REBALANCE
             and group.previous_state is not EMPTY
-            and group.all_joined
+            and group.has_all_members_joined
         ):
             self.complete_join()
 
-    def _delay_first(self, delay: int, remaining: int) -> None:
+    def _start_initial_delay(self, delay: int, remaining: int) -> None:
         self._delay, self._delay_left = delay, remaining
         self._delay_timer.start(delay)
 
-    def _end_delay(self) -> None:
-        """Wait once more if somebody new has come, up to the rebalance timeout in all."""
+    def _on_initial_delay(self) -> None:
+        """Extend the delay if a new member has joined, up to the rebalance timeout in total."""
         remaining = self._delay_left
         if self.group.new_member_added and remaining:
             self.group.new_member_added = False
-            again = min(self.config.initial_rebalance_delay, remaining)
-            self._delay_first(again, max(remaining - self._delay, 0))
+            delay = min(self.config.initial_rebalance_delay, remaining)
+            self._start_initial_delay(delay, max(remaining - self._delay, 0))
         else:
             self.complete_join()
 
     def complete_join(self) -> None:
-        """End the join phase without those who are late, static members excepted."""
+        """End the join phase and remove late dynamic members."""
         group = self.group
         self._join_timer.cancel()
         self._delay_timer.cancel()
         late = [m for m in group.members.values() if m.join_reply is None and not m.instance_id]
         for member in late:
-            self.forget_session(member.id)
+            self.cancel_session(member.id)
             group.remove(member.id)
-        if not group.elect_among_joined() and group.members:
-            # Only static members are left and none has joined: wait for their sessions.
+        if not group.maybe_elect_new_joined_leader() and group.members:
+            # Only static members are left and none has joined: wait for their session timeouts.
             self._join_timer.start(group.rebalance_timeout)
             return
-        group.next_generation(self.clock.now)
+        group.init_next_generation(self.clock.now)
         if group.state is EMPTY:
-            self.write()
+            self.write_group()
             return
-        everybody = group.joined()
+        joined = group.joined_members()
         for member in list(group.members.values()):
-            members = everybody if member.id == group.leader else ()
+            members = joined if member.id == group.leader else ()
             response = JoinResponse(
                 NO_ERROR, member.id, group.generation, group.protocol, group.leader, members
             )
-            group.answer_join(member, response)
-            self.keep_alive(member)
+            group.respond_to_join(member, response)
+            self.restart_session(member)
             member.is_new = False
             group.pending_syncs[member.id] = None
         self._sync_timer.start(group.rebalance_timeout)
 
-    # ---- The sync phase -----------------------------------------------------------
+    # ---- Sync phase ---------------------------------------------------------------
 
-    def fail_syncs(self, code: ErrorCode) -> None:
-        """Take every assignment back, and tell those who wait for one why."""
+    def reset_and_propagate_error(self, code: ErrorCode) -> None:
+        """Reset all assignments, and fail pending SyncGroups with a code."""
         for member in list(self.group.members.values()):
             member.assignment = NO_PARTITIONS
-            self._answer_sync(member, SyncResponse(code))
+            self._respond_to_sync(member, SyncResponse(code))
 
-    def propagate(self) -> None:
-        """Answer everybody who waits for its assignment."""
+    def propagate_assignment(self) -> None:
+        """Respond to all pending SyncGroups."""
         for member in list(self.group.members.values()):
-            self._answer_sync(
+            self._respond_to_sync(
                 member, SyncResponse(NO_ERROR, member.assignment, self.group.protocol)
             )
 
-    def received_sync(self, member_id: str) -> None:
-        """Note that a member has asked for its assignment."""
+    def remove_pending_sync(self, member_id: str) -> None:
+        """Record that a member has sent its SyncGroup."""
         self.group.pending_syncs.pop(member_id, None)
         if not self.group.pending_syncs:
             self._sync_timer.cancel()
 
-    def _answer_sync(self, member: ClassicMember, response: SyncResponse) -> None:
-        if member.answer_sync(response):
-            self.keep_alive(member)
+    def _respond_to_sync(self, member: ClassicMember, response: SyncResponse) -> None:
+        if member.respond_to_sync(response):
+            self.restart_session(member)
 
-    def _forget_syncs(self) -> None:
+    def _clear_pending_syncs(self) -> None:
         self.group.pending_syncs.clear()
         self._sync_timer.cancel()
 
-    def _end_sync(self) -> None:
-        """Remove who has not asked for its assignment within the rebalance timeout."""
+    def _on_sync_timeout(self) -> None:
+        """Remove the members that sent no SyncGroup within the rebalance timeout."""
         group = self.group
         if not group.pending_syncs:
             return
         for member_id in list(group.pending_syncs):
-            self.forget_session(member_id)
+            self.cancel_session(member_id)
             group.remove(member_id)
-        self.begin()
+        self.prepare_rebalance()
 
     # ---- Sessions -----------------------------------------------------------------
 
-    def keep_alive(self, member: ClassicMember, timeout: int | None = None) -> None:
-        """Start a member's session timeout anew: it expires unless it is heard of in time."""
+    def restart_session(self, member: ClassicMember, timeout: int | None = None) -> None:
+        """Restart a member's session timer."""
         session = member.session
         if session is None:
             pending = self._pending_timers.pop(member.id, None)
             session = member.session = pending or self._timer(member.id)
         session.start(member.session_timeout if timeout is None else timeout)
 
-    def watch_pending(self, member_id: str, timeout: int) -> None:
-        """Give up an id that was given out unless somebody joins with it in time."""
+    def start_pending_join_timer(self, member_id: str, timeout: int) -> None:
+        """Start the timer after which an issued member id becomes invalid."""
         timer = self._pending_timers[member_id] = self._timer(member_id)
         timer.start(timeout)
 
     def _timer(self, member_id: str) -> Timer:
-        return self.clock.timer(partial(self._expire_session, member_id))
+        return self.clock.timer(partial(self._on_session_timeout, member_id))
 
-    def forget_session(self, member_id: str) -> None:
-        """Stop watching a member, or an id given out."""
-        stop(self._pending_timers, member_id)
+    def cancel_session(self, member_id: str) -> None:
+        """Cancel the session timer of a member or a pending member."""
+        cancel_timer(self._pending_timers, member_id)
         member = self.group.members.get(member_id)
         if member is not None and member.session is not None:
             member.session.cancel()
             member.session = None
 
-    def _expire_session(self, member_id: str) -> None:
+    def _on_session_timeout(self, member_id: str) -> None:
         group = self.group
-        self.forget_session(member_id)
+        self.cancel_session(member_id)
         member = group.members.get(member_id)
         if member_id in group.pending_joins:
             group.remove(member_id)
-            if group.state is PREPARING_REBALANCE and group.all_joined:
+            if group.state is PREPARING_REBALANCE and group.has_all_members_joined:
                 self.complete_join()
         elif member is not None and not member.has_satisfied_heartbeat:
-            group.answer_join(member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
+            group.respond_to_join(member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
             group.remove(member_id)
             if group.state is not PREPARING_REBALANCE:
-                self.begin_or_advance()
-            elif group.all_joined:
+                self.prepare_rebalance_or_complete_join()
+            elif group.has_all_members_joined:
                 self.complete_join()
 
-    def stop(self) -> None:
-        """Stop every timer."""
+    def cancel_timers(self) -> None:
+        """Cancel all timers."""
         for timer in (self._join_timer, self._delay_timer, self._sync_timer):
             timer.cancel()
         for member_id in (*self.group.members, *self._pending_timers):
-            self.forget_session(member_id)
+            self.cancel_session(member_id)
 
     # ---- Persistence --------------------------------------------------------------
 
-    def write(self) -> None:
-        """Write the group to the log as it is now."""
+    def write_group(self) -> None:
+        """Write the group to the log."""
         group = self.group
         members = tuple(
             MemberMetadata(
@@ -246,7 +234,7 @@ class RebalanceProcess:
             group.generation,
             group.protocol,
             group.leader,
-            group.since,
+            group.state_changed_at,
             members,
         )
         self.log.append("group", record)

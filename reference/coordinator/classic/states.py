@@ -1,4 +1,4 @@
-"""The states of a classic group, and the only ways from one to the next.
+"""States of a classic group and the valid transitions.
 
 Upstream: org.apache.kafka.coordinator.group.classic.ClassicGroupState, group-coordinator 4.x.
 """
@@ -21,14 +21,14 @@ class GroupState(StrEnum):
 
 
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = GroupState
-"""The states; Python 3.11 takes ten times as long to look one up as `GroupState.STABLE`."""
+"""The states as constants: in Python 3.11 `GroupState.STABLE` takes ten times as long."""
 
 
 class IllegalTransitionError(InternalError):
-    """A change of state that Kafka's table does not have: a bug of the caller."""
+    """An invalid transition of a group's state."""
 
 
-REACHED_FROM: Mapping[GroupState, tuple[GroupState, ...]] = MappingProxyType(
+VALID_PREVIOUS_STATES: Mapping[GroupState, tuple[GroupState, ...]] = MappingProxyType(
     {
         EMPTY: (PREPARING_REBALANCE,),
         PREPARING_REBALANCE: (EMPTY, COMPLETING_REBALANCE, STABLE),
@@ -37,23 +37,18 @@ REACHED_FROM: Mapping[GroupState, tuple[GroupState, ...]] = MappingProxyType(
         DEAD: tuple(GroupState),
     }
 )
-"""For each state, the states that a group may come from."""
+"""Valid previous states of each state."""
 
 
 def check_transition(before: GroupState, after: GroupState) -> None:
-    """Refuse a change of state that is not in `REACHED_FROM`.
-
-    Raises
-    ------
-    IllegalTransitionError
-        If a group in ``before`` cannot go to ``after``.
+    """Raise IllegalTransitionError unless the transition is valid.
 
     Examples
     --------
     >>> check_transition(STABLE, PREPARING_REBALANCE)
     >>> check_transition(EMPTY, STABLE)
     Traceback (most recent call last):
-    kassay...IllegalTransitionError: no group goes from Empty to Stable
+    kassay...IllegalTransitionError: a group cannot go from Empty to Stable
     """
-    if before not in REACHED_FROM[after]:
-        raise IllegalTransitionError(f"no group goes from {before} to {after}")
+    if before not in VALID_PREVIOUS_STATES[after]:
+        raise IllegalTransitionError(f"a group cannot go from {before} to {after}")

@@ -1,4 +1,4 @@
-"""A KIP-848 group: its members, its target assignment, and their way into the log and back."""
+"""Group of the consumer protocol: members, target assignment, and their log records."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ from kassay.reference.protocol.record_schemas import RecordType
 
 
 class ConsumerGroupState(StrEnum):
-    """State of a group under the consumer protocol; it follows from epochs and members."""
+    """State of a group of the consumer protocol, derived from epochs and members."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -30,36 +30,26 @@ class ConsumerGroupState(StrEnum):
 
 
 class ConsumerGroup:
-    """What is kept of a group, every change of it written to the log.
-
-    Parameters
-    ----------
-    group_id
-        Name of the group.
-    topics
-        Topics with metadata.
-    log
-        Where it is written.
-    """
+    """Members, target assignment and offsets of a group; every change is logged."""
 
     def __init__(self, group_id: str, topics: Iterable[Topic], log: Log) -> None:
         self.id = group_id
         self.topics = {topic.name: topic for topic in topics}
-        self.epoch = 1  # so that no member is ever in epoch 0, which says join
+        self.epoch = 1  # Epoch 0 in a heartbeat means join.
         self.metadata_hash = 0
         self.target_epoch = 0
-        self.target_made: int | None = None
+        self.target_assigned_at: int | None = None
         self.members: dict[str, ConsumerMember] = {}
         self.target: dict[str, Partitions] = {}
         self._target_sets: dict[str, tuple[Partitions, PartitionSet]] = {}
         self.offsets: dict[TopicPartition, int] = {}
         self.static_members: dict[str, str] = {}
-        self._holders: dict[TopicPartition, str] = {}
+        self._owners: dict[TopicPartition, str] = {}
         self._log = log
 
     @property
     def state(self) -> ConsumerGroupState:
-        """Where the group stands."""
+        """State of the group."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.epoch > self.target_epoch:
@@ -68,20 +58,20 @@ class ConsumerGroup:
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
 
-    def is_taken(self, partition: TopicPartition) -> bool:
-        """Whether a member holds a partition, or has yet to give it up."""
-        return partition in self._holders
+    def is_owned(self, partition: TopicPartition) -> bool:
+        """Return whether a member owns the partition or still has to revoke it."""
+        return partition in self._owners
 
     def target_of(self, member_id: str) -> PartitionSet:
-        """Return what a member shall have."""
-        shall = self.target.get(member_id, NO_PARTITIONS)
-        known = self._target_sets.get(member_id)
-        if known is None or known[0] is not shall:
-            known = self._target_sets[member_id] = (shall, frozenset(shall))
-        return known[1]
+        """Return the target assignment of a member as a set."""
+        target = self.target.get(member_id, NO_PARTITIONS)
+        cached = self._target_sets.get(member_id)
+        if cached is None or cached[0] is not target:
+            cached = self._target_sets[member_id] = (target, frozenset(target))
+        return cached[1]
 
-    def as_rebalance(self) -> Group:
-        """Describe the group as the broker's assignors see it: the last target is what is owned."""
+    def assignor_input(self) -> Group:
+        """Build the input of the assignor, which takes the last target as owned."""
         members = tuple(
             Member(
                 id=member.id,
@@ -95,19 +85,19 @@ class ConsumerGroup:
         )
         return Group(topics=tuple(self.topics.values()), members=members, id=self.id)
 
-    # ---- Changes, each written ------------------------------------------------------
+    # ---- Logged changes -------------------------------------------------------------
 
     def bump_epoch(self) -> None:
-        """Go on to the next epoch: the target assignment is out of date."""
+        """Start the next epoch, which needs a new target assignment."""
         self.epoch += 1
         self.metadata_hash = self.hash_metadata()
         record = records.group_epoch(self.id, self.epoch, self.metadata_hash)
         self._log.append(("epoch",), record)
 
     def hash_metadata(self) -> int:
-        """Hash the topics that the members subscribe to, 64 bits, 0 for none.
+        """Return a 64-bit hash of the subscribed topics; 0 for none.
 
-        It tells a changed topic from the same one; Kafka's own hash has other values.
+        Deviation: the values differ from those of Kafka's hash.
         """
         subscribed = {t for m in self.members.values() for t in m.subscription}
         known = [self.topics[t] for t in sorted(subscribed) if t in self.topics]
@@ -118,8 +108,8 @@ class ConsumerGroup:
         return int.from_bytes(digest.digest(), "big", signed=True)
 
     def put_member(self, member: ConsumerMember) -> None:
-        """Add a member or change what it says of itself."""
-        self._hold(member)
+        """Add a member or change its metadata."""
+        self._store_member(member)
         record = records.member_metadata(
             self.id,
             member.id,
@@ -132,8 +122,8 @@ class ConsumerGroup:
         self._log.append(("member", member.id), record)
 
     def put_assignment(self, member: ConsumerMember) -> None:
-        """Change what a member has."""
-        self._hold(member)
+        """Change the current assignment of a member."""
+        self._store_member(member)
         topics = self.topics
 
         def record() -> records.ConsumerRecord:
@@ -149,40 +139,40 @@ class ConsumerGroup:
 
         self._log.append(("current", member.id), records.DeferredRecord(record))
 
-    def put_target(self, target: dict[str, Partitions], moment: int) -> None:
+    def put_target(self, target: dict[str, Partitions], now: int) -> None:
         """Set the target assignment of the current epoch.
 
-        Of a member that shall have what it had, the old list stays: its order, on which
-        the assignor's next answer may hang, is that of the record written then.
+        A member with an unchanged target keeps the order of its last record, on which the
+        next result of the assignor can depend.
         """
         for member_id, partitions in target.items():
-            had = self.target.get(member_id)
-            if had is not None and had == partitions:
+            previous = self.target.get(member_id)
+            if previous is not None and previous == partitions:
                 continue
-            wanted = frozenset(partitions)
-            if had is None or wanted != self.target_of(member_id):
+            new = frozenset(partitions)
+            if previous is None or new != self.target_of(member_id):
                 self.target[member_id] = partitions
-                self._target_sets[member_id] = (partitions, wanted)
+                self._target_sets[member_id] = (partitions, new)
                 self._write_target(member_id, partitions)
-        self.target_epoch, self.target_made = self.epoch, moment
-        self._log.append(("target",), records.target_epoch(self.id, self.epoch, moment))
+        self.target_epoch, self.target_assigned_at = self.epoch, now
+        self._log.append(("target",), records.target_epoch(self.id, self.epoch, now))
 
     def remove(self, member_id: str) -> None:
         """Delete a member and its assignments."""
         member = self.members.pop(member_id)
-        for partition in member.holds:
-            self._holders.pop(partition, None)
+        for partition in member.owned_or_revoking:
+            self._owners.pop(partition, None)
         self.target.pop(member_id, None)
         self._target_sets.pop(member_id, None)
         if member.instance_id is not None:
             self.static_members.pop(member.instance_id, None)
         for kind, record in zip(
-            ("current", "goal", "member"), records.tombstones(self.id, member_id), strict=True
+            ("current", "target", "member"), records.tombstones(self.id, member_id), strict=True
         ):
             self._log.append((kind, member_id), record)
 
-    def replace_static(self, old: ConsumerMember, new_id: str) -> ConsumerMember:
-        """Give a static member that has returned its new id and its old partitions."""
+    def replace_static_member(self, old: ConsumerMember, new_id: str) -> ConsumerMember:
+        """Replace the id of a static member that has returned; it keeps its partitions."""
         target = self.target.get(old.id)
         self.remove(old.id)
         member = replace(old, id=new_id, epoch=0, previous_epoch=0)
@@ -193,10 +183,10 @@ class ConsumerGroup:
         self.put_assignment(member)
         return member
 
-    def commit(self, partition: TopicPartition, offset: int, moment: int) -> None:
-        """Keep a committed offset."""
+    def commit(self, partition: TopicPartition, offset: int, now: int) -> None:
+        """Store a committed offset."""
         self.offsets[partition] = offset
-        self._log.append(partition, OffsetCommit(self.id, partition, offset, moment))
+        self._log.append(partition, OffsetCommit(self.id, partition, offset, now))
 
     def _write_target(self, member_id: str, partitions: Partitions) -> None:
         topics = self.topics
@@ -204,25 +194,25 @@ class ConsumerGroup:
         def record() -> records.ConsumerRecord:
             return records.target_assignment(self.id, member_id, _numbers(topics, partitions))
 
-        self._log.append(("goal", member_id), records.DeferredRecord(record))
+        self._log.append(("target", member_id), records.DeferredRecord(record))
 
-    def _hold(self, member: ConsumerMember) -> None:
+    def _store_member(self, member: ConsumerMember) -> None:
         before = self.members.get(member.id)
         self.members[member.id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.id
-        had = NONE if before is None else before.holds
-        has = member.holds
-        if had is not has and had != has:
-            for partition in had:
-                self._holders.pop(partition, None)
-            for partition in has:
-                self._holders[partition] = member.id
+        old = NONE if before is None else before.owned_or_revoking
+        new = member.owned_or_revoking
+        if old is not new and old != new:
+            for partition in old:
+                self._owners.pop(partition, None)
+            for partition in new:
+                self._owners[partition] = member.id
 
-    # ---- Taking over ----------------------------------------------------------------
+    # ---- Loading ----------------------------------------------------------------------
 
     def restore(self) -> None:
-        """Read the log back into an empty group."""
+        """Load the group from the log."""
         names = {topic.uuid: topic.name for topic in self.topics.values()}
 
         def partitions(topics: Iterable[Fields]) -> Iterable[TopicPartition]:
@@ -234,7 +224,7 @@ class ConsumerGroup:
             record = decode(key, value)
             fields = record.value or {}
             member_id = record.key.get("member_id", "")
-            known = self.members.get(member_id, ConsumerMember(id=member_id))
+            member = self.members.get(member_id, ConsumerMember(id=member_id))
             match record.kind:
                 case RecordType.OFFSET_COMMIT:
                     partition = TopicPartition(record.key["topic"], record.key["partition"])
@@ -242,13 +232,16 @@ class ConsumerGroup:
                 case RecordType.CONSUMER_GROUP_METADATA:
                     self.epoch, self.metadata_hash = fields["epoch"], fields["metadata_hash"]
                 case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA:
-                    self.target_epoch, self.target_made = fields["epoch"], fields["timestamp"]
+                    self.target_epoch, self.target_assigned_at = (
+                        fields["epoch"],
+                        fields["timestamp"],
+                    )
                 case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
                     self.target[member_id] = Partitions.of(partitions(fields["assigned"]))
                 case RecordType.CONSUMER_GROUP_MEMBER_METADATA:
-                    self._hold(
+                    self._store_member(
                         replace(
-                            known,
+                            member,
                             instance_id=fields["instance_id"],
                             rack=fields["rack"],
                             client=fields["client_id"],
@@ -257,9 +250,9 @@ class ConsumerGroup:
                         )
                     )
                 case RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT:
-                    self._hold(
+                    self._store_member(
                         replace(
-                            known,
+                            member,
                             epoch=fields["epoch"],
                             previous_epoch=fields["previous_epoch"],
                             state=MemberState(fields["state"]),

@@ -1,4 +1,4 @@
-"""KIP-848: how a member gets from what it has to what it shall have, one step a heartbeat.
+"""Reconciliation of a member with its target assignment, one step per heartbeat (KIP-848).
 
 Upstream: org.apache.kafka.coordinator.group.modern.consumer.CurrentAssignmentBuilder,
 group-coordinator 4.x.
@@ -15,7 +15,7 @@ NONE: PartitionSet = frozenset()
 
 
 class MemberState(IntEnum):
-    """Where a member stands in its reconciliation, by the numbers that records hold."""
+    """State of a member's reconciliation, with the values of Kafka's records."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
@@ -27,24 +27,20 @@ _STABLE, _UNREVOKED, _UNRELEASED = MemberState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerMember:
-    """A member under the consumer protocol.
+    """Member of a group of the consumer protocol.
 
     Parameters
     ----------
-    id, instance_id, client, rack
-        Who it is.
     subscription
-        Topics it consumes, sorted.
+        Its topics, sorted.
     rebalance_timeout
-        How long it may take to give partitions up, in milliseconds.
-    epoch, previous_epoch
-        Epoch that it is in, and the one before, in which it is if an answer was lost.
-    state
-        Where it stands.
+        Maximum time to revoke partitions, in milliseconds.
+    previous_epoch
+        Epoch before ``epoch``; the member is still in it if a response was lost.
     assigned
         Partitions that it may consume.
     revoking
-        Partitions that it has been told to give up.
+        Partitions that it must revoke.
     """
 
     id: str
@@ -60,12 +56,12 @@ class ConsumerMember:
     revoking: PartitionSet = NONE
 
     @property
-    def holds(self) -> PartitionSet:
-        """Partitions that nobody else may be given yet."""
+    def owned_or_revoking(self) -> PartitionSet:
+        """Partitions that no other member may get yet."""
         return self.assigned | self.revoking if self.revoking else self.assigned
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Whether it has all that the target of an epoch gives it."""
+        """Return whether it has reached the target assignment of an epoch."""
         return self.state is _STABLE and self.epoch == epoch
 
 
@@ -74,93 +70,78 @@ def reconcile(
     *,
     target_epoch: int,
     target: PartitionSet,
-    is_taken: Callable[[TopicPartition], bool],
+    is_owned: Callable[[TopicPartition], bool],
     owned: PartitionSet | None,
     subscription_changed: bool = False,
 ) -> ConsumerMember:
-    """Take a member one step towards its target.
+    """Return the member one step closer to its target; unchanged if no step is possible.
 
     Parameters
     ----------
-    member
-        The member as it is.
-    target_epoch
-        Epoch of the target assignment.
-    target
-        What it shall have.
-    is_taken
-        Whether some member holds a partition, or has not given it up yet.
+    is_owned
+        Returns whether a member owns a partition or still has to revoke it.
     owned
-        What it says that it owns; None if it says nothing.
-    subscription_changed
-        Whether it has just changed its subscription.
-
-    Returns
-    -------
-    ConsumerMember
-        The member after the step; as it was if it cannot take one.
+        Owned partitions in the heartbeat; None if it does not contain them.
 
     Examples
     --------
     >>> t0, t1 = TopicPartition("t", 0), TopicPartition("t", 1)
-    >>> had = ConsumerMember(id="a", subscription=("t",), epoch=1, assigned=frozenset({t0, t1}))
-    >>> shall = {"target_epoch": 2, "target": frozenset({t0}), "is_taken": {t0, t1}.__contains__}
-    >>> told = reconcile(had, owned=frozenset({t0, t1}), **shall)
-    >>> told.state.name, told.epoch, sorted(told.revoking)
+    >>> member = ConsumerMember(id="a", subscription=("t",), epoch=1, assigned=frozenset({t0, t1}))
+    >>> target = {"target_epoch": 2, "target": frozenset({t0}), "is_owned": {t0, t1}.__contains__}
+    >>> revoking = reconcile(member, owned=frozenset({t0, t1}), **target)
+    >>> revoking.state.name, revoking.epoch, sorted(revoking.revoking)
     ('UNREVOKED_PARTITIONS', 1, [TopicPartition(topic='t', partition=1)])
-    >>> done = reconcile(told, owned=frozenset({t0}), **shall)
-    >>> done.state.name, done.epoch
+    >>> reconciled = reconcile(revoking, owned=frozenset({t0}), **target)
+    >>> reconciled.state.name, reconciled.epoch
     ('STABLE', 2)
     """
     if member.state is _STABLE and member.epoch == target_epoch:
         return _drop_unsubscribed(member, owned) if subscription_changed else member
     if member.state is _UNREVOKED and _owns_any(owned, member.revoking):
         return _drop_unsubscribed(member, owned) if subscription_changed else member
-    # A target that stays is the same set, of which nothing is left to give, take or filter.
+    # An unchanged target is the same object: no partition is revoked, assigned or filtered.
     if target is member.assigned and not (member.revoking or subscription_changed):
         return replace(member, state=_STABLE, previous_epoch=member.epoch, epoch=target_epoch)
-    wanted = target
+    subscribed = target
     if not {tp.topic for tp in target}.issubset(member.subscription):
-        wanted = frozenset(tp for tp in target if tp.topic in member.subscription)
-    kept = member.assigned & wanted
+        subscribed = frozenset(tp for tp in target if tp.topic in member.subscription)
+    kept = member.assigned & subscribed
     revoking = member.assigned - kept
     if revoking and _owns_any(owned, revoking):
-        return replace(
-            member,
-            state=_UNREVOKED,
-            previous_epoch=member.epoch,
-            assigned=kept,
-            revoking=revoking,
-        )
-    missing = wanted - kept
-    unreleased = frozenset(tp for tp in missing if is_taken(tp) and tp not in member.revoking)
+        return _revoke(member, kept, revoking)
+    missing = subscribed - kept
+    unreleased = frozenset(tp for tp in missing if is_owned(tp) and tp not in member.revoking)
     return replace(
         member,
         state=_UNRELEASED if unreleased else _STABLE,
         previous_epoch=member.epoch,
         epoch=target_epoch,
-        assigned=wanted - unreleased if unreleased else wanted,
+        assigned=subscribed - unreleased if unreleased else subscribed,
         revoking=NONE,
     )
 
 
+def _revoke(member: ConsumerMember, kept: PartitionSet, revoking: PartitionSet) -> ConsumerMember:
+    return replace(
+        member,
+        state=_UNREVOKED,
+        previous_epoch=member.epoch,
+        assigned=kept,
+        revoking=revoking,
+    )
+
+
 def _owns_any(owned: PartitionSet | None, revoking: PartitionSet) -> bool:
-    """Whether a member still has some of what it must give up; silence counts as yes."""
+    """Return whether a member still owns a partition to revoke; True if it is unknown."""
     return owned is None or not owned.isdisjoint(revoking)
 
 
 def _drop_unsubscribed(member: ConsumerMember, owned: PartitionSet | None) -> ConsumerMember:
-    """Take the partitions of topics that a member no longer subscribes to."""
+    """Revoke the partitions of topics that the member no longer subscribes to."""
     kept = frozenset(tp for tp in member.assigned if tp.topic in member.subscription)
     if kept == member.assigned:
         return member
     revoking = member.revoking | (member.assigned - kept)
     if _owns_any(owned, revoking):
-        return replace(
-            member,
-            state=_UNREVOKED,
-            previous_epoch=member.epoch,
-            assigned=kept,
-            revoking=revoking,
-        )
+        return _revoke(member, kept, revoking)
     return replace(member, previous_epoch=member.epoch, assigned=kept)

@@ -1,4 +1,4 @@
-"""A group, driven request by request, with the answers kept."""
+"""Driver of a classic coordinator that records the responses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def offers(*names: str, topics: tuple[str, ...] = ("t",)) -> tuple[SupportedProt
 
 
 class Driver:
-    """Sends requests and keeps what comes back, by client."""
+    """Sends requests and records the responses per client."""
 
     def __init__(self, *, config: CoordinatorConfig | None = None) -> None:
         self.clock = Clock()
@@ -57,47 +57,48 @@ class Driver:
         self.clock.run(self.clock.now + milliseconds)
 
     def join(self, client: str, *names: str, **fields: object) -> JoinResponse | None:
-        """Send a JoinGroup, ask for an id first if there is none; the answer if there is one."""
-        answers = self.joined.setdefault(client, [])
-        before = len(answers)
+        """Send a JoinGroup, with a new id if necessary; return the response if there is one."""
+        responses = self.joined.setdefault(client, [])
+        before = len(responses)
         fields = {"session_timeout": SESSION, "rebalance_timeout": REBALANCE} | fields
         fields.setdefault("offers", offers(*names))
         for _ in range(2):
             request = JoinRequest(self.ids.get(client, ""), client=client, **fields)
-            self.coordinator.join(request, answers.append)
-            if not answers[before:] or answers[-1].code is not ErrorCode.MEMBER_ID_REQUIRED:
+            self.coordinator.join(request, responses.append)
+            if not responses[before:] or responses[-1].code is not ErrorCode.MEMBER_ID_REQUIRED:
                 break
-            self.ids[client] = answers[-1].member_id
-            before = len(answers)
-        found = answers[before:]
-        if found and found[-1].code is ErrorCode.NONE:
-            self.ids[client] = found[-1].member_id
-        return found[-1] if found else None
+            self.ids[client] = responses[-1].member_id
+            before = len(responses)
+        if len(responses) == before:
+            return None
+        if responses[-1].code is ErrorCode.NONE:
+            self.ids[client] = responses[-1].member_id
+        return responses[-1]
 
-    def learn_ids(self) -> None:
-        """Take over the ids that came with answers to static members' JoinGroups."""
-        for client, answers in self.joined.items():
-            if answers and answers[-1].code is ErrorCode.NONE:
-                self.ids[client] = answers[-1].member_id
+    def update_ids(self) -> None:
+        """Update the member ids from the last JoinGroup responses."""
+        for client, responses in self.joined.items():
+            if responses and responses[-1].code is ErrorCode.NONE:
+                self.ids[client] = responses[-1].member_id
 
     def sync(self, client: str, generation: int | None = None, **fields: object):
-        answers = self.synced.setdefault(client, [])
-        before = len(answers)
-        number = self.group.generation if generation is None else generation
-        self.coordinator.sync(SyncRequest(self.ids[client], number, **fields), answers.append)
-        return answers[-1] if len(answers) > before else None
+        responses = self.synced.setdefault(client, [])
+        before = len(responses)
+        generation = self.group.generation if generation is None else generation
+        self.coordinator.sync(SyncRequest(self.ids[client], generation, **fields), responses.append)
+        return responses[-1] if len(responses) > before else None
 
-    def beat(
+    def heartbeat(
         self, client: str, generation: int | None = None, instance: str | None = None
     ) -> ErrorCode:
-        number = self.group.generation if generation is None else generation
-        return self.coordinator.heartbeat(self.ids[client], number, instance)
+        generation = self.group.generation if generation is None else generation
+        return self.coordinator.heartbeat(self.ids[client], generation, instance)
 
     def leave(self, client: str) -> ErrorCode:
         return self.coordinator.leave(MemberIdentity(self.ids[client]))[0]
 
-    def lead(self) -> dict[str, Partitions]:
-        """Give partition n of t to the nth member, as the leader would."""
+    def assignments(self) -> dict[str, Partitions]:
+        """Assign partition n of t to the nth member."""
         return {
             member: Partitions.of([("t", number)])
             for number, member in enumerate(self.group.members)
@@ -105,21 +106,21 @@ class Driver:
 
     @property
     def leader(self) -> str:
-        return next(client for client, one in self.ids.items() if one == self.group.leader)
+        return next(client for client, member in self.ids.items() if member == self.group.leader)
 
-    def settle(self, *clients: str) -> None:
-        """Have clients join and sync until the group is stable."""
+    def run_until_stable(self, *clients: str) -> None:
+        """Join and sync clients until the group is stable."""
         for client in clients:
             self.join(client)
         self.run(2 * DELAY if self.group.generation == 0 else 0)
-        self.learn_ids()
+        self.update_ids()
         for client in clients:
             if client != self.leader:
                 self.sync(client)
-        self.sync(self.leader, assignments=self.lead())
+        self.sync(self.leader, assignments=self.assignments())
 
     def reload(self) -> None:
-        """Lose the coordinator and let another one take over."""
+        """Replace the coordinator by one that loads the log."""
         self.coordinator.unload()
         self.coordinator = ClassicCoordinator.load(
             "g",

@@ -1,4 +1,4 @@
-"""What members and the classic coordinator say to each other."""
+"""Requests to the classic coordinator and its responses."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from kassay.reference.protocol.messages import ErrorCode, JoinRequest, JoinRespo
 from tests.reference.coordinator.driver import DELAY, SESSION, Driver, offers
 
 
-def test_a_new_member_is_given_an_id_first() -> None:
+def test_new_member_gets_an_id_first() -> None:
     driver = Driver()
-    answers: list[JoinResponse] = []
-    driver.coordinator.join(JoinRequest("", offers(), client="a"), answers.append)
-    assert answers[0].code is ErrorCode.MEMBER_ID_REQUIRED
-    assert list(driver.group.pending_joins) == [answers[0].member_id]
+    responses: list[JoinResponse] = []
+    driver.coordinator.join(JoinRequest("", offers(), client="a"), responses.append)
+    assert responses[0].code is ErrorCode.MEMBER_ID_REQUIRED
+    assert list(driver.group.pending_joins) == [responses[0].member_id]
     assert driver.group.state is GroupState.EMPTY
 
 
-def test_an_id_that_never_joins_is_forgotten_with_its_session() -> None:
+def test_issued_member_id_expires_after_the_session_timeout() -> None:
     driver = Driver()
     driver.coordinator.join(
         JoinRequest("", offers(), client="a", session_timeout=SESSION), lambda _: None
@@ -38,7 +38,7 @@ def test_joins_within_the_delay_merge_into_one_rebalance() -> None:
     assert len(driver.group.members) == 5
 
 
-def test_every_late_join_prolongs_the_delay_up_to_the_rebalance_timeout() -> None:
+def test_each_join_extends_the_delay_up_to_the_rebalance_timeout() -> None:
     driver = Driver()
     driver.join("a", rebalance_timeout=5_000)
     driver.run(1_000)
@@ -49,7 +49,7 @@ def test_every_late_join_prolongs_the_delay_up_to_the_rebalance_timeout() -> Non
     assert driver.group.state is GroupState.COMPLETING_REBALANCE
 
 
-def test_the_first_to_join_leads_and_alone_hears_of_the_others() -> None:
+def test_first_member_is_leader_and_only_the_leader_gets_the_members() -> None:
     driver = Driver()
     driver.join("a")
     driver.join("b")
@@ -59,17 +59,17 @@ def test_the_first_to_join_leads_and_alone_hears_of_the_others() -> None:
     assert driver.joined["b"][-1].members == ()
 
 
-def test_a_new_leader_follows_one_that_leaves() -> None:
+def test_another_member_replaces_a_leader_that_leaves() -> None:
     driver = Driver()
-    driver.settle("a", "b", "c")
+    driver.run_until_stable("a", "b", "c")
     driver.leave("a")
     assert driver.group.leader in (driver.ids["b"], driver.ids["c"])
 
 
-def test_a_leader_that_is_lost_in_a_rebalance_is_replaced_and_the_rebalance_ends() -> None:
+def test_rebalance_completes_without_a_lost_leader() -> None:
     driver = Driver()
-    driver.settle("a", "b", "c")
-    driver.join("b")  # not the leader, nothing new: no rebalance
+    driver.run_until_stable("a", "b", "c")
+    driver.join("b")  # A follower with unchanged metadata causes no rebalance.
     driver.join("d")
     for client in ("b", "c"):
         driver.join(client)
@@ -77,12 +77,12 @@ def test_a_leader_that_is_lost_in_a_rebalance_is_replaced_and_the_rebalance_ends
     assert driver.group.state is GroupState.COMPLETING_REBALANCE
     assert driver.leader != "a"
     for client in ("b", "c", "d"):
-        driver.sync(client, assignments=driver.lead() if client == driver.leader else None)
+        driver.sync(client, assignments=driver.assignments() if client == driver.leader else None)
     assert driver.group.state is GroupState.STABLE
     assert len(driver.group.members) == 3
 
 
-def test_the_protocol_is_the_one_most_members_prefer_of_those_that_all_support() -> None:
+def test_protocol_with_most_votes_among_common_ones_is_selected() -> None:
     driver = Driver()
     driver.join("a", "sticky", "range")
     driver.join("b", "range", "sticky")
@@ -91,7 +91,7 @@ def test_the_protocol_is_the_one_most_members_prefer_of_those_that_all_support()
     assert driver.group.protocol == "range"
 
 
-def test_of_protocols_with_as_many_votes_javas_map_yields_one_first() -> None:
+def test_equal_votes_are_resolved_by_the_order_of_javas_map() -> None:
     for first, second in (("sticky", "range"), ("range", "sticky")):
         driver = Driver()
         driver.join("a", first, second)
@@ -100,18 +100,18 @@ def test_of_protocols_with_as_many_votes_javas_map_yields_one_first() -> None:
         assert driver.group.protocol == "sticky"
 
 
-def test_who_has_no_protocol_in_common_is_refused() -> None:
+def test_member_without_a_common_protocol_is_rejected() -> None:
     driver = Driver()
-    driver.settle("a")
-    assert driver.join("b", "unheard-of").code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    driver.run_until_stable("a")
+    assert driver.join("b", "unknown").code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert driver.group.state is GroupState.STABLE
 
 
-def test_generations_rise_by_one_a_rebalance() -> None:
+def test_each_rebalance_increases_the_generation_by_one() -> None:
     driver = Driver()
-    driver.settle("a")
+    driver.run_until_stable("a")
     for expected in (2, 3, 4):
-        driver.settle("a")
+        driver.run_until_stable("a")
         assert driver.group.generation == expected
 
 
@@ -121,57 +121,57 @@ def test_followers_wait_for_the_leaders_assignment() -> None:
     driver.join("b")
     driver.run(2 * DELAY)
     assert driver.sync("b") is None
-    driver.sync("a", assignments=driver.lead())
+    driver.sync("a", assignments=driver.assignments())
     assert driver.synced["b"][-1].assignment == Partitions.of([("t", 1)])
 
 
-def test_who_was_assigned_nothing_hears_so() -> None:
+def test_member_without_partitions_gets_an_empty_assignment() -> None:
     driver = Driver()
     driver.join("a")
     driver.run(DELAY)
     assert driver.sync("a", assignments={}).assignment == []
 
 
-def test_a_stable_group_answers_a_sync_at_once() -> None:
+def test_sync_in_a_stable_group_is_answered_at_once() -> None:
     driver = Driver()
-    driver.settle("a", "b")
+    driver.run_until_stable("a", "b")
     assert driver.sync("b").assignment == Partitions.of([("t", 1)])
 
 
-def test_a_sync_in_a_rebalance_is_told_to_join() -> None:
+def test_sync_during_a_join_phase_fails() -> None:
     driver = Driver()
-    driver.settle("a", "b")
+    driver.run_until_stable("a", "b")
     driver.leave("b")
     driver.join("c")
     assert driver.group.state is GroupState.PREPARING_REBALANCE
     assert driver.sync("a").code is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_heartbeat_tells_of_a_rebalance() -> None:
+def test_heartbeat_reports_a_rebalance() -> None:
     driver = Driver()
-    driver.settle("a", "b")
-    assert driver.beat("a") is ErrorCode.NONE
+    driver.run_until_stable("a", "b")
+    assert driver.heartbeat("a") is ErrorCode.NONE
     driver.join("c")
-    assert driver.beat("a") is ErrorCode.REBALANCE_IN_PROGRESS
+    assert driver.heartbeat("a") is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 @pytest.mark.parametrize("drift", [-1, 1])
-def test_an_illegal_generation_is_refused_everywhere(drift: int) -> None:
+def test_requests_with_a_wrong_generation_are_rejected(drift: int) -> None:
     driver = Driver()
-    driver.settle("a")
+    driver.run_until_stable("a")
     generation = driver.group.generation + drift
-    assert driver.beat("a", generation) is ErrorCode.ILLEGAL_GENERATION
+    assert driver.heartbeat("a", generation) is ErrorCode.ILLEGAL_GENERATION
     assert driver.sync("a", generation).code is ErrorCode.ILLEGAL_GENERATION
     offsets = {TopicPartition("t", 0): 5}
     code = driver.coordinator.commit(driver.ids["a"], generation, offsets)
     assert code is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_an_unknown_member_is_refused_everywhere() -> None:
+def test_requests_of_an_unknown_member_are_rejected() -> None:
     driver = Driver()
-    driver.settle("a")
+    driver.run_until_stable("a")
     driver.ids["z"] = "z-99999999"
-    assert driver.beat("z") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert driver.heartbeat("z") is ErrorCode.UNKNOWN_MEMBER_ID
     assert driver.sync("z").code is ErrorCode.UNKNOWN_MEMBER_ID
     assert driver.leave("z") is ErrorCode.UNKNOWN_MEMBER_ID
     assert driver.join("z").code is ErrorCode.UNKNOWN_MEMBER_ID
@@ -179,21 +179,21 @@ def test_an_unknown_member_is_refused_everywhere() -> None:
     assert code is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_who_does_not_rejoin_within_the_rebalance_timeout_is_out() -> None:
+def test_member_that_does_not_rejoin_in_time_is_removed() -> None:
     driver = Driver()
-    driver.settle("a", "b")
+    driver.run_until_stable("a", "b")
     driver.join("a", rebalance_timeout=20_000)
     for _ in range(12):
         driver.run(5_000)
         if driver.ids["b"] in driver.group.members:
-            driver.beat("b")
+            driver.heartbeat("b")
     assert list(driver.group.members) == [driver.ids["a"]]
     assert driver.group.generation == 2
 
 
-def test_a_full_group_refuses_another_member() -> None:
+def test_full_group_rejects_another_member() -> None:
     driver = Driver(config=CoordinatorConfig(initial_rebalance_delay=DELAY, max_size=2))
-    driver.settle("a", "b")
+    driver.run_until_stable("a", "b")
     assert driver.join("c").code is ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
@@ -205,69 +205,69 @@ def _static(driver: Driver, client: str) -> JoinResponse | None:
     return driver.join(client, instance_id=client)
 
 
-def _settled_static() -> Driver:
+def _stable_group_with_static_leader() -> Driver:
     driver = Driver()
     _static(driver, "s")
     driver.join("a")
     driver.run(2 * DELAY)
-    driver.learn_ids()
+    driver.update_ids()
     driver.sync("a")
-    driver.sync("s", instance_id="s", assignments=driver.lead())
+    driver.sync("s", instance_id="s", assignments=driver.assignments())
     assert driver.group.state is GroupState.STABLE
     return driver
 
 
-def test_a_static_members_return_causes_no_rebalance() -> None:
-    driver = _settled_static()
-    old, had = driver.ids["s"], driver.group.members[driver.ids["s"]].assignment
-    answer = _static(driver, "s")
+def test_return_of_a_static_member_causes_no_rebalance() -> None:
+    driver = _stable_group_with_static_leader()
+    old, assignment = driver.ids["s"], driver.group.members[driver.ids["s"]].assignment
+    response = _static(driver, "s")
     assert driver.group.state is GroupState.STABLE
-    assert answer is not None
-    assert (answer.code, answer.generation) == (ErrorCode.NONE, 1)
-    assert answer.member_id != old
-    assert driver.sync("s", instance_id="s").assignment == had
+    assert response is not None
+    assert (response.code, response.generation) == (ErrorCode.NONE, 1)
+    assert response.member_id != old
+    assert driver.sync("s", instance_id="s").assignment == assignment
 
 
-def test_a_returning_static_leader_still_leads_and_skips_the_assignment() -> None:
-    driver = _settled_static()
+def test_returning_static_leader_leads_and_skips_the_assignment() -> None:
+    driver = _stable_group_with_static_leader()
     assert driver.leader == "s"
-    answer = _static(driver, "s")
-    assert answer is not None
-    assert answer.leader == answer.member_id
-    assert answer.skip_assignment
-    assert len(answer.members) == 2
+    response = _static(driver, "s")
+    assert response is not None
+    assert response.leader == response.member_id
+    assert response.skip_assignment
+    assert len(response.members) == 2
 
 
-def test_a_static_members_former_self_is_fenced() -> None:
-    driver = _settled_static()
+def test_previous_id_of_a_static_member_is_fenced() -> None:
+    driver = _stable_group_with_static_leader()
     old = driver.ids["s"]
     _static(driver, "s")
     driver.ids["old"] = old
-    assert driver.beat("old", instance="s") is ErrorCode.FENCED_INSTANCE_ID
+    assert driver.heartbeat("old", instance="s") is ErrorCode.FENCED_INSTANCE_ID
     assert driver.sync("old", instance_id="s").code is ErrorCode.FENCED_INSTANCE_ID
     assert driver.join("old", instance_id="s").code is ErrorCode.FENCED_INSTANCE_ID
     assert driver.coordinator.leave(MemberIdentity(old, "s")) == (ErrorCode.FENCED_INSTANCE_ID,)
 
 
-def test_a_static_member_that_stays_away_is_out_after_its_session() -> None:
-    driver = _settled_static()
+def test_absent_static_member_is_removed_after_the_session_timeout() -> None:
+    driver = _stable_group_with_static_leader()
     for _ in range(5):
         driver.run(SESSION // 4)
-        driver.beat("a")
+        driver.heartbeat("a")
     assert driver.group.static_members == {}
 
 
-def test_an_administrator_removes_a_static_member_by_its_instance_id() -> None:
-    driver = _settled_static()
+def test_static_member_can_be_removed_by_instance_id() -> None:
+    driver = _stable_group_with_static_leader()
     assert driver.coordinator.leave(MemberIdentity("", "s")) == (ErrorCode.NONE,)
     assert driver.coordinator.leave(MemberIdentity("", "s")) == (ErrorCode.UNKNOWN_MEMBER_ID,)
 
 
-def test_a_static_member_that_returns_with_another_protocol_causes_a_rebalance() -> None:
+def test_static_member_that_changes_the_protocol_causes_a_rebalance() -> None:
     driver = Driver()
     driver.join("s", "range", "sticky", instance_id="s")
     driver.run(DELAY)
-    driver.learn_ids()
+    driver.update_ids()
     driver.sync("s", instance_id="s", assignments={})
     driver.ids.pop("s")
     driver.join("s", "sticky", "range", instance_id="s")

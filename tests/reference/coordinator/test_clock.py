@@ -1,6 +1,6 @@
 import pytest
 
-from kassay.reference.coordinator.clock import Clock, stop
+from kassay.reference.coordinator.clock import Clock, cancel_timer
 
 
 @pytest.fixture
@@ -9,79 +9,77 @@ def clock():
 
 
 @pytest.fixture
-def seen(clock):
+def fired():
     return []
 
 
-def note(clock, seen, what):
-    return lambda: seen.append((clock.now, what))
+@pytest.fixture
+def action(clock, fired):
+    return lambda name: lambda: fired.append((clock.now, name))
 
 
-def test_what_is_due_at_one_moment_happens_in_the_order_asked_for(clock, seen):
-    clock.after(10, note(clock, seen, "first"))
-    clock.timer(note(clock, seen, "second")).start(10)
+def test_actions_of_one_time_run_in_the_order_in_which_they_were_added(clock, fired, action):
+    clock.after(10, action("first"))
+    clock.timer(action("second")).start(10)
     clock.run(until=5)
-    clock.after(5, note(clock, seen, "third"))
+    clock.after(5, action("third"))
     clock.run(until=20)
-    assert seen == [(10, "first"), (10, "second"), (10, "third")]
+    assert fired == [(10, "first"), (10, "second"), (10, "third")]
 
 
-def test_a_timer_that_is_put_off_takes_its_place_when_it_comes_up(clock, seen):
-    timer = clock.timer(note(clock, seen, "put off"))
+def test_postponed_timer_runs_after_actions_of_its_new_time(clock, fired, action):
+    timer = clock.timer(action("postponed"))
     timer.start(5)
     timer.start(10)
-    clock.after(10, note(clock, seen, "asked for before that"))
+    clock.after(10, action("action"))
     clock.run(until=20)
-    assert seen == [(10, "asked for before that"), (10, "put off")]
+    assert fired == [(10, "action"), (10, "postponed")]
 
 
-def test_what_is_to_be_done_at_once_is_done_in_the_same_moment(clock, seen):
-    clock.after(3, lambda: clock.after(0, note(clock, seen, "at once")))
+def test_action_without_delay_runs_at_the_same_time(clock, fired, action):
+    clock.after(3, lambda: clock.after(0, action("no delay")))
     clock.run(until=3)
-    assert seen == [(3, "at once")]
+    assert fired == [(3, "no delay")]
 
 
-def test_a_timer_started_again_runs_out_once_at_the_later_moment(clock, seen):
-    timer = clock.timer(note(clock, seen, "out"))
-    timer.start(10)
-    clock.run(until=4)
-    timer.start(20)
+@pytest.mark.parametrize(
+    ("first", "until", "second", "expected"), [(10, 4, 20, 24), (50, 0, 10, 10), (10, 0, 10, 10)]
+)
+def test_restarted_timer_expires_once_at_the_new_time(
+    clock, fired, action, first, until, second, expected
+):
+    timer = clock.timer(action("timer"))
+    timer.start(first)
+    clock.run(until=until)
+    timer.start(second)
     clock.run(until=100)
-    assert seen == [(24, "out")]
+    assert fired == [(expected, "timer")]
 
 
-def test_a_timer_started_again_with_a_shorter_delay_runs_out_once_and_sooner(clock, seen):
-    timer = clock.timer(note(clock, seen, "out"))
-    timer.start(50)
-    timer.start(10)
-    clock.run(until=100)
-    assert seen == [(10, "out")]
-
-
-def test_a_cancelled_timer_never_runs_out_and_can_be_started_anew(clock, seen):
-    timer = clock.timer(note(clock, seen, "out"))
+def test_cancelled_timer_does_not_expire_and_can_be_restarted(clock, fired, action):
+    timer = clock.timer(action("timer"))
     timer.start(10)
     timer.cancel()
     clock.run(until=30)
-    assert seen == []
+    assert fired == []
     timer.start(10)
     clock.run(until=60)
-    assert seen == [(40, "out")]
+    assert fired == [(40, "timer")]
 
 
-def test_a_timer_can_start_itself_again(clock, seen):
-    timer = clock.timer(lambda: (seen.append(clock.now), timer.start(10)))
+def test_timer_can_restart_itself(clock, fired):
+    timer = clock.timer(lambda: (fired.append(clock.now), timer.start(10)))
     timer.start(10)
     clock.run(until=35)
-    assert seen == [10, 20, 30]
+    assert fired == [10, 20, 30]
 
 
-def test_one_of_several_timers_is_stopped_and_forgotten(clock, seen):
-    timers = {name: clock.timer(note(clock, seen, name)) for name in ("a", "b")}
+def test_cancel_timer_cancels_and_removes_one_timer(clock, fired, action):
+    timers = {name: clock.timer(action(name)) for name in ("a", "b")}
     for timer in timers.values():
         timer.start(5)
-    stop(timers, "a")
-    stop(timers, "unknown")
+    cancel_timer(timers, "a")
+    cancel_timer(timers, "unknown")
     clock.run(until=10)
-    assert seen == [(5, "b")]
+    assert fired == [(5, "b")]
     assert list(timers) == ["b"]

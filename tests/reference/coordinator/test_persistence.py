@@ -1,4 +1,4 @@
-"""What is written when, in which bytes, and what a coordinator that takes over finds."""
+"""Log records of a classic group: when and how they are written and loaded."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ members = st.builds(
 
 
 @given(subscriptions)
-def test_a_subscription_survives_its_bytes(subscription: ConsumerSubscription) -> None:
+def test_subscription_round_trip(subscription: ConsumerSubscription) -> None:
     assert ConsumerSubscription.decode(subscription.encode()) == subscription
 
 
 @given(partitions)
-def test_an_assignment_survives_its_bytes(assigned: Partitions) -> None:
+def test_assignment_round_trip(assigned: Partitions) -> None:
     assert decode_assignment(encode_assignment(assigned)) == assigned
 
 
@@ -76,7 +76,7 @@ def test_an_assignment_survives_its_bytes(assigned: Partitions) -> None:
         st.lists(members, max_size=3).map(tuple),
     )
 )
-def test_group_metadata_survives_its_bytes(record: GroupMetadata) -> None:
+def test_group_metadata_round_trip(record: GroupMetadata) -> None:
     assert decode_record(record.key, record.value) == record
 
 
@@ -101,7 +101,7 @@ def test_a_committed_offset_has_the_layout_of_version_3() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 4, 9])
-def test_a_record_that_is_cut_short_is_an_error(cut: int) -> None:
+def test_truncated_record_is_an_error(cut: int) -> None:
     record = OffsetCommit("g", TopicPartition("t", 5), 41, 99)
     with pytest.raises(CorruptRecordError):
         decode_record(record.key, record.value[:-cut])
@@ -111,7 +111,7 @@ def _metadata(driver: Driver) -> list[GroupMetadata]:
     return [record for record in driver.log.history if isinstance(record, GroupMetadata)]
 
 
-def test_the_group_is_written_when_it_begins_and_when_the_assignment_comes() -> None:
+def test_group_is_written_when_it_is_created_and_when_the_leader_syncs() -> None:
     driver = Driver()
     driver.join("a")
     driver.join("b")
@@ -119,21 +119,23 @@ def test_the_group_is_written_when_it_begins_and_when_the_assignment_comes() -> 
     driver.run(2 * DELAY)
     driver.sync("b")
     assert len(_metadata(driver)) == 1
-    driver.sync("a", assignments=driver.lead())
+    driver.sync("a", assignments=driver.assignments())
     written = _metadata(driver)
     assert [record.generation for record in written] == [0, 1]
-    assert [member.assignment for member in written[-1].members] == list(driver.lead().values())
+    assert [member.assignment for member in written[-1].members] == list(
+        driver.assignments().values()
+    )
 
 
-def test_the_group_is_written_when_nobody_is_left() -> None:
+def test_group_is_written_when_it_becomes_empty() -> None:
     driver = Driver()
-    driver.settle("a")
+    driver.run_until_stable("a")
     driver.leave("a")
     last = _metadata(driver)[-1]
     assert (last.generation, last.members, last.protocol) == (2, (), None)
 
 
-def test_the_assignment_is_written_before_anybody_is_told() -> None:
+def test_assignment_is_written_before_members_receive_it() -> None:
     driver = Driver()
     driver.join("a")
     driver.join("b")
@@ -141,7 +143,7 @@ def test_the_assignment_is_written_before_anybody_is_told() -> None:
     seen: list[int] = []
     driver.synced["b"] = _Spy(lambda: seen.append(len(_metadata(driver))))
     driver.sync("b")
-    driver.sync("a", assignments=driver.lead())
+    driver.sync("a", assignments=driver.assignments())
     assert seen == [2]
 
 
@@ -155,9 +157,9 @@ class _Spy(list):
         super().append(item)
 
 
-def test_a_stable_group_is_the_same_after_a_fail_over() -> None:
+def test_stable_group_is_equal_after_a_fail_over() -> None:
     driver = Driver()
-    driver.settle("a", "b", "c")
+    driver.run_until_stable("a", "b", "c")
     before = driver.group
     driver.coordinator.commit(driver.ids["a"], 1, {TopicPartition("t", 0): 17})
     driver.reload()
@@ -170,30 +172,30 @@ def test_a_stable_group_is_the_same_after_a_fail_over() -> None:
         m.id: m.assignment for m in before.members.values()
     }
     assert driver.coordinator.offsets == {TopicPartition("t", 0): 17}
-    assert driver.beat("b") is ErrorCode.NONE
+    assert driver.heartbeat("b") is ErrorCode.NONE
 
 
-def test_static_members_are_static_after_a_fail_over() -> None:
+def test_static_members_remain_static_after_a_fail_over() -> None:
     driver = Driver()
     driver.join("s", instance_id="s")
     driver.run(DELAY)
-    driver.learn_ids()
+    driver.update_ids()
     driver.sync("s", instance_id="s", assignments={})
     driver.reload()
     assert driver.group.static_members == {"s": driver.ids["s"]}
 
 
-def test_who_waits_when_the_coordinator_goes_is_sent_to_another() -> None:
+def test_pending_requests_fail_when_the_coordinator_is_unloaded() -> None:
     driver = Driver()
-    driver.settle("a", "b")
+    driver.run_until_stable("a", "b")
     driver.join("c")
     driver.reload()
     assert driver.joined["c"][-1].code is ErrorCode.NOT_COORDINATOR
 
 
-def test_a_rebalance_that_a_fail_over_cut_short_begins_again_from_the_last_assignment() -> None:
+def test_interrupted_rebalance_restarts_from_the_last_assignment() -> None:
     driver = Driver()
-    driver.settle("a", "b")
+    driver.run_until_stable("a", "b")
     driver.join("c")
     driver.reload()
     assert (driver.group.generation, driver.group.state) == (1, GroupState.STABLE)
@@ -201,15 +203,15 @@ def test_a_rebalance_that_a_fail_over_cut_short_begins_again_from_the_last_assig
     driver.join("c")
     for client in ("a", "b"):
         driver.join(client)
-    driver.learn_ids()
+    driver.update_ids()
     for client in ("b", "c", "a"):
-        driver.sync(client, assignments=driver.lead() if client == driver.leader else None)
+        driver.sync(client, assignments=driver.assignments() if client == driver.leader else None)
     assert (driver.group.generation, driver.group.state) == (2, GroupState.STABLE)
 
 
-def test_sessions_start_anew_after_a_fail_over() -> None:
+def test_sessions_restart_after_a_fail_over() -> None:
     driver = Driver()
-    driver.settle("a")
+    driver.run_until_stable("a")
     driver.run(SESSION - 1)
     driver.reload()
     driver.run(SESSION - 1)
@@ -218,7 +220,7 @@ def test_sessions_start_anew_after_a_fail_over() -> None:
     assert not driver.group.members
 
 
-def test_offsets_are_refused_while_an_assignment_is_awaited() -> None:
+def test_commits_are_rejected_during_the_sync_phase() -> None:
     driver = Driver()
     driver.join("a")
     driver.run(DELAY)
@@ -226,7 +228,7 @@ def test_offsets_are_refused_while_an_assignment_is_awaited() -> None:
     assert code is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_an_empty_group_takes_offsets_without_a_generation() -> None:
+def test_empty_group_accepts_commits_without_a_generation() -> None:
     driver = Driver()
     assert driver.coordinator.commit("", -1, {TopicPartition("t", 0): 1}) is ErrorCode.NONE
     driver.reload()

@@ -1,4 +1,4 @@
-"""The state table, every pair of states, and the way into each transition."""
+"""State transitions of a classic group: all pairs of states, and their causes."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ PAIRS = tuple(product(GroupState, repeat=2))
 
 
 @pytest.mark.parametrize(("before", "after"), [p for p in PAIRS if p in LEGAL])
-def test_a_legal_change_of_state_is_made(before: GroupState, after: GroupState) -> None:
+def test_valid_transitions_change_the_state(before: GroupState, after: GroupState) -> None:
     group = ClassicGroup("g")
     group.state = before
-    group.move_to(after, 7)
-    assert (group.state, group.previous_state, group.since) == (after, before, 7)
+    group.transition_to(after, 7)
+    assert (group.state, group.previous_state, group.state_changed_at) == (after, before, 7)
 
 
 @pytest.mark.parametrize(("before", "after"), [p for p in PAIRS if p not in LEGAL])
-def test_an_illegal_change_of_state_is_refused(before: GroupState, after: GroupState) -> None:
+def test_invalid_transitions_are_rejected(before: GroupState, after: GroupState) -> None:
     group = ClassicGroup("g")
     group.state = before
     with pytest.raises(IllegalTransitionError, match=f"from {before} to {after}"):
-        group.move_to(after, 7)
+        group.transition_to(after, 7)
     assert group.state is before
     with pytest.raises(IllegalTransitionError):
         check_transition(before, after)
@@ -53,7 +53,7 @@ def test_empty_becomes_preparing_when_a_member_joins() -> None:
     assert driver.states == [PREPARING]
 
 
-def test_preparing_becomes_completing_when_the_delay_is_over() -> None:
+def test_preparing_becomes_completing_after_the_delay() -> None:
     driver = Driver()
     driver.join("a")
     driver.run(DELAY)
@@ -69,9 +69,9 @@ def test_preparing_becomes_empty_when_the_last_member_leaves() -> None:
     assert driver.group.generation == 1
 
 
-def test_completing_becomes_stable_when_the_leaders_assignment_comes() -> None:
+def test_completing_becomes_stable_when_the_leader_syncs() -> None:
     driver = Driver()
-    driver.settle("a", "b")
+    driver.run_until_stable("a", "b")
     assert driver.states == [PREPARING, COMPLETING, STABLE]
 
 
@@ -83,7 +83,7 @@ def test_completing_becomes_preparing_when_a_member_joins() -> None:
     assert driver.states == [PREPARING, COMPLETING, PREPARING]
 
 
-def test_completing_becomes_preparing_when_a_member_joins_with_other_metadata() -> None:
+def test_completing_becomes_preparing_when_a_member_changes_its_metadata() -> None:
     driver = Driver()
     driver.join("a")
     driver.join("b")
@@ -92,14 +92,14 @@ def test_completing_becomes_preparing_when_a_member_joins_with_other_metadata() 
     assert driver.group.state is PREPARING
 
 
-def test_completing_stays_when_a_member_repeats_its_join() -> None:
+def test_completing_is_unchanged_when_a_member_repeats_its_join() -> None:
     driver = Driver()
     driver.join("a")
     driver.run(DELAY)
-    answer = driver.join("a")
+    response = driver.join("a")
     assert driver.group.state is COMPLETING
-    assert answer is not None
-    assert [joined.member_id for joined in answer.members] == [driver.ids["a"]]
+    assert response is not None
+    assert [joined.member_id for joined in response.members] == [driver.ids["a"]]
 
 
 def test_completing_becomes_preparing_when_a_member_leaves() -> None:
@@ -111,7 +111,7 @@ def test_completing_becomes_preparing_when_a_member_leaves() -> None:
     assert driver.states[-1] is PREPARING
 
 
-def test_completing_becomes_preparing_when_a_session_ends() -> None:
+def test_completing_becomes_preparing_after_a_session_timeout() -> None:
     driver = Driver()
     driver.join("a")
     driver.join("b")
@@ -119,12 +119,12 @@ def test_completing_becomes_preparing_when_a_session_ends() -> None:
     follower = "b" if driver.leader == "a" else "a"
     driver.sync(follower)
     driver.run(SESSION)
-    # The follower waits for its assignment, which counts as a heartbeat; the leader is gone.
+    # The follower waits for its assignment and needs no heartbeat; the leader is removed.
     assert driver.states[-1] is PREPARING
     assert list(driver.group.members) == [driver.ids[follower]]
 
 
-def test_completing_becomes_preparing_when_the_leader_never_syncs() -> None:
+def test_completing_becomes_preparing_when_the_leader_does_not_sync() -> None:
     driver = Driver()
     driver.join("a")
     driver.join("b")
@@ -134,7 +134,7 @@ def test_completing_becomes_preparing_when_the_leader_never_syncs() -> None:
     for _ in range(REBALANCE // 5_000):
         assert driver.states[-1] is COMPLETING
         driver.run(5_000)
-        driver.beat(leader) if driver.ids[leader] in driver.group.members else None
+        driver.heartbeat(leader) if driver.ids[leader] in driver.group.members else None
     assert driver.states[-1] is PREPARING
     assert driver.ids[leader] not in driver.group.members
     assert driver.synced[follower][-1].code is ErrorCode.REBALANCE_IN_PROGRESS
@@ -142,24 +142,24 @@ def test_completing_becomes_preparing_when_the_leader_never_syncs() -> None:
 
 def test_stable_becomes_preparing_when_a_member_joins() -> None:
     driver = Driver()
-    driver.settle("a")
+    driver.run_until_stable("a")
     driver.join("b")
     assert driver.states[-1] is PREPARING
 
 
 def test_stable_becomes_preparing_when_a_member_leaves() -> None:
     driver = Driver()
-    driver.settle("a", "b")
+    driver.run_until_stable("a", "b")
     driver.leave("b")
     assert driver.states[-1] is PREPARING
 
 
 def test_stable_becomes_preparing_when_a_heartbeat_is_missed() -> None:
     driver = Driver()
-    driver.settle("a", "b")
+    driver.run_until_stable("a", "b")
     for _ in range(4):
         driver.run(SESSION // 4)
-        driver.beat("a")
+        driver.heartbeat("a")
     driver.run(1)
     assert driver.states[-1] is PREPARING
     assert list(driver.group.members) == [driver.ids["a"]]
@@ -167,31 +167,31 @@ def test_stable_becomes_preparing_when_a_heartbeat_is_missed() -> None:
 
 def test_stable_becomes_preparing_when_the_leader_joins_again() -> None:
     driver = Driver()
-    driver.settle("a", "b")
+    driver.run_until_stable("a", "b")
     driver.join(driver.leader)
     assert driver.states[-1] is PREPARING
 
 
-def test_stable_stays_when_a_follower_repeats_its_join() -> None:
+def test_stable_is_unchanged_when_a_follower_repeats_its_join() -> None:
     driver = Driver()
-    driver.settle("a", "b")
+    driver.run_until_stable("a", "b")
     follower = "b" if driver.leader == "a" else "a"
-    answer = driver.join(follower)
+    response = driver.join(follower)
     assert driver.states[-1] is STABLE
-    assert answer is not None
-    assert (answer.code, answer.generation, answer.members) == (ErrorCode.NONE, 1, ())
+    assert response is not None
+    assert (response.code, response.generation, response.members) == (ErrorCode.NONE, 1, ())
 
 
 def test_stable_becomes_preparing_when_a_follower_changes_its_subscription() -> None:
     driver = Driver()
-    driver.settle("a", "b")
+    driver.run_until_stable("a", "b")
     follower = "b" if driver.leader == "a" else "a"
     driver.join(follower, offers=offers(topics=("t", "u")))
     assert driver.states[-1] is PREPARING
 
 
 @pytest.mark.parametrize("members", [0, 1, 2])
-def test_every_state_becomes_dead_when_the_coordinator_goes(members: int) -> None:
+def test_every_state_becomes_dead_when_the_coordinator_is_unloaded(members: int) -> None:
     for step in range(4):
         driver = Driver()
         for client in "ab"[:members]:
@@ -199,17 +199,17 @@ def test_every_state_becomes_dead_when_the_coordinator_goes(members: int) -> Non
         if step:
             driver.run(2 * DELAY)
         if members and step > 1:
-            driver.sync(driver.leader, assignments=driver.lead())
+            driver.sync(driver.leader, assignments=driver.assignments())
         driver.coordinator.unload()
         assert driver.group.state is DEAD
 
 
-def test_nothing_comes_after_dead_but_an_answer_to_look_elsewhere() -> None:
+def test_requests_to_a_dead_group_are_rejected() -> None:
     driver = Driver()
-    driver.settle("a")
+    driver.run_until_stable("a")
     driver.coordinator.unload()
     assert driver.join("b").code is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert driver.sync("a").code is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert driver.beat("a") is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert driver.heartbeat("a") is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert driver.leave("a") is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert driver.group.state is DEAD
