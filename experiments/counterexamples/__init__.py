@@ -1,1 +1,1 @@
-"""The hunt: groups on which an assignor falls short, each as small as it gets."""
+"""Search for the smallest groups on which an assignor falls short of the optimum."""

@@ -1,7 +1,8 @@
-"""Which groups are one kind: those that differ by names and order alone.
+"""Canonical form of a group: equal for groups that differ only in names and order.
 
-Assignors do go by names and order, so a group and its kin may fare differently. The kind is
-for counting; the groups that a hunt shows keep names under which they fall short.
+Results of assignors depend on names and order, so that two groups of the same kind can have
+different results. The canonical form is for counting kinds; a counterexample keeps names with
+which the assignor falls short.
 """
 
 import json
@@ -15,23 +16,17 @@ from math import factorial, prod
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 
-_MOST_ORDERS = 5_040
+_MAX_ORDERS = 5_040
 
-# Everything about a topic, members given by their rank or by their place in an order.
-_Described = tuple[object, ...]
+# Description without names; members appear by their rank or position.
+_Description = tuple[object, ...]
 
 
 def canonical_form(group: Group) -> str:
-    """Describe a group but for the names and the order of members, topics and partitions.
+    """Describe a group without the names and the order of members, topics and partitions.
 
-    Two groups with the same description are the same up to names. The reverse holds
-    too, but for groups of many members that are very much alike, which have too many orders
-    to try them all.
-
-    Parameters
-    ----------
-    group
-        The group. Its generations count by their order alone.
+    Groups with equal descriptions are equal up to names. The reverse is true except for groups
+    with too many equal members to try all of their orders. Only the order of generations counts.
 
     Examples
     --------
@@ -48,50 +43,51 @@ def canonical_form(group: Group) -> str:
     >>> canonical_form(two([0], [])) == canonical_form(two([0], [1]))
     False
     """
-    return min(_text(_described(group, order)) for order in _orders(group))
+    return min(_to_text(_describe_group(group, order)) for order in _orders(group))
 
 
-def short_name(kind: str) -> str:
-    """Name a kind in 12 characters."""
-    return sha256(kind.encode()).hexdigest()[:12]
+def short_name(canonical_form: str) -> str:
+    """Return a name of 12 characters for a canonical form."""
+    return sha256(canonical_form.encode()).hexdigest()[:12]
 
 
-def with_canonical_names(group: Group, still: Callable[[Group], bool]) -> Group:
-    """Give members and topics plain names, and owners one generation, if that may be.
+def with_canonical_names(group: Group, holds: Callable[[Group], bool]) -> Group:
+    """Give members and topics short names, and owners one generation, if ``holds`` permits.
 
     Parameters
     ----------
-    group
-        The group.
-    still
-        What must hold of the result. The group itself is returned where it holds of no
-        tidier one.
+    holds
+        Condition that must be true for the result. If it is false for all new names, the
+        group keeps its names.
     """
     owners = [member for member in group.members if len(member.owned)]
     if len({member.generation for member in owners}) == 1:
         members = tuple(
             replace(member, generation=1 if len(member.owned) else -1) for member in group.members
         )
-        plain = replace(group, members=members)
-        group = plain if plain == group or still(plain) else group
+        candidate = replace(group, members=members)
+        group = candidate if candidate == group or holds(candidate) else group
+    canonical = min(_orders(group), key=lambda order: _to_text(_describe_group(group, order)))
+    by_id = tuple(
+        sorted(range(len(group.members)), key=lambda index: group.members[index].id)
+    )
     by_size = sorted(group.topics, key=lambda topic: (-topic.partitions, topic.name))
     by_name = sorted(group.topics, key=lambda topic: topic.name)
-    for order in (min(_orders(group), key=lambda o: _text(_described(group, o))), None):
-        for topics in (by_size, by_name):
-            candidate = renamed(group, members=order or _by_id(group), topics=topics)
-            if still(candidate):
-                return candidate
+    for order, topics in product((canonical, by_id), (by_size, by_name)):
+        candidate = renamed(group, members=order, topics=topics)
+        if holds(candidate):
+            return candidate
     return group
 
 
 def renamed(group: Group, *, members: Sequence[int], topics: Sequence[Topic]) -> Group:
-    """Call members c0, c1, ... and topics t0, t1, ... in the orders given, and put them so."""
+    """Order members and topics as given, and name them c0, c1, ... and t0, t1, ..."""
     names = {topic.name: f"t{index}" for index, topic in enumerate(topics)}
     return Group(
         topics=tuple(replace(topic, name=names[topic.name], id=None) for topic in topics),
         members=tuple(
-            _renamed_member(group.members[index], f"c{place}", names)
-            for place, index in enumerate(members)
+            _renamed_member(group.members[index], f"c{position}", names)
+            for position, index in enumerate(members)
         ),
     )
 
@@ -108,92 +104,96 @@ def _renamed_member(member: Member, name: str, names: dict[str, str]) -> Member:
     )
 
 
-def _by_id(group: Group) -> tuple[int, ...]:
-    return tuple(sorted(range(len(group.members)), key=lambda index: group.members[index].id))
-
-
 def _orders(group: Group) -> Iterator[tuple[int, ...]]:
-    """Orders of the members that respect their ranks; one of them if there are too many."""
-    classes: dict[int, list[int]] = defaultdict(list)
-    for index, rank in enumerate(_refined(group)):
-        classes[rank].append(index)
-    runs = [classes[rank] for rank in sorted(classes)]
-    if prod(factorial(len(run)) for run in runs) > _MOST_ORDERS:
-        yield tuple(index for run in runs for index in run)
+    """Yield the orders of the members that respect their ranks; one order if there are too many."""
+    by_rank: dict[int, list[int]] = defaultdict(list)
+    for index, rank in enumerate(_member_ranks(group)):
+        by_rank[rank].append(index)
+    classes = [by_rank[rank] for rank in sorted(by_rank)]
+    if prod(factorial(len(members)) for members in classes) > _MAX_ORDERS:
+        yield tuple(index for members in classes for index in members)
         return
-    for chosen in product(*(permutations(run) for run in runs)):
-        yield tuple(index for run in chosen for index in run)
+    for chosen in product(*(permutations(members) for members in classes)):
+        yield tuple(index for members in chosen for index in members)
 
 
-def _refined(group: Group) -> list[int]:
-    """Rank members by what can be said of them without names, until no more can be told."""
+def _member_ranks(group: Group) -> list[int]:
+    """Rank members by their descriptions, refined until no more members differ."""
     ranks = [0] * len(group.members)
     while True:
-        described = _topics(group, ranks)
+        topics = _describe_topics(group, ranks)
         texts = [
-            _text((rank, _details(group, index), sorted(_seen(described, group, index), key=_text)))
+            _to_text(
+                (
+                    rank,
+                    _describe_member(group, index),
+                    sorted(_describe_references(group, index, topics), key=_to_text),
+                )
+            )
             for index, rank in enumerate(ranks)
         ]
-        table = {text: number for number, text in enumerate(sorted(set(texts)))}
-        finer = [table[text] for text in texts]
-        if len(set(finer)) == len(set(ranks)):
-            return finer
-        ranks = finer
+        rank_of_text = {text: number for number, text in enumerate(sorted(set(texts)))}
+        refined = [rank_of_text[text] for text in texts]
+        if len(set(refined)) == len(set(ranks)):
+            return refined
+        ranks = refined
 
 
-def _seen(described: dict[str, _Described], group: Group, index: int) -> list[_Described]:
-    member = group.members[index]
-    owned = [tp.topic for tp in member.owned]
-    names = dict.fromkeys([*member.subscription, *owned])
-    return [(described[name], name in member.subscription, owned.count(name)) for name in names]
-
-
-def _described(group: Group, order: tuple[int, ...]) -> _Described:
-    place = [0] * len(order)
-    for position, index in enumerate(order):
-        place[index] = position
+def _describe_group(group: Group, order: tuple[int, ...]) -> _Description:
+    position = [0] * len(order)
+    for place, index in enumerate(order):
+        position[index] = place
     return (
-        [_details(group, index) for index in order],
-        sorted(_topics(group, place).values(), key=_text),
+        [_describe_member(group, index) for index in order],
+        sorted(_describe_topics(group, position).values(), key=_to_text),
     )
 
 
-def _topics(group: Group, marks: Sequence[int]) -> dict[str, _Described]:
-    """Describe every topic that is somehow mentioned, members by their marks."""
+def _describe_references(
+    group: Group, index: int, topics: dict[str, _Description]
+) -> list[_Description]:
+    """Describe the topics that a member subscribes to or owns partitions of."""
+    member = group.members[index]
+    owned = [tp.topic for tp in member.owned]
+    names = dict.fromkeys([*member.subscription, *owned])
+    return [(topics[name], name in member.subscription, owned.count(name)) for name in names]
+
+
+def _describe_topics(group: Group, marks: Sequence[int]) -> dict[str, _Description]:
+    """Describe every topic that exists, is subscribed to or claimed; a mark is a member's rank."""
     claims: dict[TopicPartition, list[int]] = defaultdict(list)
-    consumers: dict[str, list[int]] = defaultdict(list)
+    subscribers: dict[str, list[int]] = defaultdict(list)
     for index, member in enumerate(group.members):
         for tp in member.owned:
             claims[tp].append(marks[index])
         for name in member.subscription:
-            consumers[name].append(marks[index])
+            subscribers[name].append(marks[index])
     table = group.topic_table()
-    names = dict.fromkeys([*table, *consumers, *(tp.topic for tp in claims)])
-    numbers: dict[str, set[int]] = defaultdict(set)
+    claimed_numbers: dict[str, set[int]] = defaultdict(set)
     for tp in claims:
-        numbers[tp.topic].add(tp.partition)
-    described: dict[str, _Described] = {}
-    for name in names:
+        claimed_numbers[tp.topic].add(tp.partition)
+    descriptions: dict[str, _Description] = {}
+    for name in dict.fromkeys([*table, *subscribers, *claimed_numbers]):
         topic = table.get(name)
-        known = range(topic.partitions if topic else 0)
+        existing = range(topic.partitions if topic else 0)
         partitions = [
             (
-                number in known,
+                number in existing,
                 sorted(claims.get(TopicPartition(name, number), ())),
-                topic.weights[number] if topic and topic.weights and number in known else None,
-                topic.racks[number] if topic and topic.racks and number in known else None,
+                topic.weights[number] if topic and topic.weights and number in existing else None,
+                topic.racks[number] if topic and topic.racks and number in existing else None,
             )
-            for number in sorted({*known, *numbers[name]})
+            for number in sorted({*existing, *claimed_numbers[name]})
         ]
-        described[name] = (
+        descriptions[name] = (
             topic is not None,
-            sorted(consumers[name]),
-            sorted(partitions, key=_text),
+            sorted(subscribers[name]),
+            sorted(partitions, key=_to_text),
         )
-    return described
+    return descriptions
 
 
-def _details(group: Group, index: int) -> _Described:
+def _describe_member(group: Group, index: int) -> _Description:
     member = group.members[index]
     generations = sorted({m.generation for m in group.members if len(m.owned)})
     return (
@@ -208,5 +208,5 @@ def _details(group: Group, index: int) -> _Described:
     )
 
 
-def _text(described: object) -> str:
-    return json.dumps(described, separators=(",", ":"))
+def _to_text(description: object) -> str:
+    return json.dumps(description, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Every small group under every naming: nothing is left to luck."""
+"""Cases of all small groups, and all namings of a group."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from itertools import permutations, product
 
 from kassay.experiments.counterexamples.canonical_form import renamed
 from kassay.experiments.study.case import Case
-from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups
+from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups_up_to
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
@@ -16,57 +16,51 @@ EXHAUSTIVE = "small-worlds"
 
 
 def exhaustive_cases(*, members: int, partitions: int, assignor: str) -> Iterator[Case]:
-    """Yield a case for each kind of group with up to so many members and partitions.
+    """Yield a case for each kind of group with up to ``members`` members and ``partitions``.
 
     Examples
     --------
     >>> sum(1 for _ in exhaustive_cases(members=2, partitions=2, assignor="sticky"))
     27
     """
-    worlds = (
-        world
-        for partition_count in range(1, partitions + 1)
-        for member_count in range(1, members + 1)
-        for world in exhaustive_groups(members=member_count, partitions=partition_count)
-    )
-    for seed, world in enumerate(worlds):
-        document = json.dumps(group_document(world), separators=(",", ":"))
+    for seed, group in enumerate(exhaustive_groups_up_to(members=members, partitions=partitions)):
+        document = json.dumps(group_document(group), separators=(",", ":"))
         yield Case(family=EXHAUSTIVE, seed=seed, assignors=(assignor,), document=document)
 
 
 def namings(group: Group) -> Iterator[Group]:
-    """Yield a group under every naming of members, topics and partitions, the given one first.
+    """Yield a group under every naming of members, topics and partitions, first the given one.
 
-    Namings that give the same group are yielded once.
+    Namings with equal results are yielded once.
 
     Parameters
     ----------
     group
-        A small group without double claims, weights or racks.
+        A small group without contested claims, weights and racks.
 
     Examples
     --------
     >>> from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups
-    >>> [sum(1 for _ in namings(w)) for w in exhaustive_groups(members=2, partitions=1)]
+    >>> [sum(1 for _ in namings(g)) for g in exhaustive_groups(members=2, partitions=1)]
     [1, 2]
     """
     yield group
     seen = {_key(group)}
     for members in permutations(range(len(group.members))):
         for topics in permutations(group.topics):
-            for named in _numberings(renamed(group, members=members, topics=topics)):
-                key = _key(named)
+            for candidate in _numberings(renamed(group, members=members, topics=topics)):
+                key = _key(candidate)
                 if key not in seen:
                     seen.add(key)
-                    yield named
+                    yield candidate
 
 
 def _numberings(group: Group) -> Iterator[Group]:
-    """Yield the group with owners spread over the partition numbers of each topic in all ways."""
+    """Yield the group with the owners of each topic in every order of its partitions."""
     owners: dict[TopicPartition, int] = {
         tp: index for index, member in enumerate(group.members) for tp in member.owned
     }
-    ways = [
+    owner_orders = [
         sorted(
             set(
                 permutations(
@@ -77,19 +71,17 @@ def _numberings(group: Group) -> Iterator[Group]:
         )
         for topic in group.topics
     ]
-    for columns in product(*ways):
+    for columns in product(*owner_orders):
         owned: list[list[tuple[str, int]]] = [[] for _ in group.members]
         for topic, column in zip(group.topics, columns, strict=True):
             for number, owner in enumerate(column):
                 if owner >= 0:
                     owned[owner].append((topic.name, number))
-        yield replace(
-            group,
-            members=tuple(
-                replace(member, owned=Partitions.of(hand))
-                for member, hand in zip(group.members, owned, strict=True)
-            ),
+        members = tuple(
+            replace(member, owned=Partitions.of(pairs))
+            for member, pairs in zip(group.members, owned, strict=True)
         )
+        yield replace(group, members=members)
 
 
 def _key(group: Group) -> object:

@@ -1,4 +1,4 @@
-"""The gallery as one self-contained HTML page, in the report's style."""
+"""Render a gallery of counterexamples as a self-contained HTML page."""
 
 import json
 from collections.abc import Mapping
@@ -6,95 +6,85 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry
-from kassay.experiments.counterexamples.group_size import size_of
-from kassay.experiments.counterexamples.shortcomings import Shortcoming
+from kassay.experiments.counterexamples.shortcomings import LARGEST_FIRST, Shortcoming
+from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.plotting.assignment_figure import AssignmentPanel, draw_assignment
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import leximax, loads, movement
+from kassay.reference.model.metrics import leximax, load_vector, movement
 
 _TITLES = {
-    Shortcoming.IMBALANCE: "misses the least imbalance",
-    Shortcoming.MOVES: "moves more than it must",
-    Shortcoming.RATIO: "loads its fullest member the most",
-    Shortcoming.LIVELOCK: "never ends",
-    Shortcoming.FAILURE: "has no valid answer",
+    Shortcoming.IMBALANCE: "misses the minimum imbalance",
+    Shortcoming.MOVES: "makes unnecessary moves",
+    Shortcoming.RATIO: "exceeds the minimum possible maximum load",
+    Shortcoming.LIVELOCK: "does not terminate",
+    Shortcoming.FAILURE: "has no valid assignment",
 }
-_ABSENT = "·"
+_NOT_SUBSCRIBED = "·"
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryView:
-    """A piece as the page shows it.
+    """An entry as the page shows it.
 
     Parameters
     ----------
-    piece
-        The piece.
     size
-        Its size, in words.
-    topics
-        Headings of its table: name and partitions.
+        Description of the size.
     rows
-        Its table: each member with a cell a topic, the partitions that it owns.
+        Per member one cell per topic, with the partitions that the member owns.
     panels
-        What the assignor gave, and an optimum.
+        Drawings of the assignor's assignment and of an optimum.
     document
-        The group document, to be copied and tried.
+        The group document.
     """
 
-    piece: GalleryEntry
+    entry: GalleryEntry
     size: str
-    topics: tuple[tuple[str, int], ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
     panels: tuple[AssignmentPanel, ...]
     document: str
 
 
-def render_gallery(found: Gallery, *, about: Mapping[str, str], top: int) -> str:
+def render_gallery(gallery: Gallery, *, about: Mapping[str, str], top: int) -> str:
     """Render the page. Equal galleries give equal bytes.
 
     Parameters
     ----------
-    found
-        What the hunt found.
+    gallery
+        Result of the search.
     about
-        What to say of how it was made, by name.
+        Facts about the search, by name.
     top
-        How many pieces to draw, the first ones.
+        Number of entries to draw.
     """
-    return (
-        environment(_TEMPLATES, autoescape=True)
-        .get_template("gallery.html.j2")
-        .render(
-            found=found,
-            title=_TITLES[found.hunt.shortcoming],
-            about=about,
-            hangings=[_hanging(piece, found) for piece in found.pieces[:top]],
-        )
+    template = environment(_TEMPLATES, autoescape=True).get_template("gallery.html.j2")
+    return template.render(
+        gallery=gallery,
+        title=_TITLES[gallery.options.shortcoming],
+        largest_first=gallery.options.shortcoming in LARGEST_FIRST,
+        about=about,
+        views=[_view(entry, gallery) for entry in gallery.entries[:top]],
     )
 
 
-def _hanging(piece: GalleryEntry, found: Gallery) -> EntryView:
-    size = size_of(piece.group)
-    never_ends = found.hunt.shortcoming is Shortcoming.LIVELOCK
-    answers = [
-        (
-            f"{found.hunt.assignor}, a state that repeats" if never_ends else found.hunt.assignor,
-            piece.given,
-        ),
-        ("an optimum", piece.optimum),
+def _view(entry: GalleryEntry, gallery: Gallery) -> EntryView:
+    size = size_of(entry.group)
+    title = gallery.options.assignor
+    if gallery.options.shortcoming is Shortcoming.LIVELOCK:
+        title += ", a repeated state"
+    drawn = [
+        (name, assignment)
+        for name, assignment in ((title, entry.assigned), ("an optimum", entry.optimum))
+        if assignment is not None
     ]
-    longest = max(
-        (load for _, given in answers if given is not None for load in given.loads().values()),
-        default=0,
-    )
+    longest_bar = max((load for _, it in drawn for load in it.loads().values()), default=0)
     return EntryView(
-        piece=piece,
+        entry=entry,
         size=", ".join(
             (
                 _plural(size.members, "member"),
@@ -103,14 +93,9 @@ def _hanging(piece: GalleryEntry, found: Gallery) -> EntryView:
                 f"{size.owned or 'none'} of them owned",
             )
         ),
-        topics=tuple((topic.name, topic.partitions) for topic in piece.group.topics),
-        rows=tuple(_rows(piece.group)),
-        panels=tuple(
-            _panel(piece.group, title, given, longest)
-            for title, given in answers
-            if given is not None
-        ),
-        document=json.dumps(group_document(piece.group), ensure_ascii=False),
+        rows=tuple(_rows(entry.group)),
+        panels=tuple(_panel(entry.group, name, it, longest_bar) for name, it in drawn),
+        document=json.dumps(group_document(entry.group), ensure_ascii=False),
     )
 
 
@@ -121,19 +106,21 @@ def _rows(group: Group) -> list[tuple[str, tuple[str, ...]]]:
         for topic in group.topics:
             owned = [str(tp.partition) for tp in member.owned if tp.topic == topic.name]
             subscribed = topic.name in member.subscription
-            cells.append(" ".join(owned) or ("–" if subscribed else _ABSENT))
+            cells.append(" ".join(owned) or ("–" if subscribed else _NOT_SUBSCRIBED))
         rows.append((member.id, tuple(cells)))
     return rows
 
 
-def _panel(group: Group, title: str, given: Assignment, longest: int) -> AssignmentPanel:
-    vector = "/".join(map(str, leximax(loads(group, given).values())))
+def _panel(group: Group, title: str, assignment: Assignment, longest_bar: int) -> AssignmentPanel:
+    loads = "/".join(map(str, leximax(load_vector(group, assignment))))
     return AssignmentPanel(
         title=title,
-        facts=f"loads {vector}, {_plural(movement(group, given), 'move')}",
-        svg=draw_assignment(group, given, title=f"{group.id}, {title}", longest_bar=longest),
+        facts=f"loads {loads}, {_plural(movement(group, assignment), 'move')}",
+        svg=draw_assignment(
+            group, assignment, title=f"{group.id}, {title}", longest_bar=longest_bar
+        ),
     )
 
 
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}" + ("" if count == 1 else "s")
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")

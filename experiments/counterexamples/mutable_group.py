@@ -1,8 +1,6 @@
-"""A group as something to scribble on: who consumes what, and who owns which partition."""
+"""Mutable group for the random walk: subscriptions and owners as plain lists."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from random import Random
 
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.ownership import ownership
@@ -13,60 +11,59 @@ NO_MEMBER = -1
 
 @dataclass(slots=True)
 class MutableGroup:
-    """A group without anything but subscriptions and owners, to be changed in place.
+    """A group reduced to subscriptions and owners, changed in place.
 
     Parameters
     ----------
-    wanted
-        For each member the topics that it consumes.
+    subscriptions
+        Topics per member.
     owners
-        For each topic the owner of each partition, or `NO_MEMBER`.
+        Per topic the owner of each partition, or `NO_MEMBER`.
 
     Examples
     --------
     >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
-    >>> draft = MutableGroup.of(NAMED_GROUPS["B"].group)
-    >>> draft.wanted, draft.owners
+    >>> group = MutableGroup.of(NAMED_GROUPS["B"].group)
+    >>> group.subscriptions, group.owners
     ([{0}, {0, 1, 2}, {0, 1, 2}], [[1], [2], [2]])
-    >>> [member.owned.to_list() for member in draft.group().members][1]
+    >>> [member.owned.to_list() for member in group.group().members][1]
     [TopicPartition(topic='t00', partition=0)]
     """
 
-    wanted: list[set[int]]
+    subscriptions: list[set[int]]
     owners: list[list[int]]
 
     @classmethod
     def of(cls, group: Group) -> "MutableGroup":
-        """Copy a group; members and topics in the order of their names."""
-        members = sorted(range(len(group.members)), key=lambda index: group.members[index].id)
+        """Copy a group, with members and topics in the order of their names."""
+        order = sorted(range(len(group.members)), key=lambda index: group.members[index].id)
+        member_rank = {index: rank for rank, index in enumerate(order)}
         topics = sorted(topic.name for topic in group.topics)
-        place = {index: rank for rank, index in enumerate(members)}
-        rank_of = {name: rank for rank, name in enumerate(topics)}
-        held = ownership(group).owners
+        topic_rank = {name: rank for rank, name in enumerate(topics)}
+        owners = ownership(group).owners
         return cls(
-            wanted=[
-                {rank_of[name] for name in group.members[index].subscription if name in rank_of}
-                for index in members
+            subscriptions=[
+                {topic_rank[t] for t in group.members[index].subscription if t in topic_rank}
+                for index in order
             ],
             owners=[
-                [place.get(owner, NO_MEMBER) for owner in held[name].tolist()] for name in topics
+                [member_rank.get(owner, NO_MEMBER) for owner in owners[name].tolist()]
+                for name in topics
             ],
         )
 
     def copy(self) -> "MutableGroup":
-        """Copy it, to be changed on its own."""
-        return MutableGroup(
-            [set(want) for want in self.wanted], [list(column) for column in self.owners]
-        )
+        """Return an independent copy."""
+        return MutableGroup(list(map(set, self.subscriptions)), list(map(list, self.owners)))
 
     @property
     def size(self) -> tuple[int, int]:
-        """Members and partitions."""
-        return len(self.wanted), sum(map(len, self.owners))
+        """Numbers of members and partitions."""
+        return len(self.subscriptions), sum(map(len, self.owners))
 
     def group(self) -> Group:
-        """Return it as a group, with names that sort as the drafts' numbers do."""
-        owned: list[list[tuple[str, int]]] = [[] for _ in self.wanted]
+        """Return the group, with names that sort like the numbers."""
+        owned: list[list[tuple[str, int]]] = [[] for _ in self.subscriptions]
         for topic, column in enumerate(self.owners):
             for number, owner in enumerate(column):
                 if owner != NO_MEMBER:
@@ -79,140 +76,46 @@ class MutableGroup:
             members=tuple(
                 Member(
                     id=f"c{index:02}",
-                    subscription=tuple(f"t{topic:02}" for topic in sorted(want)),
+                    subscription=tuple(f"t{topic:02}" for topic in sorted(topics)),
                     owned=Partitions.of(owned[index]),
                     generation=1 if owned[index] else -1,
                 )
-                for index, want in enumerate(self.wanted)
+                for index, topics in enumerate(self.subscriptions)
             ),
         )
 
-    def consumers(self, topic: int) -> list[int]:
-        """Members that consume a topic."""
-        return [index for index, want in enumerate(self.wanted) if topic in want]
+    def subscribers(self, topic: int) -> list[int]:
+        """Return the members that subscribe to a topic."""
+        return [index for index, topics in enumerate(self.subscriptions) if topic in topics]
 
-    def drop_member(self, member: int, *, with_owned: bool) -> None:
-        """Leave a member out, with all that it owns or so that nobody owns it."""
-        self.wanted.pop(member)
+    def remove_member(self, member: int, *, with_owned: bool) -> None:
+        """Remove a member; its partitions are removed too, or lose their owner."""
+        self.subscriptions.pop(member)
         for topic, column in enumerate(self.owners):
             kept = [owner for owner in column if not (with_owned and owner == member)]
             self.owners[topic] = [
                 NO_MEMBER if owner == member else owner - (owner > member) for owner in kept
             ]
 
-    def drop_topic(self, topic: int) -> None:
-        """Leave a topic out; members that consumed nothing else go with it in `tidy`."""
+    def remove_topic(self, topic: int) -> None:
+        """Remove a topic and the subscriptions to it."""
         self.owners.pop(topic)
-        self.wanted = [
-            {other - (other > topic) for other in want if other != topic} for want in self.wanted
+        self.subscriptions = [
+            {other - (other > topic) for other in topics if other != topic}
+            for topics in self.subscriptions
         ]
 
-    def drop_wanted(self, member: int, topic: int) -> None:
-        """End a subscription; what the member owned of the topic has no owner then."""
-        self.wanted[member].discard(topic)
+    def remove_subscription(self, member: int, topic: int) -> None:
+        """Remove a subscription; partitions that the member owned lose their owner."""
+        self.subscriptions[member].discard(topic)
         column = self.owners[topic]
         self.owners[topic] = [NO_MEMBER if owner == member else owner for owner in column]
 
-    def tidy(self) -> None:
-        """Leave out topics that are empty or that nobody consumes, and idle members."""
+    def remove_unused(self) -> None:
+        """Remove topics without partitions or subscribers, and members without topics."""
         for topic in reversed(range(len(self.owners))):
-            if not self.owners[topic] or not self.consumers(topic):
-                self.drop_topic(topic)
-        for member in reversed(range(len(self.wanted))):
-            if not self.wanted[member]:
-                self.drop_member(member, with_owned=False)
-
-
-def change(draft: MutableGroup, rng: Random) -> None:
-    """Make one change drawn at random: most take something away, the others keep the size."""
-    if len(draft.wanted) > 1 and draft.owners:
-        (chosen,) = rng.choices(_CHANGES, weights=_WEIGHTS)
-        chosen(draft, rng)
-
-
-def _topic(draft: MutableGroup, rng: Random) -> int:
-    return rng.randrange(len(draft.owners))
-
-
-def _lose_member(draft: MutableGroup, rng: Random) -> None:
-    draft.drop_member(rng.randrange(len(draft.wanted)), with_owned=rng.random() < 0.5)
-
-
-def _lose_topic(draft: MutableGroup, rng: Random) -> None:
-    draft.drop_topic(_topic(draft, rng))
-
-
-def _lose_partition(draft: MutableGroup, rng: Random) -> None:
-    column = draft.owners[_topic(draft, rng)]
-    if column:
-        column.pop(rng.randrange(len(column)))
-
-
-def _lose_subscription(draft: MutableGroup, rng: Random) -> None:
-    member = rng.randrange(len(draft.wanted))
-    if len(draft.wanted[member]) > 1:
-        draft.drop_wanted(member, rng.choice(sorted(draft.wanted[member])))
-
-
-def _win_subscription(draft: MutableGroup, rng: Random) -> None:
-    rng.choice(draft.wanted).add(_topic(draft, rng))
-
-
-def _win_partition(draft: MutableGroup, rng: Random) -> None:
-    topic = _topic(draft, rng)
-    column = draft.owners[topic]
-    owner = rng.choice([*draft.consumers(topic), NO_MEMBER])
-    column.insert(rng.randint(0, len(column)), owner)
-
-
-def _shift_partition(draft: MutableGroup, rng: Random) -> None:
-    """Take a partition from one topic and give it to another, with its owner if that may be."""
-    giver, taker = _topic(draft, rng), _topic(draft, rng)
-    if len(draft.owners[giver]) > 1:
-        owner = draft.owners[giver].pop(rng.randrange(len(draft.owners[giver])))
-        column = draft.owners[taker]
-        kept = owner if owner in draft.consumers(taker) else NO_MEMBER
-        column.insert(rng.randint(0, len(column)), kept)
-
-
-def _change_owner(draft: MutableGroup, rng: Random) -> None:
-    topic = _topic(draft, rng)
-    column = draft.owners[topic]
-    if column:
-        owner = rng.choice([*draft.consumers(topic), NO_MEMBER])
-        column[rng.randrange(len(column))] = owner
-
-
-def _renumber(draft: MutableGroup, rng: Random) -> None:
-    rng.shuffle(draft.owners[_topic(draft, rng)])
-
-
-def _swap_members(draft: MutableGroup, rng: Random) -> None:
-    one, two = (rng.randrange(len(draft.wanted)) for _ in range(2))
-    draft.wanted[one], draft.wanted[two] = draft.wanted[two], draft.wanted[one]
-    other = {one: two, two: one}
-    draft.owners = [[other.get(owner, owner) for owner in column] for column in draft.owners]
-
-
-def _swap_topics(draft: MutableGroup, rng: Random) -> None:
-    one, two = _topic(draft, rng), _topic(draft, rng)
-    draft.owners[one], draft.owners[two] = draft.owners[two], draft.owners[one]
-    other = {one: two, two: one}
-    draft.wanted = [{other.get(topic, topic) for topic in want} for want in draft.wanted]
-
-
-_Change = Callable[[MutableGroup, Random], None]
-_MIX: dict[_Change, int] = {
-    _lose_partition: 28,
-    _change_owner: 15,
-    _lose_member: 12,
-    _shift_partition: 8,
-    _lose_subscription: 8,
-    _swap_members: 6,
-    _renumber: 6,
-    _swap_topics: 5,
-    _lose_topic: 4,
-    _win_subscription: 4,
-    _win_partition: 4,
-}
-_CHANGES, _WEIGHTS = tuple(_MIX), tuple(_MIX.values())
+            if not self.owners[topic] or not self.subscribers(topic):
+                self.remove_topic(topic)
+        for member in reversed(range(len(self.subscriptions))):
+            if not self.subscriptions[member]:
+                self.remove_member(member, with_owned=False)

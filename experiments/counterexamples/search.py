@@ -1,85 +1,49 @@
-"""One case of a hunt: look, and if there is something, shrink it. Pure; Spark runs many."""
+"""Search one case for a counterexample and shrink it. The functions are pure; Spark runs many."""
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from kassay.experiments.compare import LIMITS, CaseLimits, solve_optimum
+from kassay.experiments.compare import solve_optimum
 from kassay.experiments.counterexamples.canonical_form import canonical_form, with_canonical_names
 from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, namings
-from kassay.experiments.counterexamples.group_size import size_of
 from kassay.experiments.counterexamples.random_walk import random_walk
 from kassay.experiments.counterexamples.shortcomings import (
-    BY_DEGREE,
+    LARGEST_FIRST,
     NEEDS_OPTIMUM,
-    Shortcoming,
-    Shortfall,
-    shortfall,
+    SearchOptions,
+    measure_shortfall,
 )
-from kassay.experiments.counterexamples.shrinking import Predicate, shrink
+from kassay.experiments.counterexamples.shrinking import Predicate, shrink, size_of
 from kassay.experiments.study.case import Case
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import ownership
 
-MAX_ATTEMPTS = 4_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchOptions:
-    """What is hunted.
-
-    Parameters
-    ----------
-    assignor
-        Name of Kafka's assignor, or of a custom one.
-    shortcoming
-        In what way it is to fall short.
-    limits
-        What each search for an optimum may use up.
-    attempts
-        Most groups to try while shrinking one.
-    wander
-        Groups to try, after that, on a random way among groups no larger.
-    restarts
-        How many such ways, each from where shrinking ended; the smallest group counts.
-    """
-
-    assignor: str
-    shortcoming: Shortcoming
-    limits: CaseLimits = LIMITS
-    attempts: int = MAX_ATTEMPTS
-    wander: int = 0
-    restarts: int = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counterexample:
-    """What one case came to. Fields are columns.
+class CaseSearch:
+    """Result of the search in one case. Fields are columns.
 
     Parameters
     ----------
     case
         Name of the case.
     error
-        Why it could not be judged.
+        Why the case failed.
     proven
-        Whether everything was proven, under every naming tried.
+        Whether everything is proven, under every naming.
     namings
-        Namings of the group tried: all there are in small worlds, else 1.
+        Number of namings tried: all of them in `EXHAUSTIVE` cases, else 1.
     short
-        Under how many of them the assignor falls short.
+        Number of namings under which the assignor has the shortcoming.
     severity
-        Greatest severity found, as a fraction; None where it does not fall short.
+        Largest severity, as a fraction; this and the next columns are None without shortcoming.
     kind
-        Kind of the group, where it falls short.
-    smallest
-        The smallest group that it was shrunk to, as JSON.
-    smallest_kind
-        Kind of that.
-    smallest_severity
-        Severity there.
+        Canonical form of the group.
+    smallest, smallest_kind, smallest_severity
+        The group after shrinking as JSON, with its canonical form and severity.
     """
 
     case: str
@@ -94,48 +58,38 @@ class Counterexample:
     smallest_severity: str | None = None
 
 
-def search_case(case: Case, hunt: SearchOptions) -> Counterexample:
-    """Judge the group of a case, and shrink it if the assignor falls short.
+def search_case(case: Case, options: SearchOptions) -> CaseSearch:
+    """Measure the shortcoming in a case, and shrink the group if there is one.
 
-    Whatever goes wrong is told in the catch: a hunt does not fail for one group.
-
-    Parameters
-    ----------
-    case
-        The case. A small world is judged under each of its namings.
-    hunt
-        What is hunted.
+    A failure becomes part of the result, because one group must not end a search.
 
     Examples
     --------
-    >>> from kassay.experiments.study.case import Case
-    >>> hunt = SearchOptions(assignor="sticky", shortcoming=Shortcoming.IMBALANCE)
-    >>> catch = search_case(Case(family="mixed-fresh", seed=3, assignors=("sticky",)), hunt)
-    >>> catch.error, catch.proven, catch.namings
+    >>> from kassay.experiments.counterexamples.shortcomings import Shortcoming
+    >>> options = SearchOptions(assignor="sticky", shortcoming=Shortcoming.IMBALANCE)
+    >>> found = search_case(Case(family="mixed-fresh", seed=3, assignors=("sticky",)), options)
+    >>> found.error, found.proven, found.namings
     (None, True, 1)
     """
     try:
-        return _chased(case, hunt)
-    except Exception as error:  # noqa: BLE001 - whatever fails on one group is a row
-        return Counterexample(
-            case=case.name, error=f"{type(error).__name__}: {error}", proven=False
-        )
+        return _search_case(case, options)
+    except Exception as error:  # noqa: BLE001 - a failure on one group becomes a row
+        return CaseSearch(case=case.name, error=f"{type(error).__name__}: {error}", proven=False)
 
 
-def _chased(case: Case, hunt: SearchOptions) -> Counterexample:
+def _search_case(case: Case, options: SearchOptions) -> CaseSearch:
     group = case.build()
-    named = namings(group) if case.family == EXHAUSTIVE else (group,)
-    tried, proven, found = _judged(named, hunt)
-    catch = Counterexample(case=case.name, proven=proven, namings=tried, short=len(found))
-    if not found:
-        return catch
-    severity, worst = max(found, key=lambda pair: pair[0])
-    smallest, reached = shrink_group(worst, hunt, severity)
-    return Counterexample(
+    candidates = namings(group) if case.family == EXHAUSTIVE else (group,)
+    tried, proven, short = _measure_namings(candidates, options)
+    if not short:
+        return CaseSearch(case=case.name, proven=proven, namings=tried)
+    severity, worst = max(short, key=lambda pair: pair[0])
+    smallest, reached = shrink_group(worst, options, severity)
+    return CaseSearch(
         case=case.name,
         proven=proven,
         namings=tried,
-        short=len(found),
+        short=len(short),
         severity=str(severity),
         kind=canonical_form(worst),
         smallest=json.dumps(group_document(smallest), ensure_ascii=False, separators=(",", ":")),
@@ -144,89 +98,66 @@ def _chased(case: Case, hunt: SearchOptions) -> Counterexample:
     )
 
 
-def _judged(
-    named: Iterable[Group], hunt: SearchOptions
+def _measure_namings(
+    candidates: Iterable[Group], options: SearchOptions
 ) -> tuple[int, bool, list[tuple[Fraction, Group]]]:
-    """Judge one group under several namings, which all have the same optimum."""
+    """Measure a group under several namings, which have the same optimum."""
     optimum, proven, tried = None, True, 0
-    found: list[tuple[Fraction, Group]] = []
-    for group in named:
-        if optimum is None and hunt.shortcoming in NEEDS_OPTIMUM:
-            optimum = solve_optimum(group, limits=hunt.limits)
-        judged = shortfall(
-            group,
-            hunt.assignor,
-            shortcoming=hunt.shortcoming,
-            optimum=optimum,
-            limits=hunt.limits,
-        )
+    short: list[tuple[Fraction, Group]] = []
+    for group in candidates:
+        if optimum is None and options.shortcoming in NEEDS_OPTIMUM:
+            optimum = solve_optimum(group, limits=options.limits)
+        shortfall = measure_shortfall(group, options, optimum=optimum)
         tried += 1
-        proven &= judged.proven
-        if judged.severity > 0:
-            found.append((judged.severity, group))
-    return tried, proven, found
+        proven &= shortfall.proven
+        if shortfall.severity > 0:
+            short.append((shortfall.severity, group))
+    return tried, proven, short
 
 
-def shrink_group(group: Group, hunt: SearchOptions, severity: Fraction) -> tuple[Group, Fraction]:
-    """Shrink a group as long as the assignor falls short on it.
+def shrink_group(
+    group: Group, options: SearchOptions, severity: Fraction
+) -> tuple[Group, Fraction]:
+    """Shrink a group while the assignor has the shortcoming, and return it with its severity.
 
-    Where the hunt is for how bad it gets, it must stay as bad. Nothing odd comes in:
-    claims that do not hold, and subscriptions to topics that do not exist, only go.
-
-    Returns
-    -------
-    tuple
-        The group and the severity on it.
+    For `LARGEST_FIRST`, the severity must not decrease. Shrinking introduces no stale claims
+    and no subscriptions to topics that do not exist.
     """
-    oddities = _oddities(group)
-    least = severity if hunt.shortcoming in BY_DEGREE else None
+    dangling = _dangling_references(group)
+    keep_severity = options.shortcoming in LARGEST_FIRST
 
-    def still(smaller: Group) -> bool:
-        if _oddities(smaller) > oddities:
+    def falls_short(smaller: Group) -> bool:
+        if _dangling_references(smaller) > dangling:
             return False
-        reached = _severity(smaller, hunt)
-        return reached > 0 if least is None else reached >= least
+        reached = measure_shortfall(smaller, options).severity
+        return reached >= severity if keep_severity else reached > 0
 
-    smallest = _least(group, still, hunt.attempts)
-    if hunt.wander:
-        ways = [
-            _least(
-                random_walk(smallest, still, steps=hunt.wander, seed=f"wander/{way}"),
-                still,
-                hunt.attempts,
-            )
-            for way in range(hunt.restarts)
-        ]
-        smallest = min(smallest, *ways, key=size_of)
-    return smallest, _severity(smallest, hunt)
+    smallest = _shrink_and_rename(group, falls_short, options.attempts)
+    candidates = [smallest]
+    for walk in range(options.walks if options.walk_steps else 0):
+        end = random_walk(smallest, falls_short, steps=options.walk_steps, seed=f"wander/{walk}")
+        candidates.append(_shrink_and_rename(end, falls_short, options.attempts))
+    smallest = min(candidates, key=size_of)
+    return smallest, measure_shortfall(smallest, options).severity
 
 
-def _least(group: Group, still: Predicate, attempts: int) -> Group:
-    """Shrink and tidy until nothing is gained."""
-    smallest = with_canonical_names(shrink(group, still, attempts=attempts), still)
+def _shrink_and_rename(group: Group, fails: Predicate, attempts: int) -> Group:
+    """Shrink and rename until the group does not get smaller: new names may allow more."""
+    smallest = with_canonical_names(shrink(group, fails, attempts=attempts), fails)
     while True:
-        # Under its new names more may go than under its own.
-        smaller = with_canonical_names(shrink(smallest, still, attempts=attempts), still)
+        smaller = with_canonical_names(shrink(smallest, fails, attempts=attempts), fails)
         if size_of(smaller) >= size_of(smallest):
             return smallest
         smallest = smaller
 
 
-def _severity(group: Group, hunt: SearchOptions) -> Fraction:
-    return judge(group, hunt).severity
-
-
-def judge(group: Group, hunt: SearchOptions) -> Shortfall:
-    """Judge one group."""
-    return shortfall(group, hunt.assignor, shortcoming=hunt.shortcoming, limits=hunt.limits)
-
-
-def _oddities(group: Group) -> int:
-    known = group.topic_table()
+def _dangling_references(group: Group) -> int:
+    """Count invalid claims, and subscriptions and claims to topics that do not exist."""
+    topics = group.topic_table()
     owned = ownership(group)
     return (
-        sum(topic not in known for member in group.members for topic in member.subscription)
-        + sum(tp.topic not in known for member in group.members for tp in member.owned)
+        sum(topic not in topics for member in group.members for topic in member.subscription)
+        + sum(tp.topic not in topics for member in group.members for tp in member.owned)
         + len(owned.stale)
         + len(owned.contested)
     )

@@ -1,4 +1,4 @@
-"""What it means to fall short, and by how much."""
+"""Kinds of shortcomings of an assignor and their size."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,9 +10,11 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.solution import Solution
 
+MAX_ATTEMPTS = 4_000
+
 
 class Shortcoming(StrEnum):
-    """A way for an assignor to fall short of the optimum."""
+    """A way in which an assignor falls short of the optimum."""
 
     IMBALANCE = "imbalance"
     MOVES = "moves"
@@ -22,42 +24,63 @@ class Shortcoming(StrEnum):
 
 
 NEEDS_OPTIMUM = frozenset({Shortcoming.IMBALANCE, Shortcoming.MOVES, Shortcoming.RATIO})
-BY_DEGREE = frozenset({Shortcoming.MOVES, Shortcoming.RATIO})
-"""Those hunted for how bad they are; the others for how small a group has them."""
+LARGEST_FIRST = frozenset({Shortcoming.MOVES, Shortcoming.RATIO})
+"""Shortcomings searched for the largest severity; the others for the smallest group."""
+_ENDINGS = {
+    Shortcoming.LIVELOCK: frozenset({Ending.NONTERMINATING}),
+    Shortcoming.FAILURE: frozenset({Ending.FAILED, Ending.INVALID}),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """Options of a search for counterexamples.
+
+    Parameters
+    ----------
+    assignor
+        Name of one of Kafka's assignors, or of a user-defined one.
+    limits
+        Limits of each search for an optimum.
+    attempts
+        Maximum number of groups to try while one group is shrunk.
+    walk_steps
+        Groups to try on each random walk after shrinking; 0 for no walks.
+    walks
+        Number of random walks; the smallest group counts.
+    """
+
+    assignor: str
+    shortcoming: Shortcoming
+    limits: CaseLimits = LIMITS
+    attempts: int = MAX_ATTEMPTS
+    walk_steps: int = 0
+    walks: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """How far an assignor falls short on one group.
+    """Size of a shortcoming on one group.
 
     Parameters
     ----------
     severity
-        0 where it does not, or where that is not proven. Else, for ``imbalance``, the
-        imbalance above the least; for ``moves``, unnecessary moves per partition; for
-        ``ratio``, the greatest load over the least possible greatest load, less 1; for
-        ``livelock`` and ``failure``, 1.
+        0 if there is no shortcoming, or none is proven. ``imbalance``: imbalance above the
+        minimum. ``moves``: unnecessary moves per partition. ``ratio``: maximum load divided by
+        the minimum possible maximum load, minus 1. ``livelock`` and ``failure``: 1.
     proven
-        Whether everything that the severity hangs on is proven.
-    settled
-        How the assignor ended.
-    comparison
-        Its figures against the optimum, where the shortcoming needs them.
+        Whether the severity is proven.
+    result
+        Result of the assignor.
     """
 
     severity: Fraction
     proven: bool
-    settled: StableResult
-    comparison: Comparison | None = None
+    result: StableResult
 
 
-def shortfall(
-    group: Group,
-    assignor: str,
-    *,
-    shortcoming: Shortcoming,
-    optimum: Solution | None = None,
-    limits: CaseLimits = LIMITS,
+def measure_shortfall(
+    group: Group, options: SearchOptions, *, optimum: Solution | None = None
 ) -> Shortfall:
     """Measure how far an assignor falls short on a group.
 
@@ -65,50 +88,35 @@ def shortfall(
     ----------
     group
         The rebalance.
-    assignor
-        Name of Kafka's assignor, or of a custom one.
-    shortcoming
-        In what way.
+    options
+        Assignor, shortcoming and limits.
     optimum
-        The group's `solve_optimum`, where it is known already.
-    limits
-        What each search may use up.
+        The group's `solve_optimum`, if it is known already.
 
     Examples
     --------
     >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
-    >>> group = NAMED_GROUPS["A"].group
-    >>> shortfall(group, "sticky", shortcoming=Shortcoming.RATIO).severity
+    >>> options = SearchOptions(assignor="sticky", shortcoming=Shortcoming.RATIO)
+    >>> measure_shortfall(NAMED_GROUPS["A"].group, options).severity
     Fraction(1, 1)
-    >>> shortfall(group, "sticky", shortcoming=Shortcoming.MOVES).severity
-    Fraction(0, 1)
     """
-    settled = run_until_stable(group, assignor)
-    if shortcoming not in NEEDS_OPTIMUM:
-        wanted = (
-            {Ending.NONTERMINATING}
-            if shortcoming is Shortcoming.LIVELOCK
-            else {Ending.FAILED, Ending.INVALID}
+    shortcoming = options.shortcoming
+    result = run_until_stable(group, options.assignor)
+    severity: Fraction | None = Fraction(0)
+    if shortcoming in _ENDINGS:
+        severity = Fraction(result.ending in _ENDINGS[shortcoming])
+    elif result.ending is Ending.OK:
+        comparison = compare(
+            group,
+            options.assignor,
+            optimum=optimum or solve_optimum(group, limits=options.limits),
+            result=result,
+            # Only unnecessary moves need this search.
+            moves_within=None if shortcoming is Shortcoming.MOVES else lambda _: None,
+            limits=options.limits,
         )
-        return Shortfall(severity=Fraction(settled.ending in wanted), proven=True, settled=settled)
-    if settled.ending is not Ending.OK:
-        return Shortfall(severity=Fraction(0), proven=True, settled=settled)
-    comparison = compare(
-        group,
-        assignor,
-        optimum=optimum or solve_optimum(group, limits=limits),
-        result=settled,
-        # Only moves need that search.
-        moves_within=None if shortcoming is Shortcoming.MOVES else _unknown,
-        limits=limits,
-    )
-    severity = _severity(group, comparison, shortcoming)
-    return Shortfall(
-        severity=severity or Fraction(0),
-        proven=severity is not None,
-        settled=settled,
-        comparison=comparison,
-    )
+        severity = _severity(group, comparison, shortcoming)
+    return Shortfall(severity=severity or Fraction(0), proven=severity is not None, result=result)
 
 
 def _severity(group: Group, comparison: Comparison, shortcoming: Shortcoming) -> Fraction | None:
@@ -117,13 +125,10 @@ def _severity(group: Group, comparison: Comparison, shortcoming: Shortcoming) ->
             gap = comparison.imbalance_gap
             return None if gap is None else Fraction(gap)
         case Shortcoming.MOVES:
-            wasted = comparison.unnecessary_moves
-            return None if wasted is None else Fraction(wasted, max(1, group.partition_count))
+            moves = comparison.unnecessary_moves
+            return None if moves is None else Fraction(moves, max(1, group.partition_count))
         case _:
             makespan = comparison.imbalance[Measure.MAKESPAN]
-            greedy, least = makespan.greedy, makespan.optimum
-            return None if greedy is None or least is None else Fraction(greedy, least or 1) - 1
-
-
-def _unknown(imbalance: int) -> int | None:  # noqa: ARG001
-    return None
+            if makespan.greedy is None or makespan.optimum is None:
+                return None
+            return Fraction(makespan.greedy, makespan.optimum or 1) - 1

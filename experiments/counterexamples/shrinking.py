@@ -1,19 +1,20 @@
-"""The smallest group on which something still goes wrong."""
-
-from __future__ import annotations
+"""Shrink a group while a condition remains true."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
+from typing import NamedTuple, TypeVar
 
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.ownership import ownership
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 
 _Item = TypeVar("_Item")
 Predicate = Callable[[Group], bool]
 
-_PLAIN = Member(id="", subscription=())
-_DETAILS = (
+_DEFAULT_MEMBER = Member(id="", subscription=())
+_OPTIONAL_FIELDS = (
     "rack",
     "instance_id",
     "user_data",
@@ -25,33 +26,57 @@ _DETAILS = (
 )
 
 
-def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
-    """Take away from a group whatever can go while ``fails`` still holds.
+class GroupSize(NamedTuple):
+    """Size of a group; comparison puts smaller groups first."""
 
-    Members, topics, subscriptions, claims, partitions and details are tried in turn until
-    none of them can go: what is left fails, and no single step makes it smaller.
+    members: int
+    partitions: int
+    topics: int
+    owned: int
+    subscriptions: int
+
+
+def size_of(group: Group) -> GroupSize:
+    """Return the size of a group.
+
+    Examples
+    --------
+    >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+    >>> size_of(NAMED_GROUPS["A"].group)
+    GroupSize(members=3, partitions=3, topics=2, owned=0, subscriptions=4)
+    """
+    return GroupSize(
+        members=len(group.members),
+        partitions=group.partition_count,
+        topics=len(group.topics),
+        owned=ownership(group).owned_count,
+        subscriptions=sum(len(member.subscription) for member in group.members),
+    )
+
+
+def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
+    """Remove parts of a group while ``fails`` holds, until no single removal is possible.
 
     Parameters
     ----------
     group
         A group on which ``fails`` holds.
     fails
-        What must go on to hold.
+        Condition that must remain true.
     attempts
-        Most groups to try.
+        Maximum number of groups to try.
 
     Raises
     ------
-    ValueError
+    UsageError
         If ``fails`` does not hold on ``group``.
     """
     if not fails(group):
-        raise ValueError("nothing to shrink: the group does not fail")
-    budget = attempts
+        raise UsageError("nothing to shrink: the group does not fail")
     while True:
         for smaller in smaller_groups(group):
-            budget -= 1
-            if budget < 0:
+            attempts -= 1
+            if attempts < 0:
                 return group
             if fails(smaller):
                 group = smaller
@@ -61,23 +86,26 @@ def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
 
 
 def smaller_groups(group: Group) -> Iterator[Group]:
-    """Yield groups one step smaller, those with most gone first."""
-    yield from _without_members(group)
-    yield from _without_members_and_theirs(group)
+    """Yield groups that are one removal smaller, the largest removals first."""
+    for start, end in _ranges(len(group.members)):
+        yield replace(group, members=group.members[:start] + group.members[end:])
+    yield from _without_member_and_owned(group)
     yield from _without_topics(group)
-    yield from _fewer_partitions(group)
-    yield from _without_one_partition(group)
+    yield from _with_fewer_partitions(group)
+    for topic in group.topics:
+        for number in range(topic.partitions):
+            yield _without_partition(group, TopicPartition(topic.name, number))
     for index, member in enumerate(group.members):
-        for changed in _smaller_members(member):
-            members = (*group.members[:index], changed, *group.members[index + 1 :])
+        for smaller in _smaller_members(member):
+            members = (*group.members[:index], smaller, *group.members[index + 1 :])
             yield replace(group, members=members)
     for index, topic in enumerate(group.topics):
-        for plainer in _plainer_topics(topic):
-            yield _with_topic(group, index, plainer)
+        for simpler in _simpler_topics(topic):
+            yield _with_topic(group, index, simpler)
 
 
-def _chunks(length: int) -> Iterator[tuple[int, int]]:
-    """Ranges to leave out: halves, then quarters, down to single ones."""
+def _ranges(length: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges to remove: everything, halves, quarters, down to single items."""
     size = length
     while size >= 1:
         for start in range(0, length, size):
@@ -85,112 +113,99 @@ def _chunks(length: int) -> Iterator[tuple[int, int]]:
         size //= 2
 
 
-def _without_members(group: Group) -> Iterator[Group]:
-    for start, end in _chunks(len(group.members)):
-        yield replace(group, members=group.members[:start] + group.members[end:])
-
-
-def _without_members_and_theirs(group: Group) -> Iterator[Group]:
-    """Leave a member out with all that it owns, so that the others keep their share."""
-    for index, member in enumerate(group.members):
-        rest = replace(group, members=group.members[:index] + group.members[index + 1 :])
-        counts = {topic.name: topic.partitions for topic in group.topics}
-        gone = [tp for tp in member.owned if tp.partition < counts.get(tp.topic, 0)]
-        for tp in sorted(set(gone), reverse=True):
-            rest = _without_partition(rest, tp)
-        if gone:
-            yield rest
-
-
-def _without_one_partition(group: Group) -> Iterator[Group]:
-    for topic in group.topics:
-        for number in range(topic.partitions):
-            yield _without_partition(group, TopicPartition(topic.name, number))
-
-
-def _without_partition(group: Group, gone: TopicPartition) -> Group:
-    """Leave one partition out; those after it take the numbers before theirs."""
-
-    def left(column: tuple[_Item, ...] | None) -> tuple[_Item, ...] | None:
-        if column is None:
-            return None
-        return column[: gone.partition] + column[gone.partition + 1 :]
-
-    topics = tuple(
-        replace(
-            topic,
-            partitions=topic.partitions - 1,
-            racks=left(topic.racks),
-            weights=left(topic.weights),
-        )
-        if topic.name == gone.topic
-        else topic
-        for topic in group.topics
-    )
+def _map_claims(group: Group, change: Callable[[TopicPartition], tuple[str, int] | None]) -> Group:
+    """Change every claim, or remove it if ``change`` returns None."""
     members = tuple(
         replace(
             member,
-            owned=Partitions.of(
-                (tp.topic, tp.partition - (tp.topic == gone.topic and tp.partition > gone[1]))
-                for tp in member.owned
-                if tp != gone
-            ),
-        )
-        for member in group.members
-    )
-    return replace(group, topics=topics, members=members)
-
-
-def _without_topics(group: Group) -> Iterator[Group]:
-    for start, end in _chunks(len(group.topics)):
-        gone = {topic.name for topic in group.topics[start:end]}
-        members = tuple(
-            replace(
-                member,
-                subscription=tuple(t for t in member.subscription if t not in gone),
-                owned=Partitions.of(tp for tp in member.owned if tp.topic not in gone),
-            )
-            for member in group.members
-        )
-        topics = group.topics[:start] + group.topics[end:]
-        yield replace(group, topics=topics, members=members)
-        yield replace(group, topics=topics)
-
-
-def _fewer_partitions(group: Group) -> Iterator[Group]:
-    for index, topic in enumerate(group.topics):
-        for count in sorted({0, topic.partitions // 2, topic.partitions - 1}):
-            if 0 <= count < topic.partitions:
-                racks = None if topic.racks is None else topic.racks[:count]
-                fewer = replace(topic, partitions=count, racks=racks, weights=None)
-                yield _with_topic(_without_claims_beyond(group, fewer), index, fewer)
-                yield _with_topic(group, index, fewer)
-
-
-def _without_claims_beyond(group: Group, topic: Topic) -> Group:
-    members = tuple(
-        replace(
-            member,
-            owned=Partitions.of(
-                tp for tp in member.owned if tp.topic != topic.name or tp[1] < topic.partitions
-            ),
+            owned=Partitions.of(claim for claim in map(change, member.owned) if claim is not None),
         )
         for member in group.members
     )
     return replace(group, members=members)
 
 
+def _without_member_and_owned(group: Group) -> Iterator[Group]:
+    """Remove a member and its partitions, so that the other members keep their share."""
+    partitions = {topic.name: topic.partitions for topic in group.topics}
+    for index, member in enumerate(group.members):
+        owned = {tp for tp in member.owned if tp.partition < partitions.get(tp.topic, 0)}
+        smaller = replace(group, members=group.members[:index] + group.members[index + 1 :])
+        for tp in sorted(owned, reverse=True):
+            smaller = _without_partition(smaller, tp)
+        if owned:
+            yield smaller
+
+
+def _without_partition(group: Group, removed: TopicPartition) -> Group:
+    """Remove a partition, and renumber the partitions after it."""
+
+    def remaining(column: tuple[_Item, ...] | None) -> tuple[_Item, ...] | None:
+        if column is None:
+            return None
+        return column[: removed.partition] + column[removed.partition + 1 :]
+
+    def renumbered(tp: TopicPartition) -> tuple[str, int] | None:
+        if tp == removed:
+            return None
+        return tp.topic, tp.partition - (tp.topic == removed.topic and tp > removed)
+
+    topics = tuple(
+        replace(
+            topic,
+            partitions=topic.partitions - 1,
+            racks=remaining(topic.racks),
+            weights=remaining(topic.weights),
+        )
+        if topic.name == removed.topic
+        else topic
+        for topic in group.topics
+    )
+    return _map_claims(replace(group, topics=topics), renumbered)
+
+
+def _without_topics(group: Group) -> Iterator[Group]:
+    for start, end in _ranges(len(group.topics)):
+        removed = frozenset(topic.name for topic in group.topics[start:end])
+        fewer = replace(group, topics=group.topics[:start] + group.topics[end:])
+        members = tuple(
+            replace(
+                member,
+                subscription=tuple(topic for topic in member.subscription if topic not in removed),
+                owned=Partitions.of(tp for tp in member.owned if tp.topic not in removed),
+            )
+            for member in group.members
+        )
+        yield replace(fewer, members=members)
+        yield fewer
+
+
+def _with_fewer_partitions(group: Group) -> Iterator[Group]:
+    for index, topic in enumerate(group.topics):
+        for count in sorted({0, topic.partitions // 2, topic.partitions - 1}):
+            if 0 <= count < topic.partitions:
+                racks = None if topic.racks is None else topic.racks[:count]
+                fewer = replace(topic, partitions=count, racks=racks, weights=None)
+                smaller = _with_topic(group, index, fewer)
+                yield _map_claims(smaller, partial(_claim_unless_removed, fewer))
+                yield smaller
+
+
+def _claim_unless_removed(topic: Topic, tp: TopicPartition) -> TopicPartition | None:
+    return None if tp.topic == topic.name and tp.partition >= topic.partitions else tp
+
+
 def _with_topic(group: Group, index: int, topic: Topic) -> Group:
     return replace(group, topics=(*group.topics[:index], topic, *group.topics[index + 1 :]))
 
 
-def _plainer_topics(topic: Topic) -> Iterator[Topic]:
+def _simpler_topics(topic: Topic) -> Iterator[Topic]:
     if topic.weights is not None:
         yield replace(topic, weights=None)
     if topic.racks is not None:
         yield replace(topic, racks=None)
         for index, racks in enumerate(topic.racks):
-            for start, end in _chunks(len(racks)):
+            for start, end in _ranges(len(racks)):
                 fewer = racks[:start] + racks[end:]
                 yield replace(topic, racks=(*topic.racks[:index], fewer, *topic.racks[index + 1 :]))
     if topic.id is not None:
@@ -198,12 +213,12 @@ def _plainer_topics(topic: Topic) -> Iterator[Topic]:
 
 
 def _smaller_members(member: Member) -> Iterator[Member]:
-    for start, end in _chunks(len(member.subscription)):
+    for start, end in _ranges(len(member.subscription)):
         yield replace(member, subscription=member.subscription[:start] + member.subscription[end:])
     owned = member.owned.to_list()
-    for start, end in _chunks(len(owned)):
+    for start, end in _ranges(len(owned)):
         yield replace(member, owned=Partitions.of(owned[:start] + owned[end:]))
-    for name in _DETAILS:
-        plain = getattr(_PLAIN, name)
-        if getattr(member, name) != plain:
-            yield replace(member, **{name: plain})
+    for name in _OPTIONAL_FIELDS:
+        default = getattr(_DEFAULT_MEMBER, name)
+        if getattr(member, name) != default:
+            yield replace(member, **{name: default})

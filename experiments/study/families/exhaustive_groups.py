@@ -1,33 +1,81 @@
-"""Every small group there is, one of each kind up to symmetry.
+"""All small groups up to symmetry, and the families of them.
 
-Members are alike but for what they consume and own, topics of one size are alike but for
-who consumes and owns them, and partitions of a topic are alike but for their owner. Two
-groups that differ by names alone are the same kind; of each kind one is built.
+Groups that differ only in the names or numbers of members, topics and partitions are of the
+same kind. One group per kind is built.
 """
 
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from itertools import combinations, combinations_with_replacement, permutations, product
+from typing import ClassVar
 
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions
 
-# A topic: for each member, None if it does not consume it, else how many it owns; and how
-# many partitions have no owner.
+# A topic as one number per member, its owned partitions or _NOT_SUBSCRIBED, and the number of
+# partitions without an owner.
 _Topic = tuple[tuple[int, ...], int]
-_ABSENT = -1
+_NOT_SUBSCRIBED = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExhaustiveFamily:
+    """All groups with up to ``members`` members and ``partitions`` partitions, by position."""
+
+    own_history: ClassVar[bool] = False
+
+    name: str
+    members: int
+    partitions: int
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return len(_family_groups(self.members, self.partitions))
+
+    def parameters(self) -> dict[str, object]:
+        """Return the parameters for the manifest."""
+        return asdict(self) | {"groups": self.size}
+
+    def expected_seconds(self, seed: int) -> float:  # noqa: ARG002
+        """Estimate the time of all assignors and the optimum."""
+        return 0.006
+
+    def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
+        """Return the group at position ``seed``.
+
+        Examples
+        --------
+        >>> ExhaustiveFamily(name="demo", members=2, partitions=2).size
+        27
+        """
+        group = _family_groups(self.members, self.partitions)[seed]
+        return replace(group, id=f"{self.name}/{seed}")
+
+
+@cache
+def _family_groups(members: int, partitions: int) -> tuple[Group, ...]:
+    return tuple(exhaustive_groups_up_to(members=members, partitions=partitions))
+
+
+EXHAUSTIVE_FAMILIES: tuple[ExhaustiveFamily, ...] = (
+    ExhaustiveFamily(name="worlds-3x3", members=3, partitions=3),
+    ExhaustiveFamily(name="worlds-3x4", members=3, partitions=4),
+)
+
+
+def exhaustive_groups_up_to(*, members: int, partitions: int) -> Iterator[Group]:
+    """Yield all groups with 1 to ``members`` members and 1 to ``partitions`` partitions."""
+    for partition_count in range(1, partitions + 1):
+        for member_count in range(1, members + 1):
+            yield from exhaustive_groups(members=member_count, partitions=partition_count)
 
 
 def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
-    """Yield all groups with exactly so many members and partitions, up to symmetry.
+    """Yield all groups with exactly these numbers of members and partitions, up to symmetry.
 
-    Every topic has a consumer and every member consumes something.
-
-    Parameters
-    ----------
-    members
-        Number of members, 1 or more.
-    partitions
-        Number of partitions of all topics together, 1 or more.
+    Every topic has a subscriber, and every member has a subscription.
 
     Examples
     --------
@@ -36,49 +84,51 @@ def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
     >>> sum(1 for _ in exhaustive_groups(members=2, partitions=2))
     17
     """
-    for sizes in _splits(partitions, partitions):
-        for topics in _topic_sets(sizes, members):
-            if _everybody_consumes(topics, members) and _is_first_of_its_kind(topics, members):
+    for sizes in _descending_sums(partitions, partitions):
+        for topics in _topic_combinations(sizes, members):
+            if _all_subscribed(topics, members) and _is_canonical(topics, members):
                 yield _group(topics, members)
 
 
-def _splits(total: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Ways to write a number as a sum of descending parts."""
+def _descending_sums(total: int, largest: int) -> Iterator[tuple[int, ...]]:
+    """Yield the ways to write a number as a sum of descending parts."""
     if total == 0:
         yield ()
         return
-    for part in range(min(total, most), 0, -1):
-        for rest in _splits(total - part, part):
+    for part in range(min(total, largest), 0, -1):
+        for rest in _descending_sums(total - part, part):
             yield (part, *rest)
 
 
-def _topic_sets(sizes: tuple[int, ...], members: int) -> Iterator[tuple[_Topic, ...]]:
-    """Choose a kind for every topic; topics of one size in ascending order of their kinds."""
-    runs = [(size, sizes.count(size)) for size in dict.fromkeys(sizes)]
-    choices = [
-        combinations_with_replacement(tuple(_kinds(size, members)), count) for size, count in runs
+def _topic_combinations(sizes: tuple[int, ...], members: int) -> Iterator[tuple[_Topic, ...]]:
+    """Yield the combinations of topics; topics of one size are in ascending order."""
+    by_size = [
+        combinations_with_replacement(tuple(_topics(size, members)), sizes.count(size))
+        for size in dict.fromkeys(sizes)
     ]
-    for chosen in product(*choices):
-        yield tuple(topic for run in chosen for topic in run)
+    for chosen in product(*by_size):
+        yield tuple(topic for topics in chosen for topic in topics)
 
 
-def _kinds(size: int, members: int) -> Iterator[_Topic]:
+def _topics(size: int, members: int) -> Iterator[_Topic]:
     for count in range(1, members + 1):
-        for consumers in combinations(range(members), count):
+        for subscribers in combinations(range(members), count):
             for owned in product(range(size + 1), repeat=count):
                 if sum(owned) <= size:
-                    row = [_ABSENT] * members
-                    for member, number in zip(consumers, owned, strict=True):
+                    row = [_NOT_SUBSCRIBED] * members
+                    for member, number in zip(subscribers, owned, strict=True):
                         row[member] = number
                     yield tuple(row), size - sum(owned)
 
 
-def _everybody_consumes(topics: tuple[_Topic, ...], members: int) -> bool:
-    return all(any(row[member] != _ABSENT for row, _ in topics) for member in range(members))
+def _all_subscribed(topics: tuple[_Topic, ...], members: int) -> bool:
+    return all(
+        any(row[member] != _NOT_SUBSCRIBED for row, _ in topics) for member in range(members)
+    )
 
 
-def _is_first_of_its_kind(topics: tuple[_Topic, ...], members: int) -> bool:
-    """Whether no renaming of the members gives a description that sorts before this one."""
+def _is_canonical(topics: tuple[_Topic, ...], members: int) -> bool:
+    """Return whether no order of the members gives a smaller description."""
     own = _sorted(topics)
     return all(
         own <= _sorted(tuple((tuple(row[m] for m in order), rest) for row, rest in topics))
@@ -93,18 +143,18 @@ def _sorted(topics: tuple[_Topic, ...]) -> tuple[tuple[int, _Topic], ...]:
 
 def _size(topic: _Topic) -> int:
     row, unowned = topic
-    return unowned + sum(number for number in row if number != _ABSENT)
+    return unowned + sum(number for number in row if number != _NOT_SUBSCRIBED)
 
 
 def _group(topics: tuple[_Topic, ...], members: int) -> Group:
     owned: list[list[tuple[str, int]]] = [[] for _ in range(members)]
-    wanted: list[list[str]] = [[] for _ in range(members)]
+    subscriptions: list[list[str]] = [[] for _ in range(members)]
     for index, (row, _) in enumerate(topics):
         name, start = f"t{index}", 0
         for member, number in enumerate(row):
-            if number == _ABSENT:
+            if number == _NOT_SUBSCRIBED:
                 continue
-            wanted[member].append(name)
+            subscriptions[member].append(name)
             owned[member].extend((name, start + offset) for offset in range(number))
             start += number
     return Group(
@@ -114,7 +164,7 @@ def _group(topics: tuple[_Topic, ...], members: int) -> Group:
         members=tuple(
             Member(
                 id=f"c{index}",
-                subscription=tuple(wanted[index]),
+                subscription=tuple(subscriptions[index]),
                 owned=Partitions.of(owned[index]),
                 generation=1 if owned[index] else -1,
             )

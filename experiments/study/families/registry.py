@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from kassay.experiments.study.families.benchmark_grid import JMH, JMH_SMALL
-from kassay.experiments.study.families.exhaustive_families import EXHAUSTIVE_FAMILIES
+from kassay.experiments.study.families.exhaustive_groups import EXHAUSTIVE_FAMILIES
 from kassay.experiments.study.families.membership_events import MembershipEvent
 from kassay.experiments.study.families.named_groups import NamedFamily
 from kassay.experiments.study.families.overlapping_subscriptions import OVERLAPS
