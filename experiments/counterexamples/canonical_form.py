@@ -68,9 +68,7 @@ def with_canonical_names(group: Group, holds: Callable[[Group], bool]) -> Group:
         candidate = replace(group, members=members)
         group = candidate if candidate == group or holds(candidate) else group
     canonical = min(_orders(group), key=lambda order: _to_text(_describe_group(group, order)))
-    by_id = tuple(
-        sorted(range(len(group.members)), key=lambda index: group.members[index].id)
-    )
+    by_id = tuple(sorted(range(len(group.members)), key=lambda index: group.members[index].id))
     by_size = sorted(group.topics, key=lambda topic: (-topic.partitions, topic.name))
     by_name = sorted(group.topics, key=lambda topic: topic.name)
     for order, topics in product((canonical, by_id), (by_size, by_name)):

@@ -8,19 +8,20 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kassay.experiments.counterexamples.search import Counterexample, SearchOptions, search_case
+from kassay.experiments.counterexamples.search import CaseSearch, search_case
+from kassay.experiments.counterexamples.shortcomings import SearchOptions
 from kassay.experiments.spark.progress import with_progress
 from kassay.experiments.spark.table_schemas import schema_of
 from kassay.experiments.study.case import Case
 
 CASES_A_TASK = 50
-_CATCHES = schema_of(Counterexample)
+_CATCHES = schema_of(CaseSearch)
 _CASES = pa.schema([pa.field("case", pa.string(), nullable=False)])
 
 
 def search_cases(
     spark: SparkSession, cases: Sequence[Case], hunt: SearchOptions, *, tasks: int | None = None
-) -> list[Counterexample]:
+) -> list[CaseSearch]:
     """Chase every case.
 
     Parameters
@@ -52,7 +53,7 @@ def search_cases(
     plan = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_CASES))
     with with_progress(spark, total=len(cases)):
         caught = plan.repartition(tasks).mapInArrow(run, from_arrow_schema(_CATCHES)).toArrow()
-    return [Counterexample(**row) for row in caught.to_pylist()]
+    return [CaseSearch(**row) for row in caught.to_pylist()]
 
 
 def _case(text: str) -> Case:

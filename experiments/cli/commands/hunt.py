@@ -22,9 +22,8 @@ from kassay.experiments.compare import CaseLimits
 from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, exhaustive_cases
 from kassay.experiments.counterexamples.gallery import Gallery, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
-from kassay.experiments.counterexamples.group_size import size_of
-from kassay.experiments.counterexamples.search import SearchOptions
-from kassay.experiments.counterexamples.shortcomings import Shortcoming
+from kassay.experiments.counterexamples.shortcomings import SearchOptions, Shortcoming
+from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.case import Case, cases_of, imported_cases
@@ -114,8 +113,8 @@ def hunt(
         assignor=name,
         shortcoming=shortcoming,
         limits=CaseLimits(time=time_limit, deterministic=deterministic_limit),
-        wander=wander,
-        restarts=restarts,
+        walk_steps=wander,
+        walks=restarts,
     )
     places = family or ([] if groups else [EXHAUSTIVE])
     bad: list[str] = []
@@ -167,7 +166,7 @@ def _documents(path: Path, bad: list[str]) -> Iterator[str]:
 
 
 def _write(found: Gallery, out: Path, *, about: dict[str, str], top: int) -> None:
-    lines = "".join(to_json(group_document(piece.group)) + "\n" for piece in found.pieces)
+    lines = "".join(to_json(group_document(entry.group)) + "\n" for entry in found.entries)
     (out / "groups.jsonl").write_text(lines, encoding="utf-8")
     document = json.dumps(found.document(), ensure_ascii=False, indent=2) + "\n"
     (out / "gallery.json").write_text(document, encoding="utf-8")
@@ -179,16 +178,16 @@ def _print_summary(found: Gallery) -> None:
     counts = found.counts
     print(  # noqa: T201
         f"{counts['cases']} groups under {counts['namings']} namings: "
-        f"{found.hunt.assignor} falls short on {counts['short']}; "
+        f"{found.options.assignor} falls short on {counts['short']}; "
         f"smallest kinds: {counts['smallest']}; "
         f"not proven: {counts['unproven']}; errors: {counts['errors']}"
     )
     table = Table("group", "members", "topics", "partitions", "owned", "severity")
     for column in table.columns[1:]:
         column.justify = "right"
-    for piece in found.pieces[:_TABLED]:
-        size = size_of(piece.group)
-        figures = (size.members, size.topics, size.partitions, size.owned, piece.severity)
-        table.add_row(piece.group.id, *map(str, figures))
-    if found.pieces:
+    for entry in found.entries[:_TABLED]:
+        size = size_of(entry.group)
+        figures = (size.members, size.topics, size.partitions, size.owned, entry.severity)
+        table.add_row(entry.group.id, *map(str, figures))
+    if found.entries:
         table_console().print(table)

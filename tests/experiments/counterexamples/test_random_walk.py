@@ -1,79 +1,82 @@
-"""Wandering leads to smaller groups than taking away one thing after another."""
+"""The random walk finds smaller groups than shrinking alone."""
 
 from random import Random
 
 import pytest
 
-from kassay.experiments.counterexamples.group_size import size_of
-from kassay.experiments.counterexamples.mutable_group import MutableGroup, change
-from kassay.experiments.counterexamples.random_walk import random_walk
-from kassay.experiments.counterexamples.search import SearchOptions, judge, shrink_group
-from kassay.experiments.counterexamples.shortcomings import Shortcoming
+from kassay.experiments.counterexamples.mutable_group import MutableGroup
+from kassay.experiments.counterexamples.random_walk import mutate, random_walk
+from kassay.experiments.counterexamples.search import shrink_group
+from kassay.experiments.counterexamples.shortcomings import (
+    SearchOptions,
+    Shortcoming,
+    measure_shortfall,
+)
+from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.assignors import run_assignor
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import ownership
 
-ENDLESS = SearchOptions(assignor="sticky", shortcoming=Shortcoming.LIVELOCK)
+LIVELOCK = NAMED_GROUPS["D"].group
 
 
-def never_ends(group: Group) -> bool:
+def is_livelock(group: Group) -> bool:
     return run_assignor(group, "sticky").livelock is not None
 
 
-def test_it_leads_from_a_known_endless_group_to_a_smaller_one():
-    known = NAMED_GROUPS["D"].group
-    found = random_walk(known, never_ends, steps=1200, seed="wander/0")
-    assert never_ends(found)
-    assert len(found.members) <= 5
-    assert found.partition_count < known.partition_count == 21
+def test_a_walk_from_a_known_livelock_finds_a_smaller_one():
+    smaller = random_walk(LIVELOCK, is_livelock, steps=1200, seed="wander/0")
+    assert is_livelock(smaller)
+    assert len(smaller.members) <= 5
+    assert smaller.partition_count < LIVELOCK.partition_count == 21
 
 
-def test_it_goes_past_where_shrinking_ends():
-    known = NAMED_GROUPS["D"].group
-    alone, _ = shrink_group(known, ENDLESS, judge(known, ENDLESS).severity)
-    hunt = SearchOptions(
-        assignor="sticky", shortcoming=Shortcoming.LIVELOCK, wander=1200, restarts=1
+def test_a_walk_leaves_local_minima_of_shrinking():
+    options = SearchOptions(assignor="sticky", shortcoming=Shortcoming.LIVELOCK)
+    severity = measure_shortfall(LIVELOCK, options).severity
+    shrunk, _ = shrink_group(LIVELOCK, options, severity)
+    with_walk = SearchOptions(
+        assignor="sticky", shortcoming=Shortcoming.LIVELOCK, walk_steps=1200, walks=1
     )
-    further, severity = shrink_group(known, hunt, judge(known, hunt).severity)
-    assert severity == 1
-    assert size_of(further) < size_of(alone)
+    smaller, reached = shrink_group(LIVELOCK, with_walk, severity)
+    assert reached == 1
+    assert size_of(smaller) < size_of(shrunk)
 
 
-def test_the_same_seed_takes_the_same_way():
-    known = NAMED_GROUPS["D"].group
-    one, two = (random_walk(known, never_ends, steps=60, seed="same") for _ in range(2))
+def test_equal_seeds_give_equal_walks():
+    one, two = (random_walk(LIVELOCK, is_livelock, steps=60, seed="same") for _ in range(2))
     assert one == two
 
 
-def test_a_group_that_fails_for_something_else_is_left_as_it_is():
-    known = NAMED_GROUPS["A"].group
-    assert random_walk(known, lambda group: group is known, steps=10, seed="x") is known
+def test_a_group_that_fails_for_another_reason_is_returned_unchanged():
+    group = NAMED_GROUPS["A"].group
+    assert random_walk(group, lambda other: other is group, steps=10, seed="x") is group
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whatever_is_changed_is_a_sound_group_and_a_draft_is_its_group_again(seed):
+def test_every_mutation_gives_a_valid_group(seed):
     rng = Random(seed)
-    draft = MutableGroup.of(FAMILIES["mixed-join"].build(seed))
+    mutable = MutableGroup.of(FAMILIES["mixed-join"].build(seed))
     for _ in range(12):
-        change(draft, rng)
-        draft.tidy()
-        group = draft.group()
-        assert draft.size == (len(group.members), group.partition_count)
-        assert MutableGroup.of(group) == draft
-        held = ownership(group)
-        assert held.owned_count == sum(len(member.owned) for member in group.members)
-        assert not held.stale
+        mutate(mutable, rng)
+        mutable.remove_unused()
+        group = mutable.group()
+        assert mutable.size == (len(group.members), group.partition_count)
+        assert MutableGroup.of(group) == mutable
+        owned = ownership(group)
+        assert owned.owned_count == sum(len(member.owned) for member in group.members)
+        assert not owned.stale
         assert all(
             tp.topic in member.subscription for member in group.members for tp in member.owned
         )
 
 
-def test_a_copy_is_changed_on_its_own():
-    draft = MutableGroup.of(NAMED_GROUPS["D"].group)
-    before = draft.group()
-    copy = draft.copy()
+def test_mutations_of_a_copy_do_not_change_the_original():
+    mutable = MutableGroup.of(LIVELOCK)
+    before = mutable.group()
+    copy = mutable.copy()
     for seed in range(30):
-        change(copy, Random(seed))
-    assert draft.group() == before != copy.group()
+        mutate(copy, Random(seed))
+    assert mutable.group() == before != copy.group()

@@ -1,4 +1,4 @@
-"""The shrinker finds small groups, and never one that does not fail."""
+"""Shrinking finds small groups on which the condition still holds."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def _claims_of(group: Group, name: str) -> int:
     return sum(tp.topic == name for member in group.members for tp in member.owned)
 
 
-def test_shrinks_to_the_one_claim_that_matters() -> None:
+def test_only_the_required_claim_remains() -> None:
     group = Group(
         topics=tuple(Topic(name=f"t{i}", partitions=9) for i in range(5)),
         members=tuple(
@@ -34,7 +34,7 @@ def test_shrinks_to_the_one_claim_that_matters() -> None:
     assert _claims_of(smallest, "t3") == 1
 
 
-def test_keeps_a_partition_that_a_claim_needs() -> None:
+def test_partitions_of_required_claims_remain() -> None:
     group = Group(
         topics=(Topic(name="t", partitions=8, racks=tuple(("a", "b") for _ in range(8))),),
         members=(Member(id="c", subscription=("t",), owned=[("t", 7), ("t", 1)]),),
@@ -51,29 +51,31 @@ def test_keeps_a_partition_that_a_claim_needs() -> None:
     assert smallest.members[0].owned == [("t", 0)]
 
 
-def test_every_group_that_it_returns_fails_and_is_no_larger() -> None:
+def test_the_condition_holds_on_every_result() -> None:
     groups = histories("sticky")
     group = next(groups)
+    shrunk = 0
     for _ in range(60):
-        wanted = len(group.members) // 2
+        minimum = len(group.members) // 2
 
-        def fails(g: Group, wanted: int = wanted) -> bool:
-            return len(g.members) >= wanted and g.partition_count % 2 == 0
+        def fails(g: Group, minimum: int = minimum) -> bool:
+            return len(g.members) >= minimum and g.partition_count % 2 == 0
 
         if fails(group):
             smallest = shrink(group, fails)
-            assert fails(smallest)
-            assert len(smallest.members) == wanted
+            assert len(smallest.members) == minimum
             assert smallest.partition_count == 0
+            shrunk += 1
         group = groups.send(None)
+    assert shrunk > 10
 
 
-def test_refuses_a_group_that_does_not_fail() -> None:
+def test_a_group_on_which_the_condition_is_false_is_refused() -> None:
     with pytest.raises(ValueError, match="nothing to shrink"):
         shrink(Group(topics=(), members=()), lambda _: False)
 
 
-def test_stops_when_its_attempts_are_spent() -> None:
+def test_the_number_of_attempts_is_limited() -> None:
     group = Group(topics=tuple(Topic(name=f"t{i}", partitions=1) for i in range(9)), members=())
     tried: list[Group] = []
 

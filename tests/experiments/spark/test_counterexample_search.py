@@ -1,8 +1,8 @@
 import pytest
 
 from kassay.experiments.counterexamples.exhaustive_search import exhaustive_cases
-from kassay.experiments.counterexamples.search import SearchOptions, search_case
-from kassay.experiments.counterexamples.shortcomings import Shortcoming
+from kassay.experiments.counterexamples.search import search_case
+from kassay.experiments.counterexamples.shortcomings import SearchOptions, Shortcoming
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.study.case import Case
 
