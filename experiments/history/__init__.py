@@ -1,1 +1,1 @@
-"""What ``__consumer_offsets`` remembers: records decoded, generations rebuilt and judged."""
+"""History of consumer groups: generations and rebalances from ``__consumer_offsets``."""

@@ -1,4 +1,4 @@
-"""The topic ``__consumer_offsets`` of a live cluster, read without joining any group."""
+"""Read ``__consumer_offsets`` from a live cluster, without joining a group."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +11,10 @@ from kassay.experiments.sources.live_cluster.group_descriptions import LiveTopic
 from kassay.reference.model.errors import InputError
 
 TOPIC = "__consumer_offsets"
-_FETCHED = 1_000  # messages at once
-_POLL = 0.25  # seconds
-_OWN = {
-    # librdkafka wants a name; nothing is committed under it, and no group is joined.
+_MAX_MESSAGES = 1_000  # per call
+_POLL_SECONDS = 0.25
+_CONSUMER_SETTINGS = {
+    # librdkafka requires a group id. This one joins no group and commits nothing.
     "group.id": "kassay-reads-only",
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
@@ -25,18 +25,19 @@ _OWN = {
 
 
 class OffsetsReader:
-    """Reads the topic up to the end that it has when it gets there.
+    """Reader of the topic, up to its current end.
 
     Parameters
     ----------
     settings
-        librdkafka's settings, ``bootstrap.servers`` among them.
+        Settings of librdkafka, including ``bootstrap.servers``.
     timeout
-        Seconds to wait for an answer.
+        Seconds to wait for the cluster.
     """
 
     def __init__(self, settings: Mapping[str, str], *, timeout: float = 30.0) -> None:
-        self._settings = {**settings, **_OWN}
+        self._settings = settings
+        self._servers = settings["bootstrap.servers"]
         self._timeout = timeout
 
     def partitions(self) -> list[int]:
@@ -45,19 +46,13 @@ class OffsetsReader:
         Raises
         ------
         InputError
-            If the cluster does not answer, or has no such topic.
+            If the cluster does not answer, or does not have the topic.
         """
-        consumer = Consumer(self._settings)
-        try:
-            found = consumer.list_topics(TOPIC, timeout=self._timeout).topics[TOPIC]
-        except KafkaException as error:
-            raise InputError(f"{self._where}: {error.args[0].str()}") from None
-        finally:
-            consumer.close()
-        if found.error is not None or not found.partitions:
-            why = "no group has ever been there" if found.error is None else found.error.str()
-            raise InputError(f"{self._where}: no topic {TOPIC}: {why}")
-        return sorted(found.partitions)
+        topic = _list_topics(self._settings, self._timeout, TOPIC)[TOPIC]
+        if topic.error is not None or not topic.partitions:
+            reason = "no group has existed yet" if topic.error is None else topic.error.str()
+            raise InputError(f"{self._servers}: no topic {TOPIC}: {reason}")
+        return sorted(topic.partitions)
 
     def read(self, partitions: Sequence[int]) -> Iterator[dict[str, Any]]:
         """Yield the records of partitions as rows.
@@ -69,33 +64,31 @@ class OffsetsReader:
         """
         if not partitions:
             return
-        left = set(partitions)
-        consumer = Consumer(self._settings)
+        unfinished = set(partitions)
+        consumer = Consumer({**self._settings, **_CONSUMER_SETTINGS})
         try:
-            consumer.assign([TopicPartition(TOPIC, n, OFFSET_BEGINNING) for n in sorted(left)])
+            consumer.assign(
+                [TopicPartition(TOPIC, number, OFFSET_BEGINNING) for number in sorted(unfinished)]
+            )
             deadline = time.monotonic() + self._timeout
-            while left:
-                messages = consumer.consume(_FETCHED, timeout=_POLL)
+            while unfinished:
+                messages = consumer.consume(_MAX_MESSAGES, timeout=_POLL_SECONDS)
                 deadline = time.monotonic() + self._timeout if messages else deadline
                 if time.monotonic() > deadline:
-                    raise InputError(f"{self._where}: no answer within {self._timeout:g} s")
+                    raise InputError(f"{self._servers}: no answer within {self._timeout:g} s")
                 for message in messages:
                     error = message.error()
                     if error is None:
                         yield _row(message)
                     elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                        left.discard(message.partition())
+                        unfinished.discard(message.partition())
                     elif not error.retriable():
-                        raise InputError(f"{self._where}: {error.str()}")
+                        raise InputError(f"{self._servers}: {error.str()}")
         finally:
             consumer.close()
 
-    @property
-    def _where(self) -> str:
-        return str(self._settings["bootstrap.servers"])
 
-
-def topics_of(
+def list_cluster_topics(
     settings: Mapping[str, str], *, timeout: float = 30.0
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Return partition counts by topic, and topic names by id.
@@ -105,30 +98,37 @@ def topics_of(
     InputError
         If the cluster does not answer.
     """
-    servers = settings["bootstrap.servers"]
-    consumer = Consumer({**settings, **_OWN})
-    try:
-        listed = consumer.list_topics(timeout=timeout).topics
-    except KafkaException as error:
-        raise InputError(f"{servers}: {error.args[0].str()}") from None
-    finally:
-        consumer.close()
+    listed = _list_topics(settings, timeout)
     names = sorted(name for name in listed if not name.startswith("__"))
-    answers = LiveCluster(servers, settings, timeout=timeout).topics(names) if names else {}
-    # A topic may be deleted between the two questions.
-    found = {name: topic for name, topic in answers.items() if isinstance(topic, LiveTopic)}
+    cluster = LiveCluster(settings["bootstrap.servers"], settings, timeout=timeout)
+    described = cluster.topics(names) if names else {}
+    # A topic may be deleted between the two requests.
+    topics = {name: topic for name, topic in described.items() if isinstance(topic, LiveTopic)}
     return (
-        {name: topic.partitions for name, topic in found.items()},
-        {str(topic.id): name for name, topic in found.items() if topic.id is not None},
+        {name: topic.partitions for name, topic in topics.items()},
+        {str(topic.id): name for name, topic in topics.items() if topic.id is not None},
     )
 
 
+def _list_topics(
+    settings: Mapping[str, str], timeout: float, topic: str | None = None
+) -> dict[str, Any]:
+    consumer = Consumer({**settings, **_CONSUMER_SETTINGS})
+    try:
+        topics: dict[str, Any] = consumer.list_topics(topic, timeout=timeout).topics
+    except KafkaException as error:
+        raise InputError(f"{settings['bootstrap.servers']}: {error.args[0].str()}") from None
+    finally:
+        consumer.close()
+    return topics
+
+
 def _row(message: Any) -> dict[str, Any]:
-    kind, stamp = message.timestamp()
+    timestamp_type, timestamp = message.timestamp()
     return {
         "key": message.key(),
         "value": message.value(),
         "partition": message.partition(),
         "offset": message.offset(),
-        "timestamp": stamp if kind else None,
+        "timestamp": timestamp if timestamp_type else None,
     }

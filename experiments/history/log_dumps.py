@@ -1,7 +1,7 @@
-"""What ``kafka-dump-log.sh --offsets-decoder`` prints, as records.
+"""Records from the output of ``kafka-dump-log.sh --offsets-decoder``.
 
-Without that option the tool prints keys and values as if they were text, and bytes get
-lost: such lines are errors that say so.
+Without this option, the tool prints keys and values as text and loses bytes. Such lines
+become errors that say so.
 """
 
 import base64
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kassay.experiments.history.group_records import error_row, record_row
 from kassay.reference.protocol.primitive_types import CorruptRecordError
 from kassay.reference.protocol.record_codec import DecodedRecord, Fields
 from kassay.reference.protocol.record_schemas import (
@@ -28,16 +29,17 @@ _RECORD = re.compile(
     r"^[|\s]*(?:baseOffset: \d+ )?offset: (?P<offset>\d+)\s.*?(?:CreateTime|LogAppendTime): "
     r"(?P<timestamp>-?\d+)\s.*?(?<=\s)key: (?P<key>.*?)(?:\s+payload: (?P<payload>.*))?$"
 )
-_FAILED = re.compile(r"Error at offset \d+, skipping\. ?(?P<why>.*)")
-_FOREIGN = re.compile(r"Unknown record type (?P<kind>\d+) at offset")
+_FAILED = re.compile(r"Error at offset \d+, skipping\. ?(?P<reason>.*)")
+_OTHER_TYPE = re.compile(r"Unknown record type (?P<kind>\d+) at offset")
+# Output of releases before 4.0.
 _OLD_COMMIT = re.compile(r"offset_commit::group=(?P<group>.*),partition=(?P<topic>.*)-(?P<n>\d+)")
 _OLD_GROUP = re.compile(r"group_metadata::group=(?P<group>.*)")
 _OLD_MEMBER = re.compile(r"(?P<member>[^=,{}][^={}]*)=\[(?P<assigned>[^\]]*)\]")
-_DELETED = "<DELETE>"
-_NO_ENTRY = "<EMPTY>"
+_OLD_TOMBSTONES = (None, "<DELETE>", "<EMPTY>")
+_TOMBSTONE = "<DELETE>"
 
-_HUMP = re.compile(r"(?<=[a-z])[A-Z]")
-_OURS = {
+_CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
+_FIELD_NAMES = {
     "group_id": "group",
     "group_instance_id": "instance_id",
     "current_state_timestamp": "timestamp",
@@ -60,18 +62,29 @@ _OURS = {
     "partition_metadata": "racks",
     "version": "revision",
 }
-"""Names of fields here by those that the tool prints, once in lower case."""
+"""Field names of `record_schemas`, by the tool's names in snake case."""
 
 
 @dataclass(frozen=True, slots=True)
 class DumpLine:
-    """A record that a line shows, or the error in its place."""
+    """A line with a record, or with an error if the record cannot be decoded."""
 
     partition: int | None
     offset: int
     timestamp: int
     record: DecodedRecord | None
     error: str | None = None
+
+    def row(self) -> dict[str, Any]:
+        """Return the row of the table of records."""
+        position = {
+            "partition": self.partition,
+            "offset": self.offset,
+            "timestamp": self.timestamp,
+        }
+        if self.record is None:
+            return error_row(self.error or "", position)
+        return record_row(self.record, position)
 
 
 def read_dump(lines: Iterable[str], *, name: str) -> Iterator[DumpLine]:
@@ -80,9 +93,10 @@ def read_dump(lines: Iterable[str], *, name: str) -> Iterator[DumpLine]:
     Parameters
     ----------
     lines
-        What the tool printed. Lines that show no record are passed over.
+        Output of the tool. Lines without a record are skipped.
     name
-        Where they come from; the partition is taken from it until a line names one.
+        Name of the input, for error messages. It also gives the partition until a line
+        of the tool names one.
 
     Examples
     --------
@@ -109,58 +123,58 @@ def read_dump(lines: Iterable[str], *, name: str) -> Iterator[DumpLine]:
 
 
 def _partition(text: str) -> int | None:
-    found = _PARTITION.search(text)
-    return int(found[1]) if found else None
+    match = _PARTITION.search(text)
+    return int(match[1]) if match else None
 
 
 def _record(key: str, payload: str | None) -> DecodedRecord:
     if key.startswith("{"):
         return _json_record(key, payload)
     if (failed := _FAILED.match(key)) is not None:
-        raise CorruptRecordError(f"the tool failed: {failed['why']}")
-    if (foreign := _FOREIGN.match(key)) is not None:
-        return DecodedRecord(int(foreign["kind"]), {}, None)
+        raise CorruptRecordError(f"the tool failed: {failed['reason']}")
+    if (other := _OTHER_TYPE.match(key)) is not None:
+        return DecodedRecord(int(other["kind"]), {}, None)
     if (commit := _OLD_COMMIT.fullmatch(key)) is not None:
         place = {"topic": commit["topic"], "partition": int(commit["n"])}
         return DecodedRecord(1, {"group": commit["group"]} | place, _old_commit(payload))
     if (group := _OLD_GROUP.fullmatch(key)) is not None:
         return DecodedRecord(2, {"group": group["group"]}, _old_group(payload))
-    raise CorruptRecordError("its bytes are lost in text, dump it with --offsets-decoder")
+    raise CorruptRecordError("bytes are lost in text output; dump the log with --offsets-decoder")
 
 
 def _json_record(key: str, payload: str | None) -> DecodedRecord:
-    head = json.loads(key)
-    kind = int(head["type"]) if isinstance(head, dict) and "type" in head else -1
+    document = json.loads(key)
+    kind = int(document["type"]) if isinstance(document, dict) and "type" in document else -1
     if kind not in RECORD_SCHEMAS:
         return DecodedRecord(kind, {}, None)
     schema = RECORD_SCHEMAS[kind]
-    named = _take(schema.key, head.get("data"))
+    fields = _fields(schema.key, document.get("data"))
     if payload is None:
-        raise CorruptRecordError("a key without a payload: the line is cut")
-    if payload == _DELETED:
-        return DecodedRecord(kind, named, None)
+        raise CorruptRecordError("key without a payload: the line is truncated")
+    if payload == _TOMBSTONE:
+        return DecodedRecord(kind, fields, None)
     body = json.loads(payload)
-    return DecodedRecord(kind, named, _take(schema.value.fields, body.get("data")))
+    return DecodedRecord(kind, fields, _fields(schema.value.fields, body.get("data")))
 
 
-def _take(fields: tuple[Field, ...], said: object) -> Fields:
-    """Take the fields of a structure by the names that the tool gives them."""
-    if not isinstance(said, dict):
-        raise CorruptRecordError(f"not the fields of a record: {said!r:.60}")
-    table = {_ours(name): value for name, value in said.items()}
-    return {field.name: _one(field, table.get(field.name)) for field in fields}
+def _fields(schema: tuple[Field, ...], document: object) -> Fields:
+    """Return the fields of a structure under the names of `record_schemas`."""
+    if not isinstance(document, dict):
+        raise CorruptRecordError(f"expected the fields of a record, got {document!r:.60}")
+    values = {_field_name(name): value for name, value in document.items()}
+    return {field.name: _value(field, values.get(field.name)) for field in schema}
 
 
-def _ours(name: str) -> str:
-    lower = _HUMP.sub(lambda hump: "_" + hump[0], name).lower()
-    return _OURS.get(lower, lower)
+def _field_name(name: str) -> str:
+    snake_case = _CAPITAL.sub(lambda capital: "_" + capital[0], name).lower()
+    return _FIELD_NAMES.get(snake_case, snake_case)
 
 
-def _one(field: Field, value: Any) -> Any:
+def _value(field: Field, value: Any) -> Any:
     if field.name in ("subscription", "assignment"):
         return _embedded(SUBSCRIPTION if field.name == "subscription" else ASSIGNMENT, value)
     if isinstance(field.type, tuple):
-        return [_take(field.type, each) for each in value or ()]
+        return [_fields(field.type, each) for each in value or ()]
     if value is None:
         if field.nullable or field.since or field.default is not None or field.type == "bytes":
             return field.default
@@ -171,34 +185,34 @@ def _one(field: Field, value: Any) -> Any:
 
 
 def _embedded(schema: Schema, value: Any) -> Fields | None:
-    # Where there is nothing to open, the tool prints bytes in base 64.
-    return _take(schema.fields, value) if isinstance(value, dict) else None
+    # In groups of other applications, the tool prints bytes in base 64.
+    return _fields(schema.fields, value) if isinstance(value, dict) else None
 
 
 def _uuid(text: str) -> uuid.UUID:
     try:
         return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
     except (binascii.Error, ValueError):
-        raise CorruptRecordError(f"{text!r} is no topic id") from None
+        raise CorruptRecordError(f"{text!r} is not a topic id") from None
 
 
 def _old_commit(payload: str | None) -> Fields | None:
-    if payload in (None, _DELETED, _NO_ENTRY):
+    if payload in _OLD_TOMBSTONES:
         return None
-    found = re.match(r"offset=(-?\d+)", str(payload))
-    if found is None:
-        raise CorruptRecordError(f"not a commit: {payload!r:.60}")
-    return {"offset": int(found[1]), "metadata": "", "commit_timestamp": None}
+    match = re.match(r"offset=(-?\d+)", str(payload))
+    if match is None:
+        raise CorruptRecordError(f"expected an offset commit, got {payload!r:.60}")
+    return {"offset": int(match[1]), "metadata": "", "commit_timestamp": None}
 
 
 def _old_group(payload: str | None) -> Fields | None:
-    if payload in (None, _DELETED, _NO_ENTRY):
+    if payload in _OLD_TOMBSTONES:
         return None
-    said = json.loads(str(payload))
-    if not isinstance(said, dict) or "generationId" not in said:
-        raise CorruptRecordError(f"not the metadata of a group: {payload!r:.60}")
+    group = json.loads(str(payload))
+    if not isinstance(group, dict) or "generationId" not in group:
+        raise CorruptRecordError(f"expected group metadata, got {payload!r:.60}")
     members = []
-    for member in _OLD_MEMBER.finditer(str(said.get("assignment") or "")):
+    for member in _OLD_MEMBER.finditer(str(group.get("assignment") or "")):
         pairs = [each.rpartition("-") for each in member["assigned"].split(", ") if each]
         assigned = [{"topic": topic, "partitions": [int(number)]} for topic, _, number in pairs]
         members.append(
@@ -212,9 +226,9 @@ def _old_group(payload: str | None) -> Fields | None:
             }
         )
     return {
-        "protocol_type": said.get("protocolType") or "",
-        "generation": said["generationId"],
-        "protocol": said.get("protocol"),
+        "protocol_type": group.get("protocolType") or "",
+        "generation": group["generationId"],
+        "protocol": group.get("protocol"),
         "timestamp": -1,
         "members": members,
     }

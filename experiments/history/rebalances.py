@@ -1,42 +1,42 @@
-"""Rebalances between generations, as groups that can be solved, and what came of each."""
+"""Rebalances of a group, as groups that can be solved, and their comparison with the optimum."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kassay.experiments.compare import LIMITS, UNKNOWN_GAP, CaseLimits, Comparison, compare
-from kassay.experiments.history.group_state import Generation, GenerationMember, Numbers
+from kassay.experiments.history.generations import AssignedNumbers, Generation, GenerationMember
 from kassay.experiments.implementations.convergence import Ending, StableResult, withheld_partitions
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions
 
-Pairs = tuple[tuple[str, int], ...]
+_Pairs = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance:
-    """What a group went through until every partition had a consumer again.
+    """All generations of a group until every partition has an owner again.
 
     Parameters
     ----------
     case
-        ``group/life/number``, which no other rebalance has.
+        Unique name: ``group/life/number``.
     last
-        The generation that it led to.
+        The last generation of the rebalance.
     first
-        Number of its first generation. Cooperative members give up in one what others
-        get in a later one.
+        Number of its first generation. Cooperative members revoke a partition in one
+        generation and assign it in a later one.
     rounds
-        How many generations it took.
+        Number of generations.
     group
-        The group as its assignor saw it first, prior ownership included, with the
-        members that were there in the end; None where it cannot be put as one.
+        Members of the last generation, with the partitions they owned before the first
+        one. None if the records do not contain a valid group.
     assignment
-        What the members had in the end.
+        Assignment of the last generation.
     unknown
-        Why moves are not known, in words: without a group, or because the generation
-        before is not recorded, and nobody in ``group`` owns anything for that reason only.
+        Reason why the moves are unknown: there is no group, or the previous generation is
+        missing, so that no member of ``group`` owns partitions.
     """
 
     case: str
@@ -49,150 +49,151 @@ class Rebalance:
 
 
 @dataclass(slots=True)
-class _Past:
-    """What is known of a group before its next generation."""
+class _State:
+    """State of a group before its next generation; ``number`` is the last one seen."""
 
     life: int
-    number: int | None = None
-    """The last generation seen; None before the first."""
-    owned: dict[str, Pairs] = field(default_factory=dict)
-    generation: int = NO_GENERATION
-    reason: str | None = None
+    number: int = 0
+    owned: dict[str, _Pairs] = field(default_factory=dict)
+    owned_generation: int = NO_GENERATION
+    unknown: str | None = None
     first: int | None = None
     rounds: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    partition_counts: dict[str, int] = field(default_factory=dict)
 
 
-def rebalances(
-    past: Iterable[Generation], *, counts: Mapping[str, int] | None = None
+def find_rebalances(
+    generations: Iterable[Generation], *, partition_counts: Mapping[str, int] | None = None
 ) -> Iterator[Rebalance]:
-    """Tell the rebalances between the generations of one group.
+    """Yield the rebalances of one group.
 
     Parameters
     ----------
-    past
-        Its generations in their order.
-    counts
-        Partition counts of topics. Of others they are as the records tell, or else
-        what has been assigned up to then shows.
+    generations
+        The group's generations in their order.
+    partition_counts
+        Partition counts of topics. For other topics, the recorded count is used, else the
+        highest partition number assigned so far.
     """
-    now = _Past(-1)
-    for generation in past:
-        if generation.life != now.life:
-            now = _Past(generation.life)
-        _note_gap(now, generation)
-        now.number = generation.number
-        if not generation.assigned:
+    state = _State(life=-1)
+    for generation in generations:
+        if generation.life != state.life:
+            state = _State(generation.life)
+        _check_gap(state, generation)
+        state.number = generation.number
+        if not generation.is_assigned:
             continue
-        _count(now, generation, counts or {})
-        now.first = generation.number if now.first is None else now.first
-        now.rounds += 1
-        found = _rebalance(now, generation)
-        if found.group is None or not _withholds(found.group, found.assignment):
+        _update_partition_counts(state, generation, partition_counts or {})
+        state.first = generation.number if state.first is None else state.first
+        state.rounds += 1
+        rebalance = _rebalance(state, generation, state.first)
+        if not _withholds(rebalance):
             if generation.members:
-                yield found
-            _remember(now, generation)
+                yield rebalance
+            state.owned = {
+                _identity(member): _pairs(member.assigned or ()) for member in generation.members
+            }
+            state.owned_generation = generation.number
+            state.unknown, state.first, state.rounds = None, None, 0
 
 
-def judge(rebalance: Rebalance, *, limits: CaseLimits = LIMITS) -> Comparison | None:
-    """Hold a rebalance against the optimum; None where it cannot be put as a group.
+def compare_rebalance(rebalance: Rebalance, *, limits: CaseLimits = LIMITS) -> Comparison | None:
+    """Compare a rebalance with the optimum; return None if it has no group.
 
-    Where it is not known who had what before, no moves are told.
+    If the previous owners are unknown, the columns about moves are None.
     """
     group, assignment = rebalance.group, rebalance.assignment
     if group is None or assignment is None:
         return None
-    fault = next(violations(group, assignment), None)
+    violation = next(violations(group, assignment), None)
     outcome = StableResult(
-        ending=Ending.OK if fault is None else Ending.INVALID,
-        assignment=assignment if fault is None else None,
+        ending=Ending.OK if violation is None else Ending.INVALID,
+        assignment=assignment if violation is None else None,
         rounds=rebalance.rounds,
-        detail=fault,
+        detail=violation,
     )
-    found = compare(group, rebalance.last.assignor or "", result=outcome, limits=limits)
+    comparison = compare(group, rebalance.last.assignor or "", result=outcome, limits=limits)
     if rebalance.unknown is None:
-        return found
-    return replace(found, movement=UNKNOWN_GAP, movement_within=None)
+        return comparison
+    return replace(comparison, movement=UNKNOWN_GAP, movement_within=None)
 
 
-def _note_gap(now: _Past, generation: Generation) -> None:
-    before = 0 if now.number is None else now.number
-    between = generation.number - before - 1
-    if between > generation.passed:
-        now.owned = {}
+def _check_gap(state: _State, generation: Generation) -> None:
+    missing = generation.number - state.number - 1
+    if missing > generation.skipped_epochs:
+        state.owned = {}
         if len(generation.members) < 2:
-            return  # nobody can take anything from anybody, whoever had it
-        gone = f"{before + 1}" if between == 1 else f"{before + 1} to {generation.number - 1}"
-        now.reason = f"who had what before is not recorded: generation {gone} is missing"
+            return  # A single member cannot take partitions from another one.
+        first, last = state.number + 1, generation.number - 1
+        numbers = f"generation {first}" if missing == 1 else f"generations {first} to {last}"
+        state.unknown = f"the previous owners are unknown: the records of {numbers} are missing"
 
 
-def _count(now: _Past, generation: Generation, given: Mapping[str, int]) -> None:
-    seen = now.counts
+def _update_partition_counts(
+    state: _State, generation: Generation, given: Mapping[str, int]
+) -> None:
+    counts = state.partition_counts
     for member in generation.members:
         for topic, numbers in member.assigned or ():
-            seen[topic] = max([seen.get(topic, 0), *(number + 1 for number in numbers)])
-    seen.update(generation.counts)
-    seen.update({topic: count for topic, count in given.items() if topic in seen})
+            counts[topic] = max([counts.get(topic, 0), *(number + 1 for number in numbers)])
+    counts.update(generation.partition_counts)
+    counts.update({topic: count for topic, count in given.items() if topic in counts})
 
 
-def _rebalance(now: _Past, generation: Generation) -> Rebalance:
-    group, reason = None, now.reason
-    pairs = {member.id: _pairs(member.assigned or ()) for member in generation.members}
-    try:
-        group = _group(now, generation)
-    except InputError as error:
-        reason = str(error)
+def _rebalance(state: _State, generation: Generation, first: int) -> Rebalance:
+    group, unknown = None, state.unknown
     if any(member.subscription is None for member in generation.members):
-        group, reason = None, "what its members subscribed to is not told"
+        unknown = "the records do not contain the members' subscriptions"
+    else:
+        try:
+            group = _group(state, generation)
+        except InputError as error:
+            unknown = str(error)
     return Rebalance(
         case=f"{generation.group}/{generation.life}/{generation.number}",
         last=generation,
-        first=generation.number if now.first is None else now.first,
-        rounds=now.rounds,
+        first=first,
+        rounds=state.rounds,
         group=group,
-        assignment=Assignment(pairs),
-        unknown=reason,
+        assignment=Assignment(
+            {member.id: _pairs(member.assigned or ()) for member in generation.members}
+        ),
+        unknown=unknown,
     )
 
 
-def _group(now: _Past, generation: Generation) -> Group:
+def _group(state: _State, generation: Generation) -> Group:
+    counts = sorted(state.partition_counts.items())
     return Group(
         id=f"{generation.group}/{generation.number}",
-        topics=tuple(Topic(name=name, partitions=now.counts[name]) for name in sorted(now.counts)),
-        members=tuple(_member(now, member) for member in generation.members),
+        topics=tuple(Topic(name=name, partitions=count) for name, count in counts),
+        members=tuple(_member(state, member) for member in generation.members),
     )
 
 
-def _member(now: _Past, member: GenerationMember) -> Member:
-    owned = now.owned.get(_identity(member), ())
+def _member(state: _State, member: GenerationMember) -> Member:
+    owned = state.owned.get(_identity(member), ())
     return Member(
         id=member.id,
         subscription=member.subscription or (),
         owned=Partitions.of(owned),
-        generation=now.generation if owned else NO_GENERATION,
+        generation=state.owned_generation if owned else NO_GENERATION,
         instance_id=member.instance_id,
         rack=member.rack,
     )
 
 
-def _withholds(group: Group, assignment: Assignment | None) -> bool:
-    return (
-        assignment is not None
-        and bool(group.members)
-        and withheld_partitions(group, assignment) > 0
-    )
-
-
-def _remember(now: _Past, generation: Generation) -> None:
-    now.owned = {_identity(member): _pairs(member.assigned or ()) for member in generation.members}
-    now.generation = generation.number
-    now.reason, now.first, now.rounds = None, None, 0
+def _withholds(rebalance: Rebalance) -> bool:
+    group, assignment = rebalance.group, rebalance.assignment
+    if group is None or assignment is None or not group.members:
+        return False
+    return withheld_partitions(group, assignment) > 0
 
 
 def _identity(member: GenerationMember) -> str:
-    """Name a member for good: a static one gets a new member id whenever it restarts."""
+    """Return a lasting name: a static member gets a new member id at each restart."""
     return f"member {member.id}" if member.instance_id is None else f"static {member.instance_id}"
 
 
-def _pairs(numbers: Numbers | Sequence[tuple[str, Sequence[int]]]) -> Pairs:
+def _pairs(numbers: AssignedNumbers) -> _Pairs:
     return tuple((topic, number) for topic, each in numbers for number in each)

@@ -1,13 +1,22 @@
-"""The rows of the tables of a history: a field is a column."""
+"""Rows of the tables of a history, computed group by group."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from kassay.experiments.compare import LIMITS, CaseLimits
-from kassay.experiments.history.group_state import Generation, GenerationMember, RebalanceProtocol
-from kassay.experiments.history.rebalances import Rebalance, judge
+from kassay.experiments.history.generation_replay import reconstruct_generations
+from kassay.experiments.history.generations import (
+    Generation,
+    GroupType,
+    generation_of,
+    generation_row,
+)
+from kassay.experiments.history.group_records import Row, from_row
+from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
 from kassay.experiments.study.table_rows import ComparisonRow, comparison_row
 from kassay.reference.documents.json_codec import (
     assignment_document,
@@ -18,27 +27,29 @@ from kassay.reference.documents.json_codec import (
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.ownership import rejoin
 
+_NO_COMPARISON = dict.fromkeys(field.name for field in fields(ComparisonRow))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceRow:
-    """A row of the table ``rebalances``, besides the columns of `ComparisonRow`.
+    """A row of the table ``rebalances``, without the columns of `ComparisonRow`.
 
     Parameters
     ----------
     group, life, generation
-        The rebalance: the generation that it led to.
+        Group id and last generation of the rebalance.
     first
-        Its first generation, see `Rebalance`.
+        First generation of the rebalance.
     protocol
-        The group protocol.
+        Type of the group.
     timestamp
-        When the generation was recorded, in milliseconds since 1970.
+        Time of the last generation, in milliseconds since 1970.
     members, partitions
-        How many members there were, and how many partitions they got.
+        Number of members and of assigned partitions.
     unknown
-        Why moves are not told, in words.
+        Reason why the moves are unknown.
     document, assigned
-        The group document and the assignment, as JSON.
+        Group document and assignment as JSON.
     """
 
     group: str
@@ -54,82 +65,84 @@ class RebalanceRow:
     assigned: str
 
 
-JUDGED = tuple(field.name for field in fields(ComparisonRow))
-"""Columns of the comparison with the optimum; None where there is none."""
+def generation_rows(
+    rows: Iterable[Row], *, topic_names: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield generations from rows of records sorted by group, partition and offset."""
+    for group, group_rows in groupby(rows, key=itemgetter("group")):
+        records = map(from_row, group_rows)
+        for generation in reconstruct_generations(group, records, topic_names=topic_names):
+            yield generation_row(generation)
 
 
-def generation_row(found: Generation) -> dict[str, object]:
-    """Return a generation as a row of plain values."""
-    row = asdict(found)
-    row["protocol"] = str(found.protocol)
-    row["members"] = [_member_row(member) for member in found.members]
-    row["counts"] = [{"topic": topic, "partitions": count} for topic, count in found.counts]
-    return row
+def rebalance_rows(
+    rows: Iterable[Row], *, partition_counts: Mapping[str, int]
+) -> Iterator[dict[str, Any]]:
+    """Yield rebalances from rows of generations sorted by group, life and number.
+
+    The columns of the comparison are missing, see `compared_row`.
+    """
+    for _, group_rows in groupby(rows, key=itemgetter("group")):
+        generations = map(generation_of, group_rows)
+        for rebalance in find_rebalances(generations, partition_counts=partition_counts):
+            yield _rebalance_row(rebalance)
 
 
-def generation_of(row: Mapping[str, Any]) -> Generation:
-    """Return the generation of such a row."""
-    counts = tuple((each["topic"], each["partitions"]) for each in row["counts"])
-    members = tuple(_member_of(each) for each in row["members"])
-    protocol = RebalanceProtocol(row["protocol"])
-    return Generation(**{**row, "protocol": protocol, "members": members, "counts": counts})
+def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
+    """Add the comparison with the optimum to a row of `rebalance_rows`.
+
+    An exception in kassay itself becomes the row's ending and detail.
+    """
+    try:
+        comparison = compare_rebalance(_rebalance_of(row), limits=limits)
+    except Exception as error:  # noqa: BLE001 - one bad row must not end thousands of others
+        failure = {"ending": "error", "detail": f"{type(error).__name__}: {error}"}
+        return {**_NO_COMPARISON, **row, **failure}
+    if comparison is None:
+        return {**_NO_COMPARISON, **row, "ending": "unknown", "detail": row["unknown"]}
+    names = {"case": row["case"], "assignor": row["assignor"]}
+    return {**row, **asdict(comparison_row(comparison)), **names}
 
 
-def rebalance_row(found: Rebalance) -> dict[str, object]:
-    """Return a rebalance as a row of which the columns of the comparison are missing."""
-    last = found.last
-    assignment = found.assignment or Assignment({})
-    document = None if found.group is None else group_document(found.group)
+def last_document(row: Row) -> dict[str, object] | None:
+    """Return the group document after a rebalance, None if there is no group."""
+    if row["document"] is None:
+        return None
+    group = replace(parse_group(json.loads(row["document"])), id=row["group"])
+    assignment = parse_assignment(json.loads(row["assigned"]))
+    return group_document(rejoin(group, assignment, generation=row["generation"]))
+
+
+def _rebalance_row(rebalance: Rebalance) -> dict[str, object]:
+    last, assignment = rebalance.last, rebalance.assignment or Assignment({})
+    document = None if rebalance.group is None else group_document(rebalance.group)
     row = RebalanceRow(
         group=last.group,
         life=last.life,
         generation=last.number,
-        first=found.first,
+        first=rebalance.first,
         protocol=str(last.protocol),
         timestamp=last.timestamp,
         members=len(last.members),
         partitions=sum(assignment.loads().values()),
-        unknown=found.unknown,
+        unknown=rebalance.unknown,
         document=None if document is None else json.dumps(document, ensure_ascii=False),
         assigned=json.dumps({"assignment": assignment_document(assignment)}, ensure_ascii=False),
     )
-    rest = {"case": found.case, "assignor": last.assignor or "", "rounds": found.rounds}
-    return asdict(row) | rest
+    return asdict(row) | {
+        "case": rebalance.case,
+        "assignor": last.assignor or "",
+        "rounds": rebalance.rounds,
+    }
 
 
-def judged_row(row: Mapping[str, Any], *, limits: CaseLimits = LIMITS) -> dict[str, object]:
-    """Fill the columns of the comparison into a row of `rebalance_row`.
-
-    A rebalance that makes our own code fail says so in its row.
-    """
-    try:
-        found = judge(_rebalance_of(row), limits=limits)
-    except Exception as error:  # noqa: BLE001 - one bad row must not end thousands of others
-        failure = {"ending": "error", "detail": f"{type(error).__name__}: {error}"}
-        return {**dict.fromkeys(JUDGED), **row, **failure}
-    if found is None:
-        return {**dict.fromkeys(JUDGED), **row, "ending": "unknown", "detail": row["unknown"]}
-    kept = {"case": row["case"], "assignor": row["assignor"]}
-    return {**row, **asdict(comparison_row(found)), **kept}
-
-
-def last_document(row: Mapping[str, Any]) -> dict[str, object] | None:
-    """Return the group document of a group as a rebalance left it; None if there is none."""
-    if row["document"] is None:
-        return None
-    group = parse_group(json.loads(row["document"]))
-    given = parse_assignment(json.loads(row["assigned"]))
-    group = replace(group, id=row["group"])
-    return group_document(rejoin(group, given, generation=row["generation"]))
-
-
-def _rebalance_of(row: Mapping[str, Any]) -> Rebalance:
+def _rebalance_of(row: Row) -> Rebalance:
     document = row["document"]
     last = Generation(
         group=row["group"],
         life=row["life"],
         number=row["generation"],
-        protocol=RebalanceProtocol(row["protocol"]),
+        protocol=GroupType(row["protocol"]),
         assignor=row["assignor"],
         timestamp=row["timestamp"],
         partition=None,
@@ -144,27 +157,4 @@ def _rebalance_of(row: Mapping[str, Any]) -> Rebalance:
         group=None if document is None else parse_group(json.loads(document)),
         assignment=parse_assignment(json.loads(row["assigned"])),
         unknown=row["unknown"],
-    )
-
-
-def _member_row(member: GenerationMember) -> dict[str, object]:
-    row = asdict(member)
-    row["subscription"] = None if member.subscription is None else list(member.subscription)
-    if member.assigned is not None:
-        row["assigned"] = [
-            {"topic": topic, "partitions": list(numbers)} for topic, numbers in member.assigned
-        ]
-    return row
-
-
-def _member_of(row: Mapping[str, Any]) -> GenerationMember:
-    subscription, assigned = row["subscription"], row["assigned"]
-    return GenerationMember(
-        **{
-            **row,
-            "subscription": None if subscription is None else tuple(subscription),
-            "assigned": None
-            if assigned is None
-            else tuple((each["topic"], tuple(each["partitions"])) for each in assigned),
-        }
     )

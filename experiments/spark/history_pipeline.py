@@ -11,8 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kassay.experiments.compare import LIMITS, CaseLimits
-from kassay.experiments.history.stages import decode_batches, generation_rows, rebalance_rows
-from kassay.experiments.history.table_rows import judged_row
+from kassay.experiments.history.record_batches import decode_batches
+from kassay.experiments.history.table_rows import compared_row, generation_rows, rebalance_rows
 from kassay.experiments.spark.history_schemas import (
     COMMITS,
     ERRORS,
@@ -70,7 +70,7 @@ def rebuild_generations(records: DataFrame, *, known: ClusterMetadata, tasks: in
         "group", *_PLACE, "timestamp", "payload"
     )
     names = dict(known.names)
-    return map_rows(spread, lambda rows: generation_rows(rows, names=names), GENERATIONS)
+    return map_rows(spread, lambda rows: generation_rows(rows, topic_names=names), GENERATIONS)
 
 
 def evaluate_rebalances(
@@ -83,10 +83,10 @@ def evaluate_rebalances(
     counts = dict(known.counts)
     facts = pa.schema([REBALANCES.field(name) for name in _FACTS])
     spread = generations.repartition(tasks, "group").sortWithinPartitions("group", "life", "number")
-    told = map_rows(spread, lambda rows: rebalance_rows(rows, counts=counts), facts)
+    told = map_rows(spread, lambda rows: rebalance_rows(rows, partition_counts=counts), facts)
     return map_rows(
         told.repartition(tasks),
-        lambda rows: (judged_row(row, limits=limits) for row in rows),
+        lambda rows: (compared_row(row, limits=limits) for row in rows),
         REBALANCES,
     )
 

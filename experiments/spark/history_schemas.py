@@ -57,13 +57,13 @@ GENERATIONS = pa.schema(
         pa.field("offset", pa.int64()),
         pa.field("members", pa.list_(_MEMBER), nullable=False),
         pa.field(
-            "counts",
+            "partition_counts",
             pa.list_(
                 pa.struct([pa.field("topic", pa.string()), pa.field("partitions", pa.int64())])
             ),
             nullable=False,
         ),
-        pa.field("passed", pa.int64(), nullable=False),
+        pa.field("skipped_epochs", pa.int64(), nullable=False),
     ]
 )
 

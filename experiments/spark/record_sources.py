@@ -11,7 +11,6 @@ from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from kassay.experiments.history.live_topic import OffsetsReader
 from kassay.experiments.history.log_dumps import read_dump
-from kassay.experiments.history.stages import row_of
 from kassay.experiments.spark.history_pipeline import decode_records, map_rows
 from kassay.experiments.spark.history_schemas import RAW, RECORDS
 from kassay.reference.model.errors import InputError
@@ -159,22 +158,7 @@ def _dump_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]
         path = Path(row["path"])
         with path.open(encoding="utf-8", errors="replace") as lines:
             for line in read_dump(lines, name=str(path)):
-                place = {
-                    "partition": line.partition,
-                    "offset": line.offset,
-                    "timestamp": line.timestamp,
-                }
-                if line.record is not None:
-                    yield row_of(line.record, place)
-                else:
-                    yield (
-                        dict.fromkeys(RECORDS.names)
-                        | place
-                        | {
-                            "records": 1,
-                            "error": line.error,
-                        }
-                    )
+                yield line.row()
 
 
 def _millis(frame: DataFrame) -> Column:

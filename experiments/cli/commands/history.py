@@ -17,7 +17,7 @@ from kassay.experiments.cli.source_options import (
     Timeout,
 )
 from kassay.experiments.compare import CaseLimits
-from kassay.experiments.history.live_topic import OffsetsReader, topics_of
+from kassay.experiments.history.live_topic import OffsetsReader, list_cluster_topics
 from kassay.experiments.report.history_report import summarise_groups
 from kassay.experiments.sources.capture_files import load_metadata
 from kassay.experiments.sources.live_cluster.client_properties import (
@@ -84,7 +84,7 @@ def history(
     settings = {} if command_config is None else load_librdkafka_settings(command_config)
     if bootstrap_server is not None:
         settings["bootstrap.servers"] = bootstrap_server
-        counts, names = topics_of(settings, timeout=timeout)
+        counts, names = list_cluster_topics(settings, timeout=timeout)
         known = ClusterMetadata(counts=counts | dict(known.counts), names=names)
     limits = CaseLimits(time=time_limit, deterministic=deterministic_limit)
     described = {

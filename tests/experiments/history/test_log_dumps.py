@@ -1,4 +1,4 @@
-"""What kafka-dump-log prints gives the same records as the bytes do."""
+"""Records are read from the output of kafka-dump-log."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ GROUP = {
 }
 
 
-def only(text: str, name: str = "dump.txt"):
-    [found] = read_dump(text.splitlines(), name=name)
-    return found
+def read_line(text: str, name: str = "dump.txt"):
+    [result] = read_dump(text.splitlines(), name=name)
+    return result
 
 
-def test_metadata_of_a_group_is_read_with_subscription_and_assignment() -> None:
-    found = only(
+def test_group_metadata_contains_subscriptions_and_assignments() -> None:
+    result = read_line(
         line({"type": "2", "data": {"group": "g"}}, {"version": "3", "data": GROUP}),
         "/x/__consumer_offsets-12/00.log.txt",
     )
-    assert (found.partition, found.offset, found.timestamp) == (12, 5, 60)
-    assert found.record.key == {"group": "g"}
-    value = found.record.value
+    assert (result.partition, result.offset, result.timestamp) == (12, 5, 60)
+    assert result.record.key == {"group": "g"}
+    value = result.record.value
     assert (value["generation"], value["protocol"], value["timestamp"]) == (4, "range", 99)
     [member] = value["members"]
     assert member["subscription"]["topics"] == ["t"]
@@ -63,20 +63,20 @@ def test_metadata_of_a_group_is_read_with_subscription_and_assignment() -> None:
     assert member["assignment"]["assigned"] == [{"topic": "t", "partitions": [0, 2]}]
 
 
-def test_records_of_a_consumer_group_are_read_with_their_topic_ids() -> None:
+def test_records_of_consumer_groups_contain_topic_ids() -> None:
     target = {"topicPartitions": [{"topicId": "AAAAAAAAAAAAAAAAAAAATQ", "partitions": [1]}]}
-    found = only(
+    result = read_line(
         line(
             {"type": "7", "data": {"groupId": "g", "memberId": "m"}},
             {"version": "0", "data": target},
         )
     )
-    assert found.record.key == {"group": "g", "member_id": "m"}
-    [assigned] = found.record.value["assigned"]
+    assert result.record.key == {"group": "g", "member_id": "m"}
+    [assigned] = result.record.value["assigned"]
     assert (assigned["topic_id"].int, assigned["partitions"]) == (77, [1])
 
 
-def test_a_dump_names_the_partition_of_what_follows() -> None:
+def test_a_heading_of_the_tool_names_the_partition() -> None:
     commit = line(
         {"type": "1", "data": {"group": "g", "topic": "t", "partition": 2}},
         {
@@ -85,27 +85,31 @@ def test_a_dump_names_the_partition_of_what_follows() -> None:
         },
     )
     text = f"Dumping /d/__consumer_offsets-31/00.log\nLog starting offset: 0\n{commit}\n"
-    found = only(text)
-    assert (found.partition, found.record.value["offset"]) == (31, 7)
+    result = read_line(text)
+    assert (result.partition, result.record.value["offset"]) == (31, 7)
 
 
-def test_tombstones_other_groups_and_failures_are_told_apart() -> None:
-    deleted = only(line({"type": "2", "data": {"group": "g"}}, "<DELETE>"))
+def test_tombstones_other_record_types_and_failures_are_distinguished() -> None:
+    deleted = read_line(line({"type": "2", "data": {"group": "g"}}, "<DELETE>"))
     assert deleted.record.value is None
-    foreign = only(
+    other = read_line(
         f"{HEAD.format(offset=1, time=2)} key: Unknown record type 11 at offset 1, skipping."
     )
-    assert (foreign.record.kind, foreign.record.known) == (11, False)
-    failed = only(f"{HEAD.format(offset=1, time=2)} key: Error at offset 1, skipping. Bad bytes")
+    assert (other.record.kind, other.record.known) == (11, False)
+    failed = read_line(
+        f"{HEAD.format(offset=1, time=2)} key: Error at offset 1, skipping. Bad bytes"
+    )
     assert failed.record is None
     assert failed.error == "dump.txt:1: the tool failed: Bad bytes"
 
 
-def test_older_releases_tell_less_and_that_is_read_too() -> None:
+def test_output_of_older_releases_is_read() -> None:
     payload = {"protocolType": "consumer", "protocol": "range", "generationId": 2}
-    found = only(line("group_metadata::group=g", payload | {"assignment": "{a=[t-0, u-x-1],b=[]}"}))
-    assert found.record.value["generation"] == 2
-    assert [(m["member_id"], m["assignment"]) for m in found.record.value["members"]] == [
+    result = read_line(
+        line("group_metadata::group=g", payload | {"assignment": "{a=[t-0, u-x-1],b=[]}"})
+    )
+    assert result.record.value["generation"] == 2
+    assert [(m["member_id"], m["assignment"]) for m in result.record.value["members"]] == [
         (
             "a",
             {
@@ -117,27 +121,30 @@ def test_older_releases_tell_less_and_that_is_read_too() -> None:
         ),
         ("b", {"assigned": []}),
     ]
-    commit = only(line("offset_commit::group=g,partition=a-b-3", "offset=17"))
+    commit = read_line(line("offset_commit::group=g,partition=a-b-3", "offset=17"))
     assert commit.record.key == {"group": "g", "topic": "a-b", "partition": 3}
     assert commit.record.value["offset"] == 17
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (line("\x00\x01\x00\x01g", "\x00\x03"), "bytes are lost in text"),
         (line({"type": "2", "data": {"group": "g"}}, '{"version": "3", "da'), "dump.txt:1: "),
         (line({"type": "2", "data": {}}, "<DELETE>"), "group: missing"),
-        (f"{HEAD.format(offset=1, time=2)} key: " + '{"type":"2","data":{"group":"g"}}', "cut"),
+        (
+            f"{HEAD.format(offset=1, time=2)} key: " + '{"type":"2","data":{"group":"g"}}',
+            "truncated",
+        ),
     ],
 )
-def test_lines_that_cannot_be_read_are_errors(text: str, says: str) -> None:
-    found = only(text)
-    assert found.record is None
-    assert says in found.error
+def test_damaged_lines_become_errors(text: str, message: str) -> None:
+    result = read_line(text)
+    assert result.record is None
+    assert message in result.error
 
 
-def test_lines_that_show_no_record_are_passed_over() -> None:
+def test_lines_without_a_record_are_skipped() -> None:
     text = (
         "baseOffset: 0 lastOffset: 0 count: 1 isTransactional: true position: 0\n"
         "| offset: 3 CreateTime: 1 keySize: 4 valueSize: 6 sequence: -1 headerKeys: [] "

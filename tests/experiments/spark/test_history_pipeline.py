@@ -12,15 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from kassay.experiments.history.stages import generation_rows, rebalance_rows
-from kassay.experiments.history.table_rows import judged_row
+from kassay.experiments.history.table_rows import compared_row, generation_rows, rebalance_rows
 from kassay.experiments.report.history_report import is_history, render
 from kassay.experiments.spark.capture_source import register
 from kassay.experiments.spark.history_output import GROUPS, write_history
 from kassay.experiments.spark.history_pipeline import ClusterMetadata
 from kassay.experiments.spark.record_sources import read_cluster_with_spark, read_files
 from kassay.reference.model.errors import InputError
-from tests.experiments.history.lives import COUNTS, decode_rows, rows
+from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_rows, sample_rows
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +28,7 @@ LIVES = {"g": "sticky", "h": "range", "i": "cooperative-sticky"}
 
 
 def _records() -> list[dict]:
-    lives = (rows(name, assignor, seed=1, steps=5) for name, assignor in LIVES.items())
+    lives = (sample_rows(name, assignor, seed=1, steps=5) for name, assignor in LIVES.items())
     return [row for life in lives for row in life]
 
 
@@ -42,7 +41,7 @@ def _write(spark: SparkSession, records: list[dict], home: Path, *, tasks: int) 
         spark,
         read_files(spark, [home / "a.parquet", home / "b.parquet"]),
         home / "out",
-        known=ClusterMetadata(counts=COUNTS),
+        known=ClusterMetadata(counts=PARTITION_COUNTS),
         tasks=tasks,
         manifest=lambda counts: {"rows": counts},
     )
@@ -56,8 +55,10 @@ def test_tables_are_what_the_streams_say_whatever_the_order_of_records(
         (row for row in decode_rows(records) if row["kind"] == 2),
         key=lambda row: (row["group"], row["offset"]),
     )
-    generations = list(generation_rows(told, names={}))
-    judged = [judged_row(row) for row in rebalance_rows(generations, counts=COUNTS)]
+    generations = list(generation_rows(told, topic_names={}))
+    judged = [
+        compared_row(row) for row in rebalance_rows(generations, partition_counts=PARTITION_COUNTS)
+    ]
     random.Random(5).shuffle(records)
     damaged = {**records[0], "value": b"\0\3\0", "partition": 9, "offset": 7}
     counts = _write(spark, [*records, damaged, records[3]], tmp_path / "once", tasks=2)

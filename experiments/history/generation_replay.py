@@ -1,0 +1,224 @@
+"""Reconstruct the generations of a group from its records, in their order."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from kassay.experiments.history.generations import (
+    Generation,
+    GenerationMember,
+    GroupType,
+    assigned_numbers,
+)
+from kassay.experiments.history.group_records import GroupRecord
+from kassay.reference.protocol.record_codec import Fields
+from kassay.reference.protocol.record_schemas import RecordType
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(slots=True)
+class _ConsumerGroup:
+    """State of a KIP-848 group after the records so far."""
+
+    epoch: int | None = None
+    target_epoch: int | None = None
+    members: dict[str, Fields] = field(default_factory=dict)
+    targets: dict[str, Fields] = field(default_factory=dict)
+    regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    partition_counts: dict[str, int] = field(default_factory=dict)
+    epochs_seen: set[int] = field(default_factory=set)
+
+
+def reconstruct_generations(
+    group: str, records: Iterable[GroupRecord], *, topic_names: Mapping[str, str] | None = None
+) -> Iterator[Generation]:
+    """Yield the generations of a group.
+
+    If several records describe one generation, the last one counts. Empty groups without
+    a generation are left out.
+
+    Parameters
+    ----------
+    group
+        Group id.
+    records
+        The group's records by ascending offset. Repeated records are ignored.
+    topic_names
+        Topic names by id, for the assignments of KIP-848 groups. Ids without a name are
+        used as names.
+    """
+    replay = _Replay(group, topic_names or {})
+    position: tuple[int | None, int | None] | None = None
+    for record in records:
+        if record.offset is not None and (record.partition, record.offset) == position:
+            continue
+        position = (record.partition, record.offset)
+        yield from replay.apply(record)
+    yield from replay.flush()
+
+
+class _Replay:
+    """Applies records in order; returns a generation when the next one begins."""
+
+    def __init__(self, group: str, topic_names: Mapping[str, str]) -> None:
+        self._group = group
+        self._topic_names = dict(topic_names)
+        self._life = 0
+        self._pending: Generation | None = None
+        self._state = _ConsumerGroup()
+
+    def apply(self, record: GroupRecord) -> Iterator[Generation]:
+        pending, value = self._pending, record.value
+        if record.kind == RecordType.GROUP_METADATA:
+            if value is not None:
+                yield from self._replace_pending(self._classic_generation(record, value))
+            elif pending is not None and pending.protocol is GroupType.CLASSIC:
+                yield from self._delete_group()
+        elif (
+            record.kind == RecordType.CONSUMER_GROUP_METADATA
+            and value is None
+            and self._state.epoch is not None
+        ):
+            yield from self._delete_group()
+        else:
+            yield from self._apply_consumer_record(record)
+
+    def flush(self) -> Iterator[Generation]:
+        if self._pending is not None:
+            yield self._pending
+        self._pending = None
+
+    def _delete_group(self) -> Iterator[Generation]:
+        yield from self.flush()
+        self._life += 1
+        self._state = _ConsumerGroup()
+
+    def _replace_pending(self, generation: Generation) -> Iterator[Generation]:
+        pending = self._pending
+        if not generation.number and not generation.members:
+            return
+        if pending is not None and generation.number < pending.number:
+            self._life += 1
+            generation = replace(generation, life=self._life)
+        if pending is not None and (
+            (generation.life, generation.number) != (pending.life, pending.number)
+        ):
+            yield pending
+        self._pending = generation
+
+    def _classic_generation(self, record: GroupRecord, value: Fields) -> Generation:
+        timestamp = value["timestamp"]
+        members = sorted(map(_classic_member, value["members"]), key=lambda member: member.id)
+        if any(member.assigned is not None for member in members):
+            members = [replace(member, assigned=member.assigned or ()) for member in members]
+        return Generation(
+            group=self._group,
+            life=self._life,
+            number=value["generation"],
+            protocol=GroupType.CLASSIC,
+            assignor=value["protocol"],
+            timestamp=record.timestamp if timestamp < 0 else timestamp,
+            partition=record.partition,
+            offset=record.offset,
+            members=tuple(members),
+        )
+
+    def _apply_consumer_record(self, record: GroupRecord) -> Iterator[Generation]:
+        state, value = self._state, record.value
+        member = record.key.get("member_id", "")
+        match record.kind:
+            case RecordType.CONSUMER_GROUP_METADATA if value is not None:
+                state.epoch = value["epoch"]
+                state.epochs_seen.add(value["epoch"])
+                if not state.members:
+                    yield from self._replace_pending(self._snapshot(record, value["epoch"]))
+            case RecordType.CONSUMER_GROUP_PARTITION_METADATA:
+                self._learn_topics(value["topics"] if value else ())
+            case RecordType.CONSUMER_GROUP_MEMBER_METADATA:
+                _put(state.members, member, value)
+            case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
+                _put(state.targets, member, value)
+                # When a static member rejoins, its target gets a new member id, but no new epoch.
+                if value and state.epoch is not None and state.epoch == state.target_epoch:
+                    yield from self._replace_pending(self._snapshot(record, state.epoch))
+            case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA if value is not None:
+                state.target_epoch = value["epoch"]
+                yield from self._replace_pending(self._snapshot(record, value["epoch"]))
+            case RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION:
+                _put(state.regexes, record.key["regex"], tuple(value["topics"]) if value else None)
+
+    def _learn_topics(self, topics: Iterable[Fields]) -> None:
+        for topic in topics:
+            self._topic_names[str(topic["topic_id"])] = topic["topic"]
+            self._state.partition_counts[topic["topic"]] = topic["partitions"]
+
+    def _snapshot(self, record: GroupRecord, epoch: int) -> Generation:
+        state = self._state
+        previous = -1 if self._pending is None else self._pending.number
+        skipped = len(state.epochs_seen & set(range(previous + 1, epoch)))
+        state.epochs_seen = {number for number in state.epochs_seen if number >= previous}
+        assignors = {one["assignor"] for one in state.members.values() if one["assignor"]}
+        return Generation(
+            group=self._group,
+            life=self._life,
+            number=epoch,
+            protocol=GroupType.CONSUMER,
+            assignor=assignors.pop() if len(assignors) == 1 else None,
+            timestamp=record.timestamp,
+            partition=record.partition,
+            offset=record.offset,
+            members=tuple(self._consumer_member(id) for id in sorted(state.members)),
+            partition_counts=tuple(sorted(state.partition_counts.items())),
+            skipped_epochs=skipped,
+        )
+
+    def _consumer_member(self, id: str) -> GenerationMember:
+        metadata, target = self._state.members[id], self._state.targets.get(id)
+        matched = self._state.regexes.get(metadata["regex"] or "", ())
+        return GenerationMember(
+            id=id,
+            **_client_fields(metadata),
+            rack=metadata["rack"],
+            subscription=tuple(sorted({*metadata["topics"], *matched})),
+            assigned=None
+            if target is None
+            else tuple(
+                (self._topic_name(str(each["topic_id"])), tuple(each["partitions"]))
+                for each in target["assigned"]
+            ),
+        )
+
+    def _topic_name(self, topic_id: str) -> str:
+        return self._topic_names.get(topic_id, topic_id)
+
+
+def _classic_member(member: Fields) -> GenerationMember:
+    # Other applications than consumers put their own bytes here.
+    subscription, assignment = (
+        member[name] if isinstance(member[name], dict) else None
+        for name in ("subscription", "assignment")
+    )
+    return GenerationMember(
+        id=member["member_id"],
+        **_client_fields(member),
+        rack=None if subscription is None else subscription["rack"],
+        subscription=None if subscription is None else tuple(subscription["topics"]),
+        assigned=None if assignment is None else assigned_numbers(assignment["assigned"]),
+    )
+
+
+def _client_fields(member: Fields) -> dict[str, str]:
+    return {
+        "instance_id": member["instance_id"],
+        "client_id": member["client_id"],
+        "host": member["client_host"],
+    }
+
+
+def _put(table: dict[str, _Value], key: str, value: _Value | None) -> None:
+    """Set a value; None, a tombstone, deletes the key."""
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value

@@ -1,0 +1,164 @@
+"""Generations are reconstructed as they were written."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from kassay.experiments.history.generation_replay import reconstruct_generations
+from kassay.experiments.history.generations import GroupType, generation_of, generation_row
+from kassay.experiments.history.group_records import GroupRecord
+from kassay.experiments.history.rebalances import compare_rebalance, find_rebalances
+from kassay.experiments.history.table_rows import generation_rows
+from kassay.reference.protocol import consumer_records
+from kassay.reference.protocol.classic_records import GroupMetadata
+from tests.experiments.history.sample_records import (
+    decode_rows,
+    generation_steps,
+    group_metadata_records,
+    group_records,
+    raw_rows,
+)
+
+TOPIC = uuid.UUID(int=77)
+TOPIC_NAMES = {str(TOPIC): "t"}
+
+
+def classic(*records: GroupMetadata | None) -> list[GroupRecord]:
+    """Return metadata records of group g; None is a tombstone."""
+    key = GroupMetadata("g", "", 0, None, None, 0, ()).key
+    return group_records(raw_rows((key, record and record.value) for record in records))
+
+
+def messages(*records: consumer_records.ConsumerRecord) -> list[dict]:
+    return raw_rows((record.key, record.value) for record in records)
+
+
+def member(id: str, instance_id: str | None = None) -> consumer_records.ConsumerRecord:
+    return consumer_records.member_metadata(
+        "g",
+        id,
+        instance_id=instance_id,
+        rack=None,
+        client_id=id,
+        subscription=["t"],
+        rebalance_timeout=1,
+    )
+
+
+def target(id: str, *numbers: int) -> consumer_records.ConsumerRecord:
+    return consumer_records.target_assignment("g", id, ((TOPIC, numbers),))
+
+
+@pytest.mark.parametrize("assignor", ["range", "sticky", "cooperative-sticky"])
+def test_all_generations_of_a_classic_group_are_reconstructed(assignor: str) -> None:
+    steps = list(generation_steps("g", assignor, seed=1, steps=30))
+    generations = list(reconstruct_generations("g", classic(*(step.record for step in steps))))
+    assert [generation.number for generation in generations] == [step.number for step in steps]
+    for generation, step in zip(generations, steps, strict=True):
+        assigned = {
+            m.id: sorted((t, n) for t, numbers in m.assigned or () for n in numbers)
+            for m in generation.members
+        }
+        assert assigned == {id: sorted(map(tuple, tps)) for id, tps in step.assignment.items()}
+
+
+def test_several_records_of_one_generation_and_repeated_records_count_once() -> None:
+    [first, second] = group_metadata_records("g", "range", seed=5, steps=2)
+    joined = first._replace(members=tuple(m._replace(assignment=[]) for m in first.members))
+    records = classic(joined, first, second)
+    generations = list(reconstruct_generations("g", records))
+    repeated = [record for record in records for _ in range(2)]
+    assert [generation.number for generation in generations] == [1, 2]
+    assert list(reconstruct_generations("g", repeated)) == generations
+
+
+def test_a_group_that_is_created_again_starts_another_life() -> None:
+    records = group_metadata_records("g", "range", seed=6, steps=3)
+    lives = [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2)]
+    for history in ([*records, None, *records[:2]], [*records, *records[:2]]):
+        generations = reconstruct_generations("g", classic(*history))
+        assert [(generation.life, generation.number) for generation in generations] == lives
+
+
+def test_an_empty_group_without_generation_is_skipped() -> None:
+    empty = GroupMetadata("g", "", 0, None, None, 5, ())
+    assert list(reconstruct_generations("g", classic(empty))) == []
+
+
+def test_an_empty_generation_has_no_members_and_no_rebalance() -> None:
+    [first] = group_metadata_records("g", "range", seed=7, steps=1)
+    empty = GroupMetadata("g", "consumer", 2, None, None, 9, ())
+    history = classic(first, empty, first._replace(generation=3))
+    generations = list(reconstruct_generations("g", history))
+    assert [len(generation.members) for generation in generations] == [1, 0, 1]
+    rebalances = list(find_rebalances(generations))
+    assert [rebalance.last.number for rebalance in rebalances] == [1, 3]
+    assert rebalances[1].group is not None
+    assert not any(len(member.owned) for member in rebalances[1].group.members)
+    assert rebalances[1].unknown is None
+
+
+def test_generations_of_a_consumer_group_are_its_target_assignments() -> None:
+    raw = messages(
+        member("a"),
+        consumer_records.group_epoch("g", 1, 0),
+        target("a", 0, 1),
+        consumer_records.target_epoch("g", 1, 0),
+        member("b"),
+        consumer_records.group_epoch("g", 2, 0),
+        target("a", 0),
+        target("b", 1),
+        consumer_records.target_epoch("g", 2, 0),
+        *consumer_records.tombstones("g", "a"),
+        consumer_records.group_epoch("g", 3, 0),
+        target("b", 0, 1),
+        consumer_records.target_epoch("g", 3, 0),
+        *consumer_records.tombstones("g", "b"),
+        consumer_records.group_epoch("g", 4, 0),
+    )
+    generations = list(reconstruct_generations("g", group_records(raw), topic_names=TOPIC_NAMES))
+    assert [generation.number for generation in generations] == [1, 2, 3, 4]
+    assert {generation.protocol for generation in generations} == {GroupType.CONSUMER}
+    assert [{m.id: m.assigned for m in generation.members} for generation in generations] == [
+        {"a": (("t", (0, 1)),)},
+        {"a": (("t", (0,)),), "b": (("t", (1,)),)},
+        {"b": (("t", (0, 1)),)},
+        {},
+    ]
+    rows = generation_rows(decode_rows(raw), topic_names=TOPIC_NAMES)
+    assert [generation_of(row) for row in rows] == generations
+    comparisons = [compare_rebalance(rebalance) for rebalance in find_rebalances(generations)]
+    assert [(c.movement.greedy, c.unnecessary_moves) for c in comparisons if c] == [
+        (0, 0),
+        (1, 0),
+        (0, 0),
+    ]
+
+
+def test_a_static_member_keeps_its_assignment_under_a_new_member_id() -> None:
+    raw = messages(
+        member("a", "post"),
+        consumer_records.group_epoch("g", 1, 0),
+        target("a", 0, 1),
+        consumer_records.target_epoch("g", 1, 0),
+        *consumer_records.tombstones("g", "a"),
+        member("z", "post"),
+        target("z", 0, 1),
+    )
+    [generation] = reconstruct_generations("g", group_records(raw))
+    assert [(m.id, m.instance_id) for m in generation.members] == [("z", "post")]
+
+
+def test_rows_keep_all_fields_of_a_generation() -> None:
+    records = group_metadata_records("g", "range", seed=8, steps=5)
+    generations = list(reconstruct_generations("g", classic(*records)))
+    assert [generation_of(generation_row(each)) for each in generations] == generations
+
+
+def test_generations_of_other_applications_have_no_rebalances() -> None:
+    [record] = group_metadata_records("g", "range", seed=1, steps=1)
+    [generation] = reconstruct_generations("g", classic(record._replace(protocol_type="connect")))
+    assert [(m.subscription, m.assigned) for m in generation.members] == [(None, None)]
+    assert list(find_rebalances([generation])) == []
