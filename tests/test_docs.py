@@ -1,6 +1,7 @@
 """Tests of the documentation: links, commands and examples."""
 
 import json
+import pkgutil
 import re
 import shlex
 from pathlib import Path
@@ -50,6 +51,36 @@ def test_links_to_files_and_headings_resolve(page):
         if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(link)
     assert not broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_modules_and_files_named_in_the_text_exist(page):
+    text = text_outside_blocks(page)
+    paths = re.findall(
+        r"`((?:reference|solver|experiments|tests|benchmarks|examples|docs|kassay)/[\w./-]+)`", text
+    )
+    dotted = re.findall(r"`(kassay(?:\.[a-z]\w+){2,})`", text)
+    missing = [path for path in paths if not (ROOT / path).exists()]
+    assert not missing + [module for module in dotted if not importable(module)]
+
+
+def importable(dotted):
+    """Return whether a dotted name is a module, or an attribute of one."""
+    try:
+        pkgutil.resolve_name(dotted)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+def test_the_architecture_page_names_all_packages():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    packages = [
+        init.parent.relative_to(ROOT)
+        for folder in ("reference", "solver", "experiments")
+        for init in (ROOT / folder).rglob("__init__.py")
+    ]
+    assert not [str(package) for package in packages if f"`{package}`" not in text]
 
 
 def test_the_site_contains_all_pages():
