@@ -1,4 +1,4 @@
-"""Every assignor that Kafka has had, by the name Kafka's configuration gives it."""
+"""Ports of Kafka's assignors by name."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -11,9 +11,10 @@ from kassay.reference.assignors.legacy import range as legacy_range
 from kassay.reference.assignors.legacy import roundrobin as legacy_roundrobin
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import AssignorResult, LivelockError, UpstreamError
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 
-__all__ = ["ASSIGNORS", "Assignor", "assign", "attempt"]
+__all__ = ["ASSIGNORS", "Assignor", "assign", "run_assignor"]
 
 Assignor = Callable[[Group], Assignment]
 
@@ -30,29 +31,27 @@ ASSIGNORS: Mapping[str, Assignor] = MappingProxyType(
         "legacy-roundrobin": legacy_roundrobin.assign,
     }
 )
-"""The ports by name. ``legacy-`` ones are the ZooKeeper consumer's, ``uniform`` and
-``server-range`` the broker's, the others the clients'. ``uniform-4.0`` is the uniform
-assignor of brokers of 4.0, which moves partitions of balanced groups (KAFKA-18688)."""
+"""The ports by name. ``legacy-`` names belong to the ZooKeeper consumer, ``uniform`` and
+``server-range`` to the broker, the others to the clients. ``uniform-4.0`` is the uniform
+assignor of 4.0 brokers, which moves partitions of balanced groups (KAFKA-18688)."""
 
 
 def assign(group: Group, name: str) -> Assignment:
-    """Assign as Kafka's assignor of that name does, partition lists in its order.
+    """Assign the partitions of a group with an assignor, in the order of Kafka's lists.
 
     Parameters
     ----------
-    group
-        The rebalance.
     name
         One of `ASSIGNORS`.
 
     Raises
     ------
-    KeyError
-        If there is no assignor of that name.
-    UpstreamFailure
-        If the real class throws an exception on this group.
-    Livelock
-        If the real class would never return.
+    UsageError
+        If the name is unknown.
+    UpstreamError
+        If Kafka's class throws an exception on this group.
+    LivelockError
+        If Kafka's class does not terminate.
 
     Examples
     --------
@@ -61,30 +60,23 @@ def assign(group: Group, name: str) -> Assignment:
     >>> assign(Group(topics=(Topic(name="t", partitions=3),), members=members), "range").loads()
     {'C0': 2, 'C1': 1}
     """
-    return _named(name)(group)
+    return _find(name)(group)
 
 
 def run_assignor(group: Group, name: str) -> AssignorResult:
-    """Assign as `assign` does, and tell an exception or a loop without end as data.
-
-    Parameters
-    ----------
-    group
-        The rebalance.
-    name
-        One of `ASSIGNORS`.
+    """Assign like `assign`, but return failures and non-termination as a result.
 
     Raises
     ------
-    KeyError
-        If there is no assignor of that name.
+    UsageError
+        If the name is unknown.
 
     Examples
     --------
     >>> run_assignor(Group(topics=(), members=()), "roundrobin").failed
-    UpstreamError('IllegalArgumentException', 'a group without members has no circle')
+    UpstreamError('IllegalArgumentException', 'the group has no members')
     """
-    assignor = _named(name)
+    assignor = _find(name)
     try:
         return AssignorResult(name, assignment=assignor(group))
     except LivelockError as livelock:
@@ -93,7 +85,8 @@ def run_assignor(group: Group, name: str) -> AssignorResult:
         return AssignorResult(name, failed=failure)
 
 
-def _named(name: str) -> Assignor:
+def _find(name: str) -> Assignor:
     if name not in ASSIGNORS:
-        raise KeyError(f"no assignor {name!r}; there are {', '.join(ASSIGNORS)}")
+        known = ", ".join(ASSIGNORS)
+        raise UsageError(f"unknown assignor {name!r}, expected one of {known}")
     return ASSIGNORS[name]

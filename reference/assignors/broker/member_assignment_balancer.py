@@ -1,4 +1,4 @@
-"""The uniform assignor's two pointers into its members, sorted by load.
+"""Selection of the least and most loaded members in the uniform assignor.
 
 Upstream: UniformHeterogeneousAssignmentBuilder.MemberAssignmentBalancer,
 group-coordinator 4.4.0. Methods keep upstream's names.
@@ -8,35 +8,28 @@ from collections.abc import Sequence
 
 
 class MemberAssignmentBalancer:
-    """Picks members to take partitions and members to give some, level by level.
+    """Selects members to receive partitions and members to give some, level by level.
 
-    Two ranges of equally loaded members: at the low end those that receive in turn, at
-    the high end those that give in turn. When all of a range had their turn, its level
-    rises or falls by one and it takes in the members that are on the new level.
-
-    Parameters
-    ----------
-    sizes
-        Load of every member; read while it changes.
-    members
-        The members to balance.
+    There are two ranges of equally loaded members. The members of the low range receive in
+    turn, those of the high range give in turn. After a full turn the level of the range
+    changes by one, and members on the new level join the range. ``sizes`` may change.
     """
 
     def __init__(self, sizes: Sequence[int], members: Sequence[int]) -> None:
         self._sizes = sizes
         self._sorted_members = sorted(members, key=lambda member: (sizes[member], member))
-        least, most = sizes[self._sorted_members[0]], sizes[self._sorted_members[-1]]
-        self.imbalance = most - least
+        min_size, max_size = sizes[self._sorted_members[0]], sizes[self._sorted_members[-1]]
+        self.imbalance = max_size - min_size
         self._least_loaded_range_end = 0
-        self._least_loaded_level = least - 1
+        self._least_loaded_level = min_size - 1
         self._next_least_loaded = 0
         self._most_loaded_range_start = len(members)
         self._most_loaded_range_end = len(members)
-        self._most_loaded_level = most + 1
+        self._most_loaded_level = max_size + 1
         self._next_most_loaded = len(members) - 1
 
     def next_least_loaded_member(self) -> int:
-        """Return the member that takes the next partition."""
+        """Return the member that receives the next partition."""
         if self._next_least_loaded >= self._least_loaded_range_end:
             self._least_loaded_level += 1
             while (
@@ -49,10 +42,10 @@ class MemberAssignmentBalancer:
         return self._sorted_members[self._next_least_loaded - 1]
 
     def next_most_loaded_member(self) -> int:
-        """Return the member that gives the next partition, -1 if nobody can."""
+        """Return the member that gives the next partition, -1 if there is none."""
         if self._next_most_loaded < self._most_loaded_range_start:
-            emptied = self._most_loaded_range_end <= self._most_loaded_range_start
-            if emptied and self._most_loaded_range_start > 0:
+            is_empty = self._most_loaded_range_end <= self._most_loaded_range_start
+            if is_empty and self._most_loaded_range_start > 0:
                 self._most_loaded_level = self._size_at(self._most_loaded_range_start - 1)
             else:
                 self._most_loaded_level -= 1
@@ -68,18 +61,18 @@ class MemberAssignmentBalancer:
         return self._sorted_members[self._next_most_loaded + 1]
 
     def exclude_most_loaded_member(self) -> None:
-        """Leave out the member just returned: it has nothing to give."""
-        members, place, end = (
+        """Exclude the member returned last, which has no partition to give."""
+        self._most_loaded_range_end -= 1
+        members, index, end = (
             self._sorted_members,
             self._next_most_loaded + 1,
-            self._most_loaded_range_end - 1,
+            self._most_loaded_range_end,
         )
-        members[place], members[end] = members[end], members[place]
-        self._most_loaded_range_end = end
+        members[index], members[end] = members[end], members[index]
 
     def is_balanced(self) -> bool:
-        """Tell whether the levels of the two ranges differ by one at most."""
+        """Return whether the levels of the two ranges differ by at most one."""
         return self._most_loaded_level - self._least_loaded_level <= 1
 
-    def _size_at(self, place: int) -> int:
-        return self._sizes[self._sorted_members[place]]
+    def _size_at(self, index: int) -> int:
+        return self._sizes[self._sorted_members[index]]

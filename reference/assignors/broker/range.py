@@ -15,24 +15,24 @@ from kassay.reference.model.group import Group
 
 @dataclass(slots=True)
 class _TopicMetadata:
-    """What is left of a topic."""
+    """State of the range assignment of a topic."""
 
     num_partitions: int
     num_members: int = 0
     next_range: int = 0
-    given: int = 0
+    num_ranges: int = 0
 
     def next(self) -> range:
-        """Take the next member's range; the first ones are one longer by the remainder."""
+        """Return the range of the next member."""
         quota, extra = divmod(self.num_partitions, self.num_members)
         start = self.next_range
-        self.next_range = min(start + quota + (self.given < extra), self.num_partitions)
-        self.given += 1
+        self.next_range = min(start + quota + (self.num_ranges < extra), self.num_partitions)
+        self.num_ranges += 1
         return range(start, self.next_range)
 
 
 def assign(group: Group) -> Assignment:
-    """Give every member a range of each topic it subscribes to, static members first.
+    """Assign to every member a range of each subscribed topic, static members first.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def assign(group: Group) -> Assignment:
     members = spec.sort_member_ids()
     return spec.named(
         {
-            # Where all subscribe to the same topics, the first one's order is everyone's.
+            # Tie-break: homogeneous groups use the topic order of the first member.
             member: _add_partitions_to_assignment(
                 spec, members[0] if spec.homogeneous else member, topics
             ).items()
@@ -62,8 +62,8 @@ def _add_partitions_to_assignment(
     spec: GroupSpec, member: str, topics: dict[uuid.UUID, _TopicMetadata]
 ) -> HashMap[uuid.UUID, range]:
     subscribed = spec.subscribed[member]
-    # Upstream sizes the map by the subscription: by its known topics if all members share
-    # it, else by all its names.
+    # Tie-break: the capacity of the map is the number of known topics in homogeneous groups,
+    # otherwise the number of all subscribed names.
     names = len(subscribed) if spec.homogeneous else len(spec.members[member].subscription)
     assignment: HashMap[uuid.UUID, range] = uuid_map(capacity=capacity_for(names))
     for topic in subscribed:

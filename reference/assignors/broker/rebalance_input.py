@@ -1,4 +1,4 @@
-"""What the broker's assignors share: how a group reaches them from the coordinator.
+"""Input of the broker's assignors.
 
 Upstream: org.apache.kafka.coordinator.group.modern.GroupSpecImpl and TopicIds, and
 org.apache.kafka.coordinator.group.assignor.AssignorHelpers, group-coordinator 4.4.0.
@@ -25,7 +25,7 @@ Target = HashMap[uuid.UUID, PartitionSet]
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """A group as the coordinator describes it to an assignor.
+    """A group as input of a broker assignor.
 
     Parameters
     ----------
@@ -34,11 +34,11 @@ class GroupSpec:
     members
         Members by id, in the order of the coordinator's hash map.
     subscribed
-        For each member the ids of its topics with metadata, in the order of its set.
+        Ids of the subscribed topics with metadata per member, in the order of its set.
     assigned
-        For each member what it has.
+        Owned partitions per member.
     homogeneous
-        Whether all members subscribe to the same topics, known or not.
+        Whether all subscriptions are equal, unknown topics included.
     """
 
     topics: Mapping[uuid.UUID, Topic]
@@ -61,7 +61,7 @@ class GroupSpec:
         return sorted(self.members, key=key)
 
     def named(self, target: Mapping[str, Iterable[tuple[uuid.UUID, Iterable[int]]]]) -> Assignment:
-        """Return an assignment by names; members it leaves out have no partitions."""
+        """Return an assignment with names; members that are missing get no partitions."""
         return Assignment(
             {
                 member: [
@@ -76,7 +76,7 @@ class GroupSpec:
 
 @cached
 def group_spec(group: Group) -> GroupSpec:
-    """Describe a group to an assignor as the coordinator does.
+    """Return a group as input of a broker assignor.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def group_spec(group: Group) -> GroupSpec:
 
 
 def partition_set(numbers: Iterable[int] = (), *, capacity: int | None = None) -> PartitionSet:
-    """Put partition numbers into a set one by one.
+    """Create a set and add partition numbers one by one.
 
     Examples
     --------
@@ -116,15 +116,24 @@ def partition_set(numbers: Iterable[int] = (), *, capacity: int | None = None) -
 
 
 def deep_copy_assignment(target: Target) -> Target:
-    """Copy a member's partitions into a map and sets of their own."""
+    """Return a deep copy of a member's partitions."""
     copy: Target = uuid_map(capacity=len(target))
     for topic, numbers in target.items():
         copy.put(topic, partition_set(numbers, capacity=set_capacity(len(numbers))))
     return copy
 
 
+def remove_partition(target: Target, topic: uuid.UUID, number: int) -> None:
+    """Remove a partition, and the topic if it was the last one."""
+    numbers = target.get(topic)
+    if numbers is not None:
+        numbers.remove(number)
+        if not len(numbers):
+            target.remove(topic)
+
+
 def _target(owned: Partitions, ids: Mapping[str, uuid.UUID]) -> Target:
-    # Upstream learns them topic by topic from the group's log.
+    # Tie-break: upstream reads them topic by topic from the group's log.
     claimed: dict[str, list[int]] = {}
     for code, number in zip(owned.codes.tolist(), owned.numbers.tolist(), strict=True):
         claimed.setdefault(owned.topics[code], []).append(number)

@@ -17,12 +17,7 @@ from kassay.reference.model.result_cache import cached
 
 
 def assign(group: Group) -> Assignment:
-    """Balance the number of partitions, and move few.
-
-    Raises
-    ------
-    UpstreamFailure
-        If the real class throws an exception on this group.
+    """Balance the number of partitions per member with few moves.
 
     Examples
     --------
@@ -31,38 +26,26 @@ def assign(group: Group) -> Assignment:
     >>> dict(assign(Group(topics=(Topic(name="t", partitions=3),), members=members)))
     {'a': Partitions([t-0]), 'b': Partitions([t-1, t-2])}
     """
-    return _assign(group, extra_partition_may_wait=True)
+    return _assign(group, prefer_current_owner=True)
 
 
 def assign_4_0(group: Group) -> Assignment:
     """Assign as brokers of 4.0 do, before KAFKA-18688.
 
-    There the first members of the map get the partitions that do not divide evenly,
-    whoever has them: a balanced group can see partitions move.
-
-    Raises
-    ------
-    UpstreamFailure
-        If the real class throws an exception on this group.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> members = tuple(Member(id=m, subscription=("t",)) for m in ("a", "b"))
-    >>> dict(assign_4_0(Group(topics=(Topic(name="t", partitions=3),), members=members)))
-    {'a': Partitions([t-0, t-1]), 'b': Partitions([t-2])}
+    The first members of the map get one partition more if the partitions do not divide
+    evenly, so partitions of a balanced group can move.
     """
-    return _assign(group, extra_partition_may_wait=False)
+    return _assign(group, prefer_current_owner=False)
 
 
-def _assign(group: Group, *, extra_partition_may_wait: bool) -> Assignment:
+def _assign(group: Group, *, prefer_current_owner: bool) -> Assignment:
     spec = group_spec(group)
     if not spec.members:
         return Assignment({})
     if spec.homogeneous:
-        homogeneous = UniformHomogeneousAssignmentBuilder(spec, extra_partition_may_wait)
+        homogeneous = UniformHomogeneousAssignmentBuilder(spec, prefer_current_owner)
         return homogeneous.build()
-    # This algorithm is the same in both.
+    # Equal in both versions.
     return _assign_heterogeneous(group)
 
 

@@ -1,4 +1,4 @@
-"""The uniform algorithm for groups whose members subscribe to different topics.
+"""Uniform algorithm for heterogeneous groups.
 
 Upstream: org.apache.kafka.coordinator.group.assignor.UniformHeterogeneousAssignmentBuilder,
 group-coordinator 4.4.0. Methods keep upstream's names and order; members are indices in
@@ -13,6 +13,7 @@ from kassay.reference.assignors.broker.rebalance_input import (
     Target,
     deep_copy_assignment,
     partition_set,
+    remove_partition,
 )
 from kassay.reference.java.hash_map import capacity_for
 from kassay.reference.java.strings import uuid_key
@@ -20,17 +21,11 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
 
 MAX_ITERATION_COUNT = 16
-NOBODY = -1
+NO_OWNER = -1
 
 
 class UniformHeterogeneousAssignmentBuilder:
-    """One run of the algorithm.
-
-    Parameters
-    ----------
-    group_spec
-        The group.
-    """
+    """One run of the algorithm."""
 
     def __init__(self, group_spec: GroupSpec) -> None:
         self.group_spec = group_spec
@@ -42,7 +37,7 @@ class UniformHeterogeneousAssignmentBuilder:
         self.target_assignment: dict[str, Target] = {}
         self.sizes = [0] * len(self.member_ids)
         self.owners = {
-            topic: [NOBODY] * group_spec.num_partitions(topic) for topic in self.topic_subscribers
+            topic: [NO_OWNER] * group_spec.num_partitions(topic) for topic in self.topic_subscribers
         }
 
     def build(self) -> Assignment:
@@ -54,7 +49,7 @@ class UniformHeterogeneousAssignmentBuilder:
         return self.group_spec.named({m: t.items() for m, t in self.target_assignment.items()})
 
     def _sort_topic_ids(self) -> list[uuid.UUID]:
-        """Sort by partitions per subscriber, the most first; then subscribers; then id."""
+        """Sort by partitions per subscriber (descending), subscribers, and id."""
 
         def key(topic: uuid.UUID) -> tuple[float, int, tuple[int, int]]:
             subscribers = len(self.topic_subscribers[topic])
@@ -77,23 +72,23 @@ class UniformHeterogeneousAssignmentBuilder:
                     if number >= len(self.owners[topic]):
                         raise UpstreamError(
                             "ArrayIndexOutOfBoundsException",
-                            f"{member!r} has partition {number} of a topic of "
+                            f"{member!r} owns partition {number} of a topic with "
                             f"{len(self.owners[topic])} partitions",
                         )
                     self.owners[topic][number] = index
             self.target_assignment[member] = new
 
     def _assign_remaining_partitions(self) -> None:
-        """Give each topic's unassigned partitions to its least loaded subscribers."""
+        """Assign the unassigned partitions of each topic to its least loaded subscribers."""
         for topic in self._sort_topic_ids():
-            unassigned = [n for n, owner in enumerate(self.owners[topic]) if owner == NOBODY]
+            unassigned = [n for n, owner in enumerate(self.owners[topic]) if owner == NO_OWNER]
             if unassigned:
                 balancer = MemberAssignmentBalancer(self.sizes, self.topic_subscribers[topic])
                 for number in unassigned:
                     self._assign_partition(topic, number, balancer.next_least_loaded_member())
 
     def _balance(self) -> None:
-        """Go round the topics until a whole round changes nothing, 16 rounds at most."""
+        """Balance the topics in turn until a full round changes nothing, at most 16 rounds."""
         topics = [t for t in self._sort_topic_ids() if len(self.topic_subscribers[t]) >= 2]
         last_rebalanced = -1
         for _ in range(MAX_ITERATION_COUNT):
@@ -104,23 +99,23 @@ class UniformHeterogeneousAssignmentBuilder:
                     last_rebalanced = index
 
     def _balance_topic(self, topic: uuid.UUID) -> int:
-        """Move partitions from most to least loaded subscribers; return how many."""
+        """Move partitions from most to least loaded subscribers; return the number of moves."""
         owners = self.owners[topic]
         balancer = MemberAssignmentBalancer(self.sizes, self.topic_subscribers[topic])
         if balancer.imbalance <= 1:
             return 0
-        held: dict[int, list[int]] = {}
+        partitions_of: dict[int, list[int]] = {}
         for number, owner in enumerate(owners):
-            held.setdefault(owner, []).append(number)
+            partitions_of.setdefault(owner, []).append(number)
         reassigned = 0
         while not balancer.is_balanced():
             most_loaded = balancer.next_most_loaded_member()
-            while most_loaded != NOBODY and not held.get(most_loaded):
+            while most_loaded != NO_OWNER and not partitions_of.get(most_loaded):
                 balancer.exclude_most_loaded_member()
                 most_loaded = balancer.next_most_loaded_member()
-            if most_loaded == NOBODY:
+            if most_loaded == NO_OWNER:
                 break
-            number = held[most_loaded].pop()
+            number = partitions_of[most_loaded].pop()
             least_loaded = balancer.next_least_loaded_member()
             if balancer.is_balanced():
                 break
@@ -129,10 +124,10 @@ class UniformHeterogeneousAssignmentBuilder:
         return reassigned
 
     def _assign_partition(self, topic: uuid.UUID, number: int, member: int) -> None:
-        old = self.owners[topic][number]
-        if old != NOBODY:
-            self._remove_partition_from_target_assignment(topic, number, old)
-        target = self._own_target(member)
+        owner = self.owners[topic][number]
+        if owner != NO_OWNER:
+            self._remove_partition_from_target_assignment(topic, number, owner)
+        target = self._mutable_target(member)
         subscribers = len(self.topic_subscribers[topic])
         estimate = (len(self.owners[topic]) + subscribers - 1) // subscribers
         target.compute_if_absent(
@@ -144,16 +139,11 @@ class UniformHeterogeneousAssignmentBuilder:
     def _remove_partition_from_target_assignment(
         self, topic: uuid.UUID, number: int, member: int
     ) -> None:
-        target = self._own_target(member)
-        numbers = target.get(topic)
-        if numbers is not None:
-            numbers.remove(number)
-            if not len(numbers):
-                target.remove(topic)
+        remove_partition(self._mutable_target(member), topic, number)
         self.sizes[member] -= 1
 
-    def _own_target(self, index: int) -> Target:
-        """Return a member's partitions, copied before they are first altered."""
+    def _mutable_target(self, index: int) -> Target:
+        """Return a member's partitions, copied before the first change."""
         member = self.member_ids[index]
         target = self.target_assignment[member]
         if target is self.group_spec.assigned[member]:

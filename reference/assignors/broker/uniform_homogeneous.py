@@ -1,4 +1,4 @@
-"""The uniform algorithm for groups whose members all subscribe to the same topics.
+"""Uniform algorithm for homogeneous groups.
 
 Upstream: org.apache.kafka.coordinator.group.assignor.UniformHomogeneousAssignmentBuilder,
 group-coordinator 4.4.0. Methods keep upstream's names and order.
@@ -11,6 +11,7 @@ from kassay.reference.assignors.broker.rebalance_input import (
     Target,
     deep_copy_assignment,
     partition_set,
+    remove_partition,
 )
 from kassay.reference.java.hash_map import set_capacity, uuid_map
 from kassay.reference.model.assignment import Assignment
@@ -22,16 +23,14 @@ class UniformHomogeneousAssignmentBuilder:
 
     Parameters
     ----------
-    group_spec
-        The group.
-    extra_partition_may_wait
-        Whether a member that has no partition beyond the least leaves the right to one to
-        a later member that may have it already. So since 4.1 (KAFKA-18688).
+    prefer_current_owner
+        Whether a member without an extra partition leaves it to a later member that may own
+        one already, as in 4.1 and later (KAFKA-18688).
     """
 
-    def __init__(self, group_spec: GroupSpec, extra_partition_may_wait: bool) -> None:
+    def __init__(self, group_spec: GroupSpec, prefer_current_owner: bool) -> None:
         self.group_spec = group_spec
-        self.extra_partition_may_wait = extra_partition_may_wait
+        self.prefer_current_owner = prefer_current_owner
         first = next(iter(group_spec.members))
         names = len(group_spec.members[first].subscription)
         topics = uuid_map(capacity=set_capacity(names))
@@ -60,7 +59,7 @@ class UniformHomogeneousAssignmentBuilder:
                 if topic in assigned:
                     assigned[topic].update(numbers)
         total = 0
-        # In the order of the hash set of topic ids.
+        # Tie-break: topics are in the order of the hash set of their ids.
         for topic in self.subscribed_topic_ids:
             total += spec.num_partitions(topic)
             for number in range(spec.num_partitions(topic)):
@@ -74,12 +73,12 @@ class UniformHomogeneousAssignmentBuilder:
         for index, member in enumerate(self.group_spec.members):
             has_extra = self.remaining_members_to_get_an_extra_partition > 0
             quota = self._keep(member, self.minimum_member_quota + has_extra)
-            waiting = len(self.group_spec.members) - index
+            remaining = len(self.group_spec.members) - index
             if (
-                self.extra_partition_may_wait
+                self.prefer_current_owner
                 and quota > 0
                 and has_extra
-                and waiting > self.remaining_members_to_get_an_extra_partition
+                and remaining > self.remaining_members_to_get_an_extra_partition
             ):
                 quota -= 1
                 has_extra = False
@@ -89,7 +88,7 @@ class UniformHomogeneousAssignmentBuilder:
                 self.remaining_members_to_get_an_extra_partition -= 1
 
     def _keep(self, member: str, quota: int) -> int:
-        """Let a member keep what its quota allows and return what is left of that."""
+        """Keep owned partitions of a member up to its quota; return the rest of the quota."""
         old = self.group_spec.assigned[member]
         new: Target | None = None
         for topic, numbers in old.items():
@@ -100,13 +99,13 @@ class UniformHomogeneousAssignmentBuilder:
             if len(numbers) <= quota:
                 quota -= len(numbers)
                 continue
-            # Which ones it keeps hangs on the order of its hash set.
+            # Tie-break: the member keeps the first partitions in the order of its hash set.
             for number in numbers:
                 if quota > 0:
                     quota -= 1
                     continue
                 new = deep_copy_assignment(old) if new is None else new
-                _remove(new, topic, number)
+                remove_partition(new, topic, number)
                 self.unassigned_partitions.append((topic, number))
         self.target_assignment[member] = old if new is None else new
         return quota
@@ -120,14 +119,4 @@ class UniformHomogeneousAssignmentBuilder:
             for _, (topic, number) in zip(range(quota), unassigned, strict=False):
                 new.compute_if_absent(topic, lambda _: partition_set()).put(number, None)
         if next(unassigned, None) is not None:
-            raise UpstreamError(
-                "PartitionAssignorException", "partitions were left without a member"
-            )
-
-
-def _remove(target: Target, topic: uuid.UUID, number: int) -> None:
-    numbers = target.get(topic)
-    if numbers is not None:
-        numbers.remove(number)
-        if not len(numbers):
-            target.remove(topic)
+            raise UpstreamError("PartitionAssignorException", "partitions remain without a member")

@@ -1,8 +1,8 @@
-"""What the two sticky assignors share: whose claims hold, and which algorithm runs.
+"""Common part of the sticky assignors: valid claims, and choice of the algorithm.
 
 Upstream: org.apache.kafka.clients.consumer.internals.AbstractStickyAssignor,
-kafka-clients 4.4.0. Unlike there, no state survives a call: the highest generation is
-that of this group.
+kafka-clients 4.4.0. Deviation: no state is kept between calls, so the highest generation is
+that of the group.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,15 +31,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 @dataclass(frozen=True, slots=True)
 class MemberData:
-    """What a member remembers of its last assignment.
-
-    Parameters
-    ----------
-    partitions
-        The partitions, in the order in which upstream reads them.
-    generation
-        Their generation, `NO_GENERATION` for none.
-    """
+    """Last assignment of a member, in upstream's order, and its generation."""
 
     partitions: Partitions
     generation: int
@@ -47,19 +39,16 @@ class MemberData:
 
 @dataclass(slots=True)
 class Result:
-    """An assignment by numbers.
+    """Assignment with consumers as ranks and partitions as numbers.
 
     Parameters
     ----------
-    table
-        The partitions.
     members
-        Ids of the consumers, by rank.
+        Ids of the consumers by rank.
     assignment
-        Partitions of each consumer, in the order of upstream's map.
+        Partitions per consumer, in the order of upstream's map.
     transferring
-        Partitions that change hands and their new consumers, None where the algorithm
-        does not tell.
+        Moved partitions and their new consumers; None after the general algorithm.
     """
 
     table: PartitionTable
@@ -68,7 +57,7 @@ class Result:
     transferring: dict[int, int] | None
 
     def named(self) -> Assignment:
-        """Return it by names."""
+        """Return the assignment with names."""
         return Assignment(
             {
                 self.members[consumer]: self.table.partitions(partitions)
@@ -80,22 +69,10 @@ class Result:
 def assign_partitions(
     group: Group, member_data: Callable[[MemberSubscription, bool], MemberData]
 ) -> Result:
-    """Run the algorithm that fits the group.
+    """Run the constrained or the general algorithm.
 
-    Parameters
-    ----------
-    group
-        The rebalance.
-    member_data
-        How to read a member's memory; its second argument is whether the order of the
-        partitions matters.
-
-    Raises
-    ------
-    UpstreamFailure
-        If the real class throws an exception on this group.
-    Livelock
-        If the real class would never return.
+    ``member_data`` returns the last assignment of a member; its second argument is whether
+    the order of the partitions matters.
     """
     consumers = subscriptions(group)
     topics = partitions_per_topic(group)
@@ -103,12 +80,14 @@ def assign_partitions(
     members = sorted(consumers, key=utf16_key)
     rank = {member: index for index, member in enumerate(members)}
     equal = all_subscriptions_equal(consumers.values())
-    memory = {rank[m]: member_data(s, not equal) for m, s in consumers.items()}
-    claims = {consumer: table.intern(data.partitions) for consumer, data in memory.items()}
-    generations = {consumer: data.generation for consumer, data in memory.items()}
-    stated = {rank[m]: s.generation for m, s in consumers.items()}
-    owned, multiple = resolve_claims(claims, generations, stated, len(table.topic_of))
-    # Upstream collects them in a second map, whose crowded bins may be in another order.
+    last = {rank[m]: member_data(s, not equal) for m, s in consumers.items()}
+    claims = {consumer: table.intern(data.partitions) for consumer, data in last.items()}
+    generations = {consumer: data.generation for consumer, data in last.items()}
+    subscription_generations = {rank[m]: s.generation for m, s in consumers.items()}
+    owned, multiple = resolve_claims(
+        claims, generations, subscription_generations, len(table.topic_of)
+    )
+    # Tie-break: upstream uses a second map, whose tree bins can have another order.
     owned = {rank[member]: owned[rank[member]] for member in string_order(consumers)}
     racks = {rank[m]: s.rack for m, s in consumers.items() if s.rack is not None}
     rack_info = RackInfo(table, topics, racks)
@@ -117,31 +96,31 @@ def assign_partitions(
         assignment = constrained.build()
         transferring = constrained.partitions_transferring_ownership
         return Result(table, members, assignment, transferring)
-    known = {
+    positions = {
         topics: [table.position[t] for t in topics if t in table.position]
         for topics in dict.fromkeys(s.topics for s in consumers.values())
     }
-    subscribed = {rank[m]: known[s.topics] for m, s in consumers.items()}
+    subscribed = {rank[m]: positions[s.topics] for m, s in consumers.items()}
     builder = GeneralAssignmentBuilder(table, rack_info, owned, subscribed, members)
-    earlier = prev_assignment(
+    previous = prev_assignment(
         ((consumer, generations[consumer], claims[consumer]) for consumer in claims),
         max(generations.values()),
     )
     try:
-        return Result(table, members, builder.build(earlier), None)
+        return Result(table, members, builder.build(previous), None)
     except RepeatedStateError as repeated:
         state = Result(table, members, builder.current_assignment, None)
-        circling = sorted(
-            (table.named(p) for p in repeated.circling),
+        moved = sorted(
+            (table.named(p) for p in repeated.moved),
             key=lambda tp: (utf16_key(tp.topic), tp.partition),
         )
-        raise LivelockError(state.named(), repeated.cycle_length, tuple(circling)) from None
+        raise LivelockError(state.named(), repeated.cycle_length, tuple(moved)) from None
 
 
 def all_subscriptions_equal(subscriptions: Iterable[MemberSubscription]) -> bool:
-    """Tell whether upstream takes all subscriptions for equal.
+    """Return whether upstream considers all subscriptions equal.
 
-    It compares with the first that is not empty; empty ones before that pass unseen.
+    It compares with the first one that is not empty, and ignores empty ones before it.
     """
     first: tuple[str, ...] = ()
     for subscription in subscriptions:
@@ -155,30 +134,22 @@ def all_subscriptions_equal(subscriptions: Iterable[MemberSubscription]) -> bool
 def resolve_claims(
     claims: dict[int, list[int]],
     generations: dict[int, int],
-    stated: dict[int, int],
+    subscription_generations: dict[int, int],
     partitions: int,
 ) -> tuple[dict[int, list[int]], set[int]]:
-    """Decide which claims hold, in the order of upstream's map.
+    """Return the valid claims, and the partitions that several consumers claim.
 
-    A later claimant's memory is judged against the generation that the earlier one's
-    *subscription* states.
+    Upstream compares the generation of a later claim with the generation in the
+    *subscription* of the earlier claimant.
 
     Parameters
     ----------
-    claims
-        Partitions that each consumer remembers.
-    generations
-        Generation of that memory.
-    stated
-        Generation in each consumer's subscription.
+    claims, generations
+        Claimed partitions per consumer, in the order of upstream's map, and their generation.
+    subscription_generations
+        Generation in the subscription per consumer.
     partitions
-        How many numbers there are.
-
-    Returns
-    -------
-    tuple
-        What each consumer owns, in the order of its claims, and the partitions claimed
-        by several in one generation.
+        Number of partitions.
 
     Examples
     --------
@@ -191,21 +162,20 @@ def resolve_claims(
     owned: dict[int, list[int]] = {}
     multiple: set[int] = set()
     for consumer, claimed in claims.items():
-        mine: list[int] = []
-        owned[consumer] = mine
+        valid = owned[consumer] = list[int]()
         for partition in claimed:
             other = owner[partition]
             if other < 0:
-                mine.append(partition)
+                valid.append(partition)
                 owner[partition] = consumer
                 continue
-            generation, rival = generations[consumer], stated[other]
-            if generation < rival:
+            generation, other_generation = generations[consumer], subscription_generations[other]
+            if generation < other_generation:
                 continue
-            if generation == rival:
+            if generation == other_generation:
                 multiple.add(partition)
             else:
-                mine.append(partition)
+                valid.append(partition)
             if partition in owned[other]:
                 owned[other].remove(partition)
             owner[partition] = consumer

@@ -1,4 +1,4 @@
-"""A search over all partitions at once for one that would better the balance."""
+"""Vectorised search for a partition whose move improves the balance."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,23 +9,10 @@ from kassay.reference.assignors.client.partition_table import PartitionTable
 
 
 class PartitionColumns:
-    """Loads and owners as arrays, to search all partitions at once.
+    """Loads and owners as arrays.
 
-    Topics are sorted by number of subscribers, so that those of two or more, the only
-    ones whose partitions can move, are the last.
-
-    Parameters
-    ----------
-    table
-        The partitions.
-    load
-        Partitions of each consumer that takes part.
-    owner
-        Consumer of each partition.
-    topic_consumers
-        For each topic its subscribers.
-    max_assignment_size
-        For each consumer the number of partitions of its topics.
+    Topics are sorted by number of subscribers, so the topics with two or more subscribers,
+    whose partitions can move, are at the end.
     """
 
     def __init__(
@@ -38,10 +25,10 @@ class PartitionColumns:
         max_assignment_size: Mapping[int, int],
     ) -> None:
         shared = [t for t, consumers in enumerate(topic_consumers) if len(consumers) > 1]
-        everybody = range(len(max_assignment_size))
+        consumers = range(len(max_assignment_size))
         self._start: int = table.first[shared[0]] if shared else table.size
-        self._load = np.array([load.get(c, 0) for c in everybody], dtype=np.int64)
-        self._most = np.array([max_assignment_size[c] for c in everybody], dtype=np.int64)
+        self._load = np.array([load.get(c, 0) for c in consumers], dtype=np.int64)
+        self._max_load = np.array([max_assignment_size[c] for c in consumers], dtype=np.int64)
         self._owner = np.array(owner[self._start : table.size], dtype=np.int64)
         self._first = np.array([table.first[t] - self._start for t in shared], dtype=np.int64)
         self._subscriber = np.array([c for t in shared for c in topic_consumers[t]], dtype=np.int64)
@@ -49,29 +36,29 @@ class PartitionColumns:
         self._first_subscriber = np.cumsum([0, *sizes])[:-1]
 
     def move(self, partition: int, old_consumer: int, new_consumer: int) -> None:
-        """Follow a move."""
+        """Update the arrays after a move."""
         self._load[old_consumer] -= 1
         self._load[new_consumer] += 1
         self._owner[partition - self._start] = new_consumer
 
     def movable(self) -> tuple[int, int] | None:
-        """Return a consumer and a partition it should get, the largest gap of all, or None."""
-        full = np.iinfo(np.int64).max // 2
-        spare = np.where(self._load == self._most, full, self._load)[self._subscriber]
-        held = self._load[self._owner]
-        gaps = np.maximum.reduceat(held, self._first) - np.minimum.reduceat(
-            spare, self._first_subscriber
+        """Return the consumer and the partition of the largest load difference above 1, or None."""
+        infinite = np.iinfo(np.int64).max // 2
+        target_load = np.where(self._load == self._max_load, infinite, self._load)[self._subscriber]
+        owner_load = self._load[self._owner]
+        gaps = np.maximum.reduceat(owner_load, self._first) - np.minimum.reduceat(
+            target_load, self._first_subscriber
         )
         widest = int(gaps.argmax())
         if gaps[widest] < 2:
             return None
         subscribers = slice(*self._bounds(self._first_subscriber, widest))
         partitions = slice(*self._bounds(self._first, widest))
-        place = int(held[partitions].argmax()) + int(self._first[widest])
-        consumer = self._subscriber[subscribers][spare[subscribers].argmin()]
-        return int(consumer), self._start + place
+        offset = int(owner_load[partitions].argmax()) + int(self._first[widest])
+        consumer = self._subscriber[subscribers][target_load[subscribers].argmin()]
+        return int(consumer), self._start + offset
 
     @staticmethod
     def _bounds(firsts: NDArray[np.int64], index: int) -> tuple[int, int | None]:
-        stop = int(firsts[index + 1]) if index + 1 < len(firsts) else None
-        return int(firsts[index]), stop
+        end = int(firsts[index + 1]) if index + 1 < len(firsts) else None
+        return int(firsts[index]), end

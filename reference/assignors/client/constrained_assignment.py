@@ -1,4 +1,4 @@
-"""The sticky algorithm for groups whose members all subscribe to the same topics.
+"""Sticky algorithm for equal subscriptions.
 
 Upstream: AbstractStickyAssignor.ConstrainedAssignmentBuilder, kafka-clients 4.4.0.
 Methods keep upstream's names and order; consumers are ranks in the order of their ids.
@@ -13,19 +13,7 @@ from kassay.reference.model.assignor_result import UpstreamError
 
 
 class ConstrainedAssignmentBuilder:
-    """One run of the algorithm.
-
-    Parameters
-    ----------
-    table
-        The partitions.
-    rack_info
-        Racks of members and partitions.
-    current_assignment
-        Partitions each consumer owned, in the order of upstream's map.
-    partitions_with_multiple_previous_owners
-        Partitions that several consumers claim.
-    """
+    """One run; ``current_assignment`` is in the order of upstream's map."""
 
     def __init__(
         self,
@@ -35,7 +23,7 @@ class ConstrainedAssignmentBuilder:
         partitions_with_multiple_previous_owners: set[int],
     ) -> None:
         if not current_assignment:
-            raise UpstreamError("ArithmeticException", "partitions are divided by no members")
+            raise UpstreamError("ArithmeticException", "division by zero: the group has no members")
         self.table = table
         self.rack_info = rack_info
         self.current_assignment = current_assignment
@@ -49,13 +37,15 @@ class ConstrainedAssignmentBuilder:
         )
         self.max_quota = self.min_quota + (1 if self.expected_num_over_min_quota else 0)
         self.current_num_over_min_quota = 0
-        self._kept: dict[int, int] = {}
+        self._num_kept: dict[int, int] = {}
         self.assignment: dict[int, list[int]] = {consumer: [] for consumer in current_assignment}
 
     def build(self) -> dict[int, list[int]]:
-        """Return the partitions of each consumer."""
+        """Return the partitions per consumer."""
         self._assign_owned_partitions()
-        self._kept = {consumer: len(partitions) for consumer, partitions in self.assignment.items()}
+        self._num_kept = {
+            consumer: len(partitions) for consumer, partitions in self.assignment.items()
+        }
         unassigned = self.table.unassigned(chain.from_iterable(self.assignment.values()))
         self.unfilled_under_min_quota.sort()
         self.unfilled_exactly_min_quota = deque(sorted(self.unfilled_exactly_min_quota))
@@ -73,8 +63,8 @@ class ConstrainedAssignmentBuilder:
             owned = self._without_rack_mismatches(consumer, current)
             owned.sort(key=by_partition.__getitem__)
             if self.partitions_with_multiple_previous_owners:
-                doubly_claimed = self.partitions_with_multiple_previous_owners
-                owned = [p for p in owned if p not in doubly_claimed]
+                multiple = self.partitions_with_multiple_previous_owners
+                owned = [p for p in owned if p not in multiple]
             self._keep(consumer, owned)
 
     def _without_rack_mismatches(self, consumer: int, current: list[int]) -> list[int]:
@@ -89,26 +79,26 @@ class ConstrainedAssignmentBuilder:
         return owned
 
     def _keep(self, consumer: int, owned: list[int]) -> None:
-        """Let a consumer keep what it may of its own, and say what it still waits for."""
+        """Keep owned partitions of a consumer up to its quota, and revoke the others."""
         if len(owned) < self.min_quota:
             self.assignment[consumer] = owned
             self.unfilled_under_min_quota.append(consumer)
             return
-        expecting = self.current_num_over_min_quota < self.expected_num_over_min_quota
+        more_expected = self.current_num_over_min_quota < self.expected_num_over_min_quota
         quota = self.min_quota
-        if expecting and len(owned) >= self.max_quota:
+        if more_expected and len(owned) >= self.max_quota:
             quota = self.max_quota
             self.current_num_over_min_quota += 1
             if self.current_num_over_min_quota == self.expected_num_over_min_quota:
                 self.unfilled_exactly_min_quota.clear()
-        elif expecting:
+        elif more_expected:
             self.unfilled_exactly_min_quota.append(consumer)
         self.assignment[consumer] = owned[:quota]
         for partition in owned[quota:]:
             self.maybe_revoked_partitions[partition] = consumer
 
     def _assign_rack_aware_round_robin(self, unassigned: list[int]) -> list[int]:
-        """Deal within racks as far as quotas go and return the partitions left over."""
+        """Assign partitions within racks; return the remaining partitions."""
         remaining: list[int] = []
         next_unfilled = 0
         for partition in unassigned:
@@ -132,13 +122,13 @@ class ConstrainedAssignmentBuilder:
         return remaining
 
     def _fill_under_min_quota(self, consumer: int) -> bool:
-        """Tell whether one more partition takes a consumer off the list of the underfilled."""
+        """Remove a consumer that reaches the minimum quota; return whether it was removed."""
         count = len(self.assignment[consumer]) + 1
         if count < self.min_quota:
             return False
         self.unfilled_under_min_quota.remove(consumer)
-        expecting = self.current_num_over_min_quota < self.expected_num_over_min_quota
-        if count < self.max_quota and expecting:
+        more_expected = self.current_num_over_min_quota < self.expected_num_over_min_quota
+        if count < self.max_quota and more_expected:
             self.unfilled_exactly_min_quota.append(consumer)
         return True
 
@@ -151,32 +141,32 @@ class ConstrainedAssignmentBuilder:
 
     def _assign_round_robin(self, unassigned: list[int]) -> None:
         under, exactly = self.unfilled_under_min_quota, self.unfilled_exactly_min_quota
-        following = 0
+        next_index = 0
         for partition in unassigned:
-            if following >= len(under):
-                following = 0
+            if next_index >= len(under):
+                next_index = 0
             if under:
-                consumer = under[following]
-                following += 1
+                consumer = under[next_index]
+                next_index += 1
             elif exactly:
                 consumer = exactly.popleft()
             else:
                 raise UpstreamError(
                     "IllegalStateException",
-                    f"no more unfilled consumers to be assigned {self.table.named(partition)}",
+                    f"no unfilled consumer is left for {self.table.named(partition)}",
                 )
             assigned = self.assignment[consumer]
             assigned.append(partition)
             count = len(assigned)
             if count == self.min_quota:
-                following -= 1
-                del under[following]
+                next_index -= 1
+                del under[next_index]
                 exactly.append(consumer)
             elif count == self.max_quota:
                 self.current_num_over_min_quota += 1
 
     def _find_partitions_transferring_ownership(self) -> None:
-        """Find the new partitions that another consumer gave up, or that several claimed."""
+        """Record new partitions that another consumer lost or that several claimed."""
         revoked, multiple = (
             self.maybe_revoked_partitions,
             self.partitions_with_multiple_previous_owners,
@@ -184,7 +174,7 @@ class ConstrainedAssignmentBuilder:
         if not revoked and not multiple:
             return
         for consumer, partitions in self.assignment.items():
-            for partition in partitions[self._kept[consumer] :]:
+            for partition in partitions[self._num_kept[consumer] :]:
                 if revoked.get(partition, consumer) != consumer or partition in multiple:
                     self.partitions_transferring_ownership[partition] = consumer
 
@@ -195,12 +185,12 @@ class ConstrainedAssignmentBuilder:
             raise UpstreamError(
                 "IllegalStateException",
                 f"{self.current_num_over_min_quota} consumers have more than "
-                f"{self.min_quota} partitions, {self.expected_num_over_min_quota} were expected",
+                f"{self.min_quota} partitions, expected {self.expected_num_over_min_quota}",
             )
         for consumer in self.unfilled_under_min_quota:
             count = len(self.assignment[consumer])
             if count != self.min_quota:
                 raise UpstreamError(
                     "IllegalStateException",
-                    f"a consumer has {count} partitions where {self.min_quota} are the least",
+                    f"a consumer has {count} partitions, fewer than {self.min_quota}",
                 )

@@ -1,7 +1,7 @@
 """Port of Kafka's ``CooperativeStickyAssignor``.
 
 Upstream: org.apache.kafka.clients.consumer.CooperativeStickyAssignor, kafka-clients
-4.4.0. Its members' memory is what their subscriptions say they own.
+4.4.0. Owned partitions are in the subscriptions.
 """
 
 import numpy as np
@@ -15,16 +15,9 @@ from kassay.reference.model.topic_partitions import Partitions
 
 
 def assign(group: Group) -> Assignment:
-    """Assign as the sticky assignor does, but withhold what its owner must first give up.
+    """Assign like the sticky assignor, but withhold partitions that another member owns.
 
-    A withheld partition is assigned in the rebalance that follows the revocation.
-
-    Raises
-    ------
-    UpstreamFailure
-        If the real class throws an exception on this group.
-    Livelock
-        If the real class would never return.
+    The next rebalance assigns them, after their revocation.
 
     Examples
     --------
@@ -50,24 +43,24 @@ def assign(group: Group) -> Assignment:
 
 def _member_data(subscription: MemberSubscription, ordered: bool) -> MemberData:
     owned = subscription.owned_partitions
-    stated = subscription.generation
+    generation = subscription.generation
     return MemberData(
-        _sorted_as_written(owned) if ordered else owned,
-        subscription.remembered_generation if stated == NO_GENERATION else stated,
+        _sorted_as_encoded(owned) if ordered else owned,
+        subscription.user_data_generation if generation == NO_GENERATION else generation,
     )
 
 
-def _sorted_as_written(owned: Partitions) -> Partitions:
-    """Sort by topic and number, as the consumer protocol writes owned partitions."""
+def _sorted_as_encoded(owned: Partitions) -> Partitions:
+    """Sort by topic and number, as the consumer protocol encodes owned partitions."""
     by_name = sorted(range(len(owned.topics)), key=lambda code: utf16_key(owned.topics[code]))
-    place = np.empty(len(by_name), dtype=np.int64)
-    place[by_name] = np.arange(len(by_name))
-    order = np.lexsort((owned.numbers, place[owned.codes]))
+    rank = np.empty(len(by_name), dtype=np.int64)
+    rank[by_name] = np.arange(len(by_name))
+    order = np.lexsort((owned.numbers, rank[owned.codes]))
     return Partitions(owned.topics, owned.codes[order], owned.numbers[order])
 
 
 def _compute_partitions_transferring_ownership(group: Group, result: Result) -> dict[int, int]:
-    """Find the partitions added to one consumer and revoked from another."""
+    """Return the partitions added to one consumer and revoked from another."""
     owned_by = {m: s.owned_partitions for m, s in subscriptions(group).items()}
     added: dict[int, int] = {}
     revoked: set[int] = set()

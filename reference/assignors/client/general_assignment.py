@@ -1,4 +1,4 @@
-"""The sticky algorithm for groups whose members subscribe to different topics.
+"""Sticky algorithm for mixed subscriptions.
 
 Upstream: AbstractStickyAssignor.GeneralAssignmentBuilder, kafka-clients 4.4.0. Methods
 keep upstream's names and order; consumers are ranks in the order of their ids.
@@ -15,6 +15,7 @@ from kassay.reference.assignors.client.reassignment_with_duplicates import (
     ReassignmentWithDuplicates,
 )
 from kassay.reference.model.group import NO_GENERATION
+from kassay.reference.model.metrics import balance_score
 
 
 class GeneralAssignmentBuilder:
@@ -22,17 +23,12 @@ class GeneralAssignmentBuilder:
 
     Parameters
     ----------
-    table
-        The partitions.
-    rack_info
-        Racks of members and partitions.
     current_assignment
-        Partitions each consumer owned, in the order of upstream's map. It is altered.
+        Owned partitions per consumer, in the order of upstream's map. It is modified.
     consumer_topics
-        For each consumer the topics it subscribes to that have partitions, by name; in
-        the order of the subscriptions.
+        Subscribed topics with partitions per consumer, in the order of the subscriptions.
     members
-        Ids of the consumers, by rank.
+        Ids of the consumers by rank.
     """
 
     def __init__(
@@ -63,12 +59,9 @@ class GeneralAssignmentBuilder:
         self.revocation_required = False
 
     def build(self, prev_assignment: Mapping[int, int]) -> dict[int, list[int]]:
-        """Return the partitions of each consumer.
+        """Return the partitions per consumer.
 
-        Parameters
-        ----------
-        prev_assignment
-            For some partitions a consumer that had it in an earlier generation.
+        ``prev_assignment`` contains owners of an earlier generation.
         """
         assigned = self._assign_owned_partitions()
         unassigned = self.table.unassigned(assigned)
@@ -76,7 +69,7 @@ class GeneralAssignmentBuilder:
         return self.current_assignment
 
     def _assign_owned_partitions(self) -> list[int]:
-        """Drop what a consumer may not keep and return what is kept."""
+        """Revoke partitions that consumers cannot keep; return the other owned ones."""
         assigned: list[int] = []
         topic_of = self.table.topic_of
         for consumer, partitions in self.current_assignment.items():
@@ -85,37 +78,36 @@ class GeneralAssignmentBuilder:
             if self.rack_info.consumer_racks:
                 kept = [p for p in kept if not self.rack_info.racks_mismatch(consumer, p)]
             if len(kept) < len(partitions):
-                # The stale owner stays in the map from partitions to consumers.
+                # As upstream, current_partition_consumer keeps the previous owner.
                 self.revocation_required = True
                 self.current_assignment[consumer] = kept
             assigned.extend(kept)
         return assigned
 
     def _balance(
-        self, prev_assignment: Mapping[int, int], unassigned: list[int], phantoms: bool
+        self, prev_assignment: Mapping[int, int], unassigned: list[int], has_phantoms: bool
     ) -> None:
         initializing = not any(self.current_assignment.values())
-        left = unassigned
+        remaining = unassigned
         if self.rack_info.consumer_racks:
-            left = self._maybe_assign_in_racks(unassigned)
-        self._maybe_assign(left)
+            remaining = self._maybe_assign_in_racks(unassigned)
+        self._maybe_assign(remaining)
 
-        # Narrow the scope to partitions and consumers that can take part.
         sorted_all = [p for p in range(self.table.size) if self._can_participate(p)]
         unassigned = [p for p in unassigned if self._can_participate(p)]
         current = self.current_assignment
         fixed = {c: tps for c, tps in current.items() if not self._can_consumer_participate(c)}
-        # The map's order tells only where a partition is held twice.
+        # Tie-break: the order of the map matters only if a partition has two owners.
         order = None
-        if phantoms:
+        if has_phantoms:
             order = CurrentAssignmentOrder(self.members, self.consumer_topics)
             order.remove(fixed)
         self.current_assignment = {c: current[c] for c in order or current if c not in fixed}
         pre_balance = {c: list(tps) for c, tps in self.current_assignment.items()}
         try:
-            if self._reassign(prev_assignment, unassigned, sorted_all, phantoms) and (
+            if self._reassign(prev_assignment, unassigned, sorted_all, has_phantoms) and (
                 not initializing
-                and balance_score(self.current_assignment) >= balance_score(pre_balance)
+                and _balance_score(self.current_assignment) >= _balance_score(pre_balance)
             ):
                 self.current_assignment = pre_balance
                 if order is not None:
@@ -131,10 +123,10 @@ class GeneralAssignmentBuilder:
         prev_assignment: Mapping[int, int],
         unassigned: Sequence[int],
         sorted_all: Sequence[int],
-        phantoms: bool,
+        has_phantoms: bool,
     ) -> bool:
-        """Balance by moving partitions; tell whether moving old ones, too, did something."""
-        state = (ReassignmentWithDuplicates if phantoms else Reassignment)(
+        """Move partitions; return whether the pass over all partitions moved any."""
+        state = (ReassignmentWithDuplicates if has_phantoms else Reassignment)(
             self.table,
             current_assignment=self.current_assignment,
             current_partition_consumer=self.current_partition_consumer,
@@ -144,28 +136,27 @@ class GeneralAssignmentBuilder:
             prev_assignment=prev_assignment,
         )
         if not self.revocation_required:
-            # Nothing has to move: try first with the partitions that nobody had.
             state.perform_reassignments(unassigned)
         return state.perform_reassignments(sorted_all)
 
     def _maybe_assign_in_racks(self, unassigned: list[int]) -> list[int]:
-        """Assign to the least loaded subscribers in racks; return what no rack will take."""
-        left: list[int] = []
+        """Assign to the least loaded subscribers in a rack; return the other partitions."""
+        remaining: list[int] = []
         for partition in unassigned:
-            near = [
+            in_rack = [
                 consumer
                 for consumer in self.topic_consumers[self.table.topic_of[partition]]
                 if not self.rack_info.racks_mismatch(consumer, partition)
             ]
-            if near:
+            if in_rack:
                 current = self.current_assignment
-                self._assign(partition, min(near, key=lambda c: (len(current[c]), c)))
+                self._assign(partition, min(in_rack, key=lambda c: (len(current[c]), c)))
             else:
-                left.append(partition)
-        return left
+                remaining.append(partition)
+        return remaining
 
     def _maybe_assign(self, unassigned: list[int]) -> None:
-        """Assign each partition to the least loaded subscriber, the lowest id among equals."""
+        """Assign each partition to the least loaded subscriber, ties by id."""
         topic, heap = -1, [(0, -1)]
         for partition in unassigned:
             if self.table.topic_of[partition] != topic:
@@ -181,7 +172,7 @@ class GeneralAssignmentBuilder:
         self.current_partition_consumer[partition] = consumer
 
     def _can_participate(self, partition: int) -> bool:
-        """Tell whether two or more consumers can have a partition."""
+        """Return whether two or more consumers subscribe to the topic of a partition."""
         return len(self.topic_consumers[self.table.topic_of[partition]]) >= 2
 
     def _can_consumer_participate(self, consumer: int) -> bool:
@@ -191,29 +182,16 @@ class GeneralAssignmentBuilder:
         return any(self._can_participate(partition) for partition in current)
 
 
-def balance_score(assignment: Mapping[int, Sequence[int]]) -> int:
-    """Return the sum of load differences over all pairs, upstream's ``getBalanceScore``.
-
-    Examples
-    --------
-    >>> balance_score({0: [1, 2, 3], 1: [4], 2: []})
-    6
-    """
-    loads = sorted(len(partitions) for partitions in assignment.values())
-    return sum((2 * rank + 1 - len(loads)) * load for rank, load in enumerate(loads))
+def _balance_score(assignment: Mapping[int, Sequence[int]]) -> int:
+    return balance_score([len(partitions) for partitions in assignment.values()])
 
 
 def prev_assignment(
-    memories: Iterable[tuple[int, int, Sequence[int]]], max_generation: int
+    claims: Iterable[tuple[int, int, Sequence[int]]], max_generation: int
 ) -> dict[int, int]:
-    """For each partition the latest of the owners in generations below the highest.
+    """Return the latest owner in a generation below the highest, per partition.
 
-    Parameters
-    ----------
-    memories
-        Consumer, generation and partitions, in the order of upstream's map.
-    max_generation
-        Highest generation of all.
+    ``claims`` are consumers, generations and partitions, in the order of upstream's map.
 
     Examples
     --------
@@ -221,7 +199,7 @@ def prev_assignment(
     {7: 1}
     """
     latest: dict[int, tuple[int, int]] = {}
-    for consumer, generation, partitions in memories:
+    for consumer, generation, partitions in claims:
         if generation < max_generation:
             for partition in partitions:
                 if generation > latest.get(partition, (NO_GENERATION - 1, -1))[0]:

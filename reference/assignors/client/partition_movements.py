@@ -1,4 +1,4 @@
-"""The sticky assignors' record of what has moved from whom to whom in this run.
+"""Record of the moves of one run of the sticky algorithm.
 
 Upstream: AbstractStickyAssignor.PartitionMovements, kafka-clients 4.4.0. Methods keep
 upstream's names.
@@ -10,18 +10,13 @@ from typing import Any
 from kassay.reference.java.hash_map import HashMap
 
 Pair = tuple[int, int]
-"""Consumer a partition moved from, consumer it moved to."""
+"""Previous and new consumer of a move."""
 
 
 class PartitionMovements:
-    """Movements by partition, and by topic and pair of consumers.
+    """Moves by partition, and by topic and pair of consumers.
 
-    Parameters
-    ----------
-    topic_of
-        Topic of each partition.
-    hash_code
-        Java's hash code of a partition.
+    ``hash_code`` returns Java's hash code of a partition.
     """
 
     def __init__(self, topic_of: list[int], hash_code: Callable[[int], int]) -> None:
@@ -31,7 +26,7 @@ class PartitionMovements:
         self._by_partition: dict[int, Pair] = {}
 
     def move_partition(self, partition: int, old_consumer: int, new_consumer: int) -> None:
-        """Record a move; a partition that moved before counts from where it first was."""
+        """Record a move; repeated moves of a partition are combined."""
         if partition not in self._by_partition:
             self._add_record(partition, (old_consumer, new_consumer))
             return
@@ -42,10 +37,9 @@ class PartitionMovements:
     def get_the_actual_partition_to_be_moved(
         self, partition: int, old_consumer: int, new_consumer: int
     ) -> int:
-        """Return a partition of the topic that came the opposite way, if there is one.
+        """Return a partition of the topic that moved in the opposite direction, if any.
 
-        Moving that one back keeps more in place. Of several it is the first of their hash
-        set. Moves of this kind can undo each other for ever.
+        Such moves can undo each other endlessly.
         """
         pairs = self._by_topic.get(self._topic_of[partition])
         if pairs is None:
@@ -53,10 +47,11 @@ class PartitionMovements:
         if partition in self._by_partition:
             old_consumer, _ = self._by_partition[partition]
         reverse = pairs.get((new_consumer, old_consumer))
+        # Tie-break: the first partition in the order of the hash set.
         return partition if reverse is None else next(iter(reverse))
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return all that future answers depend on, the sets' inner order included."""
+        """Return the complete state, including the internal order of the sets."""
         return (
             dict(self._by_partition),
             {

@@ -1,8 +1,8 @@
-"""Partitions as integers, so that the sticky ports can be fast and still read plainly.
+"""Partitions as integers, for the speed of the sticky ports.
 
-The integers follow the order in which upstream's general algorithm sorts partitions:
-topics by number of subscribers, then name; within a topic by partition number. Where all
-members subscribe to the same topics, that is the order by topic and partition.
+The integers are in the order of upstream's general algorithm: topics by number of
+subscribers, then name; within a topic by partition number. With equal subscriptions this is
+the order by topic and partition.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,15 +19,8 @@ from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 class PartitionTable:
     """All partitions of the subscribed topics, numbered from 0.
 
-    A claim to a partition beyond its topic's count (a *phantom*) gets a number of its own
-    behind all others: upstream checks only that the topic exists.
-
-    Parameters
-    ----------
-    partitions_per_topic
-        Subscribed topics that have partitions.
-    subscriptions
-        The members' subscriptions.
+    A claimed partition beyond its topic's count (a *phantom*) gets a number after all
+    others: upstream checks only that the topic exists.
     """
 
     def __init__(
@@ -57,17 +50,12 @@ class PartitionTable:
         self._phantoms: dict[tuple[int, int], int] = {}
         self._positions: dict[tuple[str, ...], NDArray[np.int64]] = {}
 
-    @property
-    def has_phantoms(self) -> bool:
-        """Whether somebody claimed a partition that does not exist."""
-        return bool(self._phantoms)
-
     def range_of(self, topic: int) -> range:
         """Return the partitions of a topic, given by position."""
         return range(self.first[topic], self.first[topic + 1])
 
     def intern(self, claimed: Partitions) -> list[int]:
-        """Return the numbers of claimed partitions in their order, but for unknown topics."""
+        """Return the numbers of claimed partitions in order, without unknown topics."""
         if not len(claimed):
             return []
         topic = self._positions_of(claimed.topics)[claimed.codes]
@@ -76,16 +64,16 @@ class PartitionTable:
             known = topic >= 0
             topic, number = topic[known], number[known]
         numbered = self._first[topic] + number
-        for place in np.flatnonzero(number >= self._counts[topic]).tolist():
-            numbered[place] = self._phantom(int(topic[place]), int(number[place]))
+        for index in np.flatnonzero(number >= self._counts[topic]).tolist():
+            numbered[index] = self._phantom(int(topic[index]), int(number[index]))
         result: list[int] = numbered.tolist()
         return result
 
     def unassigned(self, assigned: Iterable[int]) -> list[int]:
-        """Return all partitions but the assigned ones, as upstream's two pointers find them.
+        """Return the partitions that upstream considers unassigned.
 
-        Its pointer into the sorted assigned partitions waits for ever at a phantom, so
-        that every partition sorted behind it counts as unassigned, even if it is not.
+        Upstream's pointer into the sorted assigned partitions stops at a phantom, so every
+        partition after it counts as unassigned.
         """
         numbers = np.fromiter(assigned, dtype=np.int64)
         phantoms = numbers[numbers >= self.size].tolist()
@@ -97,7 +85,7 @@ class PartitionTable:
         return result
 
     def partitions(self, numbered: list[int]) -> Partitions:
-        """Return the named partitions in the given order."""
+        """Return partitions with names, in the given order."""
         topics, numbers = self._columns()
         chosen = np.array(numbered, dtype=np.int64)
         return Partitions(
@@ -105,13 +93,13 @@ class PartitionTable:
         )
 
     def by_partition_then_topic(self) -> list[int]:
-        """Return for each partition a key that sorts by number first, then by topic."""
+        """Return a sort key per partition: number first, then topic."""
         topics, numbers = self._columns()
         keys: list[int] = (numbers * len(self.topics) + topics).tolist()
         return keys
 
     def named(self, partition: int) -> TopicPartition:
-        """Return one partition by name."""
+        """Return one partition with its name."""
         return TopicPartition(self.topics[self.topic_of[partition]], self.number_of[partition])
 
     def hash_code(self, partition: int) -> int:
@@ -119,7 +107,7 @@ class PartitionTable:
         return topic_partition_hash(*self.named(partition))
 
     def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return topics and numbers as arrays, phantoms included."""
+        """Return topics and partition numbers as arrays, with phantoms."""
         if len(self._topic_column) < len(self.topic_of):
             self._topic_column = np.array(self.topic_of, dtype=np.int64)
             self._number_column = np.array(self.number_of, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Racks as the sticky assignors see them.
+"""Racks of consumers and partitions in the sticky assignors.
 
 Upstream: AbstractStickyAssignor.RackInfo, kafka-clients 4.4.0.
 """
@@ -11,17 +11,7 @@ from kassay.reference.model.group import Topic
 
 
 class RackInfo:
-    """Who is in which rack, and which racks a partition has replicas in.
-
-    Parameters
-    ----------
-    table
-        The partitions.
-    partitions_per_topic
-        Their topics.
-    racks
-        Rack by consumer, for those that state one.
-    """
+    """Racks of the consumers and of the replicas of each partition."""
 
     def __init__(
         self,
@@ -43,23 +33,23 @@ class RackInfo:
         if use_rack_aware_assignment(consumers_by_rack, partition_racks):
             self.consumer_racks = racks
             self.partition_racks = partition_racks
-        # Upstream counts these even where racks turn out to make no difference.
         self._num_consumers_by_partition = [
             sum(consumers_by_rack.get(rack, 0) for rack in sorted(known))
             for known in partition_racks
         ]
 
     def racks_mismatch(self, consumer: int, partition: int) -> bool:
-        """Tell whether the consumer has a rack and the partition no replica there."""
+        """Return whether the consumer has a rack without a replica of the partition."""
         rack = self.consumer_racks.get(consumer)
         if rack is None:
             return False
         return partition >= len(self.partition_racks) or rack not in self.partition_racks[partition]
 
     def sort_partitions_by_rack_consumers(self, partitions: list[int]) -> list[int]:
-        """Put partitions first that few consumers are near to; the sort is stable."""
+        """Sort partitions by the number of consumers in their racks."""
         if not self._num_consumers_by_partition:
             return partitions
+        # Tie-break: the sort is stable.
         return sorted(partitions, key=self._num_consumers_by_partition.__getitem__)
 
     def next_rack_consumer(self, partition: int, consumers: list[int], first_index: int) -> int:

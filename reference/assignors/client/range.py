@@ -1,7 +1,7 @@
 """Port of Kafka's ``RangeAssignor``, with racks and co-partitioned topics (KIP-881).
 
 Upstream: org.apache.kafka.clients.consumer.RangeAssignor, kafka-clients 4.4.0.
-Functions keep upstream's names and order, so that the two can be read side by side.
+Functions keep upstream's names and order, so that both can be read side by side.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ _Lists = dict[str, list[TopicPartition]]
 
 
 def assign(group: Group) -> Assignment:
-    """Give every member a range of each topic it subscribes to.
+    """Assign to every member a range of each subscribed topic.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def assign(group: Group) -> Assignment:
     """
     members = subscriptions(group)
     consumers_per_topic = _consumers_per_topic(members)
-    # Without racks, lists follow the order of the topics' hash map.
+    # Tie-break: without racks, lists are in the order of the topics' hash map.
     states = [
         _TopicAssignmentState(topic, consumers_per_topic[topic.name], members)
         for topic in partitions_per_topic(group).values()
@@ -62,7 +62,7 @@ def _consumers_per_topic(subscriptions: Mapping[str, MemberSubscription]) -> dic
 
 
 class _TopicAssignmentState:
-    """What one topic has given out and may still give."""
+    """Assigned and unassigned partitions of a topic."""
 
     def __init__(
         self, topic: Topic, consumers: list[str], subscriptions: Mapping[str, MemberSubscription]

@@ -1,10 +1,9 @@
-"""Moving partitions to where they balance the load, one at a time, until nothing moves.
+"""Reassignment phase of the general sticky algorithm: single moves until nothing improves.
 
 Upstream: performReassignments, isBalanced and reassignPartition of
 AbstractStickyAssignor.GeneralAssignmentBuilder, kafka-clients 4.4.0. Methods keep
-upstream's names. What is not upstream's: `is_balanced` remembers its answer until
-something moves and looks for a counterexample where the last one was; and a state that
-comes back is reported, where upstream goes round for ever.
+upstream's names. Deviations: `is_balanced` caches its result until the next move, and a
+repeated state raises an exception, where upstream does not terminate.
 """
 
 from bisect import bisect_left, insort
@@ -17,36 +16,31 @@ from kassay.reference.assignors.client.partition_table import PartitionTable
 from kassay.reference.model.assignor_result import UpstreamError
 
 
-class RepeatedStateError(RuntimeError):
-    """The reassignment has come back to a state it was in before.
+class RepeatedStateError(Exception):
+    """The reassignment has reached an earlier state again.
 
-    Parameters
-    ----------
-    cycle_length
-        Passes from the state to its repetition.
-    circling
-        Partitions that moved on the way.
+    ``cycle_length`` is the number of passes in between, ``moved`` the partitions moved.
     """
 
-    def __init__(self, cycle_length: int, circling: list[int]) -> None:
-        super().__init__(cycle_length, circling)
+    def __init__(self, cycle_length: int, moved: list[int]) -> None:
+        super().__init__(cycle_length, moved)
         self.cycle_length = cycle_length
-        self.circling = circling
+        self.moved = moved
 
 
 class ByLoad:
-    """Consumers in the order of their loads, then ids: upstream's sorted subscriptions."""
+    """Consumers sorted by load, then id: upstream's sortedCurrentSubscriptions."""
 
     def __init__(self, consumers: int) -> None:
         self._consumers = consumers
         self._keys: list[int] = []
 
     def add(self, consumer: int, load: int) -> None:
-        """Put a consumer in its place."""
+        """Add a consumer."""
         insort(self._keys, load * self._consumers + consumer)
 
     def remove(self, consumer: int, load: int) -> None:
-        """Take a consumer out."""
+        """Remove a consumer."""
         del self._keys[bisect_left(self._keys, load * self._consumers + consumer)]
 
     def __iter__(self) -> Iterator[int]:
@@ -54,40 +48,36 @@ class ByLoad:
         return (key % self._consumers for key in self._keys)
 
     def __len__(self) -> int:
-        """Count the consumers."""
+        """Return the number of consumers."""
         return len(self._keys)
 
     @property
     def first(self) -> int:
-        """The least loaded consumer."""
+        """Least loaded consumer."""
         return self._keys[0] % self._consumers
 
     @property
     def last(self) -> int:
-        """The most loaded consumer."""
+        """Most loaded consumer."""
         return self._keys[-1] % self._consumers
 
 
 class Reassignment:
-    """The state of the algorithm while it moves partitions.
+    """State of the reassignment phase.
 
     Parameters
     ----------
-    table
-        The partitions.
     current_assignment
-        Partitions of each consumer that can take part, in the order of upstream's map.
-        It is altered in place.
+        Partitions per consumer that can participate, in the order of upstream's map. It is
+        modified.
     current_partition_consumer
-        Consumer of each partition. It is altered in place.
+        Consumer of each partition. It is modified.
     topic_consumers
-        For each topic its subscribers, in the order of upstream's map.
-    consumer_topics
-        For each consumer its topics.
+        Subscribers per topic, in the order of upstream's map.
     max_assignment_size
-        For each consumer the number of partitions of its topics.
+        Number of partitions of the subscribed topics, per consumer.
     prev_assignment
-        For some partitions a consumer that had it in an earlier generation.
+        Owners in an earlier generation.
     """
 
     def __init__(
@@ -123,21 +113,16 @@ class Reassignment:
         )
         self._subscribed = [frozenset(consumers) for consumers in topic_consumers]
         self._least_loaded: dict[int, int] = {}
-        self._balanced: bool | None = None
-        self._witness: tuple[int, int] | None = None
+        self._is_balanced: bool | None = None
+        self._last_movable: tuple[int, int] | None = None
 
     def perform_reassignments(self, reassignable_partitions: Sequence[int]) -> bool:
-        """Go over the partitions until a pass moves none; tell whether any moved.
+        """Repeat passes until one moves nothing; return whether any partition moved.
 
-        Raises
-        ------
-        RepeatedStateError
-            If the state after a pass is one that an earlier pass ended in.
-        UpstreamFailure
-            If upstream throws an exception.
+        RepeatedStateError if the state after a pass repeats.
         """
         performed = False
-        recurrence = Recurrence(self)
+        cycle_detector = CycleDetector(self)
         while True:
             modified = False
             for partition in reassignable_partitions:
@@ -150,13 +135,13 @@ class Reassignment:
             if not modified:
                 return performed
             performed = True
-            recurrence.check()
+            cycle_detector.check()
 
     def better_suited_consumer(self, partition: int) -> int | None:
-        """Return where upstream would move a partition, None if it stays.
+        """Return the consumer to which upstream moves a partition, None if it does not.
 
-        Racks decide nothing here: upstream looks in the rack first, but then moves to the
-        least loaded subscriber of any rack.
+        Upstream checks the racks first, but then moves to the least loaded subscriber of any
+        rack, so racks have no effect.
         """
         load = self.load[self.current_partition_consumer[partition]]
         previous = self.prev_assignment.get(partition)
@@ -164,7 +149,7 @@ class Reassignment:
             if previous not in self.load:
                 raise UpstreamError(
                     "NullPointerException",
-                    f"the previous owner of {self.table.named(partition)} takes no part",
+                    f"the previous owner of {self.table.named(partition)} does not participate",
                 )
             if load > self.load[previous] + 1:
                 return previous
@@ -172,19 +157,16 @@ class Reassignment:
         return least if load > self.load[least] + 1 else None
 
     def is_balanced(self, partition: int) -> bool:
-        """Tell whether no partition can go to a consumer of two or more fewer.
+        """Return whether no partition can move to a consumer with at least two fewer.
 
-        Parameters
-        ----------
-        partition
-            Where to look for a counterexample first.
+        The search for a movable partition starts with ``partition``.
         """
-        if self._balanced is None:
-            self._balanced = self._find_balanced(partition)
-        return self._balanced
+        if self._is_balanced is None:
+            self._is_balanced = self._find_balanced(partition)
+        return self._is_balanced
 
     def reassign_partition(self, partition: int, new_consumer: int) -> None:
-        """Move a partition, or one of its topic that came the opposite way."""
+        """Move a partition, or one of its topic that moved in the opposite direction."""
         consumer = self.current_partition_consumer[partition]
         self._process_partition_movement(
             self.partition_movements.get_the_actual_partition_to_be_moved(
@@ -194,7 +176,7 @@ class Reassignment:
         )
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return all that the further course depends on."""
+        """Return the complete state."""
         return (list(self.current_partition_consumer), self.partition_movements.snapshot())
 
     def _process_partition_movement(self, partition: int, new_consumer: int) -> None:
@@ -211,23 +193,25 @@ class Reassignment:
             self.sorted_current_subscriptions.add(consumer, self.load[consumer])
         self._columns.move(partition, old_consumer, new_consumer)
         self.moved[partition] = None
-        self._balanced = None
+        self._is_balanced = None
         self._least_loaded.clear()
 
     def _find_balanced(self, partition: int) -> bool:
         ordered = self.sorted_current_subscriptions
         if not ordered:
-            raise UpstreamError("NoSuchElementException", "no consumer can take part")
+            raise UpstreamError("NoSuchElementException", "no consumer can participate")
         if self.load[ordered.first] >= self.load[ordered.last] - 1:
             return True
-        here = (self._least_loaded_subscriber(self.table.topic_of[partition]), partition)
-        if self._can_be_moved(*here) or (self._witness and self._can_be_moved(*self._witness)):
+        candidate = (self._least_loaded_subscriber(self.table.topic_of[partition]), partition)
+        if self._can_be_moved(*candidate) or (
+            self._last_movable and self._can_be_moved(*self._last_movable)
+        ):
             return False
-        self._witness = self._columns.movable()
-        return self._witness is None
+        self._last_movable = self._columns.movable()
+        return self._last_movable is None
 
     def _can_be_moved(self, consumer: int, partition: int) -> bool:
-        """Tell whether a subscriber that can have more is at least two below the owner."""
+        """Return whether a subscriber below its maximum has at least two fewer than the owner."""
         load = self.load[consumer]
         owner = self.current_partition_consumer[partition]
         return load != self.max_assignment_size[consumer] and load + 1 < self.load[owner]
@@ -245,12 +229,11 @@ class Reassignment:
         return self._least_loaded[topic]
 
 
-class Recurrence:
-    """Watches for a state that comes back, with one remembered state (Brent's method).
+class CycleDetector:
+    """Brent's cycle detection on the states of a reassignment.
 
-    The course from a state on is fixed by it, so that a repeated state proves a loop
-    without end. The remembered state is renewed after 1, 2, 4, ... passes; the passes
-    since then are the length of the cycle when it comes back.
+    A state determines all later ones, so a repeated state proves non-termination. The stored
+    state is replaced after 1, 2, 4, ... passes.
 
     References
     ----------
@@ -261,20 +244,17 @@ class Recurrence:
         self._state = state
         self._power = 1
         self._passes = 0
-        self._remembered = state.snapshot()
+        self._stored = state.snapshot()
         state.moved.clear()
 
     def check(self) -> None:
-        """Compare the state after a pass with the remembered one."""
+        """Compare the state after a pass with the stored one."""
         self._passes += 1
         state = self._state
-        if (
-            state.current_partition_consumer == self._remembered[0]
-            and state.snapshot() == self._remembered
-        ):
+        if state.current_partition_consumer == self._stored[0] and state.snapshot() == self._stored:
             raise RepeatedStateError(self._passes, sorted(state.moved))
         if self._passes == self._power:
             self._power *= 2
             self._passes = 0
-            self._remembered = state.snapshot()
+            self._stored = state.snapshot()
             state.moved.clear()

@@ -1,8 +1,8 @@
-"""Reassignment where a partition may be held twice: upstream's own, slow search.
+"""Reassignment with partitions that have two owners, by upstream's slow search.
 
-A claim to a partition that does not exist makes the general algorithm assign partitions
-that have an owner (see `PartitionTable.unassigned`). Loads then no longer tell who can
-give what to whom, and upstream's search has to be followed step by step.
+If a member claims a partition that does not exist, the general algorithm assigns partitions
+that have an owner (see `PartitionTable.unassigned`). Loads do not determine the possible moves
+then, so this class follows upstream's search step by step.
 
 Upstream: AbstractStickyAssignor.GeneralAssignmentBuilder, kafka-clients 4.4.0.
 """
@@ -14,21 +14,21 @@ from kassay.reference.model.assignor_result import UpstreamError
 
 
 class ReassignmentWithDuplicates(Reassignment):
-    """`Reassignment` that looks at every list, as upstream does."""
+    """`Reassignment` that searches the lists of partitions, as upstream does."""
 
     def is_balanced(self, partition: int) -> bool:  # noqa: ARG002
-        """Tell whether upstream's ``isBalanced`` finds no partition that could move."""
+        """Return whether upstream's ``isBalanced`` finds no partition that could move."""
         ordered = self.sorted_current_subscriptions
         if not ordered:
-            raise UpstreamError("NoSuchElementException", "no consumer can take part")
+            raise UpstreamError("NoSuchElementException", "no consumer can participate")
         if self.load[ordered.first] >= self.load[ordered.last] - 1:
             return True
-        # Of two holders the later one in the order of the map counts.
-        holder = {p: c for c, partitions in self.current_assignment.items() for p in partitions}
-        return not any(self._finds_movable(consumer, holder) for consumer in ordered)
+        # Tie-break: the last owner in the order of the map.
+        owner = {p: c for c, partitions in self.current_assignment.items() for p in partitions}
+        return not any(self._has_movable(consumer, owner) for consumer in ordered)
 
     def better_suited_consumer(self, partition: int) -> int | None:
-        """Return where upstream would move a partition, None if it stays."""
+        """Return the consumer to which upstream moves a partition, None if it does not."""
         load = self._load_of(self.current_partition_consumer[partition])
         previous = self.prev_assignment.get(partition)
         if previous is not None and load > self._load_of(previous) + 1:
@@ -39,25 +39,25 @@ class ReassignmentWithDuplicates(Reassignment):
         return None
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return all that the further course depends on, here the lists' content too."""
+        """Return the complete state, with the lists of partitions."""
         lists = {c: sorted(partitions) for c, partitions in self.current_assignment.items()}
         return (*super().snapshot(), lists)
 
-    def _finds_movable(self, consumer: int, holder: dict[int, int]) -> bool:
+    def _has_movable(self, consumer: int, owner: dict[int, int]) -> bool:
         load = self.load[consumer]
         if load == self.max_assignment_size[consumer]:
             return False
-        held = frozenset(self.current_assignment[consumer])
+        assigned = frozenset(self.current_assignment[consumer])
         return any(
-            load + 1 < self._load_of(holder.get(partition, -1))
+            load + 1 < self._load_of(owner.get(partition, -1))
             for topic in self.consumer_topics[consumer]
             for partition in self.table.range_of(topic)
-            if partition not in held
+            if partition not in assigned
         )
 
     def _load_of(self, consumer: int) -> int:
         if consumer not in self.load:
             raise UpstreamError(
-                "NullPointerException", "a consumer that takes no part is asked for its load"
+                "NullPointerException", "the load of a consumer that does not participate is read"
             )
         return self.load[consumer]

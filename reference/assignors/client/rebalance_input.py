@@ -1,4 +1,4 @@
-"""What the client assignors share: how a group reaches the leader's assignor.
+"""Input of the client assignors.
 
 Upstream: org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor and
 ConsumerProtocol, kafka-clients 4.4.0.
@@ -24,37 +24,33 @@ VERSION_WITH_GENERATION = 2
 VERSION_WITH_RACK = 3
 
 RackSets = tuple[frozenset[str], ...]
-"""For each partition of a topic the known racks of its replicas."""
+"""Known racks of the replicas, per partition of a topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """A member as the leader's assignor sees it, after the wire has had its say.
+    """Subscription of a member as the leader's assignor receives it.
 
     Parameters
     ----------
     topics
-        Topics it subscribes to, sorted by name: so they are written.
+        Subscribed topics, sorted by name as in the encoded subscription.
     claimed
-        Partitions it owns, in the order of the group document.
+        Owned partitions, in the order of the group document.
     generation
-        Generation in the subscription, `NO_GENERATION` where the subscription has none.
-    remembered_generation
-        Generation in which it got ``claimed``; it goes into the assignor's user data.
+        Generation in the subscription, `NO_GENERATION` if its version has none.
+    user_data_generation
+        Generation in the user data: that of the assignment of ``claimed``.
     sticky_data_version
-        Version of the sticky assignor's user data: 0 has no generation, 1 has.
+        Version of the sticky assignor's user data; version 0 has no generation.
     sends_owned
-        Whether the subscription's version carries ``claimed``.
-    rack
-        Its rack, None if it states none.
-    instance_id
-        Its ``group.instance.id``, None for a dynamic member.
+        Whether the version of the subscription contains ``claimed``.
     """
 
     topics: tuple[str, ...]
     claimed: Partitions
     generation: int
-    remembered_generation: int
+    user_data_generation: int
     sticky_data_version: int
     sends_owned: bool
     rack: str | None
@@ -62,13 +58,13 @@ class MemberSubscription:
 
     @property
     def owned_partitions(self) -> Partitions:
-        """Owned partitions in the subscription itself, in no particular order."""
+        """Owned partitions in the subscription."""
         return self.claimed if self.sends_owned else NO_PARTITIONS
 
 
 @cached
 def subscriptions(group: Group) -> Mapping[str, MemberSubscription]:
-    """Return the members' subscriptions in the order of the leader's hash map.
+    """Return the subscriptions in the order of the leader's hash map.
 
     Examples
     --------
@@ -88,13 +84,13 @@ def subscriptions(group: Group) -> Mapping[str, MemberSubscription]:
 
 
 def _subscription(member: Member, topics: tuple[str, ...]) -> MemberSubscription:
-    stated = member.generation if member.sub_generation is None else member.sub_generation
+    generation = member.generation if member.sub_generation is None else member.sub_generation
     version = member.protocol_version
     return MemberSubscription(
         topics=topics,
         claimed=member.owned,
-        generation=stated if version >= VERSION_WITH_GENERATION else NO_GENERATION,
-        remembered_generation=member.generation,
+        generation=generation if version >= VERSION_WITH_GENERATION else NO_GENERATION,
+        user_data_generation=member.generation,
         sticky_data_version=0 if member.user_data == USER_DATA_WITHOUT_GENERATION else 1,
         sends_owned=version >= VERSION_WITH_OWNED,
         rack=(member.rack or None) if version >= VERSION_WITH_RACK else None,
@@ -104,7 +100,7 @@ def _subscription(member: Member, topics: tuple[str, ...]) -> MemberSubscription
 
 @cached
 def partitions_per_topic(group: Group) -> Mapping[str, Topic]:
-    """Return the subscribed topics that have partitions, in the order of upstream's map."""
+    """Return the subscribed topics with partitions, in the order of upstream's map."""
     topics = group.topic_table()
     subscribed: dict[str, None] = {}
     members = subscriptions(group).values()
@@ -119,15 +115,13 @@ def partitions_per_topic(group: Group) -> Mapping[str, Topic]:
 def member_order(
     subscriptions: Mapping[str, MemberSubscription], members: Iterable[str]
 ) -> list[str]:
-    """Sort members: static ones first by instance id, then dynamic ones by member id.
-
-    The sort is stable, as upstream's: members of one instance id keep their order.
-    """
+    """Sort members: static ones first by instance id, then dynamic ones by member id."""
 
     def key(member: str) -> tuple[bool, bytes]:
         instance = subscriptions[member].instance_id
         return (instance is None, utf16_key(member if instance is None else instance))
 
+    # Tie-break: the sort is stable, so members with equal instance ids keep their order.
     return sorted(members, key=key)
 
 
@@ -141,11 +135,7 @@ def rack_sets(topic: Topic) -> RackSets:
 def use_rack_aware_assignment(
     consumer_racks: Collection[str], racks_per_partition: Collection[frozenset[str]]
 ) -> bool:
-    """Tell whether racks can make a difference.
-
-    They do if members and partitions have a rack in common and some partition is not in
-    all the racks that partitions are in.
-    """
+    """Return whether members and partitions share a rack, and the partitions' racks differ."""
     partition_racks = frozenset[str]().union(*racks_per_partition)
     if partition_racks.isdisjoint(consumer_racks):
         return False

@@ -1,7 +1,7 @@
 """Port of Kafka's ``RoundRobinAssignor``.
 
 Upstream: org.apache.kafka.clients.consumer.RoundRobinAssignor, kafka-clients 4.4.0.
-Functions keep upstream's names and order, so that the two can be read side by side.
+Functions keep upstream's names and order, so that both can be read side by side.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 def assign(group: Group) -> Assignment:
-    """Deal all partitions round one circle of members, past those not subscribed.
-
-    Raises
-    ------
-    UpstreamFailure
-        If the group has no members: there is no circle then.
+    """Assign partitions to members in circular order, skipping members not subscribed.
 
     Examples
     --------
@@ -38,10 +33,10 @@ def assign(group: Group) -> Assignment:
     """
     members = subscriptions(group)
     if not members:
-        raise UpstreamError("IllegalArgumentException", "a group without members has no circle")
+        raise UpstreamError("IllegalArgumentException", "the group has no members")
     assignment: dict[str, list[TopicPartition]] = {member: [] for member in members}
     subscribed = {member: frozenset(s.topics) for member, s in members.items()}
-    # One circle for all topics: it goes on from where the last partition left it.
+    # Tie-break: one circle for all topics, which continues after the last partition.
     assigner = cycle(member_order(members, members))
     for partition in _all_partitions_sorted(partitions_per_topic(group), members):
         member = next(member for member in assigner if partition.topic in subscribed[member])

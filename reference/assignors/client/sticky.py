@@ -1,7 +1,7 @@
-"""Port of Kafka's ``StickyAssignor``, the eager one.
+"""Port of Kafka's ``StickyAssignor`` for eager rebalancing.
 
-Upstream: org.apache.kafka.clients.consumer.StickyAssignor, kafka-clients 4.4.0. Its
-members' memory, partitions and generation, travels in its own user data.
+Upstream: org.apache.kafka.clients.consumer.StickyAssignor, kafka-clients 4.4.0. Owned
+partitions and their generation are in the assignor's user data.
 """
 
 from kassay.reference.assignors.client.abstract_sticky import MemberData, assign_partitions
@@ -13,14 +13,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 
 def assign(group: Group) -> Assignment:
-    """Balance the load as far as direct transfers can, and keep in place what can stay.
-
-    Raises
-    ------
-    UpstreamFailure
-        If the real class throws an exception on this group.
-    Livelock
-        If the real class would never return.
+    """Balance the load by single moves, and keep owned partitions where possible.
 
     Examples
     --------
@@ -42,19 +35,20 @@ def _member_data(subscription: MemberSubscription, ordered: bool) -> MemberData:
     claimed = subscription.claimed
     return MemberData(
         _group_partitions_by_topic(claimed) if ordered else claimed,
-        subscription.remembered_generation if subscription.sticky_data_version else NO_GENERATION,
+        subscription.user_data_generation if subscription.sticky_data_version else NO_GENERATION,
     )
 
 
 def _group_partitions_by_topic(claimed: Partitions) -> Partitions:
-    """Sort by topic as user data are written: in the order of a hash map of topics."""
+    """Group partitions by topic, in the order of the user data's hash map of topics."""
     indices: dict[str, list[int]] = {}
     names = [claimed.topics[code] for code in claimed.codes.tolist()]
     for index, topic in enumerate(names):
         indices.setdefault(topic, []).append(index)
     if len(indices) < 2:
         return claimed
-    # Each partition is a look-up, and one after the last new topic can resize the map.
+    # Tie-break: each partition is a look-up, and one after the last new topic can resize
+    # the map.
     by_topic = computed_order(list(indices), looked_up_after=len(indices[names[-1]]) > 1)
     order = [index for topic in by_topic for index in indices[topic]]
     return Partitions(claimed.topics, claimed.codes[order], claimed.numbers[order])

@@ -1,8 +1,8 @@
-"""What the assignors of the ZooKeeper consumer share: its threads, and their order.
+"""Threads of the ZooKeeper consumer.
 
 Upstream: kafka.consumer.AssignmentContext and ConsumerThreadId, Kafka 0.8 to 1.1. A
-consumer asks for a number of streams per topic; each stream has a thread, and threads,
-not consumers, get partitions.
+consumer has a number of streams per topic, one thread per stream. Partitions are assigned to
+threads, not to consumers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,14 +15,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 class Thread(NamedTuple):
-    """One consumer thread.
-
-    Parameters
-    ----------
-    consumer
-        Id of the consumer it belongs to.
-    number
-        Its number, from 0.
+    """A thread of a consumer, numbered from 0.
 
     Examples
     --------
@@ -34,18 +27,18 @@ class Thread(NamedTuple):
     number: int
 
     def __str__(self) -> str:
-        """Write it as its owner node in ZooKeeper has it."""
+        """Return its name in ZooKeeper."""
         return f"{self.consumer}-{self.number}"
 
 
 ThreadAssignment = dict[TopicPartition, Thread]
-"""The thread of each partition, in the order in which they were given out."""
+"""Thread of each partition, in the order of the assignment."""
 
 
 def consumers_for_topic(group: Group) -> dict[str, list[Thread]]:
-    """For each topic subscribed to, with or without metadata, its threads in order.
+    """Return the sorted threads of each subscribed topic, with or without metadata.
 
-    Threads compare as text, so that number 10 comes before number 2.
+    Threads are sorted as text: 10 before 2.
 
     Examples
     --------
@@ -65,7 +58,7 @@ def consumers_for_topic(group: Group) -> dict[str, list[Thread]]:
 
 
 def by_member(group: Group, assignment: Mapping[TopicPartition, Thread]) -> Assignment:
-    """Put the partitions of each consumer's threads together, in the order given out."""
+    """Return the partitions of each consumer's threads, in the order of the assignment."""
     lists: dict[str, list[TopicPartition]] = {member.id: [] for member in group.members}
     for partition, thread in assignment.items():
         lists[thread.consumer].append(partition)

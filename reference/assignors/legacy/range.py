@@ -14,7 +14,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 def assign(group: Group) -> Assignment:
-    """Split each topic into ranges over the sorted threads of all its consumers.
+    """Split each topic into ranges over the sorted threads of its consumers.
 
     Examples
     --------
@@ -33,16 +33,7 @@ def assign(group: Group) -> Assignment:
 
 
 def assign_threads(group: Group) -> ThreadAssignment:
-    """Return the thread of each partition; topics by name.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> member = Member(id="a", subscription=("t",), streams=(("t", 2),))
-    >>> group = Group(topics=(Topic(name="t", partitions=3),), members=(member,))
-    >>> [str(thread) for thread in assign_threads(group).values()]
-    ['a-0', 'a-0', 'a-1']
-    """
+    """Return the thread of each partition, topics sorted by name."""
     topics = group.topic_table()
     assignment: ThreadAssignment = {}
     for topic, threads in consumers_for_topic(group).items():

@@ -19,12 +19,12 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 def assign(group: Group) -> Assignment:
-    """Deal all partitions, shuffled by a hash, round the sorted threads.
+    """Assign all partitions, sorted by a hash, to the sorted threads in turn.
 
     Raises
     ------
-    UpstreamFailure
-        If two topics do not have the same threads: upstream refuses such groups.
+    UpstreamError
+        If two topics have different threads.
 
     Examples
     --------
@@ -40,21 +40,7 @@ def assign(group: Group) -> Assignment:
 
 
 def assign_threads(group: Group) -> ThreadAssignment:
-    """Return the thread of each partition, in the order of dealing.
-
-    Raises
-    ------
-    UpstreamFailure
-        If two topics do not have the same threads.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> member = Member(id="a", subscription=("t",), streams=(("t", 2),))
-    >>> group = Group(topics=(Topic(name="t", partitions=3),), members=(member,))
-    >>> [str(thread) for thread in assign_threads(group).values()]
-    ['a-0', 'a-1', 'a-0']
-    """
+    """Return the thread of each partition, in the order of the assignment."""
     consumers = consumers_for_topic(group)
     if not consumers:
         return {}
@@ -63,10 +49,10 @@ def assign_threads(group: Group) -> ThreadAssignment:
         if threads != head_threads:
             raise UpstreamError(
                 "IllegalArgumentException",
-                "round robin needs the same threads on every topic: "
-                f"{_listed(topic, threads)}, {_listed(head_topic, head_threads)}",
+                "round robin requires the same threads for every topic: "
+                f"{_describe(topic, threads)}, {_describe(head_topic, head_threads)}",
             )
-    # Of equal hashes upstream's order is that of a Scala map of topics; here it is theirs.
+    # Deviation: topics of equal hashes are sorted by name, not in the order of a Scala map.
     partitions = sorted(
         (
             TopicPartition(topic.name, number)
@@ -79,5 +65,5 @@ def assign_threads(group: Group) -> ThreadAssignment:
     return dict(zip(partitions, cycle(head_threads), strict=False))
 
 
-def _listed(topic: str, threads: list[Thread]) -> str:
+def _describe(topic: str, threads: list[Thread]) -> str:
     return f"topic {topic!r} has {', '.join(str(thread) for thread in threads)}"

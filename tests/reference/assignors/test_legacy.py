@@ -72,7 +72,7 @@ def test_round_robin_refuses_differing_stream_counts() -> None:
     start = group("t:2 u:2", a="t u")
     (member,) = start.members
     uneven = replace(start, members=(replace(member, streams=(("t", 2), ("u", 1))),))
-    with pytest.raises(UpstreamError, match="same threads on every topic"):
+    with pytest.raises(UpstreamError, match="same threads for every topic"):
         assign(uneven, "legacy-roundrobin")
 
 
