@@ -35,7 +35,9 @@ def measure(records: int) -> None:
                 spark,
                 read_files(spark, [source]),
                 Path(home) / "out",
-                known=ClusterMetadata(counts={TOPIC: PARTITIONS}, names={str(TOPIC_ID): TOPIC}),
+                known=ClusterMetadata(
+                    partition_counts={TOPIC: PARTITIONS}, topic_names={str(TOPIC_ID): TOPIC}
+                ),
                 tasks=4,
                 manifest=lambda rows: {"rows": rows},
             )

@@ -1,4 +1,4 @@
-"""``spark.read.format("kassay")``: directories of captures as one DataFrame of groups."""
+"""Spark data source ``kassay``: a directory of captures as a DataFrame of groups."""
 
 import json
 from collections.abc import Iterator
@@ -38,8 +38,7 @@ GROUPS = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-_A_TASK = 64
-"""Captures that a task reads."""
+_CAPTURES_PER_TASK = 64
 
 
 @dataclass(frozen=True)
@@ -50,20 +49,19 @@ class CaptureSlice(InputPartition):
 
 
 class CaptureDataSource(DataSource):
-    """Reads every capture under a path.
+    """Data source that imports all captures in a directory.
 
-    A capture is what `kassay import` takes as one: each file of the directory, and each
-    directory in it with all the text files below, which then are of one moment. A
-    capture that cannot be read is a row with an error, and never ends the job.
+    Each file of the directory is a capture. So is each subdirectory, with the captures of one
+    moment in it. A capture that cannot be read becomes a row with an error.
 
-    Options, besides ``path``, are those of `kassay import`: ``metadata``, a file with
-    partition counts; ``subscriptions``, ``assigned`` or ``equal``; ``weights``, ``none`` or
-    ``lag``, and ``missing_lag``. ``captures_a_task`` says how many a task reads.
+    The options are ``path`` and those of `kassay import`: ``metadata``, a file with partition
+    counts; ``subscriptions``, ``assigned`` or ``equal``; ``weights``, ``none`` or ``lag``;
+    ``missing_lag``. ``captures_per_task`` is the number of captures that a task reads.
     """
 
     @classmethod
     def name(cls) -> str:
-        """Return the name that the format goes by."""
+        """Return the name of the format."""
         return NAME
 
     def schema(self) -> StructType:
@@ -71,47 +69,47 @@ class CaptureDataSource(DataSource):
         return from_arrow_schema(GROUPS)
 
     def reader(self, schema: StructType) -> "CaptureReader":  # noqa: ARG002
-        """Return a reader of what the options name."""
+        """Return a reader for the options."""
         return CaptureReader(dict(self.options))
 
 
 class CaptureReader(DataSourceReader):
-    """Shares captures out to tasks, and reads them there."""
+    """Divides captures among tasks and reads them."""
 
     def __init__(self, options: dict[str, str]) -> None:
         if "path" not in options:
-            raise InputError("no path is given: load a directory of captures")
+            raise InputError("no path is given; load a directory of captures")
         self._root = Path(options["path"].removeprefix("file://"))
-        self._share = int(options.get("captures_a_task", _A_TASK))
-        self._joining = import_options(options)
+        self._captures_per_task = int(options.get("captures_per_task", _CAPTURES_PER_TASK))
+        self._options = import_options(options)
 
     def partitions(self) -> list[InputPartition]:
-        """Return the shares of the tasks."""
+        """Return the captures of each task."""
         found = [str(path) for path in list_captures(self._root)]
         return [
-            CaptureSlice(tuple(found[first : first + self._share]))
-            for first in range(0, len(found), self._share)
+            CaptureSlice(tuple(found[first : first + self._captures_per_task]))
+            for first in range(0, len(found), self._captures_per_task)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one share."""
+        """Yield the rows of the captures of one task."""
         for path in partition.paths:  # type: ignore[attr-defined]
-            rows = list(capture_rows(Path(path), self._joining))
+            rows = list(capture_rows(Path(path), self._options))
             yield pa.RecordBatch.from_pylist(rows, schema=GROUPS)
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format known to a session."""
+    """Register the data source in a session."""
     spark.dataSource.register(CaptureDataSource)
 
 
 def list_captures(root: Path) -> list[Path]:
-    """List the captures of a directory in the order of their names.
+    """List the captures of a directory, sorted by name.
 
     Raises
     ------
-    InvalidGroupError
-        If there is no such directory.
+    InputError
+        If the directory does not exist.
     """
     if root.is_file():
         return [root]
@@ -122,12 +120,12 @@ def list_captures(root: Path) -> list[Path]:
     )
 
 
-def capture_rows(path: Path, joining: ImportOptions) -> Iterator[dict[str, object]]:
-    """Import one capture; a row a group, or one that says why there is none."""
+def capture_rows(path: Path, options: ImportOptions) -> Iterator[dict[str, object]]:
+    """Import one capture: a row per group, or a row with an error."""
     try:
-        for found in import_groups([path], joining):
+        for found in import_groups([path], options):
             yield _row(path, found)
-    except Exception as error:  # noqa: BLE001 - one bad capture must not end thousands of others
+    except Exception as error:  # noqa: BLE001 - other captures must still be read
         yield _row(path, ImportedGroup(None, error=f"{path}: {type(error).__name__}: {error}"))
 
 
@@ -147,12 +145,12 @@ def _row(path: Path, found: ImportedGroup) -> dict[str, object]:
 
 
 def import_options(options: dict[str, str]) -> ImportOptions:
-    """Return how captures are filled in, as options say.
+    """Return the import options for the options of the data source.
 
     Raises
     ------
-    InvalidGroupError
-        If an option has no such value, or its file cannot be read.
+    InputError
+        If an option has an invalid value, or its file cannot be read.
     """
     metadata, missing_lag = options.get("metadata"), options.get("missing_lag")
     known = DocumentRows() if metadata is None else load_metadata(Path(metadata))
@@ -167,4 +165,4 @@ def import_options(options: dict[str, str]) -> ImportOptions:
             missing_lag=None if missing_lag is None else int(missing_lag),
         )
     except ValueError as error:
-        raise InputError(f"option of the format {NAME}: {error}") from None
+        raise InputError(f"invalid option of the format {NAME}: {error}") from None

@@ -1,4 +1,4 @@
-"""The code that workers run: packed for them, and held to be the driver's own."""
+"""Send the code to Spark workers, and check that they run the driver's version."""
 
 import hashlib
 import importlib.metadata
@@ -19,37 +19,38 @@ from kassay.reference.model.errors import RunError
 _PACKAGES = (kassay, kassay.experiments, kassay.reference, kassay.solver)
 _SUFFIXES = (".py", ".json", ".yaml")
 _LIBRARIES = ("numpy", "ortools", "pyarrow")
-_WHEN = (2000, 1, 1, 0, 0, 0)
+_ZIP_TIMESTAMP = (2000, 1, 1, 0, 0, 0)
 
 
 class WorkerMismatchError(RunError):
-    """A worker runs other code than the driver."""
+    """A worker runs another version of the code than the driver."""
 
 
 def write_archive(target: Path) -> Path:
-    """Pack the three packages into a zip file, the same file for the same code."""
+    """Write the package to a reproducible zip file."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _files():
-            archive.writestr(zipfile.ZipInfo(name, _WHEN), content)
+            archive.writestr(zipfile.ZipInfo(name, _ZIP_TIMESTAMP), content)
     return target
 
 
 def send_code(spark: SparkSession, directory: Path) -> None:
-    """Send the code to all workers of a session, ahead of whatever they have installed."""
+    """Send the code to all workers; it takes precedence over installed packages."""
     archive = str(write_archive(directory / "kassay.zip"))
-    if hasattr(spark, "sparkContext") and not _is_connect(spark):
-        spark.sparkContext.addPyFile(archive)
-    else:
+    if uses_connect(spark):
         spark.addArtifacts(archive, pyfile=True)
+    else:
+        spark.sparkContext.addPyFile(archive)
 
 
-def _is_connect(spark: SparkSession) -> bool:
+def uses_connect(spark: SparkSession) -> bool:
+    """Return whether a session belongs to a Spark Connect server."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 @cache
 def code_identity() -> tuple[tuple[str, str], ...]:
-    """Tell what this process runs: a digest of the code, and versions that results hang on.
+    """Return a digest of the code, and the versions that results depend on.
 
     Examples
     --------
@@ -67,12 +68,12 @@ def code_identity() -> tuple[tuple[str, str], ...]:
 
 
 def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
-    """Refuse to be a worker for a driver that runs something else.
+    """Check that this worker runs the same versions as the driver.
 
     Raises
     ------
     WorkerMismatchError
-        If anything differs: it says what, and where.
+        If a version differs.
 
     Examples
     --------
@@ -90,13 +91,13 @@ def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
-    """Yield the files of the package, installed as folders or as a zip file, sorted by name."""
+    """Yield the files of the package from its folders or zip file, sorted by name."""
     archive = getattr(kassay.__loader__, "archive", None)
-    yield from _zipped(archive) if archive else _unzipped()
+    yield from _files_of_archive(archive) if archive else _files_of_folders()
 
 
-def _unzipped() -> Iterator[tuple[str, bytes]]:
-    """Yield the files of the folders; in a checkout they are beside each other."""
+def _files_of_folders() -> Iterator[tuple[str, bytes]]:
+    # In a checkout, the folders of the packages are not nested.
     paths: dict[str, Path] = {}
     for package in _PACKAGES:
         root = Path(str(package.__file__)).parent
@@ -108,7 +109,7 @@ def _unzipped() -> Iterator[tuple[str, bytes]]:
         yield name, path.read_bytes()
 
 
-def _zipped(archive: str) -> Iterator[tuple[str, bytes]]:
+def _files_of_archive(archive: str) -> Iterator[tuple[str, bytes]]:
     with zipfile.ZipFile(archive) as opened:
         for name in sorted(opened.namelist()):
             yield name, opened.read(name)

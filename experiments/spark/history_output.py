@@ -1,4 +1,4 @@
-"""The tables of a history on disk, and the groups as it left them."""
+"""Write the tables of a history and the last state of each group."""
 
 import json
 import shutil
@@ -18,12 +18,16 @@ from kassay.experiments.spark.history_pipeline import (
     rebuild_generations,
     undecoded_records,
 )
+from kassay.experiments.spark.output_directory import (
+    MANIFEST,
+    new_staging_directory,
+    replace_table,
+    write_manifest,
+)
 
 TABLES = ("generations", "rebalances", "commits", "errors")
 GROUPS = "groups.jsonl"
-MANIFEST = "manifest.json"
-_STAGING = ".staging"
-_ORDER = {
+_SORT_COLUMNS = {
     "generations": ("group", "life", "number"),
     "rebalances": ("group", "life", "generation"),
     "commits": ("group", "topic", "topic_partition"),
@@ -41,92 +45,81 @@ def write_history(
     manifest: Callable[[dict[str, int]], dict[str, object]],
     limits: CaseLimits = LIMITS,
 ) -> dict[str, int]:
-    """Write generations, rebalances, newest commits and errors, and the last groups.
+    """Write generations, rebalances, newest commits, errors and the last groups.
 
-    What an earlier run left is replaced once everything has been computed; the manifest
-    goes first and comes last, so that a directory with a manifest is complete.
+    Earlier tables are replaced when all new ones are complete. A directory with a manifest
+    is complete, because the manifest is deleted first and written last.
 
     Parameters
     ----------
-    spark
-        The session.
     sources
         Decoded records of every source.
-    directory
-        Where to.
-    known
-        What records do not tell.
     tasks
-        Over how many Spark tasks to spread groups, and then rebalances. The tables do
-        not depend on it.
+        Number of Spark tasks for groups and for rebalances. The tables do not depend on it.
     manifest
-        Makes the manifest of the rows of each table.
+        Builds the manifest from the number of rows per table.
     limits
-        What each search may use up.
+        Limits of each search.
 
     Returns
     -------
     dict
-        Rows of each table, and ``records``: how many records were read.
+        Rows per table, and the number of input records as ``records``.
     """
-    staging = directory / _STAGING
-    shutil.rmtree(staging, ignore_errors=True)
-    directory.mkdir(parents=True, exist_ok=True)
+    staging = new_staging_directory(directory)
 
-    def kept(frame: DataFrame, name: str) -> DataFrame:
-        place = (staging / name).absolute().as_uri()
-        frame.write.parquet(place)
-        return spark.read.parquet(place)
+    def staged(frame: DataFrame, name: str) -> DataFrame:
+        uri = (staging / name).absolute().as_uri()
+        frame.write.parquet(uri)
+        return spark.read.parquet(uri)
 
     try:
-        records = kept(reduce(DataFrame.unionByName, sources), "records")
-        generations = kept(
+        records = staged(reduce(DataFrame.unionByName, sources), "records")
+        generations = staged(
             _sorted(rebuild_generations(records, known=known, tasks=tasks), "generations"),
             "generations",
         )
-        judged = evaluate_rebalances(generations, known=known, tasks=tasks, limits=limits)
-        rebalances = kept(_sorted(judged, "rebalances"), "rebalances")
+        solved = evaluate_rebalances(generations, known=known, tasks=tasks, limits=limits)
+        rebalances = staged(_sorted(solved, "rebalances"), "rebalances")
         frames = {
             "generations": generations,
             "rebalances": rebalances,
-            "commits": kept(_sorted(newest_commits(records), "commits"), "commits"),
-            "errors": kept(_sorted(undecoded_records(records), "errors"), "errors"),
+            "commits": staged(_sorted(newest_commits(records), "commits"), "commits"),
+            "errors": staged(_sorted(undecoded_records(records), "errors"), "errors"),
         }
         counts = {name: frame.count() for name, frame in frames.items()}
         [total] = records.agg(F.sum("records").alias("records")).collect()
         counts["records"] = total["records"] or 0
         documents = list(_last_groups(generations, rebalances))
-        _put_in_place(staging, directory, documents)
-        text = json.dumps(manifest(counts), indent=2, ensure_ascii=False) + "\n"
-        (directory / MANIFEST).write_text(text, encoding="utf-8")
+        _publish(staging, directory, documents)
+        write_manifest(directory, manifest(counts))
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return counts
 
 
 def _sorted(frame: DataFrame, name: str) -> DataFrame:
-    # Coalescing would have one task do all the work before.
-    return frame.repartition(1).sortWithinPartitions(*_ORDER[name])
+    # coalesce(1) would run all preceding work in one task.
+    return frame.repartition(1).sortWithinPartitions(*_SORT_COLUMNS[name])
 
 
-def _put_in_place(staging: Path, directory: Path, documents: Sequence[str]) -> None:
+def _publish(staging: Path, directory: Path, documents: Sequence[str]) -> None:
     (directory / MANIFEST).unlink(missing_ok=True)
     for name in TABLES:
-        shutil.rmtree(directory / name, ignore_errors=True)
-        (staging / name).rename(directory / name)
+        replace_table(staging / name, directory / name)
     (directory / GROUPS).write_text("".join(f"{line}\n" for line in documents), encoding="utf-8")
 
 
 def _last_groups(generations: DataFrame, rebalances: DataFrame) -> Iterator[str]:
-    """Yield the document of every group whose last generation has members, by group id."""
-    place = F.struct("life", "number")
+    """Yield the documents of groups with members in their last generation, by group id."""
+    generation = F.struct("life", "number")
     last = generations.groupBy("group").agg(
-        F.max(place).alias("last"), F.max_by("members", place).alias("members")
+        F.max(generation).alias("last"), F.max_by("members", generation).alias("members")
     )
-    ends = last.where(F.size("members") > 0).select(
+    last_generations = last.where(F.size("members") > 0).select(
         "group", F.col("last.life").alias("life"), F.col("last.number").alias("generation")
     )
-    rows = rebalances.join(ends, ["group", "life", "generation"]).select(
+    rows = rebalances.join(last_generations, ["group", "life", "generation"]).select(
         "group", "generation", "document", "assigned"
     )
     for row in sorted(rows.toLocalIterator(), key=lambda row: str(row["group"])):

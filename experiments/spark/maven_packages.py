@@ -1,4 +1,4 @@
-"""Spark with packages from Maven, which takes hundreds of lines, and one error if it cannot."""
+"""Capture Spark's output while it downloads Maven packages, and report one error."""
 
 import os
 import re
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkRuntimeError
 
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import RunError
 
 PACKAGES = "spark.jars.packages"
-_WAIT = 10.0  # seconds
+_READ_SECONDS = 10.0
 _REASON = re.compile(
     r"^(?:Exception in thread .*?: )?.*?(unresolved dependency: .*|requirement .*)$"
 )
@@ -20,62 +20,64 @@ _REASON = re.compile(
 
 @contextmanager
 def captured_stderr(packages: str) -> Iterator[None]:
-    """Start Spark within this, quietly: hundreds of lines tell of each jar.
+    """Capture standard error while Spark starts, because it prints hundreds of lines per jar.
 
-    Processes started meanwhile, the Java one of Spark's among them, have their error
-    output passed on once the block is over.
+    Processes that are started in the block, such as Spark's JVM, keep writing to the captured
+    stream. After the block, their output is forwarded to standard error.
 
     Raises
     ------
-    InvalidGroupError
-        If Spark ends before it is there, with the reason that it gives.
+    RunError
+        If Spark does not start; the message contains Spark's reason.
     """
-    heard: list[str] = []
-    over = threading.Event()
-    last = f"{secrets.token_hex(16)}\n"
-    before = os.dup(2)
-    end, own = os.pipe()
-    listener = threading.Thread(target=_listen, args=(end, before, heard, last, over), daemon=True)
-    listener.start()
-    os.dup2(own, 2)
+    stderr = os.dup(2)
+    reader = _StderrReader(stderr)
+    os.dup2(reader.write_end, 2)
     try:
         yield
     except PySparkRuntimeError as error:
-        _hear_out(own, last, over)
-        raise InputError(
-            f"Spark did not start with the package {packages}: {_reason(heard) or error}"
+        reader.finish()
+        raise RunError(
+            f"Spark did not start with the package {packages}: {_reason(reader.lines) or error}"
         ) from None
     finally:
-        os.dup2(before, 2)
-        _hear_out(own, last, over)
-        os.close(own)
+        os.dup2(stderr, 2)
+        reader.finish()
+        os.close(reader.write_end)
 
 
-def _hear_out(own: int, last: str, over: threading.Event) -> None:
-    """Wait until all that was written so far has been heard.
+class _StderrReader:
+    """Thread that collects the lines of a pipe, and after `finish` forwards them."""
 
-    Processes that are still there keep the pipe open, so that its end cannot tell.
-    """
-    if not over.is_set():
-        os.write(own, f"\n{last}".encode())
-        over.wait(_WAIT)
+    def __init__(self, stderr: int) -> None:
+        read_end, self.write_end = os.pipe()
+        self.lines: list[str] = []
+        self._stderr = stderr
+        self._finished = threading.Event()
+        self._end_marker = f"{secrets.token_hex(16)}\n"
+        threading.Thread(target=self._read, args=(read_end,), daemon=True).start()
+
+    def finish(self) -> None:
+        """Wait until all output so far is read; running processes keep the pipe open."""
+        if not self._finished.is_set():
+            os.write(self.write_end, f"\n{self._end_marker}".encode())
+            self._finished.wait(_READ_SECONDS)
+
+    def _read(self, read_end: int) -> None:
+        with os.fdopen(read_end, encoding="utf-8", errors="replace") as stream:
+            for line in stream:
+                if line == self._end_marker:
+                    self._finished.set()
+                elif self._finished.is_set():
+                    os.write(self._stderr, line.encode())
+                else:
+                    self.lines.append(line.rstrip())
 
 
-def _listen(end: int, before: int, heard: list[str], last: str, over: threading.Event) -> None:
-    with os.fdopen(end, encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            if line == last:
-                over.set()
-            elif over.is_set():
-                os.write(before, line.encode())
-            else:
-                heard.append(line.rstrip())
-
-
-def _reason(heard: list[str]) -> str | None:
-    """Pick the line that says why, out of a long report and a stack trace."""
-    found = [match[1].rstrip("]") for line in heard if (match := _REASON.match(line))]
+def _reason(lines: list[str]) -> str | None:
+    """Return the line with the reason from a long report and a stack trace."""
+    found = [match[1].rstrip("]") for line in lines if (match := _REASON.match(line))]
     if found:
         return found[0]
-    thrown = [line for line in heard if line.startswith("Exception in thread")]
-    return thrown[0].partition(": ")[2] if thrown else None
+    exceptions = [line for line in lines if line.startswith("Exception in thread")]
+    return exceptions[0].partition(": ")[2] if exceptions else None

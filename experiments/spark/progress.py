@@ -1,4 +1,4 @@
-"""How far a study has come, on standard error: a bar, or a line a minute in a log."""
+"""Show the progress of a study on standard error: a bar, or one line per minute in a log."""
 
 import threading
 import time
@@ -21,36 +21,38 @@ from rich.progress import (
 )
 from rich.text import Text
 
-_SECONDS = 0.5
-_LINE_SECONDS = 60.0
+from kassay.experiments.spark.code_distribution import uses_connect
+
+_POLL_SECONDS = 0.5
+_LOG_SECONDS = 60.0
 
 
 class ProgressReporter:
-    """Counts groups.
+    """Number of evaluated groups.
 
     Parameters
     ----------
     total
         Groups of the study.
     done
-        Groups that an earlier run did.
-    wave
-        Groups that run together.
+        Groups that an earlier run evaluated.
+    concurrent
+        Groups of the batches that run at the same time.
     """
 
-    def __init__(self, total: int, done: int, wave: int = 0) -> None:
+    def __init__(self, total: int, done: int, concurrent: int = 0) -> None:
         self.total = total
-        self.before = done
-        self.wave = wave
+        self.done_before = done
+        self.concurrent = concurrent
         self.done = done
         self._start = time.monotonic()
 
     def advance(self, groups: int) -> None:
-        """Count a wave that was kept."""
+        """Add the groups of a finished batch."""
         self.done += groups
 
     def line(self) -> str:
-        """Say it in one line: how far, how fast, how long to go.
+        """Return progress, speed and remaining time as one line.
 
         Examples
         --------
@@ -58,12 +60,12 @@ class ProgressReporter:
         '400 of 1,000 groups'
         """
         counts = f"{self.done:,} of {self.total:,} groups"
-        spent = time.monotonic() - self._start
-        fresh = self.done - self.before
-        if not fresh or not spent:
+        elapsed = time.monotonic() - self._start
+        evaluated = self.done - self.done_before
+        if not evaluated or not elapsed:
             return counts
-        left = timedelta(seconds=round((self.total - self.done) * spent / fresh))
-        return f"{counts}, {fresh / spent:.1f} a second, {left} left"
+        remaining = timedelta(seconds=round((self.total - self.done) * elapsed / evaluated))
+        return f"{counts}, {evaluated / elapsed:.1f} per second, {remaining} left"
 
 
 class _Rate(ProgressColumn):
@@ -73,13 +75,13 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def with_progress(
-    spark: SparkSession, *, total: int, done: int = 0, wave: int = 0
+    spark: SparkSession, *, total: int, done: int = 0, concurrent: int = 0
 ) -> Iterator[ProgressReporter]:
-    """Show how far a study has come while a block runs.
+    """Show the progress of a study while the block runs.
 
-    Between waves Spark tells finished tasks, so the bar advances by a task's share.
+    Spark's status tracker gives the finished tasks of the running batches.
     """
-    watch = ProgressReporter(total, done, wave)
+    progress = ProgressReporter(total, done, concurrent)
     console = Console(stderr=True)
     bar = Progress(
         SpinnerColumn(),
@@ -99,33 +101,33 @@ def with_progress(
         task = bar.add_task("studying", total=total, completed=done)
 
         def poll() -> None:
-            spoken = time.monotonic()
-            while not ended.wait(_SECONDS):
-                bar.update(task, completed=_estimate(spark, watch))
-                if bar.disable and time.monotonic() - spoken > _LINE_SECONDS:
-                    spoken = time.monotonic()
-                    console.print(f"studying: {watch.line()}", highlight=False)
+            last_line = time.monotonic()
+            while not ended.wait(_POLL_SECONDS):
+                bar.update(task, completed=_estimate(spark, progress))
+                if bar.disable and time.monotonic() - last_line > _LOG_SECONDS:
+                    last_line = time.monotonic()
+                    console.print(f"studying: {progress.line()}", highlight=False)
 
-        watcher = threading.Thread(target=poll, daemon=True)
-        watcher.start()
+        poller = threading.Thread(target=poll, daemon=True)
+        poller.start()
         try:
-            yield watch
-            bar.update(task, completed=watch.done)
+            yield progress
+            bar.update(task, completed=progress.done)
         finally:
             ended.set()
-            watcher.join()
+            poller.join()
 
 
-def _estimate(spark: SparkSession, watch: ProgressReporter) -> float:
-    """Guess how many groups are done, those of unfinished waves included."""
-    finished = known = 0
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        return watch.done
+def _estimate(spark: SparkSession, progress: ProgressReporter) -> float:
+    """Estimate the number of evaluated groups, including those of unfinished batches."""
+    finished = tasks = 0
+    if uses_connect(spark):
+        return progress.done
     tracker = spark.sparkContext.statusTracker()
     for stage_id in tracker.getActiveStageIds():
         stage = tracker.getStageInfo(stage_id)
         if stage is not None:
             finished += stage.numCompletedTasks
-            known += stage.numTasks
-    running = min(watch.wave, watch.total - watch.done)
-    return watch.done + (running * finished / known if known else 0)
+            tasks += stage.numTasks
+    running = min(progress.concurrent, progress.total - progress.done)
+    return progress.done + (running * finished / tasks if tasks else 0)

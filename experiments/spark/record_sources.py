@@ -1,4 +1,4 @@
-"""Where records of ``__consumer_offsets`` come from: Parquet, dumps in text, a live cluster."""
+"""Read records of ``__consumer_offsets`` from Parquet, text dumps or a live cluster."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,22 +11,23 @@ from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from kassay.experiments.history.live_topic import OffsetsReader
 from kassay.experiments.history.log_dumps import read_dump
-from kassay.experiments.spark.history_pipeline import decode_records, map_rows
+from kassay.experiments.spark.arrow_map import map_rows
+from kassay.experiments.spark.history_pipeline import decode_records
 from kassay.experiments.spark.history_schemas import RAW, RECORDS
 from kassay.reference.model.errors import InputError
 
 TOPIC = "__consumer_offsets"
 DUMP_SUFFIXES = (".txt", ".log", ".out")
-_WANTED = ("key", "value")
+_REQUIRED_COLUMNS = ("key", "value")
 
 
 def read_files(spark: SparkSession, paths: Sequence[Path]) -> list[DataFrame]:
-    """Read files by their names: `DUMP_SUFFIXES` as dumps, others as Parquet; decoded records.
+    """Read and decode records: files with `DUMP_SUFFIXES` as dumps, others as Parquet.
 
     Raises
     ------
-    InvalidGroupError
-        If there is no such file, or Parquet lacks a column.
+    InputError
+        If a file does not exist, or Parquet lacks a column.
     """
     for path in paths:
         if not path.exists():
@@ -38,32 +39,26 @@ def read_files(spark: SparkSession, paths: Sequence[Path]) -> list[DataFrame]:
 
 
 def read_parquet(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
-    """Read raw records; rows of `RAW`.
+    """Read raw records from Parquet as rows of `RAW`.
 
-    Parameters
-    ----------
-    spark
-        The session.
-    paths
-        Parquet files or directories of them with binary columns ``key`` and ``value`` and,
-        where there, ``partition``, ``offset`` and ``timestamp`` (a time, or milliseconds):
-        what Spark's own Kafka source gives. Of a column ``topic`` only the rows of
-        ``__consumer_offsets`` are taken.
+    The columns are those of Spark's Kafka source: ``key``, ``value``, and optionally
+    ``partition``, ``offset``, ``timestamp`` (a time or milliseconds) and ``topic``. Rows of
+    topics other than ``__consumer_offsets`` are skipped.
 
     Raises
     ------
-    InvalidGroupError
-        If there is no key or no value, or neither offset nor timestamp to order them by.
+    InputError
+        If the key or value is missing, or both offset and timestamp are.
     """
     frame = spark.read.parquet(*(path.absolute().as_uri() for path in paths))
-    missing = [name for name in _WANTED if name not in frame.columns]
+    missing = [name for name in _REQUIRED_COLUMNS if name not in frame.columns]
     if missing or not {"offset", "timestamp"} & set(frame.columns):
-        wanted = ", ".join(missing) if missing else "offset or timestamp"
+        required = ", ".join(missing) if missing else "offset or timestamp"
         names = ", ".join(str(path) for path in paths)
-        raise InputError(f"{names}: no column {wanted} among {', '.join(frame.columns)}")
+        raise InputError(f"{names}: no column {required} among {', '.join(frame.columns)}")
     if "topic" in frame.columns:
         frame = frame.where(F.col("topic") == TOPIC)
-    stamp = _millis(frame) if "timestamp" in frame.columns else F.lit(None)
+    stamp = _epoch_millis(frame) if "timestamp" in frame.columns else F.lit(None)
     return frame.select(
         F.col("key").cast("binary").alias("key"),
         F.col("value").cast("binary").alias("value"),
@@ -76,9 +71,9 @@ def read_parquet(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
 
 
 def read_dumps(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
-    """Read what ``kafka-dump-log.sh --offsets-decoder`` printed; rows of records.
+    """Read output of ``kafka-dump-log.sh --offsets-decoder`` as rows of `RECORDS`.
 
-    Files are read by the workers, a file a task at most.
+    The workers read the files, at most one file per task.
     """
     names = [[str(path.absolute())] for path in paths]
     frame = spark.createDataFrame(names, "path string").repartition(max(1, len(names)))
@@ -88,29 +83,24 @@ def read_dumps(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
 def read_cluster(
     spark: SparkSession, settings: Mapping[str, str], *, timeout: float, tasks: int
 ) -> DataFrame:
-    """Read the topic off a live cluster, up to its end at this moment; rows of `RAW`.
+    """Read the topic of a live cluster up to its current end as rows of `RAW`.
 
-    Each task reads some partitions with a consumer of its own that joins no group and
-    commits nothing.
+    Each task reads some partitions with a consumer that joins no group and commits nothing.
 
     Parameters
     ----------
-    spark
-        The session.
     settings
-        librdkafka's settings, ``bootstrap.servers`` among them.
+        librdkafka properties, including ``bootstrap.servers``.
     timeout
-        Seconds to wait for an answer.
-    tasks
-        Over how many tasks to spread the partitions.
+        Time limit per answer, in seconds.
     """
-    chosen = dict(settings)
-    partitions = OffsetsReader(chosen, timeout=timeout).partitions()
+    properties = dict(settings)
+    partitions = OffsetsReader(properties, timeout=timeout).partitions()
     frame = spark.createDataFrame([[number] for number in partitions], "number long")
 
     def read(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         numbers = [int(row["number"]) for row in rows]
-        return OffsetsReader(chosen, timeout=timeout).read(numbers)
+        return OffsetsReader(properties, timeout=timeout).read(numbers)
 
     return map_rows(frame.repartition(tasks), read, RAW)
 
@@ -118,32 +108,29 @@ def read_cluster(
 def read_cluster_with_spark(
     spark: SparkSession, servers: str, partitions: Sequence[int], options: Mapping[str, str]
 ) -> DataFrame:
-    """Read the topic with Spark's own Kafka source, for sessions that have its package.
+    """Read the topic with Spark's Kafka source as rows of `RAW`.
+
+    The session needs the package spark-sql-kafka in ``spark.jars.packages``.
 
     Parameters
     ----------
-    spark
-        A session started with ``spark.jars.packages`` naming spark-sql-kafka.
-    servers
-        ``host:port`` of brokers.
     partitions
-        The numbers of the topic's partitions.
+        Partition numbers of the topic.
     options
         Further options of the source, such as ``kafka.security.protocol``.
     """
-    # The source asks an administrator for offsets and then drops internal topics without a
-    # word (ConsumerStrategy, Spark 4.0.0). Asked the older way, by a consumer, it does not.
+    # The default offset fetching skips internal topics (ConsumerStrategy, Spark 4.0.0).
     spark.conf.set("spark.sql.streaming.kafka.useDeprecatedOffsetFetching", "true")
-    # Options go first: what the table must be is not theirs to change.
-    chosen = {**options, **_by_spark(servers, partitions)}
-    frame = spark.read.format("kafka").options(**chosen).load()
-    stamp = _millis(frame).cast("long").alias("timestamp")
-    places = [F.col(name).cast("long").alias(name) for name in ("partition", "offset")]
-    return frame.select("key", "value", *places, stamp).select(*RAW.names)
+    # The required options override the user's.
+    all_options = {**options, **_required_options(servers, partitions)}
+    frame = spark.read.format("kafka").options(**all_options).load()
+    stamp = _epoch_millis(frame).cast("long").alias("timestamp")
+    positions = [F.col(name).cast("long").alias(name) for name in ("partition", "offset")]
+    return frame.select("key", "value", *positions, stamp).select(*RAW.names)
 
 
-def _by_spark(servers: str, partitions: Sequence[int]) -> dict[str, str]:
-    """Return the options that bound the read: one topic, to its end, without joining a group."""
+def _required_options(servers: str, partitions: Sequence[int]) -> dict[str, str]:
+    """Return the options to read the whole topic without joining a group."""
     return {
         "kafka.bootstrap.servers": servers,
         "kafka.isolation.level": "read_committed",
@@ -161,7 +148,7 @@ def _dump_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]
                 yield line.row()
 
 
-def _millis(frame: DataFrame) -> Column:
+def _epoch_millis(frame: DataFrame) -> Column:
     stamp = F.col("timestamp")
     if isinstance(frame.schema["timestamp"].dataType, TimestampType | TimestampNTZType):
         return F.unix_millis(stamp.cast("timestamp"))

@@ -1,11 +1,9 @@
-"""The sweep: cases out to the workers, rows back, wave after wave onto disk."""
+"""Evaluate the cases of a study on Spark, and write its tables batch by batch."""
 
-import gc
 import hashlib
 import json
 import pickle
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -18,12 +16,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kassay.experiments.compare import LIMITS, CaseLimits
+from kassay.experiments.spark.arrow_map import record_batches
 from kassay.experiments.spark.code_distribution import (
     WorkerMismatchError,
     check_identity,
     code_identity,
 )
-from kassay.experiments.spark.committed_batches import (
+from kassay.experiments.spark.output_directory import (
     CommittedBatches,
     completed_manifest,
     directory_lock,
@@ -32,11 +31,8 @@ from kassay.experiments.spark.progress import ProgressReporter, with_progress
 from kassay.experiments.spark.table_schemas import (
     PLACE,
     RECORDS,
-    SEALED,
     TABLES,
-    opened,
     record_row,
-    sealed,
     table_of,
 )
 from kassay.experiments.study.batches import BATCH_CASES, BatchedCase, batches_of, tasks_of
@@ -44,11 +40,10 @@ from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.isolation import Judge, memory_limit, run_isolated, watchdog
 from kassay.experiments.study.table_rows import CaseRecord
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import RunError
 
-_BATCH = 64
-_AT_ONCE = 2  # waves: while the last tasks of one run, the next keeps the others busy
-_spared = {"modules": 0}  # of this process
+_ROWS_PER_BATCH = 64
+_CONCURRENT_BATCHES = 2  # the next batch keeps cores busy during the last tasks of a batch
 _MISMATCH = re.compile(rf"{WorkerMismatchError.__name__}: ([^\n]*)")
 
 
@@ -61,77 +56,57 @@ def evaluate_cases(
     judge: Judge | None = None,
     drawn: int | None = None,
 ) -> pa.Table:
-    """Study every case: one row of `RECORDS` a case, in no particular order.
+    """Evaluate every case: one row of `RECORDS` per case, in no particular order.
+
+    Cases are sent to the workers as names and seeds, and the workers build the groups.
+    Imported groups are sent as documents.
 
     Parameters
     ----------
-    spark
-        The session.
-    cases
-        What to study. They travel as names and seeds, and groups are built on the
-        workers; only imported groups travel as documents.
     tasks
-        Over how many Spark tasks to spread them; by default so many that each lasts
-        about a second. The rows do not depend on it.
+        Number of Spark tasks. The default gives tasks of about one second. The rows do not
+        depend on it.
     limits
-        What each search may use up. Every search runs on one thread.
+        Limits of each search. Every search runs on one thread.
     judge
-        What to do with a case: a function that workers can import, or that pickles.
-        By default `evaluate_case` within the limits.
+        Function that evaluates a case, which can be pickled. The default is `evaluate_case`.
     drawn
-        Only groups of seeds below this are kept whole; None for all.
+        Documents are stored only for groups with smaller seeds; None for all.
     """
-    judge = judge or partial(_judge, limits=limits, drawn=drawn)
+    judge = judge or partial(_evaluate, limits=limits, drawn=drawn)
     packed = [pickle.dumps(task) for task in tasks_of(cases, tasks=tasks)]
     expected = code_identity()
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def evaluate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         check_identity(expected)
         context = TaskContext.get()
-        again = context is not None and context.attemptNumber() > 0
+        retry = context is not None and context.attemptNumber() > 0
         for batch in batches:
             for index in batch.column(0).to_pylist():
                 task = pickle.loads(packed[index])  # noqa: S301
-                yield from map(sealed, _studied(task, judge, limits, again=again))
-        _spare_collector()
+                rows = _evaluate_task(task, judge, limits, retry=retry)
+                yield from record_batches(rows, RECORDS, size=_ROWS_PER_BATCH)
 
     plan = spark.range(0, len(packed), 1, max(1, len(packed)))
-    return opened(plan.mapInArrow(run, from_arrow_schema(SEALED)).toArrow())
+    return plan.mapInArrow(evaluate, from_arrow_schema(RECORDS)).toArrow()
 
 
-def _spare_collector() -> None:
-    """Keep what modules hold from the collector, which Spark's workers call after each task.
-
-    Going through all of it would take a quarter of a study's time.
-    """
-    if len(sys.modules) > _spared["modules"]:
-        _spared["modules"] = len(sys.modules)
-        gc.collect()
-        gc.freeze()
-
-
-def _judge(case: Case, *, limits: CaseLimits, drawn: int | None) -> CaseRecord:
+def _evaluate(case: Case, *, limits: CaseLimits, drawn: int | None) -> CaseRecord:
     return evaluate_case(case, limits=limits, drawn=drawn is None or case.seed < drawn)
 
 
-def _studied(
-    task: Sequence[BatchedCase], judge: Judge, limits: CaseLimits, *, again: bool
-) -> Iterator[pa.RecordBatch]:
-    """Study a task; where its process died at it before, each group in one of its own."""
-    rows: list[dict[str, object]] = []
-    with memory_limit(limits.memory), watchdog() as wind:
-        for placed in task:
-            if again:
-                record = run_isolated(judge, placed.case, limits=limits)
+def _evaluate_task(
+    task: Sequence[BatchedCase], judge: Judge, limits: CaseLimits, *, retry: bool
+) -> Iterator[dict[str, object]]:
+    """Evaluate the cases of a task; in a retry, each case runs in its own process."""
+    with memory_limit(limits.memory), watchdog() as start_timer:
+        for batched in task:
+            if retry:
+                record = run_isolated(judge, batched.case, limits=limits)
             else:
-                wind(limits.group)
-                record = judge(placed.case)
-            rows.append({PLACE: placed.place, **record_row(record)})
-            if len(rows) == _BATCH:
-                yield pa.RecordBatch.from_pylist(rows, schema=RECORDS)
-                rows = []
-    if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=RECORDS)
+                start_timer(limits.group)
+                record = judge(batched.case)
+            yield {PLACE: batched.place, **record_row(record)}
 
 
 def write_study(
@@ -148,96 +123,101 @@ def write_study(
 ) -> Mapping[str, object]:
     """Run a study and write its tables and manifest into a directory.
 
-    The study is cut into waves. Each is kept as soon as it is done, so that a run that was
-    killed goes on where it was; the tables are the same as if it had not been. What was
-    there of another study is replaced once everything has been computed. The manifest goes
-    first and comes last, so that a directory with a manifest is complete.
+    Each batch is committed when it is finished, so an interrupted study can be resumed with
+    the same tables. Tables of another study are replaced when all batches are finished. A
+    directory with a manifest is complete, because the manifest is deleted first and written
+    last.
 
     Parameters
     ----------
-    spark, cases, tasks, limits, judge, drawn
+    tasks, limits, judge, drawn
         As in `evaluate_cases`.
     directory
-        Where to. It must be the driver's; the workers need not see it.
+        A directory of the driver's machine. Workers do not need access to it.
     manifest
-        Makes the manifest of the numbers of rows.
+        Builds the manifest from the number of rows per table.
     wave
-        Cases a wave.
+        Cases per batch.
 
     Returns
     -------
     Mapping
-        The manifest; that of the earlier run, if the directory held this study already.
+        The manifest; that of the earlier run if the directory contains this study.
 
     Raises
     ------
-    InvalidGroupError
-        If another run is at work in the directory, or workers run other code.
+    RunError
+        If another process uses the directory, a worker runs another version of the code, or
+        results are missing.
     """
     with directory_lock(directory):
         digest = study_digest(cases, wave=wave, limits=limits, drawn=drawn)
-        before = completed_manifest(directory, digest)
-        if before is not None:
-            return before
-        parts = CommittedBatches(directory, digest)
-        waves = batches_of(cases, wave=wave)
-        missing = {index: cut for index, cut in enumerate(waves) if not parts.has(index)}
-        left = sum(map(len, missing.values()))
+        earlier = completed_manifest(directory, digest)
+        if earlier is not None:
+            return earlier
+        committed = CommittedBatches(directory, digest)
+        batches = batches_of(cases, wave=wave)
+        missing = {
+            index: batch for index, batch in enumerate(batches) if not committed.contains(index)
+        }
 
-        def run(index: int) -> tuple[int, pa.Table]:
-            cut = missing[index]
-            return index, evaluate_cases(
-                spark, cut, tasks=tasks, limits=limits, judge=judge, drawn=drawn
+        def run(index: int) -> pa.Table:
+            return evaluate_cases(
+                spark, missing[index], tasks=tasks, limits=limits, judge=judge, drawn=drawn
             )
 
         with with_progress(
-            spark, total=len(cases), done=len(cases) - left, wave=_AT_ONCE * wave
-        ) as watch:
-            _run_all(run, missing, parts, watch)
-        document = {**manifest(parts.publish(len(waves), TABLES)), "digest": digest}
-        parts.finish(document)
+            spark,
+            total=len(cases),
+            done=len(cases) - sum(map(len, missing.values())),
+            concurrent=_CONCURRENT_BATCHES * wave,
+        ) as progress:
+            _run_batches(run, missing, committed, progress)
+        document = {**manifest(committed.publish(len(batches), TABLES)), "digest": digest}
+        committed.finish(document)
         return document
 
 
-def _run_all(
-    run: Callable[[int], tuple[int, pa.Table]],
+def _run_batches(
+    run: Callable[[int], pa.Table],
     missing: Mapping[int, Sequence[Case]],
-    parts: CommittedBatches,
-    watch: ProgressReporter,
+    committed: CommittedBatches,
+    progress: ProgressReporter,
 ) -> None:
-    """Run the missing waves, a few at once, and keep each as it comes."""
+    """Run the missing batches, a few at the same time, and commit each when it is finished."""
     waiting = list(missing)[::-1]
-    running: set[Future[tuple[int, pa.Table]]] = set()
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    running: dict[Future[pa.Table], int] = {}
+    with ThreadPoolExecutor(_CONCURRENT_BATCHES) as pool:
         while waiting or running:
-            while waiting and len(running) < _AT_ONCE:
-                running.add(pool.submit(run, waiting.pop()))
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                index, records = _result(future)
-                records = records.sort_by(PLACE)
-                if records.num_rows != len(missing[index]):
-                    raise InputError(
-                        f"wave {index}: {records.num_rows} records of {len(missing[index])} groups"
+            while waiting and len(running) < _CONCURRENT_BATCHES:
+                index = waiting.pop()
+                running[pool.submit(run, index)] = index
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                index = running.pop(future)
+                records, expected = _records(future), len(missing[index])
+                if records.num_rows != expected:
+                    raise RunError(
+                        f"batch {index}: {records.num_rows} records for {expected} groups"
                     )
-                parts.keep(index, {name: table_of(records, name) for name in TABLES})
-                watch.advance(len(missing[index]))
+                records = records.sort_by(PLACE)
+                committed.commit(index, {name: table_of(records, name) for name in TABLES})
+                progress.advance(expected)
 
 
-def _result(future: Future[tuple[int, pa.Table]]) -> tuple[int, pa.Table]:
+def _records(future: Future[pa.Table]) -> pa.Table:
     try:
         return future.result()
     except PySparkException as error:
-        found = _MISMATCH.search(str(error))
-        if found is None:
+        mismatch = _MISMATCH.search(str(error))
+        if mismatch is None:
             raise
-        raise InputError(found[1]) from None
+        raise RunError(mismatch[1]) from None
 
 
 def study_digest(
     cases: Sequence[Case], *, wave: int, limits: CaseLimits, drawn: int | None = None
 ) -> str:
-    """Tell studies apart: what is studied, how it is cut, and by which code."""
+    """Return a digest of the cases, their batches, the limits and the code."""
     digest = hashlib.sha256(json.dumps([code_identity(), wave, drawn, repr(limits)]).encode())
     for case in cases:
         digest.update(repr(case).encode())

@@ -1,4 +1,4 @@
-"""Schemas of the tables, read off the dataclasses that are their rows."""
+"""Arrow schemas of the tables, derived from the dataclasses of their rows."""
 
 import types
 import typing
@@ -21,12 +21,12 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def schema_of(row: type) -> pa.Schema:
-    """Return the Arrow schema of a row type: a field a column, optional ones nullable.
+    """Return the Arrow schema of a row dataclass; optional fields are nullable.
 
     Raises
     ------
     TypeError
-        If a field is neither int, float, bool nor str, nor optional one of them.
+        If a field is not an int, float, bool or str, or an optional one.
     """
     hints = typing.get_type_hints(row)
     return pa.schema([_field(field.name, hints[field.name]) for field in fields(row)])
@@ -49,16 +49,12 @@ TABLES: Mapping[str, pa.Schema] = {
     "timings": schema_of(TimingRow),
 }
 
-# What a worker sends back: all rows of a case and its place in the wave. The driver takes
-# the tables out of it.
+# Result of a worker: all rows of a case, and the position of the case in its batch.
 PLACE = "place"
 RECORDS = pa.schema(
     [pa.field(PLACE, pa.int64(), nullable=False)]
     + [pa.field(name, pa.list_(pa.struct(schema))) for name, schema in TABLES.items()]
 )
-SEALED = pa.schema([pa.field("records", pa.binary(), nullable=False)])
-"""What Spark sees of records. It would take nested columns apart and put them together again,
-by code that it compiles anew for every task."""
 
 
 def record_row(record: CaseRecord) -> dict[str, list[dict[str, object]]]:
@@ -72,23 +68,8 @@ def record_row(record: CaseRecord) -> dict[str, list[dict[str, object]]]:
     }
 
 
-def sealed(records: pa.RecordBatch) -> pa.RecordBatch:
-    """Seal a batch of `RECORDS` into one row of `SEALED`, as an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, records.schema) as stream:
-        stream.write_batch(records)
-    return pa.record_batch([[sink.getvalue().to_pybytes()]], schema=SEALED)
-
-
-def opened(rows: pa.Table) -> pa.Table:
-    """Return the `RECORDS` that were sealed into rows of `SEALED`."""
-    streams = (row.as_buffer() for row in rows.column("records"))
-    tables = [pa.ipc.open_stream(stream).read_all() for stream in streams]
-    return pa.concat_tables([RECORDS.empty_table(), *tables])
-
-
 def table_of(records: pa.Table, name: str) -> pa.Table:
-    """Take one table out of records: their rows, record after record."""
+    """Return the rows of one table, in the order of the records."""
     structs = records.column(name).combine_chunks().flatten()
     columns = structs.flatten()
     return pa.Table.from_arrays(columns, schema=TABLES[name])
@@ -97,7 +78,7 @@ def table_of(records: pa.Table, name: str) -> pa.Table:
 def _columns(
     row: GroupRow | OptimumRow | AssignmentRow | ComparisonRow | TimingRow,
 ) -> dict[str, object]:
-    """Return a row's columns; None for integers beyond 64 bits, which no column holds."""
+    """Return the columns of a row; integers that exceed 64 bits become None."""
     columns: dict[str, object] = {}
     for name in row.__slots__:
         value = getattr(row, name)

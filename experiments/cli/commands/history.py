@@ -79,13 +79,15 @@ def history(
     if bool(paths) == (bootstrap_server is not None):
         raise typer.BadParameter("give either paths or --bootstrap-server")
     known = ClusterMetadata(
-        counts={} if metadata is None else dict(load_metadata(metadata).partition_counts)
+        partition_counts={} if metadata is None else dict(load_metadata(metadata).partition_counts)
     )
     settings = {} if command_config is None else load_librdkafka_settings(command_config)
     if bootstrap_server is not None:
         settings["bootstrap.servers"] = bootstrap_server
         counts, names = list_cluster_topics(settings, timeout=timeout)
-        known = ClusterMetadata(counts=counts | dict(known.counts), names=names)
+        known = ClusterMetadata(
+            partition_counts=counts | dict(known.partition_counts), topic_names=names
+        )
     limits = CaseLimits(time=time_limit, deterministic=deterministic_limit)
     described = {
         "kind": "history",

@@ -1,4 +1,4 @@
-"""Groups that take the process down which studies them."""
+"""Judges that crash or block the evaluating process."""
 
 import ctypes
 import os
@@ -18,18 +18,18 @@ def segfault():
 
 
 def hang():
-    """In native code, where no Python runs and no exception is seen."""
+    """Block in native code, where Python raises no exception."""
     ctypes.CDLL(None).sleep(600)
 
 
-def eat():
-    """Address space alone: the machine has other things to do."""
-    kept = []
+def exhaust_memory():
+    """Reserve address space without using memory."""
+    blocks = []
     while True:
-        kept.append(np.empty(1 << 28))
+        blocks.append(np.empty(1 << 28))
 
 
-FAULTS = {"abort": abort, "segfault": segfault, "hang": hang, "eat": eat}
+FAULTS = {"abort": abort, "segfault": segfault, "hang": hang, "exhaust_memory": exhaust_memory}
 
 
 def judge(case, *, bad):

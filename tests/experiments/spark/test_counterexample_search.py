@@ -18,10 +18,10 @@ CASES = [
 @pytest.mark.parametrize(
     "assignor", ["sticky", "python@60s:kassay.reference.assignors.client.sticky:assign"]
 )
-def test_spark_catches_what_one_process_catches(spark, assignor):
-    hunt = SearchOptions(assignor=assignor, shortcoming=Shortcoming.IMBALANCE)
-    caught = search_cases(spark, CASES, hunt, tasks=3)
-    assert sorted(caught, key=lambda catch: catch.case) == sorted(
-        (search_case(case, hunt) for case in CASES), key=lambda catch: catch.case
+def test_spark_finds_the_same_counterexamples_as_one_process(spark, assignor):
+    options = SearchOptions(assignor=assignor, shortcoming=Shortcoming.IMBALANCE)
+    found = search_cases(spark, CASES, options, tasks=3)
+    assert sorted(found, key=lambda result: result.case) == sorted(
+        (search_case(case, options) for case in CASES), key=lambda result: result.case
     )
-    assert sum(catch.smallest is not None for catch in caught) >= 2
+    assert sum(result.smallest is not None for result in found) >= 2

@@ -1,4 +1,4 @@
-"""On Spark a history is what it is without, and captures are one table."""
+"""Histories on Spark equal those without Spark, and captures are one table."""
 
 from __future__ import annotations
 
@@ -41,22 +41,20 @@ def _write(spark: SparkSession, records: list[dict], home: Path, *, tasks: int) 
         spark,
         read_files(spark, [home / "a.parquet", home / "b.parquet"]),
         home / "out",
-        known=ClusterMetadata(counts=PARTITION_COUNTS),
+        known=ClusterMetadata(partition_counts=PARTITION_COUNTS),
         tasks=tasks,
         manifest=lambda counts: {"rows": counts},
     )
 
 
-def test_tables_are_what_the_streams_say_whatever_the_order_of_records(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_tables_do_not_depend_on_the_order_of_records(spark: SparkSession, tmp_path: Path) -> None:
     records = _records()
-    told = sorted(
+    group_records = sorted(
         (row for row in decode_rows(records) if row["kind"] == 2),
         key=lambda row: (row["group"], row["offset"]),
     )
-    generations = list(generation_rows(told, topic_names={}))
-    judged = [
+    generations = list(generation_rows(group_records, topic_names={}))
+    solved = [
         compared_row(row) for row in rebalance_rows(generations, partition_counts=PARTITION_COUNTS)
     ]
     random.Random(5).shuffle(records)
@@ -65,7 +63,7 @@ def test_tables_are_what_the_streams_say_whatever_the_order_of_records(
     out = tmp_path / "once" / "out"
     assert pq.read_table(out / "generations").to_pylist() == generations
     assert sorted(pq.read_table(out / "rebalances").to_pylist(), key=_case) == sorted(
-        judged, key=_case
+        solved, key=_case
     )
     [error] = pq.read_table(out / "errors").to_pylist()
     assert (error["partition"], error["offset"]) == (9, 7)
@@ -89,9 +87,7 @@ def _case(row: dict) -> str:
     return row["case"]
 
 
-def test_parquet_without_the_columns_of_records_is_refused(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_parquet_without_required_columns_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([{"key": b"", "offset": 1}]), tmp_path / "x.parquet")
     with pytest.raises(InputError, match=r"x\.parquet: no column value among key, offset"):
         read_files(spark, [tmp_path / "x.parquet"])
@@ -99,7 +95,7 @@ def test_parquet_without_the_columns_of_records_is_refused(
         read_files(spark, [tmp_path / "y.parquet"])
 
 
-def test_no_option_changes_which_records_of_a_cluster_are_read(spark: SparkSession) -> None:
+def test_options_cannot_change_which_records_are_read(spark: SparkSession) -> None:
     columns = "key binary, value binary, partition int, offset long, timestamp timestamp"
     session = MagicMock()
     reader = session.read.format.return_value.options
@@ -115,16 +111,14 @@ def test_no_option_changes_which_records_of_a_cluster_are_read(spark: SparkSessi
     assert (given["startingOffsets"], given["endingOffsets"]) == ("earliest", "latest")
 
 
-def test_captures_are_one_table_and_bad_ones_are_rows_with_errors(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_unreadable_captures_become_rows_with_errors(spark: SparkSession, tmp_path: Path) -> None:
     good = CAPTURES / "all-groups" / "members-verbose.txt"
     for number in range(3):
         (tmp_path / f"{number}.txt").write_bytes(good.read_bytes())
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\xfd\x00not text")
     (tmp_path / "cut.txt").write_bytes(good.read_bytes()[:-200])
     register(spark)
-    frame = spark.read.format("kassay").option("captures_a_task", "2").load(str(tmp_path))
+    frame = spark.read.format("kassay").option("captures_per_task", "2").load(str(tmp_path))
     found = [row.asDict() for row in frame.collect()]
     by_capture = {Path(row["capture"]).name for row in found}
     assert by_capture == {"0.txt", "1.txt", "2.txt", "bad.txt", "cut.txt"}
@@ -134,6 +128,6 @@ def test_captures_are_one_table_and_bad_ones_are_rows_with_errors(
     groups = {row["id"] for row in found if row["capture"].endswith("0.txt") and row["document"]}
     assert groups
     for number in range(3):
-        mine = [row for row in found if row["capture"].endswith(f"{number}.txt")]
-        assert {row["id"] for row in mine if row["document"]} == groups
-        assert all(row["members"] is not None for row in mine if row["document"])
+        rows_of_capture = [row for row in found if row["capture"].endswith(f"{number}.txt")]
+        assert {row["id"] for row in rows_of_capture if row["document"]} == groups
+        assert all(row["members"] is not None for row in rows_of_capture if row["document"])

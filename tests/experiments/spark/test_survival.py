@@ -1,4 +1,4 @@
-"""Studies whose driver or workers are killed, and studies on a cluster: the same tables."""
+"""Studies on a cluster, and with killed drivers or workers, give the same tables."""
 
 import os
 import random
@@ -20,13 +20,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.survival, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[3]
 KILLS = int(os.environ.get("KILLS", "2"))
-# Four waves a kill: two may end before it comes, and two be under way.
+# Four batches per kill: two may be finished before it, and two may be running.
 CONFIG = f"""
 families: {{named: all, mixed-join: 150, equal-leave: 150, overlap-chains: 100}}
 assignors: [sticky, cooperative-sticky, uniform]
 wave: {400 // (4 * KILLS)}
 """
-PATIENCE = 600
+TIMEOUT_SECONDS = 600
 
 
 @pytest.fixture(scope="module")
@@ -37,37 +37,35 @@ def config(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(config, tmp_path_factory):
-    out = tmp_path_factory.mktemp("undisturbed")
+def uninterrupted(config, tmp_path_factory):
+    out = tmp_path_factory.mktemp("uninterrupted")
     finish(start(config, out), out)
     return contents(out)
 
 
-def test_a_killed_driver_goes_on_where_it_was(config, undisturbed, tmp_path):
+def test_a_study_resumes_after_its_driver_is_killed(config, uninterrupted, tmp_path):
     rng = random.Random(7)
     for _ in range(KILLS):
-        before = waves(tmp_path)
+        before = batches(tmp_path)
         driver = start(config, tmp_path)
-        wait_for(driver, tmp_path, lambda before=before: waves(tmp_path) > before)
+        wait_for(driver, tmp_path, lambda before=before: batches(tmp_path) > before)
         time.sleep(rng.random())
         driver.send_signal(signal.SIGKILL)
         driver.wait()
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / ".parts").rglob("wave-*")}
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / ".parts").rglob("batch-*")}
     finish(start(config, tmp_path), tmp_path)
-    assert kept
-    assert contents(tmp_path) == undisturbed
+    assert times
+    assert contents(tmp_path) == uninterrupted
 
 
-def test_a_cluster_that_loses_a_worker_gives_the_tables_of_one_machine(
-    config, undisturbed, tmp_path
-):
+def test_a_cluster_that_loses_a_worker_gives_the_same_tables(config, uninterrupted, tmp_path):
     with cluster(tmp_path / "spark") as (url, workers):
         out = tmp_path / "out"
         driver = start(config, out, "--master", url, "--conf", "spark.executor.memory=512m")
-        wait_for(driver, out, lambda: waves(out) >= 2)
+        wait_for(driver, out, lambda: batches(out) >= 2)
         workers[0].kill()
         finish(driver, out)
-    assert contents(out) == undisturbed
+    assert contents(out) == uninterrupted
 
 
 def start(config, out, *options):
@@ -88,19 +86,19 @@ def log_of(out):
 
 
 def finish(driver, out):
-    assert driver.wait(timeout=PATIENCE) == 0, log_of(out).read_text()
+    assert driver.wait(timeout=TIMEOUT_SECONDS) == 0, log_of(out).read_text()
 
 
 def wait_for(driver, out, condition):
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not condition():
         assert driver.poll() is None, log_of(out).read_text()
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
-def waves(out):
-    return len(list((out / ".parts").glob("wave-*")))
+def batches(out):
+    return len(list((out / ".parts").glob("batch-*")))
 
 
 def contents(out):
@@ -114,7 +112,7 @@ def contents(out):
 
 @contextmanager
 def cluster(directory):
-    """A master and two workers on the loopback address, from the installed PySpark."""
+    """Start a master and two workers of the installed PySpark on the loopback address."""
     directory.mkdir()
     home = Path(pyspark.__file__).parent
     environment = {

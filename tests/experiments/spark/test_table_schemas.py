@@ -9,7 +9,7 @@ from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.table_rows import CaseRecord, OptimumRow, TimingRow
 
 
-def test_columns_are_the_fields_of_the_rows():
+def test_columns_are_the_fields_of_the_row_type():
     schema = schema_of(OptimumRow)
     assert schema.field("case") == pa.field("case", pa.string(), nullable=False)
     assert schema.field("imbalance_value") == pa.field("imbalance_value", pa.int64())
@@ -17,19 +17,19 @@ def test_columns_are_the_fields_of_the_rows():
     assert seconds == pa.field("seconds", pa.float64(), nullable=False)
 
 
-def test_a_type_that_has_no_column_is_refused():
+def test_unsupported_field_types_are_rejected():
     with pytest.raises(TypeError, match="column 'loads': no column type"):
         schema_of(make_dataclass("Row", [("loads", tuple)]))
 
 
-def test_every_record_fits_the_schemas():
+def test_records_fit_the_schemas():
     record = record_row(evaluate_case(Case(family="named", seed=4, assignors=("range",))))
     for name, schema in TABLES.items():
         rows = pa.Table.from_pylist(record[name], schema=schema).num_rows
         assert rows == (2 if name == "timings" else 1)
 
 
-def test_an_integer_beyond_64_bits_is_left_out_rather_than_wrong():
+def test_integers_beyond_64_bits_become_null():
     group = evaluate_case(Case(family="named", seed=0, assignors=())).group
     row = OptimumRow(case="big", status="optimal", imbalance_value=2**63)
     columns = record_row(CaseRecord(group=group, optimum=row))["optima"][0]

@@ -1,0 +1,42 @@
+"""Map the rows of a DataFrame with Python functions, through Arrow record batches."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+Row = Mapping[str, Any]
+
+
+def record_batches(
+    rows: Iterable[Row], schema: pa.Schema, *, size: int = 512
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows as record batches of at most ``size`` rows."""
+    remaining = iter(rows)
+    while batch := list(islice(remaining, size)):
+        yield pa.RecordBatch.from_pylist(batch, schema=schema)
+
+
+def map_batches(
+    frame: DataFrame,
+    function: Callable[[Iterator[pa.RecordBatch]], Iterable[Row]],
+    schema: pa.Schema,
+) -> DataFrame:
+    """Apply a function to the stream of record batches of each task."""
+    return frame.mapInArrow(
+        lambda batches: record_batches(function(batches), schema), from_arrow_schema(schema)
+    )
+
+
+def map_rows(
+    frame: DataFrame, function: Callable[[Iterator[Row]], Iterable[Row]], schema: pa.Schema
+) -> DataFrame:
+    """Apply a function to the stream of rows of each task."""
+    return map_batches(
+        frame,
+        lambda batches: function(row for batch in batches for row in batch.to_pylist()),
+        schema,
+    )
