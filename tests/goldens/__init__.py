@@ -1,1 +1,1 @@
-"""Answers recorded from Kafka's own classes; see README.md."""
+"""Recorded results of Kafka's assignor classes; see README.md."""

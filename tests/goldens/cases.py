@@ -1,4 +1,4 @@
-"""Reading recorded cases, ours and those beside the repository."""
+"""Recorded cases: results of Kafka's classes, and of the ports on the same groups."""
 
 import gzip
 import json
@@ -9,13 +9,13 @@ from typing import Any
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import parse_group
 
-OWN = Path(__file__).with_name("pinned.jsonl.gz")
-FOUND = Path(__file__).with_name("found.jsonl")
+PINNED = Path(__file__).with_name("pinned.jsonl.gz")
+MISMATCHES = Path(__file__).with_name("mismatches.jsonl")
 _GROUP_KEYS = ("id", "topics", "members")
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the cases of a file of JSON lines, packed or not."""
+    """Yield the cases of a JSON Lines file, compressed or not."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8") as lines:
         for line in lines:
@@ -23,7 +23,7 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def recorded(case: dict[str, Any]) -> dict[str, Any]:
-    """Return what the real class did, in the form of `ported`."""
+    """Return the recorded result of a case."""
     expected = case["expected"]
     error = expected.get("error", "").partition(":")[0].rpartition(".")[2]
     return {
@@ -34,7 +34,7 @@ def recorded(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def ported(case: dict[str, Any], assignor: str) -> dict[str, Any]:
-    """Return what our port does."""
+    """Return the result of the port in the form of `recorded`."""
     group = parse_group({key: case[key] for key in _GROUP_KEYS if key in case})
     outcome = run_assignor(group, assignor)
     lists = outcome.assignment

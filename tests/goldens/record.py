@@ -1,8 +1,7 @@
 """Record goldens from the pinned release: ``python -m tests.goldens.record``.
 
-Seeded histories of the conformance harness go through the real classes; of their groups
-a few of each kind are kept, the first ones met, so that the file stays small and the
-same.
+Kafka's classes assign the groups of seeded histories. The first groups of each kind are
+recorded, so the file is small and reproducible.
 """
 
 import gzip
@@ -20,8 +19,8 @@ from tests.conformance.upstream import NAMES, Upstream, upstream_assign
 
 FILE = Path(__file__).with_name("pinned.jsonl.gz")
 _HISTORIES = 400
-_MOST_PARTITIONS = 120
-_PER_STRATUM = 3
+_MAX_PARTITIONS = 120
+_GROUPS_PER_KIND = 3
 _LIMIT = 3.0
 
 
@@ -59,11 +58,11 @@ _NAMED: tuple[dict[str, Any], ...] = (
 )
 
 
-def strata(group: Group, answer: Upstream) -> tuple[object, ...]:
-    """Say of what kind a case is."""
+def _kind(group: Group, result: Upstream) -> tuple[object, ...]:
+    """Return the kind of a case."""
     return (
-        answer.kind,
-        answer.failed,
+        result.kind,
+        result.failed,
         len({member.subscription for member in group.members}) <= 1,
         any(member.rack for member in group.members),
         any(member.instance_id for member in group.members),
@@ -73,44 +72,44 @@ def strata(group: Group, answer: Upstream) -> tuple[object, ...]:
 
 
 def _cases(assignor: str) -> Iterator[dict[str, Any]]:
-    kept: Counter[tuple[object, ...]] = Counter()
-    for group, answer in _answers(assignor):
-        stratum = strata(group, answer)
-        if group.partition_count > _MOST_PARTITIONS or kept[stratum] == _PER_STRATUM:
+    counts: Counter[tuple[object, ...]] = Counter()
+    for group, result in _results(assignor):
+        kind = _kind(group, result)
+        if group.partition_count > _MAX_PARTITIONS or counts[kind] == _GROUPS_PER_KIND:
             continue
-        kept[stratum] += 1
-        expected: dict[str, Any] = {"assignment": answer.lists}
-        if answer.failed is not None:
-            expected["failed"] = answer.failed
-        if not answer.terminated:
+        counts[kind] += 1
+        expected: dict[str, Any] = {"assignment": result.lists}
+        if result.failed is not None:
+            expected["failed"] = result.failed
+        if not result.terminated:
             expected["terminated"] = False
         yield {**group_document(group), "assignor": assignor, "expected": expected}
 
 
-def _answers(assignor: str) -> Iterator[tuple[Group, Upstream]]:
+def _results(assignor: str) -> Iterator[tuple[Group, Upstream]]:
     for document in _NAMED:
         group = parse_group(document)
         yield group, upstream_assign(group, assignor, limit=_LIMIT)
     for seed in range(_HISTORIES):
         steps = history(assignor, seed)
-        following: Group | None = next(steps)
-        while following is not None:
-            answer = upstream_assign(following, assignor, limit=_LIMIT)
-            yield following, answer
+        current: Group | None = next(steps)
+        while current is not None:
+            result = upstream_assign(current, assignor, limit=_LIMIT)
+            yield current, result
             try:
-                following = steps.send(answer.lists)
+                current = steps.send(result.lists)
             except StopIteration:
-                following = None
+                current = None
 
 
 def record() -> None:
-    """Write the file."""
-    packed = io.BytesIO()
-    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as lines:
+    """Write the recording."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as lines:
         for assignor in NAMES:
             for case in _cases(assignor):
                 lines.write(json.dumps(case, separators=(",", ":")).encode() + b"\n")
-    FILE.write_bytes(packed.getvalue())
+    FILE.write_bytes(buffer.getvalue())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Small groups and assignments as text."""
+"""Text notation for small groups and assignments."""
 
 from dataclasses import replace
 
@@ -8,10 +8,10 @@ from kassay.reference.model.ownership import rejoin
 
 
 def group(topics: str, **members: str) -> Group:
-    """Read a group: ``group("t:2", a="t | t-0 t-1 @3", b="t")``.
+    """Parse a group, such as ``group("t:2", a="t | t-0 t-1 @3", b="t")``.
 
-    A member is its topics, then after a bar what it claims, then after ``@`` in which
-    generation it got that. Underscores in member names become hyphens.
+    A member has topics, owned partitions after a bar, and their generation after ``@``.
+    Underscores in member names become hyphens.
     """
     return Group(
         topics=tuple(
@@ -23,13 +23,13 @@ def group(topics: str, **members: str) -> Group:
 
 
 def lists(group: Group, assignor: str) -> dict[str, str]:
-    """Assign and write each member's list as ``t-0 t-1``."""
+    """Assign and format each member's list as ``t-0 t-1``."""
     assignment = assign(group, assignor)
     return {member: " ".join(str(tp) for tp in assignment[member]) for member in assignment}
 
 
 def after(group: Group, assignor: str, *, generation: int = 1) -> Group:
-    """Return the group as it is when everybody has what the assignor gave it."""
+    """Return the group after all members have adopted the assignment."""
     return rejoin(group, assign(group, assignor), generation=generation)
 
 
@@ -40,20 +40,20 @@ def without(group: Group, *leaving: str) -> Group:
 
 def joined(group: Group, **members: str) -> Group:
     """Return the group after members have joined."""
-    fresh = tuple(_member(name, text) for name, text in members.items())
-    return replace(group, members=(*group.members, *fresh))
+    new = tuple(_member(name, text) for name, text in members.items())
+    return replace(group, members=(*group.members, *new))
 
 
 def with_topics(group: Group, topics: str) -> Group:
-    """Return the group with other topics in the cluster."""
+    """Return the group with other topics."""
     counts = (item.split(":") for item in topics.split())
     return replace(
         group, topics=tuple(Topic(name=name, partitions=int(count)) for name, count in counts)
     )
 
 
-def racked(group: Group, racks: dict[str, list[str]], **members: str) -> Group:
-    """Return the group with racks: for each topic one string of racks a partition."""
+def with_racks(group: Group, racks: dict[str, list[str]], **members: str) -> Group:
+    """Return the group with racks: one string of racks per partition and topic."""
     return replace(
         group,
         topics=tuple(

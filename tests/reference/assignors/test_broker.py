@@ -1,4 +1,4 @@
-"""The broker's assignors."""
+"""Assignors of the broker."""
 
 from dataclasses import replace
 
@@ -9,14 +9,14 @@ from kassay.reference.assignors import assign, run_assignor
 from tests.reference.assignors.notation import after, group, joined, lists
 
 
-def test_server_range_gives_co_partitioned_topics_to_the_same_members() -> None:
+def test_server_range_assigns_equal_ranges_of_co_partitioned_topics() -> None:
     assert lists(group("t:3 u:3", a="t u", b="t u"), "server-range") == {
         "a": "t-0 t-1 u-0 u-1",
         "b": "t-2 u-2",
     }
 
 
-def test_server_range_puts_static_members_first() -> None:
+def test_server_range_sorts_static_members_first() -> None:
     plain = group("t:3", a="t", b="t")
     a, b = plain.members
     assert lists(replace(plain, members=(a, replace(b, instance_id="z"))), "server-range") == {
@@ -32,19 +32,19 @@ def test_server_range_splits_each_topic_over_its_own_subscribers() -> None:
     }
 
 
-def test_uniform_keeps_all_that_its_quota_allows() -> None:
+def test_uniform_keeps_partitions_up_to_the_quota() -> None:
     start = after(group("t:4", a="t", b="t"), "uniform")
     grown = joined(start, c="t")
     assert movement(grown, assign(grown, "uniform")) == 1
 
 
-def test_uniform_leaves_a_balanced_group_alone_since_4_1_but_not_in_4_0() -> None:
+def test_uniform_moves_partitions_of_a_balanced_group_only_in_4_0() -> None:
     start = group("t:3", a="t | t-0", b="t | t-1 t-2")
     assert movement(start, assign(start, "uniform")) == 0
     assert movement(start, assign(start, "uniform-4.0")) == 1
 
 
-def test_uniform_is_not_optimal_as_its_documentation_says() -> None:
+def test_uniform_is_not_optimal_for_mixed_subscriptions() -> None:
     start = group(
         "T1:15 T2:15",
         M1="T1 | " + " ".join(f"T1-{p}" for p in range(9)),
@@ -54,12 +54,12 @@ def test_uniform_is_not_optimal_as_its_documentation_says() -> None:
     assert assign(start, "uniform").loads() == {"M1": 9, "M2": 10, "M3": 11}
 
 
-def test_uniform_balances_differing_subscriptions() -> None:
+def test_uniform_balances_mixed_subscriptions() -> None:
     start = group("t:4 u:2", a="t", b="t u")
     assert assign(start, "uniform").loads() == {"a": 3, "b": 3}
 
 
-def test_uniform_assigns_nothing_if_nobody_subscribes() -> None:
+def test_uniform_assigns_nothing_without_subscriptions() -> None:
     assert lists(group("t:4", a="", b=""), "uniform") == {"a": "", "b": ""}
 
 
@@ -68,7 +68,7 @@ def test_a_group_without_members_gets_an_empty_assignment(assignor: str) -> None
     assert lists(group("t:4"), assignor) == {}
 
 
-def test_uniform_fails_on_a_partition_beyond_the_end_of_its_topic() -> None:
+def test_uniform_fails_on_claims_beyond_the_partition_count() -> None:
     failed = run_assignor(group("t:1 u:1", a="t u | t-5", b="t"), "uniform").failed
     assert failed is not None
     assert failed.java_class == "ArrayIndexOutOfBoundsException"

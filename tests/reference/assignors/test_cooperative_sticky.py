@@ -1,11 +1,11 @@
-"""Cooperative sticky: what it withholds, and what it remembers."""
+"""Cooperative sticky assignor: withheld partitions and owned partitions."""
 
 from dataclasses import replace
 
 from tests.reference.assignors.notation import after, group, joined, lists, without
 
 
-def test_a_partition_that_changes_hands_is_withheld_for_one_round() -> None:
+def test_moved_partition_is_withheld_for_one_round() -> None:
     alone = after(group("t:2", a="t"), "cooperative-sticky")
     both = joined(alone, b="t")
     assert lists(both, "cooperative-sticky") == {"a": "t-0", "b": ""}
@@ -15,26 +15,26 @@ def test_a_partition_that_changes_hands_is_withheld_for_one_round() -> None:
     }
 
 
-def test_a_partition_nobody_has_is_assigned_at_once() -> None:
+def test_unowned_partition_is_assigned_at_once() -> None:
     both = after(group("t:4", a="t", b="t"), "cooperative-sticky")
     assert lists(without(both, "a"), "cooperative-sticky") == {"b": "t-1 t-3 t-0 t-2"}
 
 
-def test_with_differing_subscriptions_a_moving_partition_is_withheld_too() -> None:
+def test_moved_partition_is_withheld_with_mixed_subscriptions() -> None:
     start = group("t:3 u:1", a="t | t-0 t-1 t-2", b="t u")
     assert lists(start, "sticky") == {"a": "t-1 t-2", "b": "u-0 t-0"}
     assert lists(start, "cooperative-sticky") == {"a": "t-1 t-2", "b": "u-0"}
 
 
-def test_owned_partitions_come_from_the_subscription_which_version_zero_lacks() -> None:
+def test_version_0_subscriptions_have_no_owned_partitions() -> None:
     start = group("t:2", a="t | t-1", b="t | t-0")
-    silent = replace(start, members=tuple(replace(m, protocol_version=0) for m in start.members))
+    version_0 = replace(start, members=tuple(replace(m, protocol_version=0) for m in start.members))
     assert lists(start, "cooperative-sticky") == {"a": "t-1", "b": "t-0"}
-    assert lists(silent, "cooperative-sticky") == {"a": "t-0", "b": "t-1"}
-    assert lists(silent, "sticky") == {"a": "t-1", "b": "t-0"}
+    assert lists(version_0, "cooperative-sticky") == {"a": "t-0", "b": "t-1"}
+    assert lists(version_0, "sticky") == {"a": "t-1", "b": "t-0"}
 
 
-def test_the_generation_comes_from_the_user_data_where_the_subscription_has_none() -> None:
+def test_version_1_subscriptions_use_the_generation_of_the_user_data() -> None:
     start = group("t:3", a="t | t-0 t-1 @3", b="t | t-0 t-2 @4")
     old = replace(start, members=tuple(replace(m, protocol_version=1) for m in start.members))
     assert lists(old, "cooperative-sticky") == {"a": "t-1", "b": "t-0 t-2"}

@@ -1,4 +1,4 @@
-"""Our ports against answers recorded from Kafka's own classes."""
+"""Ports compared with recorded results of Kafka's classes."""
 
 import random
 from collections import Counter
@@ -8,33 +8,33 @@ from typing import Any
 import pytest
 
 from kassay.reference.assignors import ASSIGNORS
-from tests.goldens.cases import FOUND, OWN, ported, read, recorded
+from tests.goldens.cases import MISMATCHES, PINNED, ported, read, recorded
 
 CLIENT = ("range", "roundrobin", "sticky", "cooperative-sticky")
 BROKER = ("uniform", "server-range")
-# The recording beside the repository is of October 2024. KAFKA-18688 (4.1.0) changed which
-# members of equal subscriptions get one partition more.
+# The shared fixtures were recorded in October 2024. KAFKA-18688 (4.1.0) changed which
+# members with equal subscriptions get one more partition.
 CHANGED_BY_KAFKA_18688 = 452
 BEFORE_KAFKA_18688 = "uniform-4.0"
 
 
 @pytest.mark.parametrize("assignor", CLIENT + BROKER)
-def test_a_port_answers_as_the_pinned_release_does(assignor: str) -> None:
-    cases = [case for case in read(OWN) if case["assignor"] == assignor]
+def test_port_agrees_with_the_pinned_release(assignor: str) -> None:
+    cases = [case for case in read(PINNED) if case["assignor"] == assignor]
     assert len(cases) > 80
     assert _mismatches(cases, assignor) == []
 
 
-def test_what_a_soak_once_found_stays_mended() -> None:
-    cases = list(read(FOUND))
+def test_earlier_mismatches_remain_fixed() -> None:
+    cases = list(read(MISMATCHES))
     assert cases
     assert [case["id"] for case in cases if ported(case, case["assignor"]) != recorded(case)] == []
 
 
-def test_the_committed_goldens_hold_exceptions_and_loops_without_end() -> None:
-    answers = [recorded(case) for case in read(OWN)]
-    thrown = {answer["failed"] for answer in answers} - {None}
-    assert thrown == {
+def test_goldens_contain_exceptions_and_nontermination() -> None:
+    results = [recorded(case) for case in read(PINNED)]
+    exceptions = {result["failed"] for result in results} - {None}
+    assert exceptions == {
         "ArithmeticException",
         "ArrayIndexOutOfBoundsException",
         "IllegalArgumentException",
@@ -42,11 +42,11 @@ def test_the_committed_goldens_hold_exceptions_and_loops_without_end() -> None:
         "NullPointerException",
         "PartitionAssignorException",
     }
-    assert any(not answer["terminated"] for answer in answers)
+    assert any(not result["terminated"] for result in results)
 
 
 @pytest.mark.parametrize("assignor", [*CLIENT, "server-range"])
-def test_a_port_reproduces_every_recorded_case_of_october_2024(
+def test_port_reproduces_the_recording_of_october_2024(
     assignor: str, shared_fixtures: Path
 ) -> None:
     cases = _october_2024(shared_fixtures, assignor)
@@ -54,7 +54,7 @@ def test_a_port_reproduces_every_recorded_case_of_october_2024(
     assert _mismatches(cases, assignor) == []
 
 
-def test_the_uniform_port_of_4_0_reproduces_every_recorded_case_of_october_2024(
+def test_uniform_4_0_reproduces_the_recording_of_october_2024(
     shared_fixtures: Path,
 ) -> None:
     cases = _october_2024(shared_fixtures, "uniform")
@@ -62,7 +62,7 @@ def test_the_uniform_port_of_4_0_reproduces_every_recorded_case_of_october_2024(
     assert _mismatches(cases, BEFORE_KAFKA_18688) == []
 
 
-def test_the_uniform_port_differs_from_october_2024_on_equal_subscriptions_alone(
+def test_uniform_differs_from_october_2024_only_for_equal_subscriptions(
     shared_fixtures: Path,
 ) -> None:
     cases = _october_2024(shared_fixtures, "uniform")
@@ -72,13 +72,13 @@ def test_the_uniform_port_differs_from_october_2024_on_equal_subscriptions_alone
 
 
 @pytest.mark.parametrize("assignor", CLIENT + BROKER)
-def test_answers_hang_on_nothing_but_the_group(assignor: str) -> None:
-    cases = [case for case in read(OWN) if case["assignor"] == assignor]
+def test_results_do_not_depend_on_the_order_of_calls(assignor: str) -> None:
+    cases = [case for case in read(PINNED) if case["assignor"] == assignor]
     shuffled = random.Random(assignor).sample(cases, len(cases))
     assert _mismatches(shuffled, assignor) == []
 
 
-def test_every_assignor_has_a_port() -> None:
+def test_assignor_names_are_complete() -> None:
     names = {*CLIENT, *BROKER, BEFORE_KAFKA_18688, "legacy-range", "legacy-roundrobin"}
     assert set(ASSIGNORS) == names
 

@@ -1,4 +1,4 @@
-"""The ZooKeeper consumer's assignors, checked by hand against the rules of its releases."""
+"""Assignors of the ZooKeeper consumer, with results computed by hand."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from tests.reference.assignors.notation import group, lists
 
 
 def with_streams(group: Group, **streams: int) -> Group:
-    """Give members several streams on each of their topics."""
+    """Set the number of streams per topic of some members."""
     return replace(
         group,
         members=tuple(
@@ -24,20 +24,20 @@ def with_streams(group: Group, **streams: int) -> Group:
     )
 
 
-def test_range_splits_a_topic_over_all_threads_not_over_consumers() -> None:
+def test_range_splits_a_topic_over_threads_not_consumers() -> None:
     start = with_streams(group("t:5", a="t", b="t"), a=3)
     assert lists(start, "legacy-range") == {"a": "t-0 t-1 t-2 t-3", "b": "t-4"}
     threads = legacy_range.assign_threads(start)
     assert [str(thread) for thread in threads.values()] == ["a-0", "a-0", "a-1", "a-2", "b-0"]
 
 
-def test_thread_ten_sorts_before_thread_two() -> None:
+def test_thread_10_sorts_before_thread_2() -> None:
     start = with_streams(group("t:11", a="t"), a=11)
     numbers = [thread.number for thread in legacy_range.assign_threads(start).values()]
     assert numbers == [0, 1, 10, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
-def test_threads_sort_by_the_text_of_consumer_and_number() -> None:
+def test_threads_are_sorted_as_text() -> None:
     start = group("t:2", c_1="t", c="t")
     ids = {str(thread) for thread in legacy_range.assign_threads(start).values()}
     assert ids == {"c-0", "c-1-0"}
@@ -51,24 +51,24 @@ def test_threads_beyond_the_partitions_are_idle() -> None:
     }
 
 
-def test_round_robin_deals_in_the_order_of_the_hash_of_topic_and_partition() -> None:
+def test_round_robin_sorts_partitions_by_hash() -> None:
     start = group("orders:2 audit:2", a="orders audit", b="orders audit")
     names = [(t, p) for t in ("audit", "orders") for p in range(2)]
-    dealt = sorted(names, key=lambda name: string_hash(f"[{name[0]},{name[1]}]"))
-    assert list(legacy_roundrobin.assign_threads(start)) == dealt
+    expected = sorted(names, key=lambda name: string_hash(f"[{name[0]},{name[1]}]"))
+    assert list(legacy_roundrobin.assign_threads(start)) == expected
     assignment = assign(start, "legacy-roundrobin")
-    assert list(assignment["a"]) == dealt[0::2]
-    assert list(assignment["b"]) == dealt[1::2]
+    assert list(assignment["a"]) == expected[0::2]
+    assert list(assignment["b"]) == expected[1::2]
 
 
-def test_round_robin_refuses_differing_topics_and_names_them() -> None:
-    with pytest.raises(UpstreamError, match="IllegalArgumentException") as refused:
+def test_round_robin_rejects_different_topics() -> None:
+    with pytest.raises(UpstreamError, match="IllegalArgumentException") as failure:
         assign(group("t:2 u:2", a="t u", b="t"), "legacy-roundrobin")
-    assert "'u' has a-0" in refused.value.detail
-    assert "'t' has a-0, b-0" in refused.value.detail
+    assert "'u' has a-0" in failure.value.detail
+    assert "'t' has a-0, b-0" in failure.value.detail
 
 
-def test_round_robin_refuses_differing_stream_counts() -> None:
+def test_round_robin_rejects_different_stream_counts() -> None:
     start = group("t:2 u:2", a="t u")
     (member,) = start.members
     uneven = replace(start, members=(replace(member, streams=(("t", 2), ("u", 1))),))
@@ -77,6 +77,6 @@ def test_round_robin_refuses_differing_stream_counts() -> None:
 
 
 @pytest.mark.parametrize("assignor", ["legacy-range", "legacy-roundrobin"])
-def test_a_topic_without_metadata_gives_nothing(assignor: str) -> None:
-    assert lists(group("t:1", a="t gone"), assignor) == {"a": "t-0"}
+def test_topics_without_metadata_are_skipped(assignor: str) -> None:
+    assert lists(group("t:1", a="t unknown"), assignor) == {"a": "t-0"}
     assert lists(group("t:1"), assignor) == {}

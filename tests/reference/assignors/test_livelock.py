@@ -1,6 +1,6 @@
-"""Groups on which the real sticky assignors never return."""
+"""Groups on which Kafka's sticky assignors do not terminate."""
 
-import time
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +9,7 @@ from kassay.reference.assignors import assign, run_assignor
 from kassay.reference.model.assignor_result import LivelockError
 from tests.reference.assignors.notation import group
 
-ENDLESS = group(
+NONTERMINATING = group(
     "t0:5 t13:3 t2:5 t5:2 t6:6",
     c01="t13 t6 | t6-0 t6-1 t6-3 t6-5 @7",
     c02="t0 t5 | t0-0 t0-2 t0-4 @7",
@@ -20,10 +20,8 @@ ENDLESS = group(
 
 
 @pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
-def test_a_loop_without_end_is_told_within_a_second(assignor: str) -> None:
-    start = time.process_time()
-    outcome = run_assignor(ENDLESS, assignor)
-    assert time.process_time() - start < 1
+def test_nontermination_is_detected(assignor: str) -> None:
+    outcome = run_assignor(NONTERMINATING, assignor)
     assert not outcome.terminated
     assert outcome.assignment is None
     assert outcome.livelock is not None
@@ -31,26 +29,23 @@ def test_a_loop_without_end_is_told_within_a_second(assignor: str) -> None:
     assert outcome.livelock.circling
 
 
-def test_the_state_reached_is_a_valid_assignment() -> None:
-    livelock = run_assignor(ENDLESS, "sticky").livelock
+def test_repeated_state_is_a_valid_assignment() -> None:
+    livelock = run_assignor(NONTERMINATING, "sticky").livelock
     assert livelock is not None
-    assert list(violations(ENDLESS, livelock.state)) == []
+    assert list(violations(NONTERMINATING, livelock.state)) == []
 
 
-def test_assigning_raises_what_attempting_returns() -> None:
+def test_assign_raises_the_error_that_run_assignor_returns() -> None:
     with pytest.raises(LivelockError, match="repeats every"):
-        assign(ENDLESS, "sticky")
+        assign(NONTERMINATING, "sticky")
 
 
-def test_one_partition_more_ends_the_loop() -> None:
-    start = group(
-        "t0:6 t13:3 t2:5 t5:2 t6:6",
-        c01="t13 t6 | t6-0 t6-1 t6-3 t6-5 @7",
-        c02="t0 t5 | t0-0 t0-2 t0-4 @7",
-        c07="t2 t6 | t6-2 t6-4 @7",
-        c08="t0 t5 | t0-1 t0-3 @7",
-        cNEW="t0 t6",
+def test_one_more_partition_makes_the_assignor_terminate() -> None:
+    topics = tuple(
+        replace(topic, partitions=6) if topic.name == "t0" else topic
+        for topic in NONTERMINATING.topics
     )
+    start = replace(NONTERMINATING, topics=topics)
     outcome = run_assignor(start, "sticky")
     assert outcome.terminated
     assert outcome.assignment is not None

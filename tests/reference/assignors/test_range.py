@@ -1,11 +1,11 @@
-"""Range: the examples of its documentation and its corner cases."""
+"""Range assignor: documentation examples and edge cases."""
 
 from dataclasses import replace
 
-from tests.reference.assignors.notation import group, lists, racked
+from tests.reference.assignors.notation import group, lists, with_racks
 
 
-def test_five_partitions_over_three_members_leave_the_last_with_one() -> None:
+def test_documentation_example_of_one_topic() -> None:
     assert lists(group("t:5", C0="t", C1="t", C2="t"), "range") == {
         "C0": "t-0 t-1",
         "C1": "t-2 t-3",
@@ -13,7 +13,7 @@ def test_five_partitions_over_three_members_leave_the_last_with_one() -> None:
     }
 
 
-def test_the_first_members_get_one_more_of_every_topic() -> None:
+def test_first_members_get_one_more_partition_of_every_topic() -> None:
     assert lists(group("T0:4 T1:4", C0="T0 T1", C1="T0 T1", C2="T0 T1"), "range") == {
         "C0": "T0-0 T0-1 T1-0 T1-1",
         "C1": "T0-2 T1-2",
@@ -21,14 +21,14 @@ def test_the_first_members_get_one_more_of_every_topic() -> None:
     }
 
 
-def test_two_topics_of_three_partitions_are_co_partitioned() -> None:
+def test_documentation_example_of_co_partitioned_topics() -> None:
     assert lists(group("t0:3 t1:3", C0="t0 t1", C1="t0 t1"), "range") == {
         "C0": "t0-0 t0-1 t1-0 t1-1",
         "C1": "t0-2 t1-2",
     }
 
 
-def test_more_members_than_partitions_leave_some_idle() -> None:
+def test_members_beyond_the_partition_count_are_idle() -> None:
     assert lists(group("Ta:2 Tb:2", Ca="Ta Tb", Cb="Ta Tb", Cc="Ta Tb"), "range") == {
         "Ca": "Ta-0 Tb-0",
         "Cb": "Ta-1 Tb-1",
@@ -52,18 +52,18 @@ def test_only_assigns_partitions_from_subscribed_topics() -> None:
     assert lists(group("t:2 other:3", c="t"), "range") == {"c": "t-0 t-1"}
 
 
-def test_a_topic_of_no_partitions_is_left_out() -> None:
+def test_topics_without_partitions_are_skipped() -> None:
     assert lists(group("t:0 u:1", c="t u"), "range") == {"c": "u-0"}
 
 
-def test_static_members_come_first_in_the_order_of_their_instance_ids() -> None:
+def test_static_members_are_first_sorted_by_instance_id() -> None:
     plain = group("t:3", a="t", b="t", c="t")
     a, b, c = plain.members
     mixed = replace(plain, members=(a, replace(b, instance_id="2"), replace(c, instance_id="1")))
     assert lists(mixed, "range") == {"a": "t-2", "b": "t-1", "c": "t-0"}
 
 
-def test_a_static_member_keeps_its_range_under_a_new_member_id() -> None:
+def test_static_member_with_a_new_id_keeps_its_range() -> None:
     plain = group("t:3", a="t", b="t", c="t")
     old = replace(plain, members=tuple(replace(m, instance_id=f"i{m.id}") for m in plain.members))
     *others, last = old.members
@@ -71,38 +71,38 @@ def test_a_static_member_keeps_its_range_under_a_new_member_id() -> None:
     assert lists(old, "range")["c"] == lists(renamed, "range")["0"] == "t-2"
 
 
-def test_lists_follow_the_hash_order_of_topics_not_their_names() -> None:
+def test_lists_are_in_the_hash_order_of_topics() -> None:
     assert lists(group("t0:1 t1:1 t10:1 t2:1", c="t0 t1 t10 t2"), "range") == {
         "c": "t10-0 t0-0 t1-0 t2-0"
     }
 
 
-def test_a_member_gets_the_partitions_of_its_rack_within_its_quota() -> None:
+def test_member_gets_partitions_of_its_rack_up_to_its_quota() -> None:
     plain = group("t:4", a="t", b="t")
-    near = racked(plain, {"t": ["B", "B", "A", "A"]}, a="A", b="B")
+    near = with_racks(plain, {"t": ["B", "B", "A", "A"]}, a="A", b="B")
     assert lists(plain, "range") == {"a": "t-0 t-1", "b": "t-2 t-3"}
     assert lists(near, "range") == {"a": "t-2 t-3", "b": "t-0 t-1"}
 
 
-def test_racks_are_ignored_where_every_partition_is_in_all_of_them() -> None:
+def test_racks_are_ignored_if_every_partition_is_in_all_racks() -> None:
     plain = group("t:4", a="t", b="t")
-    everywhere = racked(plain, {"t": ["A B"] * 4}, a="B", b="A")
+    everywhere = with_racks(plain, {"t": ["A B"] * 4}, a="B", b="A")
     assert lists(everywhere, "range") == lists(plain, "range")
 
 
-def test_racks_that_members_and_partitions_do_not_share_are_ignored() -> None:
+def test_racks_without_partitions_are_ignored() -> None:
     plain = group("t:2", a="t", b="t")
-    elsewhere = racked(plain, {"t": ["C", "D"]}, a="A", b="B")
+    elsewhere = with_racks(plain, {"t": ["C", "D"]}, a="A", b="B")
     assert lists(elsewhere, "range") == lists(plain, "range")
 
 
-def test_co_partitioned_topics_stay_together_where_racks_allow_both() -> None:
+def test_co_partitioned_topics_with_equal_racks_get_equal_ranges() -> None:
     plain = group("t:2 u:2", a="t u", b="t u")
-    both = racked(plain, {"t": ["B", "A"], "u": ["B", "A"]}, a="A", b="B")
+    both = with_racks(plain, {"t": ["B", "A"], "u": ["B", "A"]}, a="A", b="B")
     assert lists(both, "range") == {"a": "t-1 u-1", "b": "t-0 u-0"}
 
 
-def test_co_partitioned_topics_stay_together_where_racks_disagree() -> None:
+def test_co_partitioned_topics_with_different_racks_get_equal_ranges() -> None:
     plain = group("t:2 u:2", a="t u", b="t u")
-    crossed = racked(plain, {"t": ["B", "A"], "u": ["A", "B"]}, a="A", b="B")
+    crossed = with_racks(plain, {"t": ["B", "A"], "u": ["A", "B"]}, a="A", b="B")
     assert lists(crossed, "range") == {"a": "t-0 u-0", "b": "t-1 u-1"}

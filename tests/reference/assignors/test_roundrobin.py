@@ -1,4 +1,4 @@
-"""Round robin: the examples of its documentation and its corner cases."""
+"""Round robin assignor: documentation examples and edge cases."""
 
 from dataclasses import replace
 
@@ -9,14 +9,14 @@ from kassay.reference.model.assignor_result import UpstreamError
 from tests.reference.assignors.notation import group, lists, without
 
 
-def test_two_topics_of_three_partitions_go_round_two_members() -> None:
+def test_documentation_example_with_equal_subscriptions() -> None:
     assert lists(group("t0:3 t1:3", C0="t0 t1", C1="t0 t1"), "roundrobin") == {
         "C0": "t0-0 t0-2 t1-1",
         "C1": "t0-1 t1-0 t1-2",
     }
 
 
-def test_the_circle_goes_on_across_topics() -> None:
+def test_circle_continues_across_topics() -> None:
     assert lists(group("Ta:2 Tb:2", Ca="Ta Tb", Cb="Ta Tb", Cc="Ta Tb"), "roundrobin") == {
         "Ca": "Ta-0 Tb-1",
         "Cb": "Ta-1",
@@ -24,7 +24,7 @@ def test_the_circle_goes_on_across_topics() -> None:
     }
 
 
-def test_a_poor_round_robin_assignment_leaves_most_to_the_one_that_takes_all() -> None:
+def test_documentation_example_with_mixed_subscriptions() -> None:
     start = group("T0:1 T1:2 T2:3", C0="T0", C1="T0 T1", C2="T0 T1 T2")
     assert lists(start, "roundrobin") == {
         "C0": "T0-0",
@@ -37,7 +37,7 @@ def test_a_poor_round_robin_assignment_leaves_most_to_the_one_that_takes_all() -
     }
 
 
-def test_four_topics_of_two_partitions_are_shuffled_when_one_of_three_members_leaves() -> None:
+def test_documentation_example_of_a_member_that_leaves() -> None:
     topics = "t0 t1 t2 t3"
     start = group("t0:2 t1:2 t2:2 t3:2", C0=topics, C1=topics, C2=topics)
     assert lists(without(start, "C1"), "roundrobin") == {
@@ -46,24 +46,24 @@ def test_four_topics_of_two_partitions_are_shuffled_when_one_of_three_members_le
     }
 
 
-def test_names_sort_as_text_so_that_ten_comes_before_two() -> None:
+def test_names_are_sorted_as_text() -> None:
     assert lists(group("t2:1 t10:1", c10="t2 t10", c2="t2 t10"), "roundrobin") == {
         "c10": "t10-0",
         "c2": "t2-0",
     }
 
 
-def test_static_members_come_first() -> None:
+def test_static_members_are_first() -> None:
     plain = group("t:3", a="t", b="t")
     a, b = plain.members
     mixed = replace(plain, members=(a, replace(b, instance_id="z")))
     assert lists(mixed, "roundrobin") == {"a": "t-1", "b": "t-0 t-2"}
 
 
-def test_a_member_of_empty_subscription_is_passed_over() -> None:
+def test_members_without_subscription_are_skipped() -> None:
     assert lists(group("t:2", a="", b="t"), "roundrobin") == {"a": "", "b": "t-0 t-1"}
 
 
-def test_a_group_without_members_is_refused_as_by_the_real_class() -> None:
+def test_group_without_members_fails() -> None:
     with pytest.raises(UpstreamError, match="IllegalArgumentException"):
         assign(group("t:2"), "roundrobin")

@@ -1,4 +1,4 @@
-"""Sticky: the examples of its documentation, upstream's scenarios, ties and failures."""
+"""Sticky assignor: documentation examples, upstream's scenarios, ties and failures."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from tests.reference.assignors.notation import (
     group,
     joined,
     lists,
-    racked,
+    with_racks,
     with_topics,
     without,
 )
@@ -21,11 +21,11 @@ STICKY = ["sticky", "cooperative-sticky"]
 
 
 def spread(group: Group, assignor: str = "sticky") -> int:
-    found = loads(group, assign(group, assignor)).values()
-    return max(found) - min(found)
+    values = loads(group, assign(group, assignor)).values()
+    return max(values) - min(values)
 
 
-def test_three_members_share_four_topics_and_keep_all_when_one_leaves() -> None:
+def test_documentation_example_of_a_member_that_leaves() -> None:
     topics = "t0 t1 t2 t3"
     start = group("t0:2 t1:2 t2:2 t3:2", C0=topics, C1=topics, C2=topics)
     assert lists(start, "sticky") == {
@@ -38,7 +38,7 @@ def test_three_members_share_four_topics_and_keep_all_when_one_leaves() -> None:
     assert sorted(assign(left, "sticky").loads().values()) == [4, 4]
 
 
-def test_a_poor_round_robin_assignment_is_better_here() -> None:
+def test_documentation_example_of_mixed_subscriptions() -> None:
     start = group("T0:1 T1:2 T2:3", C0="T0", C1="T0 T1", C2="T0 T1 T2")
     assert lists(start, "sticky") == {
         "C0": "T0-0",
@@ -47,7 +47,7 @@ def test_a_poor_round_robin_assignment_is_better_here() -> None:
     }
 
 
-def test_when_the_first_of_three_members_leaves_sticky_keeps_five_partitions() -> None:
+def test_documentation_example_of_mixed_subscriptions_after_a_leave() -> None:
     left = without(
         after(group("T0:1 T1:2 T2:3", C0="T0", C1="T0 T1", C2="T0 T1 T2"), "sticky"), "C0"
     )
@@ -89,7 +89,7 @@ def test_reassignment_after_one_consumer_added() -> None:
     assert movement(grown, assign(grown, "sticky")) == 5
 
 
-def test_existing_assignments_stay_where_only_a_chain_of_moves_would_balance_them() -> None:
+def test_improvements_that_need_a_chain_of_moves_are_missed() -> None:
     start = group(
         "t1:1 t2:1 t3:1 t4:1 t5:1 t6:1",
         a="t1 t2 | t1-0",
@@ -104,13 +104,13 @@ def test_new_subscription() -> None:
     assert spread(start) == 0
 
 
-def test_an_owner_of_a_higher_generation_beats_one_of_a_lower() -> None:
+def test_claim_of_a_higher_generation_is_valid() -> None:
     start = group("t:3", a="t | t-0 t-1 @7", b="t | t-1 t-2 @8")
     assert lists(start, "sticky") == {"a": "t-0", "b": "t-1 t-2"}
 
 
 @pytest.mark.parametrize("assignor", STICKY)
-def test_a_partition_claimed_twice_in_one_generation_belongs_to_nobody(assignor: str) -> None:
+def test_partition_claimed_twice_in_one_generation_has_no_owner(assignor: str) -> None:
     start = group("t:2 u:2", a="t u | t-0 t-1 u-0 @7", b="t u | t-0 u-1 @7")
     assert lists(start, assignor) == {
         "a": "u-0 t-1",
@@ -118,35 +118,35 @@ def test_a_partition_claimed_twice_in_one_generation_belongs_to_nobody(assignor:
     }
 
 
-def test_a_claim_to_a_deleted_topic_is_dropped() -> None:
-    start = group("t:2", a="t gone | gone-0 gone-1 t-0", b="t gone | t-1")
+def test_claims_to_deleted_topics_are_ignored() -> None:
+    start = group("t:2", a="t deleted | deleted-0 deleted-1 t-0", b="t deleted | t-1")
     assert lists(start, "sticky") == {"a": "t-0", "b": "t-1"}
 
 
-def test_an_empty_subscription_before_all_others_passes_for_an_equal_one() -> None:
+def test_empty_subscription_before_all_others_counts_as_equal() -> None:
     start = group("t:2", a="", b="t")
     assert lists(start, "sticky") == {"a": "t-0", "b": "t-1"}
 
 
-def test_an_empty_subscription_after_another_makes_the_group_a_mixed_one() -> None:
+def test_empty_subscription_after_another_counts_as_different() -> None:
     start = group("t:2", a="t", b="")
     assert lists(start, "sticky") == {"a": "t-0 t-1", "b": ""}
 
 
 def test_rack_aware_assignment_with_uniform_subscription() -> None:
     plain = group("t:4", a="t", b="t")
-    near = racked(plain, {"t": ["B", "A", "B", "A"]}, a="A", b="B")
+    near = with_racks(plain, {"t": ["B", "A", "B", "A"]}, a="A", b="B")
     assert lists(near, "sticky") == {"a": "t-1 t-3", "b": "t-0 t-2"}
 
 
-def test_an_owned_partition_out_of_its_rack_is_given_up() -> None:
+def test_owned_partition_in_another_rack_is_revoked() -> None:
     plain = group("t:2", a="t | t-0", b="t | t-1")
-    crossed = racked(plain, {"t": ["B", "A"]}, a="A", b="B")
+    crossed = with_racks(plain, {"t": ["B", "A"]}, a="A", b="B")
     assert lists(crossed, "sticky") == {"a": "t-1", "b": "t-0"}
     assert lists(crossed, "cooperative-sticky") == {"a": "", "b": ""}
 
 
-def test_a_previous_owner_that_takes_no_part_is_a_null_pointer() -> None:
+def test_previous_owner_that_cannot_participate_fails() -> None:
     start = group("t0:4 tX:1", A="t0 | t0-0 t0-1 t0-2 t0-3 @2", B="t0", X="tX | t0-0 @1")
     failed = run_assignor(start, "sticky").failed
     assert failed is not None
@@ -154,7 +154,7 @@ def test_a_previous_owner_that_takes_no_part_is_a_null_pointer() -> None:
     assert "t0-0" in failed.detail
 
 
-def test_a_claim_beyond_the_end_of_a_topic_can_leave_nobody_to_assign_to() -> None:
+def test_claim_beyond_the_partition_count_can_fail() -> None:
     start = group("t0:2 t1:4", A="t0 t1 | t0-3 t1-0", B="t0 t1 | t1-1 t1-2")
     failed = run_assignor(start, "sticky").failed
     assert failed is not None
@@ -162,13 +162,13 @@ def test_a_claim_beyond_the_end_of_a_topic_can_leave_nobody_to_assign_to() -> No
 
 
 @pytest.mark.parametrize("assignor", STICKY)
-def test_a_group_without_members_is_a_division_by_zero(assignor: str) -> None:
+def test_group_without_members_fails(assignor: str) -> None:
     failed = run_assignor(group("t:2"), assignor).failed
     assert failed is not None
     assert failed.java_class == "ArithmeticException"
 
 
-def test_user_data_without_generation_lose_against_any_generation() -> None:
+def test_user_data_without_generation_is_older_than_any_other() -> None:
     start = group("t:2", a="t | t-0 @7", b="t | t-0 t-1 @9")
     a, b = start.members
     older = replace(start, members=(replace(a, sub_generation=3), replace(b, user_data="v0")))
@@ -176,8 +176,10 @@ def test_user_data_without_generation_lose_against_any_generation() -> None:
     assert lists(older, "sticky") == {"a": "t-0", "b": "t-1"}
 
 
-def test_the_second_of_two_claims_wins_if_subscriptions_state_no_generation() -> None:
+def test_second_claim_is_valid_if_subscriptions_have_no_generation() -> None:
     start = group("t:4", a="t | t-0 t-1 t-2 @9", b="t | t-0 t-1 t-2 @7")
-    unstated = replace(start, members=tuple(replace(m, protocol_version=1) for m in start.members))
+    without_generation = replace(
+        start, members=tuple(replace(m, protocol_version=1) for m in start.members)
+    )
     assert lists(start, "sticky")["a"] == "t-0 t-1"
-    assert lists(unstated, "sticky")["b"] == "t-0 t-1"
+    assert lists(without_generation, "sticky")["b"] == "t-0 t-1"
