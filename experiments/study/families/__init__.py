@@ -1,1 +1,1 @@
-"""Families of groups to study, each group rebuilt from its name and seed alone."""
+"""Families of groups: each group is a function of the family and a seed."""

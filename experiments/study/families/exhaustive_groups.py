@@ -10,6 +10,7 @@ from functools import cache
 from itertools import combinations, combinations_with_replacement, permutations, product
 from typing import ClassVar
 
+from kassay.experiments.study.families.family import Family
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions
 
@@ -20,12 +21,11 @@ _NOT_SUBSCRIBED = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExhaustiveFamily:
+class ExhaustiveFamily(Family):
     """All groups with up to ``members`` members and ``partitions`` partitions, by position."""
 
-    own_history: ClassVar[bool] = False
+    mean_seconds: ClassVar[float] = 0.006
 
-    name: str
     members: int
     partitions: int
 
@@ -37,10 +37,6 @@ class ExhaustiveFamily:
     def parameters(self) -> dict[str, object]:
         """Return the parameters for the manifest."""
         return asdict(self) | {"groups": self.size}
-
-    def expected_seconds(self, seed: int) -> float:  # noqa: ARG002
-        """Estimate the time of all assignors and the optimum."""
-        return 0.006
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
         """Return the group at position ``seed``.

@@ -1,4 +1,4 @@
-"""What happens to a group between two rebalances: members come and go, topics grow."""
+"""Events between two rebalances: members join, leave or resubscribe, topics grow."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,11 +7,11 @@ from random import Random
 
 from kassay.reference.model.group import NO_GENERATION, Group, Member
 
-Subscribe = Callable[[Random], tuple[str, ...]]
+DrawSubscription = Callable[[Random], tuple[str, ...]]
 
 
 class MembershipEvent(StrEnum):
-    """Why a group rebalances."""
+    """Cause of a rebalance; ``fresh`` groups own nothing."""
 
     FRESH = "fresh"
     JOIN = "join"
@@ -28,35 +28,37 @@ CHURN = (
 )
 
 
-def join(group: Group, rng: Random, subscribe: Subscribe, names: list[str]) -> Group:
-    """Let up to a quarter as many members again join, at least one, under spare names."""
-    newcomers = rng.randint(1, max(1, len(group.members) // 4))
+def join(
+    group: Group, rng: Random, draw_subscription: DrawSubscription, unused_names: list[str]
+) -> Group:
+    """Add 1 to n/4 members, for n members, with names from the end of ``unused_names``."""
+    count = rng.randint(1, max(1, len(group.members) // 4))
     joined = tuple(
-        Member(id=names.pop(), subscription=subscribe(rng), generation=NO_GENERATION)
-        for _ in range(min(newcomers, len(names)))
+        Member(id=unused_names.pop(), subscription=draw_subscription(rng), generation=NO_GENERATION)
+        for _ in range(min(count, len(unused_names)))
     )
     return replace(group, members=group.members + joined)
 
 
 def leave(group: Group, rng: Random) -> Group:
-    """Let up to a quarter of the members go, at least one; the last two stay."""
+    """Remove 1 to n/4 members, for n members; groups of less than 3 stay as they are."""
     if len(group.members) < 3:
         return group
     count = rng.randint(1, max(1, len(group.members) // 4))
-    gone = frozenset(rng.sample(range(len(group.members)), count))
-    stay = tuple(m for index, m in enumerate(group.members) if index not in gone)
-    return replace(group, members=stay)
+    leaving = frozenset(rng.sample(range(len(group.members)), count))
+    remaining = tuple(m for index, m in enumerate(group.members) if index not in leaving)
+    return replace(group, members=remaining)
 
 
-def resubscribe(group: Group, rng: Random, subscribe: Subscribe) -> Group:
-    """Give up to a quarter of the members, at least one, another subscription.
+def resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription) -> Group:
+    """Change the subscriptions of 1 to n/4 members, for n members.
 
-    They go on claiming what they owned: the claims to topics they gave up are stale.
+    They still claim what they owned, so that claims to unsubscribed topics become stale.
     """
     count = rng.randint(1, max(1, len(group.members) // 4))
     changed = frozenset(rng.sample(range(len(group.members)), min(count, len(group.members))))
     members = tuple(
-        replace(member, subscription=_another(member, rng, subscribe))
+        replace(member, subscription=_draw_different(member.subscription, rng, draw_subscription))
         if index in changed
         else member
         for index, member in enumerate(group.members)
@@ -65,36 +67,36 @@ def resubscribe(group: Group, rng: Random, subscribe: Subscribe) -> Group:
 
 
 def resubscribe_all(group: Group, rng: Random) -> Group:
-    """Add a topic to every member's subscription, or take one away: they stay equal."""
+    """Add a topic to the common subscription of all members, or remove one."""
     subscription = group.members[0].subscription
-    spare = [topic.name for topic in group.topics if topic.name not in subscription]
-    if spare and (len(subscription) < 2 or rng.random() < 0.5):
-        changed = (*subscription, rng.choice(spare))
+    other_topics = [topic.name for topic in group.topics if topic.name not in subscription]
+    if other_topics and (len(subscription) < 2 or rng.random() < 0.5):
+        subscription = (*subscription, rng.choice(other_topics))
     elif len(subscription) > 1:
-        dropped = rng.choice(subscription)
-        changed = tuple(topic for topic in subscription if topic != dropped)
-    else:
-        changed = subscription
+        removed = rng.choice(subscription)
+        subscription = tuple(topic for topic in subscription if topic != removed)
     members = tuple(
-        replace(member, subscription=tuple(sorted(changed))) for member in group.members
+        replace(member, subscription=tuple(sorted(subscription))) for member in group.members
     )
     return replace(group, members=members)
 
 
 def grow(group: Group, rng: Random) -> Group:
-    """Give one topic that is consumed up to half as many partitions again, at least one."""
+    """Add 1 to n/2 partitions to a subscribed topic of n partitions."""
     subscribers = group.subscribers()
     index = rng.choice([i for i, topic in enumerate(group.topics) if subscribers.get(topic.name)])
     topic = group.topics[index]
-    larger = topic.partitions + rng.randint(1, max(1, topic.partitions // 2))
-    grown = replace(topic, partitions=larger)
-    return replace(group, topics=(*group.topics[:index], grown, *group.topics[index + 1 :]))
+    partitions = topic.partitions + rng.randint(1, max(1, topic.partitions // 2))
+    larger = replace(topic, partitions=partitions)
+    return replace(group, topics=(*group.topics[:index], larger, *group.topics[index + 1 :]))
 
 
-def _another(member: Member, rng: Random, subscribe: Subscribe) -> tuple[str, ...]:
-    """Draw until it differs, a few times: with one topic there is no other."""
+def _draw_different(
+    subscription: tuple[str, ...], rng: Random, draw_subscription: DrawSubscription
+) -> tuple[str, ...]:
+    """Draw up to 8 times: with one topic there is no other subscription."""
     for _ in range(8):
-        drawn = subscribe(rng)
-        if drawn != member.subscription:
+        drawn = draw_subscription(rng)
+        if drawn != subscription:
             return drawn
-    return member.subscription
+    return subscription

@@ -1,8 +1,9 @@
-"""Small groups to remember: each shows one thing, and each has a known optimum."""
+"""Small groups that each show one property of an assignor, with their optima."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from kassay.experiments.study.families.family import Family
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.group import Group
 
@@ -11,16 +12,14 @@ _Owned = dict[str, list[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedGroup:
-    """A group, what it shows and its optimum.
+    """A group, the property that it shows, and its optimum.
 
     Parameters
     ----------
-    group
-        The group.
     shows
-        What to see in it, in a sentence.
+        Description of the property.
     loads
-        Loads of the least imbalanced assignments, descending.
+        Loads of assignments with minimum imbalance, in descending order.
     moves
         Fewest moves to such an assignment.
     """
@@ -48,7 +47,7 @@ NAMED_GROUPS: dict[str, NamedGroup] = {
             ("c1", ["t0", "t1"], {}),
             ("c2", ["t0"], {}),
         ),
-        shows="sticky leaves c2 idle: no direct transfer helps, a chain of two does",
+        shows="sticky assigns nothing to c2: only a chain of two transfers improves it",
         loads=(1, 1, 1),
         moves=0,
     ),
@@ -60,7 +59,7 @@ NAMED_GROUPS: dict[str, NamedGroup] = {
             ("c1", ["t0", "t1", "t2"], {"t0": [0]}),
             ("c2", ["t0", "t1", "t2"], {"t1": [0], "t2": [0]}),
         ),
-        shows="sticky moves nothing and leaves c0 idle; two moves make it even",
+        shows="sticky moves nothing and assigns nothing to c0; two moves balance the group",
         loads=(1, 1, 1),
         moves=2,
     ),
@@ -72,7 +71,7 @@ NAMED_GROUPS: dict[str, NamedGroup] = {
             ("c1", ["t0", "t2", "t3"], {"t0": [0], "t2": [0], "t3": [0]}),
             ("c2", ["t0", "t1", "t2", "t3"], {"t1": [0]}),
         ),
-        shows="sticky is even after two moves where one is enough",
+        shows="sticky makes two moves where one is enough",
         loads=(2, 1, 1),
         moves=1,
     ),
@@ -86,7 +85,7 @@ NAMED_GROUPS: dict[str, NamedGroup] = {
             ("c08", ["t0", "t5"], {"t0": [1, 3]}),
             ("cNEW", ["t0", "t6"], {}),
         ),
-        shows="sticky never returns: it passes the same partitions round for ever",
+        shows="sticky does not terminate: it moves the same partitions in a cycle",
         loads=(5, 5, 4, 4, 3),
         moves=4,
     ),
@@ -98,7 +97,7 @@ NAMED_GROUPS: dict[str, NamedGroup] = {
             ("M2", ["T1", "T2"], {"T1": list(range(9, 15)), "T2": list(range(4))}),
             ("M3", ["T2"], {"T2": list(range(4, 15))}),
         ),
-        shows="uniform leaves 11/10/9 as its documentation says it may; two moves make it even",
+        shows="uniform leaves loads 11/10/9, as documented; two moves balance the group",
         loads=(10, 10, 10),
         moves=2,
     ),
@@ -106,32 +105,29 @@ NAMED_GROUPS: dict[str, NamedGroup] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedFamily:
-    """The groups of `NAMED_GROUPS`, one after another; the seed is the position."""
+class NamedFamily(Family):
+    """The groups of `NAMED_GROUPS`; the seed is the position."""
+
+    mean_seconds: ClassVar[float] = 0.01
 
     name: str = "named"
-    own_history: ClassVar[bool] = False
 
     @property
     def size(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         return len(NAMED_GROUPS)
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters, as a manifest records them."""
+        """Return the parameters for the manifest."""
         return {"name": self.name, "groups": list(NAMED_GROUPS)}
 
-    def expected_seconds(self, seed: int) -> float:  # noqa: ARG002
-        """Guess how long all assignors and the optimum take."""
-        return 0.01
-
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Return the group at a position.
+        """Return the group at position ``seed``.
 
         Examples
         --------
         >>> NamedFamily().build(3).id
         'named/D'
         """
-        name, remarkable = list(NAMED_GROUPS.items())[seed]
-        return replace(remarkable.group, id=f"{self.name}/{name}")
+        name, named = list(NAMED_GROUPS.items())[seed]
+        return replace(named.group, id=f"{self.name}/{name}")

@@ -1,19 +1,21 @@
-"""How subscriptions overlap: nested, in chains, in blocks, at random, skewed."""
+"""Families by the overlap of subscriptions: nested, chains, blocks, random, skewed."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 from typing import ClassVar
 
+from kassay.experiments.study.families.family import Family, Range
 from kassay.experiments.study.families.membership_events import join, leave
-from kassay.experiments.study.families.seeded_groups import Range, deal
-from kassay.experiments.study.families.unlimited_family import UnlimitedFamily
+from kassay.experiments.study.families.seeded_groups import random_even_assignment
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.ownership import rejoin
 
+_MEMBERS, _TOPICS, _PARTITIONS = Range(3, 16), Range(2, 12), Range(1, 12)
+
 
 class OverlapShape(StrEnum):
-    """How the subscriptions of a group's members overlap."""
+    """Shape of the overlap of the members' subscriptions."""
 
     NESTED = "nested"
     CHAINS = "chains"
@@ -22,40 +24,30 @@ class OverlapShape(StrEnum):
     SKEWED = "skewed"
 
 
-_MEMBERS, _TOPICS, _PARTITIONS = Range(3, 16), Range(2, 12), Range(1, 12)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverlapFamily(UnlimitedFamily):
-    """Groups whose subscriptions overlap in one shape; some of them lost or won a member.
+class OverlapFamily(Family):
+    """Groups whose subscriptions overlap in one shape: a third each fresh, after joins and leaves.
 
     Parameters
     ----------
-    name
-        Name of the family.
     shape
-        ``nested``: each member consumes the first topics, some more of them than others.
-        ``chains``: each consumes a run of neighbouring topics, one further than the last.
-        ``blocks``: teams that share nothing, but for one member across two of them.
-        ``random``: each topic with one probability. ``skewed``: topics by Zipf's law, so
-        that few are consumed by nearly all and most by few.
+        ``nested``: each member subscribes to the first topics, later members to more.
+        ``chains``: each subscribes to two neighbouring topics. ``blocks``: disjoint blocks,
+        except for one member in two of them. ``random``: each topic with one probability.
+        ``skewed``: topic popularity by Zipf's law.
     members, topics, partitions
-        How many members, topics, and partitions a topic.
+        Numbers of members, topics, and partitions per topic.
     """
 
-    own_history: ClassVar[bool] = False
+    mean_seconds: ClassVar[float] = 0.015
 
     shape: OverlapShape
     members: Range = _MEMBERS
     topics: Range = _TOPICS
     partitions: Range = _PARTITIONS
 
-    def expected_seconds(self, seed: int) -> float:  # noqa: ARG002
-        """Guess how long all assignors and the optimum take."""
-        return 0.015
-
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Build the group of a seed: a third each is fresh, won members, lost members.
+        """Build the group of a seed.
 
         Examples
         --------
@@ -72,18 +64,19 @@ class OverlapFamily(UnlimitedFamily):
         members = self.members.draw(rng)
         names = [f"c{number:02}" for number in range(2 * members + 2)]
         rng.shuffle(names)
-        wanted = [self._wanted(index, members, count, rng) for index in range(members)]
+        subscriptions = [
+            tuple(topics[t].name for t in sorted(self._draw_topics(index, members, count, rng)))
+            for index in range(members)
+        ]
         group = Group(
             topics=topics,
             members=tuple(
-                Member(id=names.pop(), subscription=tuple(f"t{t:02}" for t in sorted(want)))
-                for want in wanted
+                Member(id=names.pop(), subscription=subscription) for subscription in subscriptions
             ),
         )
         event = rng.randrange(3)
         if event:
-            group = rejoin(group, deal(group, rng))
-            subscriptions = [member.subscription for member in group.members]
+            group = rejoin(group, random_even_assignment(group, rng))
             group = (
                 join(group, rng, lambda draw: draw.choice(subscriptions), names)
                 if event == 1
@@ -91,23 +84,23 @@ class OverlapFamily(UnlimitedFamily):
             )
         return replace(group, id=f"{self.name}/{seed}")
 
-    def _wanted(self, index: int, members: int, topics: int, rng: Random) -> set[int]:
+    def _draw_topics(self, member: int, members: int, topics: int, rng: Random) -> set[int]:
         match self.shape:
             case OverlapShape.NESTED:
-                return set(range(1 + index * topics // members))
+                return set(range(1 + member * topics // members))
             case OverlapShape.CHAINS:
-                first = index * topics // members
+                first = member * topics // members
                 return {first, (first + 1) % topics}
             case OverlapShape.BLOCKS:
                 size = max(1, topics // 3)
-                block = index % 3
-                found = {(block * size + offset) % topics for offset in range(size)}
-                return found | {(block + 1) * size % topics} if index == 0 else found
+                block = member % 3
+                drawn = {(block * size + offset) % topics for offset in range(size)}
+                return drawn | {(block + 1) * size % topics} if member == 0 else drawn
             case OverlapShape.RANDOM:
                 return {t for t in range(topics) if rng.random() < 0.4} or {rng.randrange(topics)}
             case OverlapShape.SKEWED:
-                found = {t for t in range(topics) if rng.random() < 1 / (1 + t)}
-                return found or {rng.randrange(topics)}
+                drawn = {t for t in range(topics) if rng.random() < 1 / (1 + t)}
+                return drawn or {rng.randrange(topics)}
 
 
 OVERLAPS: tuple[OverlapFamily, ...] = tuple(

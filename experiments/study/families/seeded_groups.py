@@ -1,76 +1,56 @@
-"""Seeded families: groups drawn at random, before or after something happened to them."""
+"""Seeded families: random groups before or after membership events."""
 
 from dataclasses import dataclass, replace
 from random import Random
-from typing import NamedTuple
 
 from kassay.experiments.implementations.convergence import run_until_stable
+from kassay.experiments.study.families.family import Family, Range
 from kassay.experiments.study.families.membership_events import (
     CHURN,
+    DrawSubscription,
     MembershipEvent,
-    Subscribe,
     grow,
     join,
     leave,
     resubscribe,
     resubscribe_all,
 )
-from kassay.experiments.study.families.unlimited_family import UnlimitedFamily
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.ownership import rejoin
 
-_NAMES = 100  # of members, over a group's whole history
-
-
-class Range(NamedTuple):
-    """Both ends included."""
-
-    low: int
-    high: int
-
-    def draw(self, rng: Random) -> int:
-        """Draw, each octave as likely as the next, so that small and large both occur."""
-        return min(self.high, int(self.low * ((self.high + 1) / self.low) ** rng.random()))
-
-
-MEMBERS, TOPICS, PARTITIONS = Range(3, 20), Range(1, 10), Range(1, 30)
+_MEMBERS, _TOPICS, _PARTITIONS = Range(3, 20), Range(1, 10), Range(1, 30)
+_MAX_MEMBER_NAMES = 100  # over the whole history of a group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeededFamily(UnlimitedFamily):
-    """Groups drawn at random: one seed, one group.
+class SeededFamily(Family):
+    """Random groups: one per seed.
 
     Parameters
     ----------
-    name
-        Name of the family.
     mixed
         Whether each member draws its own topics (a heterogeneous group) or all members
-        consume the same ones.
+        subscribe to the same ones.
     event
-        What the rebalance is about. None draws ``steps`` events one after another, each
-        followed by a rebalance but the last.
+        Cause of the rebalance. None draws ``steps`` events; after each but the last there is a
+        rebalance.
     steps
-        Events before the rebalance that is studied, itself included.
+        Number of events, including the one before the studied rebalance.
     own_history
-        Whether what members own is the studied assignor's own last result. If not, a
-        random even deal stands for the past, the same for every assignor.
+        Whether members own earlier results of the studied assignor. Otherwise they own a
+        random even assignment, the same for every assignor.
     members, topics, partitions
-        How many members, topics, and partitions a topic, at the start of the history.
+        Numbers of members, topics, and partitions per topic at the start.
     """
 
     mixed: bool
     event: MembershipEvent | None = None
     steps: int = 1
     own_history: bool = False
-    members: Range = MEMBERS
-    topics: Range = TOPICS
-    partitions: Range = PARTITIONS
-
-    def expected_seconds(self, seed: int) -> float:  # noqa: ARG002
-        """Guess how long all assignors and the optimum take."""
-        return 0.02 if self.steps == 1 else 0.03
+    members: Range = _MEMBERS
+    topics: Range = _TOPICS
+    partitions: Range = _PARTITIONS
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
         """Build the group of a seed.
@@ -80,9 +60,8 @@ class SeededFamily(UnlimitedFamily):
         seed
             Any integer. Equal seeds give equal groups, in every process.
         start
-            Assignor whose results members own, where the family has a history of its
-            own; a random even deal if None. The events are the same whatever it is.
-            Where it finds no assignment, the history ends with that very group.
+            Assignor whose results members own, in a family with ``own_history``. It does not
+            affect the events. If it fails on a group, that group ends the history.
 
         Examples
         --------
@@ -91,37 +70,36 @@ class SeededFamily(UnlimitedFamily):
         True
         """
         rng = Random(f"{self.name}/{seed}")  # noqa: S311
-        names = [f"c{number:02}" for number in range(_NAMES)]
+        names = [f"c{number:02}" for number in range(_MAX_MEMBER_NAMES)]
         rng.shuffle(names)
-        group, subscribe = self._begin(rng, names)
-        events = self._events(rng)
-        for step, event in enumerate(events):
-            settled = self._settled(group, f"{self.name}/{seed}/{step}", start)
-            if settled is None:
+        group, draw_subscription = self._initial_group(rng, names)
+        for step, event in enumerate(self._events(rng)):
+            rejoined = self._rebalance(group, f"{self.name}/{seed}/{step}", start)
+            if rejoined is None:
                 break
-            group = self._after(event, settled, rng, subscribe, names)
+            group = self._apply(event, rejoined, rng, draw_subscription, names)
         return replace(group, id=f"{self.name}/{seed}" + (f"@{start}" if start else ""))
 
-    def _begin(self, rng: Random, names: list[str]) -> tuple[Group, Subscribe]:
+    def _initial_group(self, rng: Random, names: list[str]) -> tuple[Group, DrawSubscription]:
         count = self.topics.draw(rng)
         topics = tuple(
             Topic(name=f"t{index}", partitions=self.partitions.draw(rng)) for index in range(count)
         )
-        everything = tuple(topic.name for topic in topics)
+        all_topics = tuple(topic.name for topic in topics)
         density = rng.uniform(0.2, 0.9)
-        equal = tuple(sorted(rng.sample(everything, rng.randint((count + 1) // 2, count))))
+        common = tuple(sorted(rng.sample(all_topics, rng.randint((count + 1) // 2, count))))
 
-        def subscribe(rng: Random) -> tuple[str, ...]:
+        def draw_subscription(rng: Random) -> tuple[str, ...]:
             if not self.mixed:
-                return equal
-            drawn = tuple(name for name in everything if rng.random() < density)
-            return drawn or (rng.choice(everything),)
+                return common
+            drawn = tuple(name for name in all_topics if rng.random() < density)
+            return drawn or (rng.choice(all_topics),)
 
         members = tuple(
-            Member(id=names.pop(), subscription=subscribe(rng))
+            Member(id=names.pop(), subscription=draw_subscription(rng))
             for _ in range(self.members.draw(rng))
         )
-        return Group(topics=topics, members=members), subscribe
+        return Group(topics=topics, members=members), draw_subscription
 
     def _events(self, rng: Random) -> tuple[MembershipEvent, ...]:
         if self.event is MembershipEvent.FRESH:
@@ -130,28 +108,29 @@ class SeededFamily(UnlimitedFamily):
             return (self.event,) * self.steps
         return tuple(rng.choice(CHURN) for _ in range(self.steps))
 
-    def _settled(self, group: Group, label: str, start: str | None) -> Group | None:
+    def _rebalance(self, group: Group, seed: str, start: str | None) -> Group | None:
         if start is None or not self.own_history:
-            return rejoin(group, deal(group, Random(label)))  # noqa: S311
+            return rejoin(group, random_even_assignment(group, Random(seed)))  # noqa: S311
         assignment = run_until_stable(group, start).assignment
         return None if assignment is None else rejoin(group, assignment)
 
-    def _after(
+    def _apply(
         self,
         event: MembershipEvent,
         group: Group,
         rng: Random,
-        subscribe: Subscribe,
+        draw_subscription: DrawSubscription,
         names: list[str],
     ) -> Group:
         match event:
             case MembershipEvent.JOIN:
-                equal = group.members[0].subscription
-                return join(group, rng, subscribe if self.mixed else lambda _: equal, names)
+                if not self.mixed:  # the common subscription may have changed
+                    draw_subscription = lambda _: group.members[0].subscription  # noqa: E731
+                return join(group, rng, draw_subscription, names)
             case MembershipEvent.LEAVE:
                 return leave(group, rng)
             case MembershipEvent.RESUBSCRIBE if self.mixed:
-                return resubscribe(group, rng, subscribe)
+                return resubscribe(group, rng, draw_subscription)
             case MembershipEvent.RESUBSCRIBE:
                 return resubscribe_all(group, rng)
             case MembershipEvent.GROW:
@@ -160,24 +139,21 @@ class SeededFamily(UnlimitedFamily):
                 return group
 
 
-def deal(group: Group, rng: Random) -> Assignment:
-    """Deal partitions in random order, each to a least loaded subscriber drawn at random.
-
-    Stands for a past that no assignor under study had a hand in.
-    """
+def random_even_assignment(group: Group, rng: Random) -> Assignment:
+    """Assign partitions in random order, each to a random least loaded subscriber."""
     subscribers = group.subscribers()
-    cards = [
+    partitions = [
         (topic.name, number)
         for topic in group.topics
         if subscribers.get(topic.name)
         for number in range(topic.partitions)
     ]
-    rng.shuffle(cards)
-    hands: list[list[tuple[str, int]]] = [[] for _ in group.members]
-    for card in cards:
-        players = subscribers[card[0]]
-        least = min(len(hands[player]) for player in players)
-        hands[rng.choice([p for p in players if len(hands[p]) == least])].append(card)
+    rng.shuffle(partitions)
+    lists: list[list[tuple[str, int]]] = [[] for _ in group.members]
+    for partition in partitions:
+        candidates = subscribers[partition[0]]
+        least = min(len(lists[member]) for member in candidates)
+        lists[rng.choice([m for m in candidates if len(lists[m]) == least])].append(partition)
     return Assignment(
-        {member.id: sorted(hand) for member, hand in zip(group.members, hands, strict=True)}
+        {member.id: sorted(tps) for member, tps in zip(group.members, lists, strict=True)}
     )

@@ -1,53 +1,52 @@
-"""Groups as they stand at the rebalances of simulated deployments, restarts and failures."""
+"""Groups at the rebalances of simulated deployments, restarts and failures.
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+The groups are recorded in ``simulated_groups.json``, which
+``python -m kassay.experiments.simulation.recorded_groups`` writes.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import ClassVar
 
-from kassay.experiments.simulation.policies import POLICIES, GroupProtocol, Policy
-from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
-from kassay.experiments.simulation.simulation import simulate
-from kassay.reference.assignors import assign
-from kassay.reference.model.assignment import Assignment
+from kassay.experiments.study.families.family import Family
+from kassay.reference.documents.json_codec import parse_group
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 
-_UNKNOWN_HISTORY = "sticky"
+RECORDED_GROUPS = Path(__file__).with_suffix(".json")
+GROUPS_PER_SCENARIO = 4
+_DEFAULT_ASSIGNOR = "sticky"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedFamily:
-    """Rebalances of the ready-made scripts, as the coordinator lets the assignor see them.
+class SimulatedFamily(Family):
+    """Groups of the simulated scenarios, as the coordinator passes them to the assignor."""
 
-    Parameters
-    ----------
-    name
-        Name of the family.
-    rebalances
-        How many of each script, spread evenly over it. Where a script has fewer, some
-        come twice.
-    """
-
-    own_history: ClassVar[bool] = True
-
-    name: str
-    rebalances: int = 4
+    mean_seconds: ClassVar[float] = 0.5
 
     @property
     def size(self) -> int:
-        """How many groups there are."""
-        return self.rebalances * len(SCENARIOS)
+        """Number of groups."""
+        return GROUPS_PER_SCENARIO * len(_scenarios())
+
+    @property
+    def own_history(self) -> bool:
+        """True: the assignor under study made all earlier assignments of a scenario."""
+        return True
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters, as a manifest records them."""
-        return asdict(self) | {"scripts": list(SCENARIOS)}
-
-    def expected_seconds(self, seed: int) -> float:  # noqa: ARG002
-        """Guess how long all assignors and the optimum take."""
-        return 0.5
+        """Return the parameters for the manifest."""
+        return {"name": self.name, "rebalances": GROUPS_PER_SCENARIO, "scripts": [*_scenarios()]}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group of a rebalance, after a history under ``start``.
+        """Return the group of a rebalance in a scenario under the assignor ``start``.
+
+        Raises
+        ------
+        UsageError
+            If no groups are recorded for the assignor.
 
         Examples
         --------
@@ -55,21 +54,22 @@ class SimulatedFamily:
         >>> group.id, group.members[0].generation >= 0
         ('demo/3@range', True)
         """
-        script = list(SCENARIOS)[seed // self.rebalances]
-        steps = _groups(script, start or _UNKNOWN_HISTORY)
-        step = (seed % self.rebalances + 1) * len(steps) // self.rebalances - 1
-        name = f"{self.name}/{seed}" + (f"@{start}" if start else "")
-        return replace(steps[max(0, step)], id=name)
+        scenario = _scenarios()[seed // GROUPS_PER_SCENARIO]
+        key = f"{scenario}/{start or _DEFAULT_ASSIGNOR}"
+        if key not in _documents():
+            raise UsageError(f"family {self.name!r} has no recorded groups of assignor {start!r}")
+        group = parse_group(_documents()[key][seed % GROUPS_PER_SCENARIO])
+        return replace(group, id=f"{self.name}/{seed}" + (f"@{start}" if start else ""))
 
 
 @cache
-def _groups(script: str, assignor: str) -> tuple[Group, ...]:
-    known: Mapping[str, Policy] = POLICIES
-    policy = known.get(assignor) or Policy(
-        assignor, GroupProtocol.EAGER, partial(_assign, assignor)
+def _documents() -> dict[str, list[dict[str, object]]]:
+    documents: dict[str, list[dict[str, object]]] = json.loads(
+        RECORDED_GROUPS.read_text(encoding="utf-8")
     )
-    return tuple(r.group for r in simulate(load_script(script), policy).rebalances)
+    return documents
 
 
-def _assign(name: str, group: Group) -> Assignment:
-    return assign(group, name)
+@cache
+def _scenarios() -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key.rpartition("/")[0] for key in _documents()))

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from kassay.experiments.implementations.convergence import Ending, StableResult
 from kassay.experiments.study.case import Case, cases_of, imported_cases
+from kassay.experiments.study.families.family import Range
 from kassay.experiments.study.families.membership_events import MembershipEvent
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
-from kassay.experiments.study.families.seeded_groups import Range, SeededFamily
+from kassay.experiments.study.families.seeded_groups import SeededFamily
 from kassay.reference import InputError, violations
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document, parse_group
@@ -24,27 +26,27 @@ def documents(name: str, seeds: range, start: str | None = None) -> str:
     return "\n".join(json.dumps(group_document(group), sort_keys=True) for group in groups)
 
 
-def test_seeds_give_the_groups_they_always_gave():
+def test_groups_of_seeds_are_the_same_in_every_release():
     everything = "\n".join(documents(name, range(5)) for name in SEEDED)
     digest = hashlib.sha256(everything.encode()).hexdigest()
     assert digest == "cfe19e841dca456102a2fc2539f55e97ed0f7149b5040cbeeefbc5b5f60348ac"
 
 
 @pytest.mark.parametrize("name", SEEDED)
-def test_two_builds_of_a_seed_are_equal_and_two_seeds_are_not(name):
+def test_equal_seeds_give_equal_groups_and_different_seeds_do_not(name):
     assert documents(name, range(8)) == documents(name, range(8))
     assert len(set(documents(name, range(8)).splitlines())) == 8
 
 
 @pytest.mark.parametrize("name", SEEDED)
-def test_groups_are_documents_that_can_be_read_back(name):
+def test_groups_survive_a_round_trip_through_json(name):
     for seed in range(8):
         group = FAMILIES[name].build(seed)
         assert parse_group(json.loads(json.dumps(group_document(group)))) == group
 
 
 @pytest.mark.parametrize("name", SEEDED)
-def test_equal_families_have_equal_subscriptions_and_mixed_ones_mostly_not(name):
+def test_only_mixed_families_have_different_subscriptions(name):
     subscriptions = [
         {frozenset(member.subscription) for member in FAMILIES[name].build(seed).members}
         for seed in range(20)
@@ -56,19 +58,19 @@ def test_equal_families_have_equal_subscriptions_and_mixed_ones_mostly_not(name)
 
 
 @pytest.mark.parametrize("name", ["equal-fresh", "mixed-fresh"])
-def test_in_a_fresh_group_nobody_owns_anything(name):
+def test_fresh_groups_own_no_partitions(name):
     assert all(ownership(FAMILIES[name].build(seed)).owned_count == 0 for seed in range(8))
 
 
 @pytest.mark.parametrize("name", WITH_EVENT)
-def test_before_an_event_everything_consumed_was_owned_once(name):
+def test_every_claim_is_unique_after_an_event(name):
     for seed in range(8):
         group = FAMILIES[name].build(seed)
         claims = [tp for member in group.members for tp in member.owned]
         assert len(set(claims)) == len(claims) > 0
 
 
-def test_those_who_join_own_nothing_and_sort_anywhere():
+def test_joining_members_own_nothing_and_sort_anywhere():
     ranks = []
     for seed in range(40):
         group = FAMILIES["mixed-join"].build(seed)
@@ -81,7 +83,7 @@ def test_those_who_join_own_nothing_and_sort_anywhere():
     assert max(ranks) > 0.8
 
 
-def test_those_who_leave_leave_orphans():
+def test_partitions_of_leaving_members_have_no_owner():
     for seed in range(8):
         group = FAMILIES["equal-leave"].build(seed)
         consumed = group.members[0].subscription
@@ -94,14 +96,14 @@ def test_changed_subscriptions_make_some_claims_stale():
     assert sum(count > 0 for count in stale) > 10
 
 
-def test_a_topic_that_grew_has_partitions_that_nobody_owned():
+def test_new_partitions_of_a_topic_have_no_owner():
     for seed in range(8):
         owners = ownership(FAMILIES["equal-grow"].build(seed)).owners
         consumed = [o for o in owners.values() if (o >= 0).any()]
         assert any((owner == -1).any() for owner in consumed)
 
 
-def test_with_a_history_of_its_own_members_own_the_last_result_of_that_assignor():
+def test_members_own_the_last_result_of_the_assignor_in_families_with_own_history():
     family = SeededFamily(
         name="test", mixed=True, event=MembershipEvent.GROW, own_history=True, topics=Range(2, 4)
     )
@@ -123,7 +125,7 @@ def test_with_a_history_of_its_own_members_own_the_last_result_of_that_assignor(
         )
 
 
-def test_the_events_of_a_churn_are_the_same_whoever_assigns():
+def test_churn_events_do_not_depend_on_the_assignor():
     for seed in range(5):
         one = FAMILIES["mixed-churn"].build(seed, start="range")
         two = FAMILIES["mixed-churn"].build(seed, start="roundrobin")
@@ -133,11 +135,11 @@ def test_the_events_of_a_churn_are_the_same_whoever_assigns():
         ]
 
 
-def test_a_history_ends_where_its_assignor_has_no_answer(monkeypatch):
+def test_a_history_ends_if_its_assignor_fails(monkeypatch):
     group = FAMILIES["mixed-churn"].build(0, start="range")
     monkeypatch.setattr(
         "kassay.experiments.study.families.seeded_groups.run_until_stable",
-        lambda *_: type("Settled", (), {"assignment": None}),
+        lambda *_: StableResult(ending=Ending.FAILED, assignment=None, rounds=1),
     )
     first = FAMILIES["mixed-churn"].build(0, start="range")
     assert ownership(first).owned_count == 0
@@ -145,13 +147,13 @@ def test_a_history_ends_where_its_assignor_has_no_answer(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["A", "B", "C"])
-def test_the_optima_of_named_groups_are_what_trying_everything_finds(name):
-    remarkable = NAMED_GROUPS[name]
-    squares = sum(load * load for load in remarkable.loads)
-    assert brute_force.optimum(remarkable.group) == (squares, remarkable.moves)
+def test_optima_of_named_groups_match_brute_force(name):
+    named = NAMED_GROUPS[name]
+    squares = sum(load * load for load in named.loads)
+    assert brute_force.optimum(named.group) == (squares, named.moves)
 
 
-def test_cases_are_dealt_evenly_and_named_families_come_whole():
+def test_seeds_are_split_evenly_and_fixed_families_are_complete():
     cases = list(cases_of(USUAL, seeds=26, assignors=["range", "sticky"]))
     count = {name: sum(case.family == name for case in cases) for name in USUAL}
     assert count["named"] == len(NAMED_GROUPS)
@@ -164,7 +166,7 @@ def test_cases_are_dealt_evenly_and_named_families_come_whole():
     assert len({case.name for case in cases}) == len(cases)
 
 
-def test_imported_groups_travel_as_their_documents():
+def test_imported_groups_are_built_from_their_documents():
     text = json.dumps({"id": "g", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]})
     (case,) = imported_cases([text], assignors=["range"])
     assert case.name == "imported/0"
@@ -179,12 +181,12 @@ def test_imported_groups_travel_as_their_documents():
         (Case(family="imported", seed=4, assignors=(), document="{}"), "imported/4: missing key"),
     ],
 )
-def test_a_case_that_cannot_be_built_says_why(case, message):
+def test_a_case_that_cannot_be_built_reports_the_reason(case, message):
     with pytest.raises(InputError, match=message):
         case.build()
 
 
 @pytest.mark.parametrize("name", SEEDED)
-def test_every_assignor_answers_validly_or_not_at_all(name):
+def test_assignments_of_seeded_groups_are_valid(name):
     group = FAMILIES[name].build(0)
     assert list(violations(group, assign(group, "roundrobin"))) == []

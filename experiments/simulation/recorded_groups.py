@@ -1,0 +1,54 @@
+"""Record groups of simulated rebalances for the study family ``scenarios``.
+
+Studies read recorded groups, so that they do not depend on the simulation. After a change of the
+simulation or of a scenario, write the file again:
+``python -m kassay.experiments.simulation.recorded_groups``.
+"""
+
+import json
+from functools import partial
+
+from kassay.experiments.simulation.policies import POLICIES, GroupProtocol, Policy
+from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
+from kassay.experiments.simulation.simulation import simulate
+from kassay.experiments.study.families.simulated_groups import GROUPS_PER_SCENARIO, RECORDED_GROUPS
+from kassay.reference.assignors import ASSIGNORS, assign
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
+
+
+def recorded_groups(scenario: str, assignor: str) -> list[dict[str, object]]:
+    """Simulate a scenario; return the groups of rebalances that are evenly spread over it.
+
+    A scenario with fewer rebalances than `GROUPS_PER_SCENARIO` repeats some of them.
+    """
+    policy = POLICIES.get(assignor) or Policy(
+        assignor, GroupProtocol.EAGER, partial(_assign, assignor)
+    )
+    rebalances = simulate(load_script(scenario), policy).rebalances
+    last = [
+        (number + 1) * len(rebalances) // GROUPS_PER_SCENARIO - 1
+        for number in range(GROUPS_PER_SCENARIO)
+    ]
+    documents = [group_document(rebalances[max(0, index)].group) for index in last]
+    return [{key: value for key, value in one.items() if key != "id"} for one in documents]
+
+
+def _assign(name: str, group: Group) -> Assignment:
+    return assign(group, name)
+
+
+def main() -> None:
+    """Write the recorded groups, one line per scenario and assignor."""
+    lines = (
+        f'"{scenario}/{assignor}": '
+        + json.dumps(recorded_groups(scenario, assignor), separators=(",", ":"))
+        for scenario in SCENARIOS
+        for assignor in ASSIGNORS
+    )
+    RECORDED_GROUPS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

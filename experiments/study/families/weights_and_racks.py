@@ -1,0 +1,117 @@
+"""Families with weights of partitions, and with racks of members and replicas."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from random import Random
+from typing import ClassVar
+
+from kassay.experiments.study.families.family import Family, Range
+from kassay.experiments.study.families.seeded_groups import SeededFamily
+from kassay.reference.model.group import Group
+
+_MAX_WEIGHT = 1_000
+
+
+class WeightDistribution(StrEnum):
+    """Distribution of the weights of partitions."""
+
+    LOG_NORMAL = "log-normal"
+    ZIPF = "zipf"
+    TWO_SPEED = "two-speed"
+
+    def draw(self, rank: int, rng: Random) -> int:
+        """Draw the weight of the partition with a rank."""
+        match self:
+            case WeightDistribution.LOG_NORMAL:
+                return max(1, min(_MAX_WEIGHT, round(rng.lognormvariate(3, 1))))
+            case WeightDistribution.ZIPF:
+                return max(1, _MAX_WEIGHT // (1 + rank))
+            case WeightDistribution.TWO_SPEED:
+                return 10 if rng.random() < 0.2 else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedFamily(Family):
+    """Groups of another family with weights, small because the weighted problem is hard.
+
+    Kafka's assignors ignore weights; the optimum balances them.
+    """
+
+    mean_seconds: ClassVar[float] = 0.15
+
+    weights: WeightDistribution
+    base: SeededFamily
+
+    def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
+        """Build the group of a seed."""
+        group = self.base.build(seed)
+        rng = Random(f"{self.name}/{seed}/weights")  # noqa: S311
+        ranks = list(range(sum(topic.partitions for topic in group.topics)))
+        rng.shuffle(ranks)
+        topics = tuple(
+            replace(
+                topic,
+                weights=tuple(self.weights.draw(ranks.pop(), rng) for _ in range(topic.partitions)),
+            )
+            for topic in group.topics
+        )
+        return replace(group, topics=topics, id=f"{self.name}/{seed}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackFamily(Family):
+    """Groups of another family with random racks.
+
+    Parameters
+    ----------
+    racks
+        Number of racks.
+    replicas
+        Number of racks with a replica, per partition.
+    """
+
+    mean_seconds: ClassVar[float] = 0.03
+
+    base: SeededFamily
+    racks: int = 3
+    replicas: int = 2
+
+    def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
+        """Build the group of a seed."""
+        group = self.base.build(seed)
+        rng = Random(f"{self.name}/{seed}/racks")  # noqa: S311
+        racks = [f"r{index}" for index in range(self.racks)]
+        topics = tuple(
+            replace(
+                topic,
+                racks=tuple(
+                    tuple(sorted(rng.sample(racks, self.replicas))) for _ in range(topic.partitions)
+                ),
+            )
+            for topic in group.topics
+        )
+        members = tuple(replace(member, rack=rng.choice(racks)) for member in group.members)
+        return replace(group, topics=topics, members=members, id=f"{self.name}/{seed}")
+
+
+WEIGHTED: tuple[WeightedFamily, ...] = tuple(
+    WeightedFamily(
+        name=f"weights-{distribution}",
+        weights=distribution,
+        base=SeededFamily(
+            name=f"weights-{distribution}",
+            mixed=True,
+            members=Range(2, 5),
+            topics=Range(1, 4),
+            partitions=Range(1, 5),
+        ),
+    )
+    for distribution in WeightDistribution
+)
+RACKS: tuple[RackFamily, ...] = tuple(
+    RackFamily(
+        name=f"racks-{kind}",
+        base=SeededFamily(name=f"racks-{kind}", mixed=kind == "mixed", topics=Range(2, 6)),
+    )
+    for kind in ("equal", "mixed")
+)
