@@ -1,63 +1,86 @@
-"""Typed access to the fields of a JSON document, with errors that name field and value."""
+"""Typed access to the fields of a JSON document; errors name the field and the value."""
 
 import json
 from collections.abc import Mapping, Sequence
 
 from kassay.reference.model.errors import InputError
 
-_SHOWN = 60  # characters of an offending value that a message repeats
+_SHOWN_LENGTH = 60  # characters of an invalid value in a message
 
 
 def format_value(value: object) -> str:
-    """Return a value as JSON, cut to a length that fits into a message."""
+    """Return a value as JSON, shortened for an error message."""
     text = json.dumps(value, ensure_ascii=False, default=repr)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+    return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 3] + "..."
 
 
-def as_object(value: object, where: str, *, instead: str = "an object") -> Mapping[str, object]:
-    """Take a JSON object; InvalidGroupError for anything else."""
+def as_object(value: object, where: str, *, expected: str = "an object") -> Mapping[str, object]:
+    """Return a JSON object; InputError for anything else."""
     if isinstance(value, Mapping):
         return value
-    raise InputError(f"{where}: expected {instead}, got {format_value(value)}")
+    raise InputError(f"{where}: expected {expected}, got {format_value(value)}")
 
 
-def as_array(value: object, where: str, *, instead: str = "a list") -> Sequence[object]:
-    """Take a JSON array; InvalidGroupError for anything else."""
+def as_array(value: object, where: str, *, expected: str = "a list") -> Sequence[object]:
+    """Return a JSON array; InputError for anything else."""
     if isinstance(value, list | tuple):
         return value
-    raise InputError(f"{where}: expected {instead}, got {format_value(value)}")
+    raise InputError(f"{where}: expected {expected}, got {format_value(value)}")
 
 
 def as_integer(value: object, where: str) -> int:
-    """Take an integer; InvalidGroupError for anything else, booleans and 1.0 included."""
+    """Return an integer; InputError for anything else, including booleans and 1.0."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise InputError(f"{where}: expected an integer, got {format_value(value)}")
 
 
 def as_optional_integer(value: object, where: str) -> int | None:
-    """Take an integer or null."""
+    """Return an integer or None."""
     return None if value is None else as_integer(value, where)
 
 
+def as_integers(value: object, where: str) -> tuple[int, ...]:
+    """Return an array of integers."""
+    values = as_array(value, where)
+    if has_only(int, values):
+        return tuple(values)  # type: ignore[arg-type]
+    return tuple(as_integer(each, f"{where}[{index}]") for index, each in enumerate(values))
+
+
 def as_text(value: object, where: str) -> str:
-    """Take a string; InvalidGroupError for anything else."""
+    """Return a string; InputError for anything else."""
     if isinstance(value, str):
         return value
     raise InputError(f"{where}: expected a string, got {format_value(value)}")
 
 
 def as_optional_text(value: object, where: str) -> str | None:
-    """Take a string or null."""
+    """Return a string or None."""
     return None if value is None else as_text(value, where)
 
 
-def no_unknown_keys(table: Mapping[str, object], known: Sequence[str], where: str) -> None:
-    """Refuse keys that the format does not have.
+def as_texts(value: object, where: str) -> tuple[str, ...]:
+    """Return an array of strings."""
+    values = as_array(value, where)
+    if has_only(str, values):
+        return tuple(values)  # type: ignore[arg-type]
+    return tuple(as_text(each, f"{where}[{index}]") for index, each in enumerate(values))
+
+
+def has_only(kind: type, values: Sequence[object]) -> bool:
+    """Return whether all values have exactly this type; booleans are not integers."""
+    return set(map(type, values)) <= {kind}
+
+
+def check_keys(
+    table: Mapping[str, object], known: Sequence[str], where: str, *, required: Sequence[str] = ()
+) -> None:
+    """Raise InputError for unknown and for missing keys.
 
     Examples
     --------
-    >>> no_unknown_keys({"id": "g", "topcs": {}}, ("id", "topics"), "g.json:1")
+    >>> check_keys({"id": "g", "topcs": {}}, ("id", "topics"), "g.json:1")
     Traceback (most recent call last):
     kassay...InputError: g.json:1: unknown key 'topcs', known are 'id', 'topics'
     """
@@ -68,3 +91,6 @@ def no_unknown_keys(table: Mapping[str, object], known: Sequence[str], where: st
         raise InputError(
             f"{where}: unknown key{plural} {names}, known are {', '.join(map(repr, known))}"
         )
+    for key in required:
+        if key not in table:
+            raise InputError(f"{where}: missing key {key!r}")

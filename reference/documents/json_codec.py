@@ -1,29 +1,32 @@
-"""Group and Assignment to and from JSON documents.
+"""JSON documents of groups and assignments.
 
-``group.schema.json`` beside this file describes the same documents to other programs.
+``group.schema.json`` in this folder describes the same documents for other programs.
 """
 
 import base64
 import binascii
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from kassay.reference.documents.document_fields import (
     as_array,
     as_integer,
+    as_integers,
     as_object,
     as_optional_integer,
     as_optional_text,
     as_text,
+    as_texts,
+    check_keys,
     format_value,
-    no_unknown_keys,
+    has_only,
 )
-from kassay.reference.documents.json_text import Located, parse_json, read_json_documents
+from kassay.reference.documents.json_text import LocatedDocument, parse_json, read_json_documents
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.group import MAX_PARTITIONS, NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 _GROUP_KEYS = ("id", "topics", "members", "notes")
@@ -49,14 +52,14 @@ def parse_group(document: object, *, where: str = "group") -> Group:
     Parameters
     ----------
     document
-        What ``json.loads`` returned.
+        Result of ``json.loads``.
     where
         Name of the document, the prefix of every error.
 
     Raises
     ------
-    InvalidGroupError
-        If the document breaks the format; the message names field and value.
+    InputError
+        If the document violates the format; the message names the field and the value.
 
     Examples
     --------
@@ -66,13 +69,9 @@ def parse_group(document: object, *, where: str = "group") -> Group:
     kassay...InputError: group: missing key 'members'
     """
     table = as_object(document, where)
-    no_unknown_keys(table, _GROUP_KEYS, where)
-    for key in ("topics", "members"):
-        if key not in table:
-            raise InputError(f"{where}: missing key {key!r}")
+    check_keys(table, _GROUP_KEYS, where, required=("topics", "members"))
     topics = as_object(table["topics"], f"{where}: topics")
     members = as_array(table["members"], f"{where}: members")
-    notes = as_array(table.get("notes", []), f"{where}: notes")
     try:
         return Group(
             topics=tuple(
@@ -82,14 +81,15 @@ def parse_group(document: object, *, where: str = "group") -> Group:
                 _member(value, f"{where}: members[{index}]") for index, value in enumerate(members)
             ),
             id=as_optional_text(table.get("id"), f"{where}: id"),
-            notes=tuple(as_text(note, f"{where}: notes[{i}]") for i, note in enumerate(notes)),
+            notes=as_texts(table.get("notes", []), f"{where}: notes"),
         )
     except InputError as error:
-        raise _located(error, where) from None
+        message = str(error)
+        raise InputError(message if message.startswith(where) else f"{where}: {message}") from None
 
 
 def group_document(group: Group) -> dict[str, object]:
-    """Return the JSON document of a group, without the keys that hold defaults.
+    """Return the JSON document of a group, without keys that have their default.
 
     Examples
     --------
@@ -105,14 +105,14 @@ def group_document(group: Group) -> dict[str, object]:
 
 
 def load_group(path: str | Path) -> Group:
-    """Read the one group document of a file.
+    """Read a file with one group document.
 
     Raises
     ------
-    InvalidGroupError
-        If the file holds none or several documents, or a bad one.
+    InputError
+        If the file has no document, several documents, or an invalid one.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     with Path(path).open(encoding="utf-8") as stream:
         groups = list(read_groups(stream, name=str(path)))
@@ -129,8 +129,8 @@ def load_groups(path: str | Path) -> list[Group]:
 
     Raises
     ------
-    InvalidGroupError
-        At the first document that is not a group, with file and line.
+    InputError
+        At the first invalid document, with file and line.
     OSError
         If the file cannot be read.
     """
@@ -143,48 +143,48 @@ def load_groups(path: str | Path) -> list[Group]:
 
 
 def read_groups(stream: TextIO, *, name: str) -> Iterator[tuple[str | None, Group | InputError]]:
-    """Yield each group of a JSON or JSON Lines file with its id; bad ones as their error.
+    """Yield id and group, or id and error, per document of a JSON or JSON Lines file.
 
     Parameters
     ----------
     stream
         Text of the file.
     name
-        Its name, for errors.
+        Name of the file, for errors.
     """
     for located in read_json_documents(stream, name=name):
         yield document_id(located), _group_or_error(located)
 
 
-def document_id(located: Located) -> str | None:
-    """Return the id that a document states, if it can be made out."""
+def document_id(located: LocatedDocument) -> str | None:
+    """Return the id of a document, None if it has none or is invalid."""
     if isinstance(located.value, Mapping):
-        stated = located.value.get("id")
-        return stated if isinstance(stated, str) else None
+        group_id = located.value.get("id")
+        return group_id if isinstance(group_id, str) else None
     return None
 
 
-def assignment_document(assignment: Assignment) -> dict[str, list[list[str | int]]]:
-    """Return an assignment as member to list of [topic, partition] pairs.
+def assignment_document(assignment: Assignment) -> dict[str, list[tuple[str, int]]]:
+    """Return the JSON document of an assignment: (topic, partition) pairs per member.
 
     Examples
     --------
     >>> assignment_document(Assignment({"a": [("t", 0)]}))
-    {'a': [['t', 0]]}
+    {'a': [('t', 0)]}
     """
     return {member: _pairs(partitions) for member, partitions in assignment.items()}
 
 
 def parse_assignment(document: object, *, where: str = "assignment") -> Assignment:
-    """Build an assignment from ``{"c0": [["t", 0]]}``, or from a document that has one.
+    """Build an assignment from ``{"c0": [["t", 0]]}`` or from a document with that key.
 
-    A document with the key ``"assignment"`` (as ``kassay assign`` and ``kassay solve``
-    write it) is taken for that key's value.
+    If the document has the key ``"assignment"``, as in the output of ``kassay assign`` and
+    ``kassay solve``, the value of this key is read.
 
     Raises
     ------
-    InvalidGroupError
-        If the document breaks the format.
+    InputError
+        If the document violates the format.
     """
     table = as_object(document, where)
     if "assignment" in table:
@@ -200,21 +200,16 @@ def load_assignment(path: str | Path) -> Assignment:
 
     Raises
     ------
-    InvalidGroupError
+    InputError
         If the file is not an assignment document.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     text = Path(path).read_text(encoding="utf-8")
     return parse_assignment(parse_json(text, where=str(path)), where=str(path))
 
 
-def _located(error: InputError, where: str) -> InputError:
-    message = str(error)
-    return error if message.startswith(where) else InputError(f"{where}: {message}")
-
-
-def _group_or_error(located: Located) -> Group | InputError:
+def _group_or_error(located: LocatedDocument) -> Group | InputError:
     if located.error is not None:
         return located.error
     try:
@@ -226,29 +221,19 @@ def _group_or_error(located: Located) -> Group | InputError:
 def _topic(name: str, value: object, where: str) -> Topic:
     if isinstance(value, int):
         value = {"partitions": value}
-    table = as_object(value, where, instead="a partition count or an object")
-    no_unknown_keys(table, _TOPIC_KEYS, where)
-    if "partitions" not in table:
-        raise InputError(f"{where}: missing key 'partitions'")
+    table = as_object(value, where, expected="a partition count or an object")
+    check_keys(table, _TOPIC_KEYS, where, required=("partitions",))
+    weights = table.get("weights")
     try:
         return Topic(
             name=name,
             partitions=as_integer(table["partitions"], f"{where}.partitions"),
-            weights=_weights(table.get("weights"), f"{where}.weights"),
+            weights=None if weights is None else as_integers(weights, f"{where}.weights"),
             racks=_racks(table.get("racks"), f"{where}.racks"),
             id=_topic_id(table.get("id"), f"{where}.id"),
         )
     except InputError as error:
         raise InputError(str(error).replace(f"topic {name!r}: ", f"{where}: ", 1)) from None
-
-
-def _weights(value: object, where: str) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    return tuple(
-        as_integer(weight, f"{where}[{index}]")
-        for index, weight in enumerate(as_array(value, where))
-    )
 
 
 def _racks(value: object, where: str) -> tuple[tuple[str | None, ...], ...] | None:
@@ -264,7 +249,7 @@ def _racks(value: object, where: str) -> tuple[tuple[str | None, ...], ...] | No
 
 
 def _topic_id(value: object, where: str) -> uuid.UUID | None:
-    """Read a topic id: canonical UUID text, or the 22 characters that Kafka's tools print."""
+    """Parse a topic id: a UUID, or its 22 characters in base64 as Kafka's tools print it."""
     if value is None:
         return None
     text = as_text(value, where)
@@ -278,17 +263,13 @@ def _topic_id(value: object, where: str) -> uuid.UUID | None:
 
 def _member(value: object, where: str) -> Member:
     table = as_object(value, where)
-    no_unknown_keys(table, _MEMBER_KEYS, where)
-    for key in ("id", "topics"):
-        if key not in table:
-            raise InputError(f"{where}: missing key {key!r}")
+    check_keys(table, _MEMBER_KEYS, where, required=("id", "topics"))
     member_id = as_text(table["id"], f"{where}.id")
-    topics = as_array(table["topics"], f"{where}.topics")
     streams = as_object(table.get("streams", {}), f"{where}.streams")
     try:
         return Member(
             id=member_id,
-            subscription=tuple(as_text(t, f"{where}.topics[{i}]") for i, t in enumerate(topics)),
+            subscription=as_texts(table["topics"], f"{where}.topics"),
             owned=_partitions(table.get("owned", []), f"{where}.owned"),
             generation=as_integer(table.get("generation", NO_GENERATION), f"{where}.generation"),
             instance_id=as_optional_text(table.get("instance_id"), f"{where}.instance_id"),
@@ -305,52 +286,70 @@ def _member(value: object, where: str) -> Member:
             ),
         )
     except InputError as error:
-        stated = f"member {member_id!r}: "
-        raise InputError(str(error).replace(stated, f"{where}: ", 1)) from None
+        prefix = f"member {member_id!r}: "
+        raise InputError(str(error).replace(prefix, f"{where}: ", 1)) from None
 
 
 def _sub_generation(table: Mapping[str, object], where: str) -> int | None:
-    """Read it; an explicit null says that the subscription states none, unlike a missing key."""
+    """Read ``sub_generation``; null means a subscription without a generation."""
     if "sub_generation" not in table:
         return None
-    stated = as_optional_integer(table["sub_generation"], where)
-    return NO_GENERATION if stated is None else stated
+    generation = as_optional_integer(table["sub_generation"], where)
+    return NO_GENERATION if generation is None else generation
 
 
 def _partitions(value: object, where: str) -> Partitions:
     """Read pairs ``[["t", 0], ...]`` or the short form ``{"t": [0, ...]}``, in order."""
+    topics: Sequence[str]
+    numbers: Sequence[int]
     if isinstance(value, Mapping):
-        pairs = [
-            (topic, _partition_number(number, f"{where}[{topic!r}][{index}]"))
-            for topic, numbers in value.items()
-            for index, number in enumerate(as_array(numbers, f"{where}[{topic!r}]"))
-        ]
-        return Partitions.of(pairs) if pairs else NO_PARTITIONS
-    entries = as_array(value, where, instead="a list of [topic, partition] or an object")
-    return Partitions.of([_pair(entry, where, index) for index, entry in enumerate(entries)])
+        topics, numbers = [], []
+        for topic, entry in value.items():
+            of_topic = as_integers(entry, f"{where}[{topic!r}]")
+            _check_range(of_topic, f"{where}[{topic!r}]")
+            topics.extend([topic] * len(of_topic))
+            numbers.extend(of_topic)
+    else:
+        entries = as_array(value, where, expected="a list of [topic, partition] or an object")
+        topics, numbers = _columns(entries, where)
+        _check_range(numbers, where)
+    return Partitions.from_columns(topics, numbers) if topics else NO_PARTITIONS
 
 
-def _pair(entry: object, where: str, index: int) -> tuple[str, int]:
-    match entry:
-        case [str() as topic, number]:
-            return topic, _partition_number(number, f"{where}[{index}]")
-        case _:
-            raise InputError(
-                f"{where}[{index}]: expected [topic, partition number], got {format_value(entry)}"
-            )
+def _columns(entries: Sequence[Any], where: str) -> tuple[Sequence[str], Sequence[int]]:
+    """Split [topic, number] pairs into two columns.
+
+    Types are checked per column, because a group may have a million pairs. The entries are
+    inspected one by one only to find an invalid one.
+    """
+    if has_only(list, entries) and set(map(len, entries)) == {2}:
+        topics, numbers = zip(*entries, strict=True)
+        if has_only(str, topics) and has_only(int, numbers):
+            return topics, numbers
+    for index, entry in enumerate(entries):
+        match entry:
+            case [str(), number]:
+                as_integer(number, f"{where}[{index}]")
+            case _:
+                raise InputError(
+                    f"{where}[{index}]: expected [topic, partition number], "
+                    f"got {format_value(entry)}"
+                )
+    return [topic for topic, _ in entries], [number for _, number in entries]
 
 
-def _partition_number(value: object, where: str) -> int:
-    number = as_integer(value, where)
-    if not 0 <= number < 2**31:
-        raise InputError(f"{where}: partition number must be from 0 to {2**31 - 1}, got {number!r}")
-    return number
+def _check_range(numbers: Sequence[int], where: str) -> None:
+    if numbers and not 0 <= min(numbers) <= max(numbers) <= MAX_PARTITIONS:
+        index, bad = next((i, n) for i, n in enumerate(numbers) if not 0 <= n <= MAX_PARTITIONS)
+        raise InputError(
+            f"{where}[{index}]: partition number must be from 0 to {MAX_PARTITIONS}, got {bad!r}"
+        )
 
 
-def _pairs(partitions: Partitions) -> list[list[str | int]]:
-    names = partitions.topics
-    columns = zip(partitions.codes.tolist(), partitions.numbers.tolist(), strict=True)
-    return [[names[code], number] for code, number in columns]
+def _pairs(partitions: Partitions) -> list[tuple[str, int]]:
+    """Return (topic, number) pairs, which are JSON arrays; plain tuples are fast to build."""
+    topics = map(partitions.topics.__getitem__, partitions.codes.tolist())
+    return list(zip(topics, partitions.numbers.tolist(), strict=True))
 
 
 def _topic_value(topic: Topic) -> object:
@@ -369,14 +368,14 @@ def _topic_value(topic: Topic) -> object:
 def _member_value(member: Member) -> dict[str, object]:
     value: dict[str, object] = {"id": member.id, "topics": list(member.subscription)}
     if len(member.owned):
-        value["owned"] = _pairs(member.owned)
-    plain = Member(id=member.id, subscription=())
+        value["owned"] = [list(pair) for pair in _pairs(member.owned)]
+    default = Member(id=member.id, subscription=())
     for key in _MEMBER_KEYS:
         if key in ("id", "topics", "owned", "streams"):
             continue
-        stated = getattr(member, key)
-        if stated != getattr(plain, key):
-            value[key] = stated
+        field = getattr(member, key)
+        if field != getattr(default, key):
+            value[key] = field
     if member.streams:
         value["streams"] = dict(member.streams)
     return value

@@ -1,29 +1,25 @@
-"""JSON text in, with nothing lost silently: repeated keys and NaN are errors, and located.
-
-Every reader of JSON in kassay goes through here, so that they all refuse the same things.
-"""
+"""Strict JSON parsing: repeated keys and NaN are errors, and errors name file and line."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import NoReturn, TextIO
 
 from kassay.reference.model.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
-    """One JSON document, or the error that stands in its place.
+class LocatedDocument:
+    """One JSON document, or the error in its place.
 
     Parameters
     ----------
     where
         File name and line, as ``groups.jsonl:3``.
     value
-        The document, None where ``error`` is set.
+        The document, None if ``error`` is set.
     error
-        What is wrong with the text.
+        Why the text could not be parsed.
     """
 
     where: str
@@ -41,11 +37,11 @@ def parse_json(text: str, *, where: str, first_line: int = 1) -> object:
     where
         Name of the file or stream, for errors.
     first_line
-        Line of the file that ``text`` starts on, from 1.
+        Line of the file at which ``text`` starts, from 1.
 
     Raises
     ------
-    InvalidGroupError
+    InputError
         If the text is not JSON, repeats a key in one object, or has NaN or Infinity.
 
     Examples
@@ -54,9 +50,9 @@ def parse_json(text: str, *, where: str, first_line: int = 1) -> object:
     Traceback (most recent call last):
     kassay...InputError: x.json:1: key 'a' is repeated in one object
     """
-    text = text.rstrip("\n")  # the end of a line is not the next one
+    text = text.rstrip("\n")  # so that errors at the end have the number of the last line
     try:
-        return json.loads(text, object_pairs_hook=_no_repeats, parse_constant=_refuse_constant)
+        return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         line = first_line + error.lineno - 1
         shown = text[error.pos : error.pos + 24]
@@ -70,29 +66,30 @@ def parse_json(text: str, *, where: str, first_line: int = 1) -> object:
         raise InputError(f"{where}:{first_line}: {error}") from None
 
 
-def read_json_documents(stream: TextIO, *, name: str) -> Iterator[Located]:
+def read_json_documents(stream: TextIO, *, name: str) -> Iterator[LocatedDocument]:
     """Yield the documents of a file: one JSON document over many lines, or JSON Lines.
 
-    Lines are read one at a time, so that a long batch streams. A line that cannot be
-    parsed gives one error in its place.
+    Lines are read one by one, so that a long batch streams. A line that cannot be parsed
+    gives one error in its place.
     """
-    lines = iter(enumerate(_lines(stream, name), start=1))
-    first = next(((number, line) for number, line in lines if line.strip()), None)
-    if first is None:
+    lines: Iterator[tuple[int, str]] = enumerate(_text_lines(stream, name), start=1)
+    number, line = next(((n, text) for n, text in lines if text.strip()), (0, ""))
+    if not line:
         return
-    number, line = first
-    if _is_document(line):
-        yield from _json_lines(chain([(number, line)], lines), name)
-        return
-    rest = list(lines)
-    if any(_is_document(text) for _, text in rest):
-        yield from _json_lines([(number, line), *rest], name)
-        return
-    text = line + "".join(text for _, text in rest)
-    yield _located(text, where=f"{name}:{number}", name=name, first_line=number)
+    document = _parse_located(line, name, number)
+    if not isinstance(document.value, dict) and not _is_object(line):
+        rest = list(lines)
+        if not any(_is_object(text) for _, text in rest):
+            yield _parse_located(line + "".join(text for _, text in rest), name, number)
+            return
+        lines = iter(rest)
+    yield document
+    for following, text in lines:
+        if text.strip():
+            yield _parse_located(text, name, following)
 
 
-def _lines(stream: TextIO, name: str) -> Iterator[str]:
+def _text_lines(stream: TextIO, name: str) -> Iterator[str]:
     try:
         yield from stream
     except UnicodeDecodeError as error:
@@ -100,30 +97,23 @@ def _lines(stream: TextIO, name: str) -> Iterator[str]:
         raise InputError(f"{name}: not UTF-8 text: byte 0x{byte:02x}") from None
 
 
-def _json_lines(
-    lines: "Iterator[tuple[int, str]] | list[tuple[int, str]]", name: str
-) -> Iterator[Located]:
-    for number, line in lines:
-        if line.strip():
-            yield _located(line, where=f"{name}:{number}", name=name, first_line=number)
-
-
-def _located(text: str, *, where: str, name: str, first_line: int) -> Located:
+def _parse_located(text: str, name: str, line: int) -> LocatedDocument:
+    where = f"{name}:{line}"
     try:
-        return Located(where, value=parse_json(text, where=name, first_line=first_line))
+        return LocatedDocument(where, value=parse_json(text, where=name, first_line=line))
     except InputError as error:
-        return Located(where, error=error)
+        return LocatedDocument(where, error=error)
 
 
-def _is_document(line: str) -> bool:
-    """Whether a line is a whole JSON object, well formed or merely repeating a key."""
+def _is_object(line: str) -> bool:
+    """Return whether a line is a JSON object, possibly with repeated keys or NaN."""
     try:
         return isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
         return False
 
 
-def _no_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     table = dict(pairs)
     if len(table) != len(pairs):
         seen: set[str] = set()
@@ -134,5 +124,5 @@ def _no_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return table
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number here")
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")

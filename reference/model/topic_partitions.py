@@ -87,16 +87,19 @@ class Partitions(Sequence[TopicPartition]):
         """Build the list from (topic, partition) pairs, in their order."""
         if isinstance(pairs, cls):
             return pairs
-        topics: list[str] = []
-        numbers: list[int] = []
-        for topic, number in pairs:
-            topics.append(topic)
-            numbers.append(number)
+        columns = list(zip(*pairs, strict=True))
+        return cls.from_columns(*columns) if columns else cls.from_columns((), ())
+
+    @classmethod
+    def from_columns(cls, topics: Sequence[str], numbers: Sequence[int]) -> Self:
+        """Build the list from topic names and partition numbers, one entry per partition."""
         table = tuple(dict.fromkeys(topics))
-        place = {topic: index for index, topic in enumerate(table)}
-        columns = np.array([[place[topic] for topic in topics], numbers], dtype=np.int32)
-        columns.flags.writeable = False
-        return cls(table, columns[0], columns[1])
+        code = {topic: index for index, topic in enumerate(table)}
+        codes = np.fromiter(map(code.__getitem__, topics), dtype=np.int32, count=len(topics))
+        columns = codes, np.array(numbers, dtype=np.int32)
+        for column in columns:
+            column.flags.writeable = False
+        return cls(table, *columns)
 
     def to_list(self) -> list[TopicPartition]:
         """Return the partitions as a list of `TopicPartition`."""

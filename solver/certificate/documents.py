@@ -11,7 +11,7 @@ from kassay.reference.documents.document_fields import (
     as_optional_integer,
     as_optional_text,
     as_text,
-    no_unknown_keys,
+    check_keys,
 )
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.topic_partitions import TopicPartition
@@ -87,7 +87,7 @@ def parse_certificate(document: object, *, where: str = "certificate") -> Certif
     if table.get("version") != VERSION:
         raise InputError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")
     known = ("version", "claims", "constraints", "members", "topics", "chain")
-    no_unknown_keys(table, known, where)
+    check_keys(table, known, where)
     prices = None
     if "members" in table or "topics" in table:
         prices = PriceTable(
@@ -125,7 +125,7 @@ def _prices(value: object, where: str) -> dict[str, Price]:
 
 def _transfer(value: object, where: str) -> Transfer:
     table = as_object(value, where)
-    no_unknown_keys(table, ("partition", "from", "to"), where)
+    check_keys(table, ("partition", "from", "to"), where)
     return Transfer(
         partition=_partition(table.get("partition"), f"{where}.partition"),
         giver=as_text(table.get("from"), f"{where}.from"),
@@ -143,7 +143,7 @@ def _partition(value: object, where: str) -> TopicPartition:
 def _claim(value: object, where: str) -> LevelClaim:
     table = as_object(value, where)
     known = ("level", "tolerance", "cost", "other", "value", "bound", "origin")
-    no_unknown_keys(table, known, where)
+    check_keys(table, known, where)
     origin = as_text(table.get("origin"), f"{where}.origin")
     if origin not in list(Origin):
         raise InputError(f"{where}.origin: no origin {origin!r}")
@@ -219,7 +219,7 @@ def _constraint(value: object, where: str) -> Constraint:
     if name not in _CONSTRAINTS:
         raise InputError(f"{where}.constraint: no constraint {name!r}")
     kind, fields = _CONSTRAINTS[name]
-    no_unknown_keys(table, ("constraint", *fields), where)
+    check_keys(table, ("constraint", *fields), where)
     return kind(**{key: parse(table.get(key), f"{where}.{key}") for key, parse in fields.items()})
 
 

@@ -19,7 +19,7 @@ from kassay.experiments.cli.group_io import (
 )
 from kassay.experiments.cli.solution_check import solution_errors
 from kassay.reference.documents.json_codec import document_id, parse_assignment
-from kassay.reference.documents.json_text import Located, read_json_documents
+from kassay.reference.documents.json_text import LocatedDocument, read_json_documents
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -103,7 +103,7 @@ def _read(path: Path) -> _Waiting:
     return waiting
 
 
-def _given(located: Located, told: Mapping[str, object] | None) -> _Given:
+def _given(located: LocatedDocument, told: Mapping[str, object] | None) -> _Given:
     if told is None:
         return _Given(parse_assignment(located.value, where=located.where))
     if told["assignment"] is None:
