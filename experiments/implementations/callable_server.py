@@ -53,7 +53,7 @@ def answer(function: Callable[[Group], object], line: str) -> dict[str, object]:
     Examples
     --------
     >>> answer(lambda group: {"a": [("t", 0)]}, '{"topics": {"t": 1}, "members": []}')
-    {'assignment': {'a': [['t', 0]]}}
+    {'assignment': {'a': [('t', 0)]}}
     """
     try:
         group = parse_group(json.loads(line))
