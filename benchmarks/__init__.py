@@ -1,1 +1,1 @@
-"""Times, as ratios within one run: `make bench` prints them, no test asserts them."""
+"""Benchmarks, reported as ratios within one run; `make bench` runs them."""

@@ -1,71 +1,53 @@
-"""Times of Kafka's own assignor classes in a warmed JVM.
+"""Times of Kafka's own assignor classes in a warmed-up JVM.
 
-The classes are driven by ``tests.conformance``, so this works in a checkout of the project
-that has a JDK and Maven, and says so where it does not.
+``tests.conformance`` runs the classes. It needs a checkout of the project, a JDK and Maven.
 """
 
 import importlib
-from typing import Any
+import sys
+from collections.abc import Iterator
 
-from kassay.reference.model.assignment import Assignment
+from benchmarks.timing import Timing
 from kassay.reference.model.group import Group
 
-HEAP_MIB = 6144
+JAVA = "Java, warmed up"
+_HEAP_MIB = 6144
 
 
-class UpstreamUnavailableError(RuntimeError):
-    """The real classes cannot be driven here."""
+def java_timings(
+    benchmark: str, group: Group, assignor: str, *, repetitions: int = 5, limit: float = 120.0
+) -> Iterator[Timing]:
+    """Yield the best time of Kafka's class; print a message if it cannot run here.
 
-
-def java_seconds(
-    group: Group, assignor: str, *, repetitions: int = 5, limit: float = 120.0
-) -> float | None:
-    """Best time of the real class on a group, its inputs prepared beforehand and untimed.
-
-    The JVM is warmed on the same group first: by up to 30 calls, none begun after 5 seconds.
+    The JVM is warmed up on the same group: at most 30 calls, none started after 5 seconds.
+    Input is prepared outside the timed calls.
 
     Parameters
     ----------
+    benchmark
+        Name of the benchmark.
     group
         The rebalance.
     assignor
         ``range``, ``roundrobin``, ``sticky``, ``cooperative-sticky``, ``uniform`` or
         ``server-range``.
     repetitions
-        Calls that are timed.
+        Number of timed calls.
     limit
-        Wall-clock seconds after which a call is stopped.
-
-    Returns
-    -------
-    float or None
-        Seconds, or None where a call reached the limit.
-
-    Raises
-    ------
-    UpstreamUnavailableError
-        If there is no checkout, JDK or Maven to drive the classes with.
+        Wall-clock seconds per call.
     """
-    times = _upstream().upstream_seconds(group, assignor, repetitions=repetitions, limit=limit)
-    return None if None in times else min(times)
-
-
-def java_assign(group: Group, assignor: str, *, limit: float = 120.0) -> Assignment | None:
-    """Return what the real class assigns, or None where it throws or never returns.
-
-    Raises
-    ------
-    UpstreamUnavailableError
-        If there is no checkout, JDK or Maven to drive the classes with.
-    """
-    upstream = _upstream()
-    answer = upstream.upstream_assign(group, assignor, limit=limit)
-    return None if answer.lists is None else Assignment(answer.lists)
-
-
-def _upstream() -> Any:
     try:
-        importlib.import_module("tests.conformance.jvm").driver(HEAP_MIB)
-        return importlib.import_module("tests.conformance.upstream")
+        importlib.import_module("tests.conformance.jvm").driver(_HEAP_MIB)
+        upstream = importlib.import_module("tests.conformance.upstream")
     except (ImportError, RuntimeError) as error:
-        raise UpstreamUnavailableError(f"cannot drive Kafka's classes: {error}") from error
+        print(f"no times of Java: cannot run Kafka's classes: {error}", file=sys.stderr)
+        return
+    times = upstream.upstream_seconds(group, assignor, repetitions=repetitions, limit=limit)
+    finished = None not in times
+    yield Timing(
+        benchmark=benchmark,
+        case=str(group.id),
+        implementation=JAVA,
+        seconds=min(times) if finished else None,
+        note="" if finished else f"above {limit:.0f} s",
+    )

@@ -1,24 +1,24 @@
-"""The sticky assignors of kafka-python and aiokafka, called with a `Group`.
+"""Sticky assignors of kafka-python and aiokafka, called with a `Group`.
 
-Both are written in Python after Kafka's own; both come with ``requirements-bench.lock``.
-Inputs are prepared beforehand, so that what is timed is the assignor alone. They are
-imported when first called: nothing but `make bench` installs them.
+``requirements-bench.lock`` installs both packages. Inputs are prepared in advance, so that
+only the assignor is timed.
 """
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from kassay.reference.model.group import Group, Member
+from kassay.reference.model.topic_partitions import Partitions
 
 Loads = dict[str, int]
-"""Number of partitions of each member."""
+"""Number of partitions per member."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Cluster:
-    """What the two ask of a cluster's metadata."""
+class _ClusterMetadata:
+    """The part of the clients' cluster metadata that assignors use."""
 
     counts: dict[str, int]
 
@@ -30,76 +30,71 @@ class _Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class _Joined:
-    """A member as kafka-python's join response lists it."""
+class _JoinedMember:
+    """A member in kafka-python's join response."""
 
     member_id: str
     metadata: Any
 
 
-def kafka_python_sticky(group: Group) -> Callable[[], Loads]:
+def _kafka_python(group: Group) -> Callable[[], Loads]:
     """Prepare a call of kafka-python's sticky assignor."""
-    sticky = _sticky("kafka")
-    written = importlib.import_module("kafka.protocol.consumer.metadata")
-    cluster = _cluster(group)
+    sticky = _sticky_class("kafka")
+    protocol = importlib.import_module("kafka.protocol.consumer.metadata")
 
     def metadata(member: Member) -> Any:
-        own = sticky()
+        assignor = sticky()
         if len(member.owned):
-            last = written.ConsumerProtocolAssignment(0, _by_topic(member.owned), b"")
-            own.on_assignment(last, member.generation)
-        return own.metadata(list(member.subscription))
+            owned = protocol.ConsumerProtocolAssignment(0, _by_topic(member.owned), b"")
+            assignor.on_assignment(owned, member.generation)
+        return assignor.metadata(list(member.subscription))
 
-    members = [_Joined(member.id, metadata(member)) for member in group.members]
-
-    def call() -> Loads:
-        assigned = sticky().assign(cluster, members)
-        return {member: len(lists.partitions()) for member, lists in assigned.items()}
-
-    return call
+    cluster = _cluster(group)
+    members = [_JoinedMember(member.id, metadata(member)) for member in group.members]
+    return lambda: _loads(sticky().assign(cluster, members))
 
 
-def aiokafka_sticky(group: Group) -> Callable[[], Loads]:
+def _aiokafka(group: Group) -> Callable[[], Loads]:
     """Prepare a call of aiokafka's sticky assignor."""
-    sticky = _sticky("aiokafka")
+    sticky = _sticky_class("aiokafka")
     protocol = importlib.import_module("aiokafka.coordinator.protocol")
-    cluster = _cluster(group)
 
     def metadata(member: Member) -> Any:
-        # Its memory is kept on the class, so each member needs a class of its own.
-        own: Any = type("Own", (sticky,), {})
+        # The class keeps the owned partitions, so each member needs its own class.
+        assignor: Any = type("MemberAssignor", (sticky,), {})
         if len(member.owned):
-            last = protocol.ConsumerProtocolMemberAssignment(0, _by_topic(member.owned), b"")
-            own.on_assignment(last)
-            own.on_generation_assignment(member.generation)
-        return own.metadata(list(member.subscription))
+            owned = protocol.ConsumerProtocolMemberAssignment(0, _by_topic(member.owned), b"")
+            assignor.on_assignment(owned)
+            assignor.on_generation_assignment(member.generation)
+        return assignor.metadata(list(member.subscription))
 
+    cluster = _cluster(group)
     members = {member.id: metadata(member) for member in group.members}
-
-    def call() -> Loads:
-        assigned = sticky.assign(cluster, members)
-        return {member: len(lists.partitions()) for member, lists in assigned.items()}
-
-    return call
+    return lambda: _loads(sticky.assign(cluster, members))
 
 
-RIVALS: dict[str, Callable[[Group], Callable[[], Loads]]] = {
-    "kafka-python": kafka_python_sticky,
-    "aiokafka": aiokafka_sticky,
+PYTHON_CLIENTS: dict[str, Callable[[Group], Callable[[], Loads]]] = {
+    "kafka-python": _kafka_python,
+    "aiokafka": _aiokafka,
 }
+"""Functions that prepare a call. They raise ImportError if the package is missing."""
 
 
-def _sticky(package: str) -> Any:
+def _sticky_class(package: str) -> Any:
     module = importlib.import_module(f"{package}.coordinator.assignors.sticky.sticky_assignor")
     return module.StickyPartitionAssignor
 
 
-def _by_topic(owned: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:
+def _by_topic(owned: Partitions) -> list[tuple[str, list[int]]]:
     table: dict[str, list[int]] = {}
     for topic, partition in owned:
         table.setdefault(topic, []).append(partition)
     return list(table.items())
 
 
-def _cluster(group: Group) -> _Cluster:
-    return _Cluster({topic.name: topic.partitions for topic in group.topics})
+def _cluster(group: Group) -> _ClusterMetadata:
+    return _ClusterMetadata({topic.name: topic.partitions for topic in group.topics})
+
+
+def _loads(assigned: dict[str, Any]) -> Loads:
+    return {member: len(assignment.partitions()) for member, assignment in assigned.items()}

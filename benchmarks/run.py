@@ -1,45 +1,51 @@
-"""Every benchmark, or those named: a table for people, and one JSON line a timing.
+"""Run benchmarks: a table on standard error, one JSON line per timing on standard output.
 
-Each runs in a process of its own.
+Each benchmark runs in a process of its own. Comparisons with Java's classes need a JDK and
+Maven, comparisons with other Python clients the packages of ``requirements-bench.lock``.
+What is not available is reported and left out.
 """
 
 import argparse
+import importlib
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
 
-from benchmarks import assignor_ports as ports
-from benchmarks import large_groups as scale
-from benchmarks import spark_throughput as throughput
-from benchmarks import weighted_groups as weights
-from benchmarks.timing import Timing, alone, print_json, print_table, with_ratios
+from benchmarks.timing import Timing, print_json, print_table, run_alone, with_ratios
 
-BENCHMARKS: dict[str, Callable[[], Iterator[Timing]]] = {
-    "sticky-mixed": ports.mixed_sticky,
-    "a-million": ports.a_million,
-    "throughput": throughput.throughput,
-    "optimum": partial(scale.optimum, ports.OURS, f"sticky, {ports.JAVA}"),
-    "weights": weights.timings,
+BENCHMARKS = {
+    "sticky-mixed": ("assignor_speed:mixed_sticky", "sticky assignors, mixed subscriptions"),
+    "a-million": ("assignor_speed:million_partitions", "assignors on a million partitions"),
+    "optimum": ("optimum_speed:optimum", "proven optimum compared with Java's sticky assignor"),
+    "weights": ("weighted_groups:timings", "proven optimum of groups with weights"),
+    "throughput": ("study_throughput:throughput", "study on Spark and on multiprocessing"),
+    "simulation": ("simulation_speed:simulated_rebalances", "simulated rebalances, CPU seconds"),
+    "history": ("history_throughput:history", "records of __consumer_offsets on Spark"),
 }
-"""What `make bench` runs, by name."""
+"""Function (module:name) and description of each benchmark."""
 
 
 def main() -> None:
-    """Run benchmarks from the command line: table to standard error, JSON to standard output."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    """Run all benchmarks, or those named on the command line."""
+    listed = "\n".join(f"  {name:14}{description}" for name, (_, description) in BENCHMARKS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        epilog=f"benchmarks:\n{listed}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run, default all")
     names = parser.parse_args().names or list(BENCHMARKS)
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
-        parser.error(f"no benchmark is called {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
-    rows: list[Timing] = []
+        parser.error(f"no benchmark {unknown[0]!r}; choose from {', '.join(BENCHMARKS)}")
+    timings: list[Timing] = []
     for name in names:
-        sys.stderr.write(f"{name} ...\n")
-        rows.extend(alone(_timings, name))
-    rows = with_ratios(rows, ours=ports.OURS)
-    print_table(rows, sys.stderr)
-    print_json(rows, sys.stdout)
+        print(f"{name} ...", file=sys.stderr)
+        timings.extend(run_alone(_run, name))
+    timings = with_ratios(timings)
+    print_table(timings, sys.stderr)
+    print_json(timings, sys.stdout)
 
 
-def _timings(name: str) -> list[Timing]:
-    return list(BENCHMARKS[name]())
+def _run(name: str) -> list[Timing]:
+    module, function = BENCHMARKS[name][0].split(":")
+    return list(getattr(importlib.import_module(f"benchmarks.{module}"), function)())

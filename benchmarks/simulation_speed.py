@@ -1,23 +1,59 @@
-"""Speed of the simulation: ``python -m benchmarks.simulation_speed 10000 [POLICY]``.
+"""CPU time of simulated rebalances.
 
-A group of 100 members and 1,000 partitions; the members restart in turn, and each departure
-and each return is a rebalance. Prints CPU seconds, without and of the assignor.
+A group of 100 members and 1,000 partitions. The members restart in turn; each departure and
+each return is a rebalance.
 """
 
-import sys
 import time
+from collections.abc import Iterator, Sequence
 
+from benchmarks.timing import KASSAY, Timing
 from kassay.experiments.simulation.policies import POLICIES, Policy
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent, TopicPlan
 from kassay.experiments.simulation.simulation import Simulation
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 
-MEMBERS, PARTITIONS = 100, 1_000
-_FIRST, _EVERY, _AWAY = 20_000, 8_000, 4_000
+REBALANCES = 2_000
+_POLICIES = ("range", "cooperative-sticky", "uniform")
+_MEMBERS, _PARTITIONS = 100, 1_000
+_FIRST_MS, _INTERVAL_MS, _DOWNTIME_MS = 20_000, 8_000, 4_000
 
 
-class _Timed:
+def simulated_rebalances(
+    rebalances: int = REBALANCES, policies: Sequence[str] = _POLICIES
+) -> Iterator[Timing]:
+    """Time the simulation under each policy, in CPU seconds without the assignor.
+
+    Examples
+    --------
+    >>> [timing.case for timing in simulated_rebalances(4, ["range"])]
+    ['5 rebalances, range']
+    """
+    for name in policies:
+        policy = POLICIES[name]
+        assignor = _TimedAssignor(policy)
+        generations: list[int] = []
+        simulation = Simulation(
+            _script(rebalances),
+            Policy(name, policy.protocol, assignor),
+            record=lambda rebalance, found=generations: found.append(rebalance.generation),
+        )
+        start = time.process_time()
+        simulation.run()
+        seconds = time.process_time() - start - assignor.seconds
+        count = len(generations)
+        yield Timing(
+            benchmark="simulation",
+            case=f"{count:,} rebalances, {name}",
+            implementation=KASSAY,
+            seconds=seconds,
+            note=f"{1e3 * seconds / count:.1f} ms per rebalance, "
+            f"assignor {1e3 * assignor.seconds / count:.1f} ms",
+        )
+
+
+class _TimedAssignor:
     """An assignor that measures its CPU time."""
 
     def __init__(self, policy: Policy) -> None:
@@ -25,66 +61,27 @@ class _Timed:
         self._assign = policy.assign
 
     def __call__(self, group: Group) -> Assignment:
-        begun = time.process_time()
+        start = time.process_time()
         try:
             return self._assign(group)
         finally:
-            self.seconds += time.process_time() - begun
-
-
-def measure(rebalances: int, policy: Policy = POLICIES["range"]) -> tuple[int, float, float]:
-    """Simulate a number of rebalances.
-
-    Returns
-    -------
-    tuple
-        Number of rebalances, CPU seconds of the simulation, and of the assignor.
-
-    Examples
-    --------
-    >>> done, _, _ = measure(4)
-    >>> done
-    5
-    """
-    assignor, generations = _Timed(policy), list[int]()
-    simulation = Simulation(
-        _script(rebalances),
-        Policy(policy.name, policy.protocol, assignor),
-        record=lambda rebalance: generations.append(rebalance.generation),
-    )
-    begun = time.process_time()
-    simulation.run()
-    spent = time.process_time() - begun
-    return len(generations), spent - assignor.seconds, assignor.seconds
+            self.seconds += time.process_time() - start
 
 
 def _script(rebalances: int) -> Script:
     restarts = rebalances // 2
     return Script(
         name="speed",
-        topics=(TopicPlan(name="t", partitions=PARTITIONS),),
-        members=tuple(MemberPlan(id=f"c{n:02d}", topics=("t",)) for n in range(MEMBERS)),
+        topics=(TopicPlan(name="t", partitions=_PARTITIONS),),
+        members=tuple(MemberPlan(id=f"c{n:02d}", topics=("t",)) for n in range(_MEMBERS)),
         events=tuple(
             ScriptEvent(
-                at=_FIRST + n * _EVERY,
+                at=_FIRST_MS + n * _INTERVAL_MS,
                 action=Action.RESTART,
-                member=f"c{n % MEMBERS:02d}",
-                duration=_AWAY,
+                member=f"c{n % _MEMBERS:02d}",
+                duration=_DOWNTIME_MS,
             )
             for n in range(restarts)
         ),
-        until=_FIRST + restarts * _EVERY,
+        until=_FIRST_MS + restarts * _INTERVAL_MS,
     )
-
-
-def main(rebalances: str = "10000", policy: str = "range") -> None:
-    """Measure one policy and print the result."""
-    done, spent, assigning = measure(int(rebalances), POLICIES[policy])
-    print(
-        f"{done} rebalances of {MEMBERS} members under {policy}: {spent:.1f} CPU s, "
-        f"{1000 * spent / done:.2f} ms each; the assignor took {assigning:.1f} s more"
-    )
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:3])

@@ -1,8 +1,8 @@
-"""Synthetic records of ``__consumer_offsets``, in about the proportions of a busy cluster's.
+"""Synthetic records of ``__consumer_offsets`` in the proportions of a busy cluster.
 
-Of 10,000 records 5 begin a rebalance, and the others are commits, of which one in a
-hundred is a tombstone and one in ten carries a text. Every fifth group is of the consumer
-protocol, a rebalance of which takes about a dozen records.
+One record in 2,000 starts a rebalance. The others are commits: one in a hundred is a
+tombstone, and one in ten has a text. Every fifth group is a KIP-848 group, whose rebalances
+have about twelve records.
 """
 
 import struct
@@ -23,43 +23,45 @@ TOPIC = "orders"
 TOPIC_ID = uuid.UUID(int=77)
 PARTITIONS = 24
 GROUPS = 1_000
-A_FILE = 500_000
-EVERY = 2_000
-"""One record in so many begins a rebalance."""
-SEED = 20261121
-_LOGS = 50  # partitions of the topic
+_FILE_RECORDS = 500_000
+_REBALANCE_INTERVAL = 2_000
+_SEED = 20261121
+_LOG_PARTITIONS = 50
 _TEXT = b"consumer-orders-1"
 
-Pair = tuple[bytes, bytes | None]
+Message = tuple[bytes, bytes | None]
+"""Key and value of a record."""
 
 
 def write_records(directory: Path, records: int) -> None:
-    """Write so many records as Parquet, `A_FILE` to a file, in the order of their offsets."""
-    rng = np.random.default_rng(SEED)
-    world = _World()
+    """Write records as Parquet files, in the order of their offsets."""
+    rng = np.random.default_rng(_SEED)
+    generations = dict.fromkeys(range(GROUPS), 0)
     keys = [_commit_key(g, n) for g in range(GROUPS) for n in range(PARTITIONS)]
-    for first in range(0, records, A_FILE):
-        count = min(A_FILE, records - first)
-        chosen = rng.integers(0, len(keys), count)
-        pairs: list[Pair] = []
-        places: list[int] = []
-        for which, dice in zip(chosen.tolist(), rng.integers(0, 100, count).tolist(), strict=True):
-            index = first + len(pairs)
-            group = which // PARTITIONS
-            if index % EVERY == 0:
-                pairs.extend(world.rebalance(group))
+    for first in range(0, records, _FILE_RECORDS):
+        count = min(_FILE_RECORDS, records - first)
+        chosen = rng.integers(0, len(keys), count).tolist()
+        kinds = rng.integers(0, 100, count).tolist()
+        messages: list[Message] = []
+        partitions: list[int] = []
+        for key, kind in zip(chosen, kinds, strict=True):
+            offset = first + len(messages)
+            group = key // PARTITIONS
+            if offset % _REBALANCE_INTERVAL == 0:
+                generations[group] += 1
+                messages.extend(_rebalance(group, generations[group]))
             else:
-                pairs.append((keys[which], _commit(index, dice)))
-            places.extend([group % _LOGS] * (len(pairs) - len(places)))
-        _write(directory / f"{first:012}.parquet", pairs[:count], places[:count], first)
+                messages.append((keys[key], _commit(offset, kind)))
+            partitions.extend([group % _LOG_PARTITIONS] * (len(messages) - len(partitions)))
+        _write(directory / f"{first:012}.parquet", messages[:count], partitions[:count], first)
 
 
-def _write(path: Path, pairs: list[Pair], places: list[int], first: int) -> None:
-    numbers = pa.array(range(first, first + len(pairs)), pa.int64())
+def _write(path: Path, messages: list[Message], partitions: list[int], first: int) -> None:
+    numbers = pa.array(range(first, first + len(messages)), pa.int64())
     columns = {
-        "key": pa.array([key for key, _ in pairs], pa.binary()),
-        "value": pa.array([value for _, value in pairs], pa.binary()),
-        "partition": pa.array(places, pa.int32()),
+        "key": pa.array([key for key, _ in messages], pa.binary()),
+        "value": pa.array([value for _, value in messages], pa.binary()),
+        "partition": pa.array(partitions, pa.int32()),
         "offset": numbers,
         "timestamp": numbers,
     }
@@ -71,43 +73,35 @@ def _commit_key(group: int, number: int) -> bytes:
     return OffsetCommit(f"group-{group}", partition, offset=0, timestamp=0).key
 
 
-def _commit(index: int, dice: int) -> bytes | None:
-    if dice == 0:
+def _commit(offset: int, kind: int) -> bytes | None:
+    if kind == 0:
         return None
-    text = _TEXT if dice <= 10 else b""
-    return struct.pack(f">hqih{len(text)}sq", 3, index, -1, len(text), text, index)
+    text = _TEXT if kind <= 10 else b""
+    return struct.pack(f">hqih{len(text)}sq", 3, offset, -1, len(text), text, offset)
 
 
-class _World:
-    """Which generation each group is in, and who was in it."""
-
-    def __init__(self) -> None:
-        self._generations = dict.fromkeys(range(GROUPS), 0)
-
-    def rebalance(self, group: int) -> Iterator[Pair]:
-        """Yield the records of a group's next generation, of 3 to 6 members."""
-        before = self._generations[group]
-        self._generations[group] = before + 1
-        if group % 5:
-            record = _generation(group, before + 1)
-            yield record.key, record.value
-            return
-        here, there = _size(group, before) if before else 0, _size(group, before + 1)
-        for made in _epoch(group, before + 1, here, there):
-            yield made.key, made.value
+def _rebalance(group: int, generation: int) -> Iterator[Message]:
+    """Yield the records of a generation with 3 to 6 members."""
+    if group % 5:
+        record = _group_metadata(group, generation)
+        yield record.key, record.value
+        return
+    previous_size = _size(group, generation - 1) if generation > 1 else 0
+    for consumer_record in _epoch(group, generation, previous_size, _size(group, generation)):
+        yield consumer_record.key, consumer_record.value
 
 
-def _size(group: int, number: int) -> int:
-    return 3 + (group + number) % 4
+def _size(group: int, generation: int) -> int:
+    return 3 + (group + generation) % 4
 
 
-def _share(index: int, size: int) -> tuple[int, ...]:
+def _assigned(index: int, size: int) -> tuple[int, ...]:
     return tuple(range(index, PARTITIONS, size))
 
 
-def _generation(group: int, number: int) -> GroupMetadata:
-    size = _size(group, number)
-    said = ConsumerSubscription(
+def _group_metadata(group: int, generation: int) -> GroupMetadata:
+    size = _size(group, generation)
+    subscription = ConsumerSubscription(
         (TOPIC,), owned=NO_PARTITIONS, generation=-1, rack=None, user_data=None
     )
     members = tuple(
@@ -118,20 +112,22 @@ def _generation(group: int, number: int) -> GroupMetadata:
             "/127.0.0.1",
             1_000,
             1_000,
-            said,
-            Partitions.of([(TOPIC, n) for n in _share(index, size)]),
+            subscription,
+            Partitions.of([(TOPIC, n) for n in _assigned(index, size)]),
         )
         for index in range(size)
     )
     name = f"group-{group}"
-    return GroupMetadata(name, "consumer", number, "roundrobin", "member-0", number, members)
+    return GroupMetadata(
+        name, "consumer", generation, "roundrobin", "member-0", generation, members
+    )
 
 
 def _epoch(
-    group: int, epoch: int, before: int, after: int
+    group: int, epoch: int, previous_size: int, size: int
 ) -> Iterator[consumer_records.ConsumerRecord]:
     name = f"group-{group}"
-    for index in range(before, after):
+    for index in range(previous_size, size):
         yield consumer_records.member_metadata(
             name,
             f"member-{index}",
@@ -141,20 +137,20 @@ def _epoch(
             subscription=(TOPIC,),
             rebalance_timeout=300_000,
         )
-    for index in range(after, before):
+    for index in range(size, previous_size):
         yield from consumer_records.tombstones(name, f"member-{index}")
     yield consumer_records.group_epoch(name, epoch, 0)
-    shares = {index: ((TOPIC_ID, _share(index, after)),) for index in range(after)}
-    for index, share in shares.items():
-        yield consumer_records.target_assignment(name, f"member-{index}", share)
+    assigned = {index: ((TOPIC_ID, _assigned(index, size)),) for index in range(size)}
+    for index, topics in assigned.items():
+        yield consumer_records.target_assignment(name, f"member-{index}", topics)
     yield consumer_records.target_epoch(name, epoch, epoch)
-    for index, share in shares.items():
+    for index, topics in assigned.items():
         yield consumer_records.current_assignment(
             name,
             f"member-{index}",
             epoch=epoch,
             previous_epoch=epoch - 1,
             state=0,
-            assigned=share,
+            assigned=topics,
             revoking=(),
         )

@@ -1,4 +1,4 @@
-"""The groups that are timed, seeded so that every run times the same ones."""
+"""Groups of the benchmarks; equal arguments give equal groups."""
 
 import random
 from dataclasses import replace
@@ -8,14 +8,9 @@ from kassay.reference.model.group import Group, Member, Topic
 
 
 def equal_group(*, members: int, topics: int, partitions: int) -> Group:
-    """Build a fresh group whose members all subscribe to every topic.
+    """Build a group without owned partitions; all members subscribe to all topics.
 
-    Parameters
-    ----------
-    members, topics
-        How many.
-    partitions
-        Partitions of each topic.
+    ``partitions`` is the number of partitions per topic.
 
     Examples
     --------
@@ -23,24 +18,11 @@ def equal_group(*, members: int, topics: int, partitions: int) -> Group:
     12
     """
     names = _names("topic", topics)
-    return Group(
-        topics=_topics(names, partitions),
-        members=tuple(Member(id=name, subscription=names) for name in _names("member", members)),
-        id=f"equal {members} members x {topics} topics x {partitions} partitions",
-    )
+    return _group("equal", dict.fromkeys(_names("member", members), names), names, partitions)
 
 
 def mixed_group(*, members: int, topics: int, partitions: int, seed: int = 0) -> Group:
-    """Build a fresh group whose members each subscribe to a random half of the topics.
-
-    Parameters
-    ----------
-    members, topics
-        How many.
-    partitions
-        Partitions of each topic.
-    seed
-        Seed of the subscriptions.
+    """Build a group without owned partitions; members subscribe to a random half of the topics.
 
     Examples
     --------
@@ -51,18 +33,14 @@ def mixed_group(*, members: int, topics: int, partitions: int, seed: int = 0) ->
     rng = random.Random(seed)
     names = _names("topic", topics)
     half = max(1, topics // 2)
-    return Group(
-        topics=_topics(names, partitions),
-        members=tuple(
-            Member(id=name, subscription=tuple(sorted(rng.sample(names, half))))
-            for name in _names("member", members)
-        ),
-        id=f"mixed {members} members x {topics} topics x {partitions} partitions",
-    )
+    subscriptions = {
+        member: tuple(sorted(rng.sample(names, half))) for member in _names("member", members)
+    }
+    return _group("mixed", subscriptions, names, partitions)
 
 
 def after_one_left(group: Group, assignment: Assignment) -> Group:
-    """Let the members own what was assigned to them, and the last of them leave.
+    """Make the members own their assignment, and remove the last member.
 
     Examples
     --------
@@ -73,14 +51,24 @@ def after_one_left(group: Group, assignment: Assignment) -> Group:
     >>> [(member.id, member.owned) for member in left.members]
     [('member-0', Partitions([topic-0-0]))]
     """
-    staying = tuple(
+    remaining = tuple(
         replace(member, owned=assignment[member.id], generation=1) for member in group.members[:-1]
     )
-    return replace(group, members=staying, id=f"{group.id}, one leaves")
+    return replace(group, members=remaining, id=f"{group.id}, one leaves")
 
 
-def _topics(names: tuple[str, ...], partitions: int) -> tuple[Topic, ...]:
-    return tuple(Topic(name=name, partitions=partitions) for name in names)
+def _group(
+    kind: str,
+    subscriptions: dict[str, tuple[str, ...]],
+    topics: tuple[str, ...],
+    partitions: int,
+) -> Group:
+    size = f"{len(subscriptions)} members x {len(topics)} topics x {partitions} partitions"
+    return Group(
+        topics=tuple(Topic(name=name, partitions=partitions) for name in topics),
+        members=tuple(Member(id=id, subscription=names) for id, names in subscriptions.items()),
+        id=f"{kind} {size}",
+    )
 
 
 def _names(kind: str, count: int) -> tuple[str, ...]:

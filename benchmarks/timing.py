@@ -1,4 +1,4 @@
-"""Timing a call, and the table that all benchmarks print."""
+"""Timing of calls, and the table of all benchmarks."""
 
 import gc
 import json
@@ -6,71 +6,71 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TextIO, TypeVar, TypeVarTuple
 
 from rich.console import Console
 from rich.table import Table
 
-_Given = TypeVarTuple("_Given")
+KASSAY = "kassay"
+_Arguments = TypeVarTuple("_Arguments")
 _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """How long one contestant took on one case.
+    """Time of one implementation on one case.
 
     Parameters
     ----------
     benchmark
-        Name of the comparison.
+        Name of the benchmark.
     case
-        What was assigned, in words.
-    contestant
-        Who assigned it.
+        Description of the case.
+    implementation
+        Name of the implementation.
     seconds
-        Best of the repetitions; None where it did not finish within its limit.
+        Best of the repetitions; None if the time limit was reached.
     ratio
-        Our own seconds divided by these, or None where either is missing: above 1 they
-        are faster than we are, below 1 slower.
+        kassay's seconds divided by these; below 1, kassay is faster.
     note
-        What the number alone does not say.
+        Further results.
     """
 
     benchmark: str
     case: str
-    contestant: str
+    implementation: str
     seconds: float | None
     ratio: float | None = None
     note: str = ""
 
 
-def alone(call: Callable[[*_Given], _Result], *given: *_Given) -> _Result:
-    """Call in a new process, which has nobody else's memory, threads or Java.
+def run_alone(function: Callable[[*_Arguments], _Result], *arguments: *_Arguments) -> _Result:
+    """Call a function in a new process, without the memory and threads of this one.
 
     Examples
     --------
-    >>> alone(abs, -3)
+    >>> run_alone(abs, -3)
     3
     """
-    fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=fresh) as process:
-        return process.submit(call, *given).result()
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as process:
+        return process.submit(function, *arguments).result()
 
 
 def best_seconds(
     call: Callable[[], object], *, repetitions: int = 5, budget: float = 20.0
 ) -> float:
-    """Shortest wall-clock time of a call, with the garbage collector held off.
+    """Return the shortest wall-clock time of a call, without garbage collection.
 
     Parameters
     ----------
     call
-        What to time.
+        Function to time.
     repetitions
-        Most calls to make.
+        Maximum number of calls.
     budget
-        Seconds after which no further call is started; one is always made.
+        Seconds after which no further call starts; there is always one call.
 
     Examples
     --------
@@ -93,43 +93,42 @@ def best_seconds(
     return best
 
 
-def with_ratios(timings: Iterable[Timing], *, ours: str) -> list[Timing]:
-    """Fill in each contestant's ratio to our own time on the same case.
+def with_ratios(timings: Iterable[Timing]) -> list[Timing]:
+    """Set the ratio to kassay's time on the same case.
 
     Examples
     --------
     >>> rows = [
-    ...     Timing(benchmark="b", case="c", contestant="kassay", seconds=2.0),
-    ...     Timing(benchmark="b", case="c", contestant="Java", seconds=0.5),
+    ...     Timing(benchmark="b", case="c", implementation="kassay", seconds=2.0),
+    ...     Timing(benchmark="b", case="c", implementation="Java", seconds=0.5),
     ... ]
-    >>> [row.ratio for row in with_ratios(rows, ours="kassay")]
+    >>> [row.ratio for row in with_ratios(rows)]
     [1.0, 4.0]
     """
     rows = list(timings)
-    own = {(row.benchmark, row.case): row.seconds for row in rows if row.contestant == ours}
+    own = {(row.benchmark, row.case): row.seconds for row in rows if row.implementation == KASSAY}
     return [_with_ratio(row, own.get((row.benchmark, row.case))) for row in rows]
 
 
 def _with_ratio(row: Timing, own: float | None) -> Timing:
-    ratio = own / row.seconds if own is not None and row.seconds else None
-    return Timing(**{**asdict(row), "ratio": ratio})
+    return replace(row, ratio=own / row.seconds if own is not None and row.seconds else None)
 
 
 def print_table(timings: Iterable[Timing], stream: TextIO) -> None:
-    """Print timings as a table for people."""
-    table = Table(title="kassay's time divided by theirs: above 1 they are faster")
-    for heading in ("benchmark", "case", "contestant"):
+    """Print timings as a table."""
+    table = Table(title="ratio: kassay's time divided by the other time; below 1, kassay is faster")
+    for heading in ("benchmark", "case", "implementation"):
         table.add_column(heading)
     for heading in ("seconds", "ratio"):
         table.add_column(heading, justify="right")
     table.add_column("note")
     for row in timings:
-        seconds = "not finished" if row.seconds is None else f"{row.seconds:.4f}"
+        seconds = "–" if row.seconds is None else f"{row.seconds:.4f}"
         ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
-        table.add_row(row.benchmark, row.case, row.contestant, seconds, ratio, row.note)
+        table.add_row(row.benchmark, row.case, row.implementation, seconds, ratio, row.note)
     Console(file=stream, width=140).print(table)
 
 
 def print_json(timings: Iterable[Timing], stream: TextIO) -> None:
-    """Print timings as one line of JSON each."""
+    """Print timings as JSON lines."""
     stream.writelines(json.dumps(asdict(row)) + "\n" for row in timings)

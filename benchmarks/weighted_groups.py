@@ -56,7 +56,7 @@ class BenchmarkRow:
         return Timing(
             benchmark="weights",
             case=self.case,
-            contestant=self.solver,
+            implementation=self.solver,
             seconds=self.seconds,
             note=f"imbalance {self.imbalance} of at least {self.imbalance_bound}, {self.moves} "
             f"moves of at least {self.moves_bound}; {self.processor:.2f} s of processor",

@@ -1,0 +1,66 @@
+"""kassay's ports of Kafka's assignors, compared with Java's classes and other Python ports."""
+
+import sys
+from collections.abc import Iterator
+
+from benchmarks.java_classes import java_timings
+from benchmarks.python_clients import PYTHON_CLIENTS
+from benchmarks.timed_groups import after_one_left, equal_group, mixed_group
+from benchmarks.timing import KASSAY, Timing, best_seconds
+from kassay.reference.assignors import assign
+from kassay.reference.model.group import Group
+
+_MIXED_SIZES = ((50, 50, 20), (200, 200, 20))
+_MILLION = (2000, 500, 2000)
+
+
+def mixed_sticky() -> Iterator[Timing]:
+    """Time all sticky assignors on mixed subscriptions, after a member left."""
+    benchmark = "sticky, mixed"
+    for members, topics, partitions in _MIXED_SIZES:
+        fresh = mixed_group(members=members, topics=topics, partitions=partitions)
+        group = after_one_left(fresh, assign(fresh, "sticky"))
+        yield from _kassay_and_java(benchmark, group, "sticky")
+        for name, prepare in PYTHON_CLIENTS.items():
+            try:
+                call = prepare(group)
+            except ImportError as error:
+                print(f"no times of {name}: {error}", file=sys.stderr)
+                continue
+            yield Timing(
+                benchmark=benchmark,
+                case=str(group.id),
+                implementation=name,
+                seconds=best_seconds(call),
+                note=_load_range(call()),
+            )
+
+
+def million_partitions() -> Iterator[Timing]:
+    """Time a million partitions with equal subscriptions: fresh, and after a member left."""
+    members, topics, partitions = _MILLION
+    fresh = equal_group(members=members, topics=topics, partitions=partitions)
+    left = after_one_left(fresh, assign(fresh, "sticky"))
+    for group, assignors in (
+        (fresh, ("sticky", "cooperative-sticky", "uniform")),
+        (left, ("sticky", "cooperative-sticky")),
+    ):
+        for assignor in assignors:
+            yield from _kassay_and_java(f"{assignor}, a million", group, assignor, repetitions=3)
+
+
+def _kassay_and_java(
+    benchmark: str, group: Group, assignor: str, *, repetitions: int = 5
+) -> Iterator[Timing]:
+    yield Timing(
+        benchmark=benchmark,
+        case=str(group.id),
+        implementation=KASSAY,
+        seconds=best_seconds(lambda: assign(group, assignor), repetitions=repetitions),
+        note=_load_range(assign(group, assignor).loads()),
+    )
+    yield from java_timings(benchmark, group, assignor, repetitions=repetitions)
+
+
+def _load_range(loads: dict[str, int]) -> str:
+    return f"loads {min(loads.values())} to {max(loads.values())}"

@@ -1,0 +1,71 @@
+"""Groups per second of a study on Spark, compared with a pool of processes."""
+
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from functools import partial
+from multiprocessing.pool import Pool
+from statistics import median
+
+from benchmarks.timing import KASSAY, Timing, best_seconds
+from kassay.experiments.spark.session import spark_session
+from kassay.experiments.spark.study_pipeline import evaluate_cases
+from kassay.experiments.spark.table_schemas import record_row
+from kassay.experiments.study.case import Case, family_cases
+from kassay.experiments.study.evaluate_case import evaluate_case
+
+GROUPS = 4_000
+PROCESSES = 2
+_FAMILY = "overlap-random"
+_ASSIGNORS = ("sticky", "cooperative-sticky", "uniform")
+_POOL = "multiprocessing"
+_CHUNK = 24
+_ROUNDS = 5
+
+
+def throughput() -> Iterator[Timing]:
+    """Time a study of small groups on Spark and on `multiprocessing`, two processes each.
+
+    Both are warmed up and return the rows to this process. They alternate, because the
+    speed of a machine varies; the share is the median over the rounds.
+    """
+    cases = list(family_cases(_FAMILY, seeds=GROUPS, assignors=_ASSIGNORS))
+    # The pool starts first: a process with threads should not fork.
+    with (
+        multiprocessing.get_context("spawn").Pool(PROCESSES) as pool,
+        spark_session(master=f"local[{PROCESSES}]") as spark,
+    ):
+        implementations = {
+            _POOL: partial(_evaluate_in_pool, pool),
+            KASSAY: partial(evaluate_cases, spark),
+        }
+        for evaluate in implementations.values():
+            evaluate(cases[: GROUPS // 4])
+        rounds = [
+            {
+                name: best_seconds(partial(evaluate, cases), repetitions=1)
+                for name, evaluate in implementations.items()
+            }
+            for _ in range(_ROUNDS)
+        ]
+    share = median(seconds[_POOL] / seconds[KASSAY] for seconds in rounds)
+    overhead = median((s[KASSAY] - s[_POOL]) * PROCESSES / GROUPS for s in rounds)
+    for name in (KASSAY, _POOL):
+        best = min(seconds[name] for seconds in rounds)
+        note = f"{GROUPS / best:.0f} groups per second"
+        if name == KASSAY:
+            note += f", {share:.0%} of {_POOL}, {1e3 * overhead:+.2f} ms per group"
+        yield Timing(
+            benchmark="throughput",
+            case=f"{GROUPS:,} groups of {_FAMILY}, {PROCESSES} processes",
+            implementation=name,
+            seconds=best,
+            note=note,
+        )
+
+
+def _evaluate_in_pool(pool: Pool, cases: Sequence[Case]) -> int:
+    return len(pool.map(_evaluate, cases, chunksize=_CHUNK))
+
+
+def _evaluate(case: Case) -> object:
+    return record_row(evaluate_case(case))
