@@ -69,8 +69,8 @@ lock: $(VENV)/.ready ## Update the lock files (name==version lines)
 demo: setup ## Study captured groups and 1,200 seeded groups; write out/demo/report.html
 	@mkdir -p $(DEMO)
 	$(BIN)/kassay import examples/captures --subscriptions examples/captures/subscriptions.json --skip-empty -o $(DEMO)/groups.jsonl
-	$(BIN)/kassay study --groups $(DEMO)/groups.jsonl --cases $(CASES) --out $(DEMO)
-	$(BIN)/kassay report $(DEMO) --html $(DEMO)/report.html --markdown $(DEMO)/report.md
+	$(BIN)/kassay study --groups $(DEMO)/groups.jsonl --cases $(CASES) --output $(DEMO)
+	$(BIN)/kassay report $(DEMO) --output $(DEMO)/report.html --markdown $(DEMO)/report.md
 	@echo "open $(DEMO)/report.html"
 
 .PHONY: site

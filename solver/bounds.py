@@ -5,7 +5,6 @@ from fractions import Fraction
 from heapq import merge
 from itertools import accumulate
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -121,6 +120,8 @@ def rounded_up_mean(total: int, parts: int) -> list[int]:
 
 def components(problem: Problem) -> list[tuple[list[int], NDArray[np.intp]]]:
     """Split into parts that share no member: (positions, rows) each, ascending."""
+    import networkx as nx  # noqa: PLC0415 - loads longer than a small solve takes
+
     graph: nx.Graph[int | tuple[str, int]] = nx.Graph()
     graph.add_nodes_from(range(problem.width))
     for index, consumers in enumerate(problem.sets):

@@ -1,80 +1,115 @@
-"""The command line: ``kassay COMMAND``."""
+"""The command line: ``kassay COMMAND``.
+
+``kassay --help`` loads no command module: `COMMANDS` has the one-line help of each command, and
+a command's module is imported when the command runs.
+"""
 
 import importlib
-import importlib.metadata
-import os
 import sys
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from typer.core import TyperGroup
-
-from kassay.reference.model.errors import KassayError
+from typer.core import TyperCommand, TyperGroup
 
 BAD_INPUT = 2
-
-
-class _Entry(NamedTuple):
-    module: str
-    function: str
-
+"""Exit code for bad input and usage errors."""
 
 COMMANDS = {
-    "import": _Entry("kassay.experiments.cli.commands.import_", "import_"),
-    "assign": _Entry("kassay.experiments.cli.commands.assign", "assign"),
-    "solve": _Entry("kassay.experiments.cli.commands.solve", "solve"),
-    "compare": _Entry("kassay.experiments.cli.commands.compare", "compare"),
-    "explain": _Entry("kassay.experiments.cli.commands.explain", "explain"),
-    "frontier": _Entry("kassay.experiments.cli.commands.frontier", "frontier"),
-    "members": _Entry("kassay.experiments.cli.commands.members", "members"),
-    "verify": _Entry("kassay.experiments.cli.commands.verify", "verify"),
-    "what-if": _Entry("kassay.experiments.cli.commands.what_if", "what_if"),
-    "plan": _Entry("kassay.experiments.cli.commands.plan", "plan"),
-    "simulate": _Entry("kassay.experiments.cli.commands.simulate", "simulate"),
-    "study": _Entry("kassay.experiments.cli.commands.study", "study"),
-    "history": _Entry("kassay.experiments.cli.commands.history", "history"),
-    "hunt": _Entry("kassay.experiments.cli.commands.hunt", "hunt"),
-    "report": _Entry("kassay.experiments.cli.commands.report", "report"),
-    "doctor": _Entry("kassay.experiments.cli.commands.doctor", "doctor"),
+    "import": "Convert captures of Kafka's tools, or groups of a cluster, to group documents.",
+    "assign": "Assign partitions with one of Kafka's assignors or your own.",
+    "solve": "Find an assignment with minimum imbalance and, among those, fewest moves.",
+    "compare": "Compare assignors with the proven optimum.",
+    "explain": "Explain why an assignment is not optimal, as chains of transfers.",
+    "frontier": "Find the minimum imbalance for each number of moves.",
+    "members": "Find the minimum number of members for a maximum load.",
+    "verify": "Check assignments and their certificates without a solver.",
+    "what-if": "Find the optimum of a group after changes.",
+    "plan": "Plan the moves from the current to the optimal assignment.",
+    "simulate": "Simulate consumer groups over time.",
+    "study": "Compare assignors with the optimum on many groups, with Spark.",
+    "history": "Reconstruct past rebalances from __consumer_offsets, with Spark.",
+    "hunt": "Search for the smallest groups on which an assignor has a shortcoming.",
+    "report": "Write the report of a study or a history.",
+    "doctor": "Check whether this machine meets the requirements of kassay.",
 }
+"""One-line help per command; also the first line of the command's docstring."""
+
+_OLD_OPTIONS = {
+    "history": {"--out": "--output"},
+    "hunt": {
+        "--for": "--shortcoming",
+        "--out": "--output",
+        "--restarts": "--walks",
+        "--wander": "--walk-steps",
+    },
+    "plan": {"--batch": "--batch-size"},
+    "report": {"--html": "--output"},
+    "simulate": {"--draw": "--plot"},
+    "solve": {"--then": "--level"},
+    "study": {"--out": "--output"},
+}
+"""Old names of options per command; accepted with a warning for one release."""
+
+
+class _Command(TyperCommand):
+    """A command that accepts the old names of its options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        old_options = _OLD_OPTIONS.get(self.name or "", {})
+        renamed = []
+        for arg in args:
+            option, equals, value = arg.partition("=")
+            if option in old_options:
+                print_note(f"{option} is deprecated, use {old_options[option]}")
+                option = old_options[option]
+            renamed.append(option + equals + value)
+        return super().parse_args(ctx, renamed)
+
+
+class _LazyCommand(TyperCommand):
+    """Stand-in that imports the command's module when the command runs."""
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+        name = "import_" if self.name == "import" else (self.name or "").replace("-", "_")
+        module = importlib.import_module(f"kassay.experiments.cli.commands.{name}")
+        command = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        command.command(self.name, cls=_Command)(getattr(module, name))
+        loaded = typer.main.get_command(command)
+        return loaded.make_context(info_name, args, *rest, **extra)
 
 
 class CommandTable(TyperGroup):
-    """Loads a command's module when it is asked for: OR-Tools and Spark are slow to import."""
+    """Lists the commands of `COMMANDS` without importing them."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        """Name the commands, in the order of the work."""
+        """Return the names of the commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        """Load one command."""
+        """Return the command, which imports its module when it runs."""
         if cmd_name not in COMMANDS:
             return None
-        entry = COMMANDS[cmd_name]
-        function = getattr(importlib.import_module(entry.module), entry.function)
-        single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        single.command(cmd_name, no_args_is_help=False)(function)
-        return typer.main.get_command(single)
+        return _LazyCommand(name=cmd_name, short_help=COMMANDS[cmd_name])
 
 
 app = typer.Typer(
     cls=CommandTable,
     name="kassay",
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,  # Rich takes longer to load than the rest of --help.
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
+        from importlib.metadata import version
+
         packages = ("ortools", "pyspark", "networkx", "pandas")
-        parts = [f"{name} {importlib.metadata.version(name)}" for name in packages]
-        version = importlib.metadata.version("kassay")
+        versions = [*(f"{name} {version(name)}" for name in packages)]
         python = sys.version.split()[0]
-        typer.echo(f"kassay {version} ({', '.join(parts)}, Python {python})")
+        typer.echo(f"kassay {version('kassay')} ({', '.join(versions)}, Python {python})")
         raise typer.Exit
 
 
@@ -86,10 +121,10 @@ def kassay(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show versions."),
     ] = False,
 ) -> None:
-    """Assay how Kafka spreads partitions over consumers: greedy against the proven optimum.
+    """Measure how far Kafka's partition assignment is from a proven optimum.
 
-    Commands read group documents (JSON or JSON Lines) from a file or from standard
-    input, and write one JSON line a group. Exit codes: 0 done; 1 something asked for was
+    Most commands read group documents (JSON or JSON Lines) from a file or from standard
+    input and write one JSON line per group. Exit codes: 0 success; 1 a requested result was
     not reached; 2 bad input or usage.
 
     Example: `kassay import captures/ | kassay compare - --assignor sticky`
@@ -97,32 +132,44 @@ def kassay(
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line; bad input becomes one line on stderr and exit code 2."""
+    """Run the command line. An expected error becomes one line on standard error."""
     try:
         return app(arguments)
-    except (KassayError, OSError) as error:
+    except Exception as error:
+        from kassay.reference.model.errors import KassayError
+
         if isinstance(error, BrokenPipeError):
-            # The reader of our output went away; leave quietly, as any filter does.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _discard_output()
             sys.exit(0)
-        print_error(_words(error))
+        if not isinstance(error, KassayError | OSError):
+            raise
+        print_error(_message(error))
         sys.exit(BAD_INPUT)
 
 
+def _discard_output() -> None:
+    """Redirect standard output after its reader has closed the pipe."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def print_error(message: str) -> None:
-    """Write one error line to stderr."""
+    """Write one error line to standard error."""
+    from rich.console import Console
+
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    # Under NO_COLOR rich leaves out colours but not bold.
+    # Under NO_COLOR rich omits colours but not bold.
     console.print("kassay:", style="" if console.no_color else "bold red", end=" ")
     console.print(message, markup=False)
 
 
 def print_note(message: str) -> None:
-    """Write one line to stderr that is no error."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"kassay: {message}", markup=False)
+    """Write one line to standard error that is not an error."""
+    typer.echo(f"kassay: {message}", err=True)
 
 
-def _words(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {(error.strerror or 'cannot be read').lower()}"
     return str(error)

@@ -1,28 +1,56 @@
-"""Options for assignors of one's own."""
+"""Options that select assignors: Kafka's by name, your own as a command or a function."""
 
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
 
 from kassay.experiments.implementations.user_assignors import ANSWER_SECONDS, user_assignor_names
 from kassay.reference.assignors import ASSIGNORS
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, UsageError
 
 
-def _known(name: str | None) -> str | None:
-    if name is not None and name not in ASSIGNORS:
-        raise typer.BadParameter(f"no assignor {name!r}; there are {', '.join(ASSIGNORS)}")
+def known_names(
+    kind: str, choices: Sequence[str], default: Sequence[str] = ()
+) -> Callable[[list[str] | None], list[str]]:
+    """Return an option callback that removes duplicates and rejects unknown names."""
+
+    def check(names: list[str] | None) -> list[str]:
+        for name in names or ():
+            check_name(kind, choices, name)
+        return list(dict.fromkeys(names or default))
+
+    return check
+
+
+def check_name(kind: str, choices: Sequence[str], name: str) -> None:
+    """Raise a usage error if the name is not one of the choices."""
+    if name not in choices:
+        raise typer.BadParameter(f"no {kind} {name!r}; choose from {', '.join(choices)}")
+
+
+def _known_assignor(name: str | None) -> str | None:
+    if name is not None:
+        check_name("assignor", list(ASSIGNORS), name)
     return name
 
 
-OptionalAssignorName = Annotated[
-    str | None,
+_ASSIGNOR = typer.Option(
+    "--assignor",
+    callback=_known_assignor,
+    metavar="NAME",
+    help=f"Kafka assignor: {', '.join(ASSIGNORS)}.",
+)
+AssignorName = Annotated[str, _ASSIGNOR]
+OptionalAssignorName = Annotated[str | None, _ASSIGNOR]
+AssignorNames = Annotated[
+    list[str] | None,
     typer.Option(
         "--assignor",
-        callback=_known,
+        callback=known_names("assignor", list(ASSIGNORS), list(ASSIGNORS)),
         metavar="NAME",
-        help=f"One of {', '.join(ASSIGNORS)}.",
-        show_default=False,
+        help=f"Kafka assignor, repeatable: {', '.join(ASSIGNORS)}.",
+        show_default="all",
     ),
 ]
 AssignorCommand = Annotated[
@@ -30,8 +58,8 @@ AssignorCommand = Annotated[
     typer.Option(
         "--assignor-cmd",
         metavar="COMMAND",
-        help="An assignor of your own: a command that reads a group document a line and "
-        "answers each with an assignment document on a line.",
+        help="Your own assignor: a command that reads one group document per line and writes "
+        "one assignment document per line.",
         show_default=False,
     ),
 ]
@@ -40,45 +68,41 @@ AssignorFunction = Annotated[
     typer.Option(
         "--assignor-python",
         metavar="MODULE:FUNCTION",
-        help="An assignor of your own: a function of a Group, in a module or a .py file.",
+        help="Your own assignor: a function of a Group, in a module or a .py file.",
         show_default=False,
     ),
 ]
-AssignorSeconds = Annotated[
-    float | None,
+AssignorTimeout = Annotated[
+    float,
     typer.Option(
         "--assignor-timeout",
         min=0.001,
-        help="Seconds that one answer of an assignor of your own may take.",
-        show_default=f"{ANSWER_SECONDS:g}",
+        help="Time limit per group for your own assignor, in seconds.",
     ),
 ]
+DEFAULT_ASSIGNOR_TIMEOUT = ANSWER_SECONDS
 
 
 def custom_assignors(
-    commands: list[str] | None, functions: list[str] | None, seconds: float | None
+    commands: list[str] | None, functions: list[str] | None, timeout: float
 ) -> list[str]:
-    """Name the assignors of one's own that were asked for."""
+    """Return the names of your own assignors."""
     try:
         return user_assignor_names(
-            commands=commands or (),
-            callables=functions or (),
-            seconds=ANSWER_SECONDS if seconds is None else seconds,
+            commands=commands or (), callables=functions or (), seconds=timeout
         )
-    except InputError as error:
+    except (InputError, UsageError) as error:
         raise typer.BadParameter(str(error)) from None
 
 
-def only_assignor(
-    name: str | None,
-    commands: list[str] | None,
-    functions: list[str] | None,
-    seconds: float | None,
+def single_assignor(
+    name: str | None, commands: list[str] | None, functions: list[str] | None, timeout: float
 ) -> str:
-    """Name the one assignor that was asked for."""
-    asked = [*([name] if name else []), *custom_assignors(commands, functions, seconds)]
-    if len(asked) != 1:
+    """Return the name of the one selected assignor."""
+    names = [*([name] if name else []), *custom_assignors(commands, functions, timeout)]
+    if len(names) != 1:
         raise typer.BadParameter(
-            "name one assignor, by --assignor, --assignor-cmd or --assignor-python"
+            f"give one assignor with --assignor, --assignor-cmd or --assignor-python, "
+            f"got {len(names)}"
         )
-    return asked[0]
+    return names[0]

@@ -1,4 +1,4 @@
-"""What this machine has, what kassay needs, and the fix for each difference."""
+"""Checks of the machine for ``kassay doctor``: versions, Java, memory, disk and network."""
 
 import importlib.metadata
 import os
@@ -14,26 +14,24 @@ from pathlib import Path
 
 from kassay.experiments.spark.java_runtime import NoJavaError, find_java, version_of
 
-OLDEST_PYTHON = (3, 11)
+_MINIMUM_PYTHON = (3, 11)
 PACKAGES = ("ortools", "networkx", "pandas", "pyarrow", "pyspark", "confluent-kafka")
-ENOUGH_MEMORY = 3 << 30
-"""Bytes: Spark's driver and two Python workers on seeded groups."""
-ENOUGH_DISK = 1 << 30
-"""Bytes for temporary files: what Spark spills and its tables."""
+_MINIMUM_MEMORY = 3 << 30
+"""Bytes for Spark's driver and two Python workers."""
+_MINIMUM_DISK = 1 << 30
+"""Bytes for temporary files of Spark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was looked at.
+    """Result of one check.
 
     Parameters
     ----------
-    name
-        What.
     found
-        What there is.
+        The version or the value found.
     fix
-        How to mend it; empty where nothing is wrong.
+        How to fix the problem; empty if the check passed.
     """
 
     name: str
@@ -41,22 +39,22 @@ class Check:
     fix: str = ""
 
     @property
-    def is_well(self) -> bool:
-        """Whether nothing is wrong."""
+    def passed(self) -> bool:
+        """Whether there is no problem."""
         return not self.fix
 
 
-def examine(environment: Mapping[str, str] = os.environ) -> Iterator[Check]:
-    """Look at everything that kassay leans on, without starting any of it.
+def run_checks(environment: Mapping[str, str] = os.environ) -> Iterator[Check]:
+    """Check all requirements of kassay without starting any of them.
 
     Parameters
     ----------
     environment
-        Where JAVA_HOME and PATH are looked up.
+        Environment variables; JAVA_HOME and PATH are used.
 
     Examples
     --------
-    >>> [check.name for check in examine()][:2]
+    >>> [check.name for check in run_checks()][:2]
     ['kassay', 'Python']
     """
     yield Check(name="kassay", found=_version("kassay") or "not installed")
@@ -70,8 +68,8 @@ def examine(environment: Mapping[str, str] = os.environ) -> Iterator[Check]:
 
 def _python() -> Check:
     version = platform.python_version()
-    wanted = ".".join(map(str, OLDEST_PYTHON))
-    fix = "" if sys.version_info >= OLDEST_PYTHON else f"install Python {wanted} or newer"
+    minimum = ".".join(map(str, _MINIMUM_PYTHON))
+    fix = "" if sys.version_info >= _MINIMUM_PYTHON else f"install Python {minimum} or newer"
     return Check(name="Python", found=version, fix=fix)
 
 
@@ -101,24 +99,24 @@ def _java(environment: Mapping[str, str]) -> Check:
 
 
 def _memory(file: Path) -> Check:
-    """Read what Linux says is available; other systems are not asked."""
-    stated = file.read_text(encoding="utf-8") if file.exists() else ""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB$", stated, re.MULTILINE)
-    if found is None:
+    """Check the available memory on Linux; other systems pass."""
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    available = re.search(r"^MemAvailable:\s+(\d+) kB$", text, re.MULTILINE)
+    if available is None:
         return Check(name="memory", found="unknown on this system")
-    free = int(found[1]) * 1024
-    fix = "" if free >= ENOUGH_MEMORY else "free some, or study with --master 'local[1]'"
+    free = int(available[1]) * 1024
+    fix = "" if free >= _MINIMUM_MEMORY else "free memory, or run studies with --master 'local[1]'"
     return Check(name="memory", found=f"{_gigabytes(free)} available", fix=fix)
 
 
 def _disk(directory: Path) -> Check:
     free = shutil.disk_usage(directory).free
-    fix = "" if free >= ENOUGH_DISK else "free some, or point TMPDIR to another disk"
+    fix = "" if free >= _MINIMUM_DISK else "free disk space, or set TMPDIR to another disk"
     return Check(name="disk", found=f"{_gigabytes(free)} free in {directory}", fix=fix)
 
 
 def _loopback() -> Check:
-    """Spark's driver and its workers talk over the loopback address."""
+    """Check the loopback address, which Spark's driver and workers use."""
     try:
         with socket.create_server(("127.0.0.1", 0)):
             return Check(name="loopback", found="127.0.0.1 can be bound")

@@ -1,36 +1,31 @@
-"""Group documents in, one result a group out: the frame that most commands share."""
+"""Read group documents, process each group, and write one result per group."""
 
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from kassay.experiments.cli import BAD_INPUT, print_error, print_note
-from kassay.reference.documents.json_codec import read_groups
+from kassay.experiments.cli.output_options import Format
+from kassay.reference.documents.json_codec import group_document, read_groups
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import ownership
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
 STDIN = Path("-")
 NOT_REACHED = 1
-WIDE = 120  # characters
-
-
-class Format(StrEnum):
-    """How results are written."""
-
-    JSONL = "jsonl"
-    JSON = "json"
-    TABLE = "table"
-
+"""Exit code if a requested result was not reached."""
+_FILE_WIDTH = 120
+"""Width in characters of tables that are not written to a terminal."""
 
 GroupFile = Annotated[
     Path,
@@ -40,108 +35,128 @@ GroupFile = Annotated[
         show_default=False,
     ),
 ]
-OutputFormat = Annotated[
-    Format, typer.Option("--format", help="jsonl: a line a group; json: indented; table: to read.")
-]
 
-
-Read = tuple[str | None, Group | InputError]
-"""The id of a group, and the group or what is wrong with it."""
+ParsedGroup = tuple[str | None, Group | InputError]
+"""Id of a group document, and the group or the error in the document."""
+Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a command has to say about one group.
+class GroupResult:
+    """Result of a command for one group.
 
     Parameters
     ----------
     record
         The JSON line.
     reached
-        False if something that was asked for was not reached; the exit code is then 1.
+        Whether the requested result was reached; otherwise the exit code is 1.
     """
 
-    record: Mapping[str, object]
+    record: Record
     reached: bool = True
 
 
-def answer_groups(
-    file: Path,
-    work: Callable[[Group], Answer],
-    *,
-    output: Format = Format.JSONL,
-    table: Callable[[Sequence[Mapping[str, object]]], Table] | None = None,
-    groups: Iterable[Read] | None = None,
-) -> None:
-    """Answer every group of a file in turn, then leave with the batch's exit code.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLayout:
+    """Columns of a table: the group id, then text, then numbers, then text.
 
-    A bad document gives a line ``{"id": ..., "error": ...}`` and a message on stderr,
-    and the rest still run.
+    Parameters
+    ----------
+    rows
+        Returns the cells after the group id, for each row of one record.
+    """
+
+    first: Sequence[str] = ()
+    numbers: Sequence[str] = ()
+    last: Sequence[str] = ()
+    rows: Callable[[Record], Iterable[Sequence[object]]]
+
+    def table(self, records: Iterable[Record]) -> "Table":
+        """Lay out the records. An error fills the last column."""
+        table = new_table("group", *self.first, numbers=self.numbers, last=self.last)
+        for record in records:
+            if "error" in record:
+                blank = [""] * (len(table.columns) - 2)
+                table.add_row(record["id"], *blank, record["error"])
+                continue
+            for cells in self.rows(record):
+                table.add_row(record["id"], *map(_cell, cells))
+        return table
+
+
+def process_groups(
+    file: Path,
+    process: Callable[[Group], GroupResult],
+    *,
+    output_format: Format = Format.JSONL,
+    layout: TableLayout | None = None,
+    groups: Iterable[ParsedGroup] | None = None,
+) -> None:
+    """Process each group of a file and write its result.
+
+    A bad document gives a line ``{"id": ..., "error": ...}`` and a message on standard
+    error; the other documents are still processed.
 
     Parameters
     ----------
     file
-        Where the documents are; `STDIN` for standard input.
-    work
-        Answers one group. It may raise `InputError` for a group that it
-        cannot take.
-    output
-        Format on standard output.
-    table
-        Renders all records for `Format.TABLE`; a plain table of their scalar values
-        where it is None.
+        Group documents; `STDIN` for standard input.
+    process
+        Processes one group. It raises `InputError` for a group that it does not support.
+    layout
+        Columns of `Format.TABLE`; by default one column per scalar key.
     groups
-        The groups, where they are not simply the documents in the file.
+        The groups, if they are not the documents of the file.
 
     Raises
     ------
     typer.Exit
-        With code 2 after a bad document, else 1 if an answer was not reached.
+        With code 2 after a bad document, else 1 if a result was not reached.
     """
-    records: list[Mapping[str, object]] = []
+    records: list[Record] = []
     code = 0
-    for record, failure in _answers(file, work, groups or _documents(file)):
-        code = max(code, failure)
-        if output is Format.JSONL:
-            print(to_json(record), flush=not sys.stdout.isatty())  # noqa: T201
+    for record, group_code in _results(file, process, groups or _documents(file)):
+        code = max(code, group_code)
+        if output_format is Format.JSONL:
+            typer.echo(to_json(record))
         else:
             records.append(record)
-    if output is Format.JSON:
+    if output_format is Format.JSON:
         document = records[0] if len(records) == 1 else records
-        print(json.dumps(document, ensure_ascii=False, indent=2))  # noqa: T201
-    elif output is Format.TABLE:
-        table_console().print((table or plain_table)(records))
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    elif output_format is Format.TABLE:
+        table_console().print(_plain_table(records) if layout is None else layout.table(records))
     if code:
         raise typer.Exit(code)
 
 
-def _documents(file: Path) -> Iterator[Read]:
+def _documents(file: Path) -> Iterator[ParsedGroup]:
     with open_text(file) as stream:
         yield from read_groups(stream, name=name_of(file))
 
 
-def _answers(
-    file: Path, work: Callable[[Group], Answer], groups: Iterable[Read]
-) -> Iterator[tuple[Mapping[str, object], int]]:
-    found = False
+def _results(
+    file: Path, process: Callable[[Group], GroupResult], groups: Iterable[ParsedGroup]
+) -> Iterator[tuple[Record, int]]:
+    is_empty = True
     for group_id, group in groups:
-        found = True
+        is_empty = False
         if isinstance(group, InputError):
-            yield _failure(group_id, group)
+            yield error_record(group_id, group), BAD_INPUT
             continue
-        _report_claims(group)
+        _print_dropped_claims(group)
         try:
-            answer = work(group)
+            result = process(group)
         except InputError as error:
-            yield _failure(group_id, error)
+            yield error_record(group_id, error), BAD_INPUT
             continue
-        yield answer.record, 0 if answer.reached else NOT_REACHED
-    if not found:
-        raise InputError(f"{name_of(file)}: no group document in it")
+        yield result.record, 0 if result.reached else NOT_REACHED
+    if is_empty:
+        raise InputError(f"{name_of(file)}: no group document found")
 
 
-def _report_claims(group: Group) -> None:
-    """Say on stderr which claims do not hold: nothing reads them, as in Kafka."""
+def _print_dropped_claims(group: Group) -> None:
     owned = ownership(group)
     dropped = (*owned.stale, *owned.contested)
     if dropped:
@@ -153,9 +168,23 @@ def _report_claims(group: Group) -> None:
         )
 
 
-def _failure(group_id: str | None, error: InputError) -> tuple[Mapping[str, object], int]:
+def error_record(group_id: str | None, error: Exception | str) -> Record:
+    """Print an error and return its JSON line."""
     print_error(str(error))
-    return {"id": group_id, "error": str(error)}, BAD_INPUT
+    return {"id": group_id, "error": str(error)}
+
+
+def read_documents(paths: Iterable[Path]) -> tuple[list[str], bool]:
+    """Return the valid group documents of files as JSON, and whether all were valid."""
+    documents, all_valid = [], True
+    for path in paths:
+        for _, group in _documents(path):
+            if isinstance(group, InputError):
+                print_error(str(group))
+                all_valid = False
+            else:
+                documents.append(json.dumps(group_document(group), ensure_ascii=False))
+    return documents, all_valid
 
 
 @contextmanager
@@ -170,30 +199,58 @@ def open_text(file: Path) -> Iterator[TextIO]:
             yield stream
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a UTF-8 file and create its directories."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
 def name_of(file: Path) -> str:
-    """Name a file as errors should."""
+    """Return the name of a file for messages."""
     return "standard input" if file == STDIN else str(file)
 
 
-def to_json(record: Mapping[str, object]) -> str:
+def to_json(record: Record) -> str:
     """Write one record as a JSON line."""
     return json.dumps(record, ensure_ascii=False, separators=(", ", ": "))
 
 
-def table_console() -> Console:
-    """Return a console for tables: as wide as the terminal, wide enough where there is none."""
+def table_console() -> "Console":
+    """Return a console for tables: as wide as the terminal, or 120 characters."""
+    from rich.console import Console
+
     console = Console()
-    return console if console.is_terminal else Console(width=WIDE)
+    return console if console.is_terminal else Console(width=_FILE_WIDTH)
 
 
-def plain_table(records: Sequence[Mapping[str, object]]) -> Table:
-    """Lay records out with a column for every key that holds a scalar somewhere."""
+def new_table(
+    *first: str, numbers: Sequence[str] = (), last: Sequence[str] = (), title: str | None = None
+) -> "Table":
+    """Return an empty table with text columns, right-aligned numbers, and text columns."""
+    from rich.table import Table
+
+    table = Table(title=title)
+    for heading in first:
+        table.add_column(heading, no_wrap=heading == "assignor")
+    for heading in numbers:
+        table.add_column(heading, justify="right")
+    for heading in last:
+        table.add_column(heading)
+    return table
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _plain_table(records: Sequence[Record]) -> "Table":
+    """Lay out records with one column per key that has a scalar value in a record."""
     keys = [
         key
         for key in dict.fromkeys(key for record in records for key in record)
         if any(not isinstance(record.get(key), Mapping | list) for record in records)
     ]
-    table = Table(*keys)
+    table = new_table(*keys)
     for record in records:
-        table.add_row(*("" if record.get(key) is None else str(record[key]) for key in keys))
+        table.add_row(*(_cell(record.get(key)) for key in keys))
     return table

@@ -1,4 +1,4 @@
-"""Options and reading of the commands that take groups from anywhere."""
+"""Options for sources of groups: documents, captures of Kafka's tools, and clusters."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli import print_note
-from kassay.experiments.cli.group_io import STDIN, Read, name_of, open_text
+from kassay.experiments.cli.group_io import STDIN, ParsedGroup, name_of, open_text
 from kassay.experiments.sources.capture_files import import_groups, load_metadata, load_sizes
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
@@ -23,14 +23,14 @@ from kassay.reference.documents.json_codec import read_groups
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
-LIVE = "From a running cluster"
+CLUSTER_PANEL = "Options for a running cluster"
 
 Source = Annotated[
     Path,
     typer.Argument(
         metavar="SOURCE",
-        help="Group documents, or captures of kafka-consumer-groups.sh: a file, a directory "
-        "of one moment, or - for documents on standard input.",
+        help="Group documents or captures of kafka-consumer-groups.sh: a file, a directory with "
+        "the captures of one moment, or - for documents on standard input.",
     ),
 ]
 Subscriptions = Annotated[
@@ -38,15 +38,15 @@ Subscriptions = Annotated[
     typer.Option(
         "--subscriptions",
         metavar="assigned|equal|FILE",
-        help="What no table shows: assigned, members have the topics they are assigned; "
-        "equal, all have all; FILE, JSON of group to member, client or instance id to topics.",
+        help="Subscriptions, if the source has none: assigned, the assigned topics; equal, all "
+        "topics of the group; FILE, JSON of group to member, client or instance id to topics.",
     ),
 ]
 Metadata = Annotated[
     Path | None,
     typer.Option(
         "--metadata",
-        help="Partition counts: kafka-topics.sh --describe, or kcat -L -J.",
+        help="File of partition counts: output of kafka-topics.sh --describe or kcat -L -J.",
         show_default=False,
     ),
 ]
@@ -55,8 +55,8 @@ MissingLag = Annotated[
     typer.Option(
         "--missing-lag",
         min=0,
-        help="Lag of partitions that show none; without it they are an error.",
-        show_default=False,
+        help="Lag of partitions without a lag in the source.",
+        show_default="an error",
     ),
 ]
 WeightsFrom = Annotated[
@@ -64,16 +64,15 @@ WeightsFrom = Annotated[
     typer.Option(
         "--weights",
         metavar="none|lag|rate|size|FILE",
-        help="What a partition weighs: nothing else, its lag, the messages appended to it "
-        "within the seconds that kassay import --sample says, its bytes on disk, or what FILE "
-        "says, JSON of topic to one integer a partition.",
+        help="Weight of a partition: 1; its lag; messages appended during kassay import "
+        "--sample; its size in bytes; or FILE, JSON of topic to one integer per partition.",
     ),
 ]
 Sizes = Annotated[
     Path | None,
     typer.Option(
         "--sizes",
-        help="Bytes of partitions, for --weights size: what kafka-log-dirs.sh --describe printed.",
+        help="File of partition sizes for --weights size: output of kafka-log-dirs.sh --describe.",
         show_default=False,
     ),
 ]
@@ -82,24 +81,27 @@ BootstrapServer = Annotated[
     typer.Option(
         "--bootstrap-server",
         metavar="HOST:PORT",
-        help="Read off this cluster; brokers are separated by commas.",
+        help="Read from this cluster; separate brokers by commas.",
         show_default=False,
-        rich_help_panel=LIVE,
+        rich_help_panel=CLUSTER_PANEL,
     ),
 ]
 CommandConfig = Annotated[
     Path | None,
     typer.Option(
         "--command-config",
-        help="Client properties, TLS and SASL ones above all, as Kafka's tools take them.",
+        help="File of client properties, such as TLS and SASL settings.",
         show_default=False,
-        rich_help_panel=LIVE,
+        rich_help_panel=CLUSTER_PANEL,
     ),
 ]
 Timeout = Annotated[
     float,
     typer.Option(
-        "--timeout", min=0.1, help="Seconds to wait for each answer.", rich_help_panel=LIVE
+        "--timeout",
+        min=0.1,
+        help="Time limit per request, in seconds.",
+        rich_help_panel=CLUSTER_PANEL,
     ),
 ]
 
@@ -112,16 +114,10 @@ def import_options(
     missing_lag: int | None,
     metadata: Path | None = None,
 ) -> ImportOptions:
-    """Return how to fill in what sources do not tell, as options say it.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read.
-    """
+    """Combine the options for data that a source does not contain."""
     assumed, named = subscriptions in list(AssumedSubscriptions), weights in list(WeightSource)
     if sizes is not None and weights != WeightSource.SIZE:
-        raise typer.BadParameter("--sizes goes with --weights size")
+        raise typer.BadParameter("--sizes requires --weights size")
     known = DocumentRows() if metadata is None else load_metadata(metadata)
     return ImportOptions(
         assumed_subscriptions=AssumedSubscriptions(subscriptions)
@@ -137,21 +133,18 @@ def import_options(
     )
 
 
-def read_source(source: Path, joining: ImportOptions) -> Iterator[Read]:
-    """Read group documents or captures; an error stands where a group cannot be read."""
-    if source == STDIN or _holds_documents(source):
+def read_source(source: Path, options: ImportOptions) -> Iterator[ParsedGroup]:
+    """Read group documents or captures; an invalid group gives an error."""
+    if source == STDIN or _has_documents(source):
         with open_text(source) as stream:
-            for id, found in read_groups(stream, name=name_of(source)):
-                yield (
-                    id,
-                    found if isinstance(found, InputError) else _weighed(found, joining),
-                )
+            for id, group in read_groups(stream, name=name_of(source)):
+                yield id, group if isinstance(group, InputError) else _weighted(group, options)
         return
-    if joining.weights is WeightSource.RATE:
+    if options.weights is WeightSource.RATE:
         raise typer.BadParameter(
-            "a rate takes a cluster: kassay import --bootstrap-server ... --weights rate"
+            "--weights rate requires a cluster: use kassay import --bootstrap-server"
         )
-    for imported in import_groups([source], joining, skip_empty=True):
+    for imported in import_groups([source], options, skip_empty=True):
         if imported.group is not None:
             yield imported.id, imported.group
         elif imported.error is not None:
@@ -160,15 +153,15 @@ def read_source(source: Path, joining: ImportOptions) -> Iterator[Read]:
             print_note(f"skipped {imported.id!r}: {imported.skipped}")
 
 
-def _weighed(group: Group, joining: ImportOptions) -> Group | InputError:
+def _weighted(group: Group, options: ImportOptions) -> Group | InputError:
     try:
-        return apply_weights(group, joining)
+        return apply_weights(group, options)
     except InputError as error:
         return error
 
 
-def _holds_documents(source: Path) -> bool:
-    """Whether a file holds group documents; anything else is for the importers."""
+def _has_documents(source: Path) -> bool:
+    """Return whether a file contains group documents; the importers read all others."""
     if source.is_dir():
         return False
     text = source.read_text(encoding="utf-8", errors="replace").lstrip()
@@ -177,7 +170,7 @@ def _holds_documents(source: Path) -> bool:
     try:
         document, _ = json.JSONDecoder().raw_decode(text)
     except ValueError:
-        return True  # the codec says what is wrong with it
+        return True  # The codec reports the error.
     if isinstance(document, list):
         document = document[0] if document else {}
     return isinstance(document, dict) and {"topics", "members"} <= set(document)

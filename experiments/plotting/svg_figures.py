@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BLUE, ORANGE = "#0b66a8", "#c2521b"
 INK, MUTED, RULE = "#1f2328", "#57606a", "#d8dee4"
@@ -77,7 +79,7 @@ class DotStyle:
     marker: str = "o"
 
 
-def dot_plot(table: pd.DataFrame, styles: Mapping[str, DotStyle], *, label: str) -> str:
+def dot_plot(table: "pd.DataFrame", styles: Mapping[str, DotStyle], *, label: str) -> str:
     """Draw shares as dots with their intervals, one row per assignor.
 
     Parameters
@@ -103,7 +105,7 @@ def dot_plot(table: pd.DataFrame, styles: Mapping[str, DotStyle], *, label: str)
         return svg_of(figure, label)
 
 
-def stacked_bars(counts: pd.DataFrame, *, label: str) -> str:
+def stacked_bars(counts: "pd.DataFrame", *, label: str) -> str:
     """Draw one bar of shares per row, one colour of `STEPS` per column of counts."""
     shares = counts.div(counts.sum(axis=1), axis=0)
     with _row_figure(0.215 * len(counts) + 0.5) as (figure, axes):
@@ -116,7 +118,7 @@ def stacked_bars(counts: pd.DataFrame, *, label: str) -> str:
         return svg_of(figure, label)
 
 
-def step_lines(table: pd.DataFrame, *, label: str, unit: str) -> str:
+def step_lines(table: "pd.DataFrame", *, label: str, unit: str) -> str:
     """Draw up to three columns over the index as step functions, the first in front."""
     with _line_figure(2 * _WIDTH, 2.2) as (figure, axes):
         for place, (column, colour) in enumerate(
@@ -173,7 +175,7 @@ def cumulative_shares(
         return svg_of(figure, label)
 
 
-def shares_by_level(table: pd.DataFrame, *, label: str) -> str:
+def shares_by_level(table: "pd.DataFrame", *, label: str) -> str:
     """Draw shares over the levels of a parameter, one line per assignor, with intervals.
 
     Parameters

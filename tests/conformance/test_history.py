@@ -82,7 +82,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         for told in groups.values():
             stack.callback(told.live.close)
         _play(groups, random.Random(7))
-        _history("--bootstrap-server", cluster.bootstrap, "--out", str(home / "live"))
+        _history("--bootstrap-server", cluster.bootstrap, "--output", str(home / "live"))
         _dump(cluster, home)
         yield Played(cluster, groups, home)
 
@@ -120,7 +120,7 @@ def _dump(cluster: Cluster, home: Path) -> None:
     ]
     (home / "topics.txt").write_text("".join(counts))
     metadata = ("--metadata", str(home / "topics.txt"))
-    _history(str(home / "dump.txt"), "--out", str(home / "text"), *metadata)
+    _history(str(home / "dump.txt"), "--output", str(home / "text"), *metadata)
 
 
 def _history(*arguments: str) -> None:
@@ -210,7 +210,7 @@ def test_what_the_tool_prints_tells_the_same_history(played: Played) -> None:
     not SPARK_KAFKA, reason="KASSAY_SPARK_KAFKA names no package of Spark's Kafka source"
 )
 def test_sparks_own_source_tells_the_same_history(played: Played, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "kassay", "history", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "kassay", "history", "--output", str(tmp_path)]
     command += ["--bootstrap-server", played.cluster.bootstrap, "--spark-package", SPARK_KAFKA]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -229,7 +229,7 @@ def _untimed(row: dict) -> dict:
 def test_a_package_of_sparks_that_cannot_be_had_is_one_clear_error(
     played: Played, tmp_path: Path
 ) -> None:
-    command = [sys.executable, "-m", "kassay", "history", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "kassay", "history", "--output", str(tmp_path)]
     command += ["--bootstrap-server", played.cluster.bootstrap, "--spark-package", "no:where"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     [error] = done.stderr.splitlines()

@@ -79,7 +79,7 @@ def remembered(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     out = tmp_path_factory.mktemp("remembered")
     server = ("--bootstrap-server", site.cluster.bootstrap)
     with pytest.raises(SystemExit) as ended:
-        main(["history", *server, "--out", str(out), "--master", "local[1]", "--tasks", "1"])
+        main(["history", *server, "--output", str(out), "--master", "local[1]", "--tasks", "1"])
     assert ended.value.code == 0
     groups = map(parse_group, map(json.loads, (out / "groups.jsonl").read_text().splitlines()))
     return {group.id: group for group in groups if group.id in site.groups}

@@ -1,25 +1,24 @@
-"""``kassay assign``: what one of Kafka's assignors does, or one of your own."""
+"""``kassay assign``: the assignment of one assignor for each group."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from rich.table import Table
+from collections.abc import Iterator, Sequence
 
 from kassay.experiments.cli.assignor_options import (
+    DEFAULT_ASSIGNOR_TIMEOUT,
     AssignorCommand,
     AssignorFunction,
-    AssignorSeconds,
+    AssignorTimeout,
     OptionalAssignorName,
-    only_assignor,
+    single_assignor,
 )
 from kassay.experiments.cli.group_io import (
     STDIN,
-    Answer,
-    Format,
     GroupFile,
-    OutputFormat,
-    answer_groups,
+    GroupResult,
+    Record,
+    TableLayout,
+    process_groups,
 )
+from kassay.experiments.cli.output_options import Format, OutputFormat
 from kassay.experiments.implementations.runner import RunResult, run
 from kassay.experiments.implementations.user_assignors import is_user_assignor
 from kassay.reference.documents.json_codec import assignment_document
@@ -34,30 +33,30 @@ def assign(
     assignor: OptionalAssignorName = None,
     assignor_cmd: AssignorCommand = None,
     assignor_python: AssignorFunction = None,
-    assignor_timeout: AssignorSeconds = None,
-    output: OutputFormat = Format.JSONL,
+    assignor_timeout: AssignorTimeout = DEFAULT_ASSIGNOR_TIMEOUT,
+    output_format: OutputFormat = Format.JSONL,
 ) -> None:
-    """Assign as one of Kafka's assignors does, to the last tie-break.
+    """Assign partitions with one of Kafka's assignors or your own.
 
-    Where the real class would never return, the line says so and shows the state that
-    repeats; where it throws, the line names the exception's class. Both are results. Where an
-    assignor of your own has no valid answer, the line says why.
+    If Kafka's class does not terminate, the result shows the repeated state. If it throws,
+    the result has the class of the exception. If your own assignor gives no valid
+    assignment, the result has the reason.
 
     Example: `kassay assign --assignor sticky groups.jsonl`
     """
-    name = only_assignor(assignor, assignor_cmd, assignor_python, assignor_timeout)
+    name = single_assignor(assignor, assignor_cmd, assignor_python, assignor_timeout)
 
-    def work(group: Group) -> Answer:
-        return Answer(_record(group, name, run(group, name)))
+    def process(group: Group) -> GroupResult:
+        return GroupResult(_record(group, name, run(group, name)))
 
-    answer_groups(file, work, output=output, table=_table)
+    layout = TableLayout(first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows)
+    process_groups(file, process, output_format=output_format, layout=layout)
 
 
-def _record(group: Group, assignor: str, verdict: RunResult) -> dict[str, object]:
-    record: dict[str, object] = {"id": group.id, "assignor": assignor}
-    if verdict.livelock is not None:
-        livelock = verdict.livelock
-        record["assignment"] = None
+def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]:
+    record: dict[str, object] = {"id": group.id, "assignor": assignor, "assignment": None}
+    if result.livelock is not None:
+        livelock = result.livelock
         record["terminated"] = False
         if isinstance(livelock, LivelockError):
             record["assignment"] = assignment_document(livelock.state)
@@ -65,31 +64,24 @@ def _record(group: Group, assignor: str, verdict: RunResult) -> dict[str, object
             record["circling"] = [list(tp) for tp in livelock.circling]
         record["reason"] = str(livelock)
         return record
-    failed: UpstreamError | str | None = verdict.failed
-    if is_user_assignor(assignor) and verdict.assignment is not None:
-        failed = next(violations(group, verdict.assignment), None)
-    record |= {"assignment": None, "terminated": True}
+    record["terminated"] = True
+    failed: UpstreamError | str | None = result.failed
+    if is_user_assignor(assignor) and result.assignment is not None:
+        failed = next(violations(group, result.assignment), None)
     if isinstance(failed, UpstreamError):
         record |= {"failed": failed.java_class, "reason": failed.detail}
     elif failed is not None:
         record["failed"] = failed
-    elif verdict.assignment is not None:
-        record["assignment"] = assignment_document(verdict.assignment)
+    elif result.assignment is not None:
+        record["assignment"] = assignment_document(result.assignment)
     return record
 
 
-def _table(records: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("group", "member", "partitions", "assigned")
-    table.columns[2].justify = "right"
-    for record in records:
-        if "error" in record or record["assignment"] is None:
-            why = record.get("error") or record.get("failed") or record["reason"]
-            table.add_row(record["id"], "", "", why)
-            continue
-        for member, pairs in record["assignment"].items():
-            names = " ".join(f"{topic}-{number}" for topic, number in pairs)
-            table.add_row(record["id"], member, str(len(pairs)), names)
-        if not record["terminated"]:
-            table.add_row(record["id"], "", "", record["reason"])
-        table.add_section()
-    return table
+def _rows(record: Record) -> Iterator[Sequence[object]]:
+    if record["assignment"] is None:
+        yield "", "", record.get("failed") or record["reason"]
+        return
+    for member, pairs in record["assignment"].items():
+        yield member, len(pairs), " ".join(f"{topic}-{number}" for topic, number in pairs)
+    if not record["terminated"]:
+        yield "", "", record["reason"]

@@ -1,27 +1,27 @@
-"""``kassay compare``: assignors against the optimum, group by group."""
+"""``kassay compare``: imbalance and moves of assignors compared with the optimum."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from rich.table import Table
+from collections.abc import Iterator, Sequence
 
 from kassay.experiments.cli.assignor_options import (
+    DEFAULT_ASSIGNOR_TIMEOUT,
     AssignorCommand,
     AssignorFunction,
-    AssignorSeconds,
+    AssignorNames,
+    AssignorTimeout,
     custom_assignors,
 )
-from kassay.experiments.cli.common_options import AssignorNames, DeterministicLimit, TimeLimit
 from kassay.experiments.cli.group_io import (
     STDIN,
-    Answer,
-    Format,
     GroupFile,
-    OutputFormat,
-    answer_groups,
+    GroupResult,
+    Record,
+    TableLayout,
+    process_groups,
 )
+from kassay.experiments.cli.output_options import Format, OutputFormat
+from kassay.experiments.cli.search_options import DeterministicLimit, TimeLimit
 from kassay.experiments.compare import CaseLimits, Comparison, solve_optimum
-from kassay.experiments.compare import compare as compare_one
+from kassay.experiments.compare import compare as compare_with_optimum
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, loads
 
@@ -32,12 +32,15 @@ def compare(
     assignor: AssignorNames = None,
     assignor_cmd: AssignorCommand = None,
     assignor_python: AssignorFunction = None,
-    assignor_timeout: AssignorSeconds = None,
-    output: OutputFormat = Format.JSONL,
+    assignor_timeout: AssignorTimeout = DEFAULT_ASSIGNOR_TIMEOUT,
+    output_format: OutputFormat = Format.JSONL,
     time_limit: TimeLimit = 60.0,
     deterministic_limit: DeterministicLimit = None,
 ) -> None:
-    """Compare assignors with the proven optimum: imbalance and moves, gap by gap.
+    """Compare assignors with the proven optimum.
+
+    The optimum has minimum imbalance and, among those assignments, fewest moves. Unnecessary
+    moves are moves beyond the minimum for the imbalance that the assignor reaches.
 
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
     """
@@ -47,12 +50,13 @@ def compare(
     ]
     limits = CaseLimits(time=time_limit, deterministic=deterministic_limit)
 
-    def work(group: Group) -> Answer:
+    def process(group: Group) -> GroupResult:
         optimum = solve_optimum(group, limits=limits)
-        comparisons = [compare_one(group, name, optimum=optimum, limits=limits) for name in names]
-        least = optimum.assignment
-        vector = [] if least is None else leximax(loads(group, least).values())
-        return Answer(
+        comparisons = [
+            compare_with_optimum(group, name, optimum=optimum, limits=limits) for name in names
+        ]
+        vector = () if optimum.assignment is None else loads(group, optimum.assignment).values()
+        return GroupResult(
             {
                 "id": group.id,
                 "optimum": {
@@ -60,17 +64,23 @@ def compare(
                     "measure": optimum.imbalance.name,
                     "imbalance": optimum.imbalance.value,
                     "movement": optimum.movement.value,
-                    "loads": list(vector),
+                    "loads": list(leximax(vector)) if vector else [],
                 },
                 "comparisons": [_entry(comparison) for comparison in comparisons],
             }
         )
 
-    answer_groups(file, work, output=output, table=_table)
+    layout = TableLayout(
+        first=("assignor",),
+        numbers=("imbalance", "optimum", "moves", "minimum moves", "unnecessary"),
+        last=("result",),
+        rows=_rows,
+    )
+    process_groups(file, process, output_format=output_format, layout=layout)
 
 
 def _entry(comparison: Comparison) -> dict[str, object]:
-    """Return a comparison as JSON: a measure's three figures together, absent ones left out."""
+    """Return a comparison as JSON, with one object per measure and without absent values."""
     names = ("assignor", "ending", "detail", "rounds", "measure", "proven")
     entry = {name: getattr(comparison, name) for name in names}
     entry["least_imbalance"] = comparison.least_imbalance
@@ -89,41 +99,25 @@ def _entry(comparison: Comparison) -> dict[str, object]:
     return {key: value for key, value in entry.items() if value is not None}
 
 
-def _table(records: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("group")
-    table.add_column("assignor", no_wrap=True)
-    for title in ("imbalance", "least", "moves", "fewest", "unnecessary"):
-        table.add_column(title, justify="right")
-    table.add_column("verdict")
-    for record in records:
-        if "error" in record:
-            table.add_row(record["id"], *[""] * 6, record["error"])
-            continue
-        optimum = record["optimum"]
-        for entry in record["comparisons"]:
-            figures = entry.get(optimum["measure"], {})
-            table.add_row(
-                record["id"],
-                entry["assignor"],
-                _shown(figures.get("greedy")),
-                _shown(optimum["imbalance"]),
-                _shown(entry.get("movement", {}).get("greedy")),
-                _shown(optimum["movement"]),
-                _shown(entry.get("unnecessary_moves")),
-                _verdict(entry),
-            )
-    return table
+def _rows(record: Record) -> Iterator[Sequence[object]]:
+    optimum = record["optimum"]
+    for entry in record["comparisons"]:
+        yield (
+            entry["assignor"],
+            entry.get(optimum["measure"], {}).get("greedy", "–"),
+            optimum["imbalance"],
+            entry.get("movement", {}).get("greedy", "–"),
+            optimum["movement"],
+            entry.get("unnecessary_moves", "–"),
+            _result(entry),
+        )
 
 
-def _verdict(entry: Mapping[str, Any]) -> str:
+def _result(entry: Record) -> str:
     if entry["ending"] != "ok":
         return f"{entry['ending']}: {entry.get('detail', '')}"
     if not entry.get("proven"):
         return "optimum not proven"
     if not entry["least_imbalance"]:
-        return "misses the optimum"
-    return "moves too much" if entry.get("unnecessary_moves") else "optimal"
-
-
-def _shown(value: object) -> str:
-    return "–" if value is None else str(value)
+        return "imbalance not optimal"
+    return "unnecessary moves" if entry.get("unnecessary_moves") else "optimal"

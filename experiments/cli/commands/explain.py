@@ -1,23 +1,21 @@
-"""``kassay explain``: why an assignment is not optimal."""
+"""``kassay explain``: the chains of transfers that improve an assignment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from kassay.experiments.cli.common_options import AssignorName
+from kassay.experiments.cli.assignor_options import AssignorName
 from kassay.experiments.cli.group_io import (
     STDIN,
-    Answer,
-    Format,
     GroupFile,
-    OutputFormat,
-    answer_groups,
+    GroupResult,
+    Record,
+    TableLayout,
+    process_groups,
 )
-from kassay.experiments.cli.plot_options import PictureFile, numbered
-from kassay.experiments.plotting.plot_files import draw_improvements
+from kassay.experiments.cli.output_options import Format, OutputFormat, PlotFile, numbered
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import load_assignment
 from kassay.reference.model.assignment import Assignment, violations
@@ -33,61 +31,53 @@ def explain(
     assignor: AssignorName = "sticky",
     assignment: Annotated[
         Path | None,
-        typer.Option(help="A given assignment instead.", show_default=False),
+        typer.Option(help="File of an assignment to explain instead.", show_default=False),
     ] = None,
-    plot: PictureFile = None,
-    output: OutputFormat = Format.JSONL,
+    plot: PlotFile = None,
+    output_format: OutputFormat = Format.JSONL,
 ) -> None:
-    """Say why an assignment is not optimal: the chains of transfers that improve it.
+    """Explain why an assignment is not optimal, as chains of transfers.
 
-    Each step is a shortest chain; after the last the assignment is optimal. A direct step
-    is one transfer that evens two loads: Kafka's sticky assignors could have seen it. They
-    look for no others. Partitions count 1, whatever they weigh.
+    Each step is a shortest improving chain. After the last step the assignment is optimal.
+    A direct step is one transfer between members whose loads differ by two or more, the
+    only kind that Kafka's sticky assignors search for. All partitions count 1.
 
     Example: `kassay explain groups.jsonl --assignor sticky --format table`
     """
     given = None if assignment is None else load_assignment(assignment)
+    plots = 0
 
-    drawn = 0
+    def process(group: Group) -> GroupResult:
+        nonlocal plots
+        if given is None:
+            record: dict[str, object] = {"id": group.id, "assignor": assignor}
+            explained = _assigned(group, assignor)
+        else:
+            record, explained = {"id": group.id}, given
+        if isinstance(explained, str):
+            return GroupResult(record | {"failed": explained})
+        violation = next(violations(group, explained), None)
+        if violation is not None and given is not None:
+            raise InputError(f"group {group.id!r}: the assignment is not valid: {violation}")
+        if violation is not None:
+            return GroupResult(record | {"optimal": None, "reason": violation})
+        steps = explain_group(group, explained)
+        if plot is not None:
+            from kassay.experiments.plotting.plot_files import draw_improvements
 
-    def work(group: Group) -> Answer:
-        nonlocal drawn
-        explained = given or _assigned(group, assignor)
-        answer, steps = _explained(group, explained, assignor, given is not None)
-        if plot is not None and steps is not None:
-            drawn += 1
-            draw_improvements(steps, numbered(plot, drawn), title=group.id)
-        return answer
+            plots += 1
+            draw_improvements(steps, numbered(plot, plots), title=group.id)
+        return GroupResult(record | {"optimal": not steps, "steps": [_step(s) for s in steps]})
 
-    answer_groups(file, work, output=output, table=_table)
+    layout = TableLayout(first=("step", "improving chain", "direct"), rows=_rows)
+    process_groups(file, process, output_format=output_format, layout=layout)
 
 
 def _assigned(group: Group, assignor: str) -> Assignment | str:
     outcome = run_assignor(group, assignor)
     if outcome.livelock is not None:
         return outcome.livelock.state
-    if outcome.assignment is None:
-        return str(outcome.failed)
-    return outcome.assignment
-
-
-def _explained(
-    group: Group, assignment: Assignment | str, assignor: str, given: bool
-) -> tuple[Answer, tuple[Explanation, ...] | None]:
-    record: dict[str, object] = {"id": group.id}
-    if not given:
-        record["assignor"] = assignor
-    if isinstance(assignment, str):
-        return Answer(record | {"failed": assignment}), None
-    broken = next(violations(group, assignment), None)
-    if broken is not None and given:
-        raise InputError(f"group {group.id!r}: the assignment is not valid: {broken}")
-    if broken is not None:
-        return Answer(record | {"optimal": None, "reason": broken}), None
-    steps = explain_group(group, assignment)
-    record["optimal"] = not steps
-    record["steps"] = [_step(step) for step in steps]
-    return Answer(record), steps
+    return str(outcome.failed) if outcome.assignment is None else outcome.assignment
 
 
 def _step(step: Explanation) -> dict[str, object]:
@@ -103,14 +93,8 @@ def _step(step: Explanation) -> dict[str, object]:
     }
 
 
-def _table(records: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("group", "step", "what would improve it", "direct")
-    for record in records:
-        steps = record.get("steps", [])
-        if not steps:
-            said = record.get("error") or record.get("failed") or record.get("reason")
-            table.add_row(record["id"], "", said or "nothing: it is optimal", "")
-        for number, step in enumerate(steps, start=1):
-            direct = "yes" if step["direct"] else "no"
-            table.add_row(record["id"], str(number), step["description"], direct)
-    return table
+def _rows(record: Record) -> Iterator[Sequence[object]]:
+    if not record.get("steps"):
+        yield "", record.get("failed") or record.get("reason") or "none: it is optimal", ""
+    for number, step in enumerate(record.get("steps", ()), start=1):
+        yield number, step["description"], "yes" if step["direct"] else "no"

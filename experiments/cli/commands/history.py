@@ -1,4 +1,4 @@
-"""``kassay history``: what ``__consumer_offsets`` remembers, rebalance by rebalance."""
+"""``kassay history``: past rebalances, reconstructed from ``__consumer_offsets``."""
 
 import json
 import time
@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli import BAD_INPUT, print_error, print_note
-from kassay.experiments.cli.common_options import DeterministicLimit, TimeLimit
+from kassay.experiments.cli.output_options import OutputDirectory
+from kassay.experiments.cli.search_options import DeterministicLimit, SparkMaster, TimeLimit
 from kassay.experiments.cli.source_options import (
-    LIVE,
+    CLUSTER_PANEL,
     BootstrapServer,
     CommandConfig,
     Metadata,
@@ -24,7 +25,7 @@ from kassay.experiments.sources.live_cluster.client_properties import (
     load_librdkafka_settings,
     load_spark_options,
 )
-from kassay.experiments.spark import record_sources as history_sources
+from kassay.experiments.spark import record_sources
 from kassay.experiments.spark.history_output import write_history
 from kassay.experiments.spark.history_pipeline import (
     RECORD_SETTINGS,
@@ -42,12 +43,12 @@ def history(
         typer.Argument(
             metavar="[PATH]...",
             help="Parquet files or directories of raw records; .txt, .log and .out files "
-            "as what kafka-dump-log.sh --offsets-decoder printed.",
+            "with output of kafka-dump-log.sh --offsets-decoder.",
             show_default=False,
         ),
     ] = None,
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the tables.")],
+    output: OutputDirectory,
     metadata: Metadata = None,
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
@@ -56,24 +57,23 @@ def history(
         str | None,
         typer.Option(
             metavar="GROUP:ARTIFACT:VERSION",
-            help="Read with Spark's own Kafka source, from this Maven package.",
+            help="Maven package of Spark's Kafka source, to read the cluster with it.",
             show_default=False,
-            rich_help_panel=LIVE,
+            rich_help_panel=CLUSTER_PANEL,
         ),
     ] = None,
-    master: Annotated[str, typer.Option("--master", help="Where Spark runs.")] = "local[*]",
-    tasks: Annotated[int, typer.Option("--tasks", min=1, help="Spark tasks.")] = 8,
+    master: SparkMaster = None,
+    tasks: Annotated[int, typer.Option("--tasks", min=1, help="Number of Spark tasks.")] = 8,
     time_limit: TimeLimit = 60.0,
     deterministic_limit: DeterministicLimit = 2.0,
 ) -> None:
-    """Rebuild every generation from `__consumer_offsets`, and solve every rebalance.
+    """Reconstruct past rebalances from __consumer_offsets, with Spark.
 
-    Writes the Parquet tables generations, rebalances, commits and errors, the groups as
-    they were last to groups.jsonl, and one JSON line a group to standard output. `kassay
-    report` draws it. A cluster is only read from, and no group is joined.
+    Writes the Parquet tables generations, rebalances, commits and errors, and groups.jsonl
+    with the last state of each group, for `kassay report`. Prints one JSON line per group. A
+    cluster is only read and no group is joined.
 
-    Example: `kassay history --bootstrap-server broker:9092 -o out/history && kassay report
-    out/history`
+    Example: `kassay history --bootstrap-server broker:9092 -o out/history`
     """
     begin = time.perf_counter()
     if bool(paths) == (bootstrap_server is not None):
@@ -89,7 +89,7 @@ def history(
             partition_counts=counts | dict(known.partition_counts), topic_names=names
         )
     limits = CaseLimits(time=time_limit, deterministic=deterministic_limit)
-    described = {
+    description = {
         "kind": "history",
         "paths": sorted(path.name for path in paths or ()),
         "limits": {"time": time_limit, "deterministic": deterministic_limit},
@@ -97,40 +97,39 @@ def history(
     package = {} if spark_package is None else {PACKAGES: spark_package}
     with spark_session(master=master, settings=RECORD_SETTINGS | package) as spark:
         if bootstrap_server is None:
-            sources = history_sources.read_files(spark, paths or [])
+            sources = record_sources.read_files(spark, paths or [])
         elif spark_package is None:
-            raw = history_sources.read_cluster(spark, settings, timeout=timeout, tasks=tasks)
+            raw = record_sources.read_cluster(spark, settings, timeout=timeout, tasks=tasks)
             sources = [decode_records(raw)]
         else:
             options = {} if command_config is None else load_spark_options(command_config)
             partitions = OffsetsReader(settings, timeout=timeout).partitions()
-            raw = history_sources.read_cluster_with_spark(
+            raw = record_sources.read_cluster_with_spark(
                 spark, bootstrap_server, partitions, options
             )
             sources = [decode_records(raw)]
-        counted = write_history(
+        row_counts = write_history(
             spark,
             sources,
-            out,
+            output,
             known=known,
             tasks=tasks,
             limits=limits,
             manifest=lambda rows: manifest(
-                described,
+                description,
                 rows=rows,
-                run={"master": master, "seconds": round(time.perf_counter() - begin, 1)},
+                run={
+                    "master": master or spark.conf.get("spark.master"),
+                    "seconds": round(time.perf_counter() - begin, 1),
+                },
             ),
         )
-    for line in summarise_groups(out):
-        print(json.dumps(line, ensure_ascii=False))  # noqa: T201
-    _tell(counted)
-
-
-def _tell(counted: dict[str, int]) -> None:
+    for line in summarise_groups(output):
+        typer.echo(json.dumps(line, ensure_ascii=False))
     print_note(
-        f"{counted['records']} records, {counted['generations']} generations, "
-        f"{counted['rebalances']} rebalances"
+        f"{row_counts['records']} records, {row_counts['generations']} generations, "
+        f"{row_counts['rebalances']} rebalances"
     )
-    if counted["errors"]:
-        print_error(f"{counted['errors']} records could not be read, see the table errors")
+    if row_counts["errors"]:
+        print_error(f"{row_counts['errors']} records could not be read, see the table errors")
         raise typer.Exit(BAD_INPUT)

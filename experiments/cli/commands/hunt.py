@@ -1,4 +1,4 @@
-"""``kassay hunt``: the smallest groups on which an assignor falls short."""
+"""``kassay hunt``: the smallest groups on which an assignor has a shortcoming."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,18 +6,33 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from kassay.experiments.cli import BAD_INPUT, print_error
+from kassay.experiments.cli import BAD_INPUT
 from kassay.experiments.cli.assignor_options import (
+    DEFAULT_ASSIGNOR_TIMEOUT,
     AssignorCommand,
     AssignorFunction,
-    AssignorSeconds,
+    AssignorTimeout,
     OptionalAssignorName,
-    only_assignor,
+    known_names,
+    single_assignor,
 )
-from kassay.experiments.cli.common_options import DeterministicLimit, TimeLimit
-from kassay.experiments.cli.group_io import name_of, open_text, table_console, to_json
+from kassay.experiments.cli.group_io import (
+    new_table,
+    read_documents,
+    table_console,
+    to_json,
+    write_text,
+)
+from kassay.experiments.cli.output_options import OutputDirectory
+from kassay.experiments.cli.search_options import (
+    Cases,
+    DeterministicLimit,
+    FirstSeed,
+    SparkMaster,
+    SparkTasks,
+    TimeLimit,
+)
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, exhaustive_cases
 from kassay.experiments.counterexamples.gallery import Gallery, gallery
@@ -28,166 +43,145 @@ from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.case import Case, cases_of, imported_cases
 from kassay.experiments.study.families.registry import FAMILIES
-from kassay.reference.documents.json_codec import group_document, read_groups
-from kassay.reference.model.errors import InputError
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.errors import UsageError
 
-_PLACES = (EXHAUSTIVE, *FAMILIES)
-_TABLED = 10
-
-
-def _known_places(names: list[str] | None) -> list[str]:
-    for name in names or ():
-        if name not in _PLACES:
-            raise typer.BadParameter(f"no family {name!r}; there are {', '.join(_PLACES)}")
-    return list(dict.fromkeys(names or ()))
+_FAMILIES = (EXHAUSTIVE, *FAMILIES)
+_PRINTED = 10
+"""Maximum number of counterexamples in the printed table."""
 
 
 def hunt(
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the gallery.")],
+    output: OutputDirectory,
     shortcoming: Annotated[
         Shortcoming,
         typer.Option(
-            "--for",
-            help="imbalance: not the least; moves: most unnecessary ones per partition; ratio: "
-            "greatest load over the least possible; livelock: never ends; failure: no valid "
-            "answer.",
+            "--shortcoming",
+            help="imbalance: above the minimum; moves: unnecessary moves per partition; ratio: "
+            "maximum load divided by its minimum; livelock: no termination; failure: no valid "
+            "assignment.",
         ),
     ] = Shortcoming.IMBALANCE,
     assignor: OptionalAssignorName = None,
     assignor_cmd: AssignorCommand = None,
     assignor_python: AssignorFunction = None,
-    assignor_timeout: AssignorSeconds = None,
+    assignor_timeout: AssignorTimeout = DEFAULT_ASSIGNOR_TIMEOUT,
     family: Annotated[
         list[str] | None,
         typer.Option(
             "--family",
-            callback=_known_places,
-            help=f"Where to hunt, repeated; {EXHAUSTIVE} by default: {', '.join(_PLACES)}.",
-            show_default=False,
+            callback=known_names("family", _FAMILIES),
+            help=f"Family of groups to search, repeatable: {', '.join(_FAMILIES)}.",
+            show_default=EXHAUSTIVE,
         ),
     ] = None,
     members: Annotated[
-        int, typer.Option("--members", min=1, help=f"Most members, in {EXHAUSTIVE}.")
+        int,
+        typer.Option("--members", min=1, help=f"Maximum number of members in {EXHAUSTIVE}."),
     ] = 3,
     partitions: Annotated[
-        int, typer.Option("--partitions", min=1, help=f"Most partitions, in {EXHAUSTIVE}.")
+        int,
+        typer.Option("--partitions", min=1, help=f"Maximum number of partitions in {EXHAUSTIVE}."),
     ] = 4,
     groups: Annotated[
         list[Path] | None,
-        typer.Option("--groups", help="Group documents to hunt in too."),
+        typer.Option("--groups", help="File of group documents to search; repeatable."),
     ] = None,
-    cases: Annotated[
-        int, typer.Option("--cases", min=0, help="Seeds, over all seeded families together.")
-    ] = 1000,
-    first_seed: Annotated[int, typer.Option("--first-seed", help="Where seeds begin.")] = 0,
-    wander: Annotated[
+    cases: Cases = 1000,
+    first_seed: FirstSeed = 0,
+    walk_steps: Annotated[
         int,
         typer.Option(
-            "--wander",
+            "--walk-steps",
             min=0,
-            help="Groups to try for each one found, on a random way among groups no larger.",
+            help="Steps of the random walk over groups of equal size, per counterexample.",
         ),
     ] = 0,
-    restarts: Annotated[
-        int, typer.Option("--restarts", min=1, help="How many such ways, the best of which counts.")
+    walks: Annotated[
+        int, typer.Option("--walks", min=1, help="Number of random walks per counterexample.")
     ] = 2,
-    top: Annotated[int, typer.Option("--top", min=1, help="Groups drawn on the page.")] = 24,
-    master: Annotated[str, typer.Option("--master", help="Where Spark runs.")] = "local[*]",
-    tasks: Annotated[
-        int | None, typer.Option("--tasks", min=1, help="Spark tasks.", show_default="by size")
-    ] = None,
+    top: Annotated[
+        int, typer.Option("--top", min=1, help="Number of counterexamples drawn on the page.")
+    ] = 24,
+    master: SparkMaster = None,
+    tasks: SparkTasks = None,
     time_limit: TimeLimit = 60.0,
     deterministic_limit: DeterministicLimit = 2.0,
 ) -> None:
-    """Hunt for groups on which an assignor falls short, and shrink each to a smallest one.
+    """Search for the smallest groups on which an assignor has a shortcoming.
 
-    Searches families of groups on Spark; of the groups found every kind is kept once,
-    whatever its names. Writes groups.jsonl, gallery.json and a page, gallery.html. In
-    small-worlds nothing is left to luck: every group up to a size, under every naming.
+    Spark searches families of groups and shrinks each counterexample; equal ones up to
+    names are kept once. Writes groups.jsonl, gallery.json and gallery.html. The family
+    small-worlds has every group up to a size.
 
-    Example: `kassay hunt --assignor sticky --for imbalance --family small-worlds -o out/hunt`
+    Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
     """
-    name = only_assignor(assignor, assignor_cmd, assignor_python, assignor_timeout)
-    wanted = SearchOptions(
+    name = single_assignor(assignor, assignor_cmd, assignor_python, assignor_timeout)
+    options = SearchOptions(
         assignor=name,
         shortcoming=shortcoming,
         limits=CaseLimits(time=time_limit, deterministic=deterministic_limit),
-        walk_steps=wander,
-        walks=restarts,
+        walk_steps=walk_steps,
+        walks=walks,
     )
-    places = family or ([] if groups else [EXHAUSTIVE])
-    bad: list[str] = []
-    documents = [text for path in groups or () for text in _documents(path, bad)]
-    where = [
+    families = family or ([] if groups else [EXHAUSTIVE])
+    documents, all_valid = read_documents(groups or ())
+    searched = [
         *imported_cases(documents, assignors=[name]),
-        *_cases(places, name, sizes=(members, partitions), seeds=cases, first_seed=first_seed),
+        *_cases(families, name, sizes=(members, partitions), seeds=cases, first_seed=first_seed),
     ]
-    if not where:
-        raise InputError("nowhere to hunt: no group was read, and --cases is 0")
-    out.mkdir(parents=True, exist_ok=True)
+    if not searched:
+        raise UsageError("nothing to search: give --groups, or --cases above 0")
     with spark_session(master=master) as spark:
-        caught = search_cases(spark, where, wanted, tasks=tasks)
-    found = gallery(caught, wanted)
+        result = gallery(search_cases(spark, searched, options, tasks=tasks), options)
     about = {
         "assignor": name,
-        "hunted for": str(shortcoming),
-        "families": ", ".join([*places, *(["imported"] if documents else [])]),
+        "shortcoming": str(shortcoming),
+        "families": ", ".join([*families, *(["imported"] if documents else [])]),
     }
-    if EXHAUSTIVE in places:
-        about["small worlds"] = f"up to {members} members and {partitions} partitions, all of them"
-    if any(FAMILIES[place].size is None for place in places if place in FAMILIES):
+    if EXHAUSTIVE in families:
+        about["small worlds"] = f"all groups up to {members} members and {partitions} partitions"
+    if any(FAMILIES[one].size is None for one in families if one in FAMILIES):
         about["seeds"] = f"{cases}, from {first_seed}"
-    if wander:
-        about["wandered"] = f"{restarts} ways of {wander} groups each"
-    _write(found, out, about=about, top=top)
-    _print_summary(found)
-    if bad:
+    if walk_steps:
+        about["random walks"] = f"{walks} of {walk_steps} steps per counterexample"
+    _write(result, output, about=about, top=top)
+    _print_summary(result)
+    if not all_valid:
         raise typer.Exit(BAD_INPUT)
 
 
 def _cases(
-    places: Sequence[str], assignor: str, *, sizes: tuple[int, int], seeds: int, first_seed: int
+    families: Sequence[str], assignor: str, *, sizes: tuple[int, int], seeds: int, first_seed: int
 ) -> Iterator[Case]:
-    if EXHAUSTIVE in places:
+    if EXHAUSTIVE in families:
         yield from exhaustive_cases(members=sizes[0], partitions=sizes[1], assignor=assignor)
-    seeded = [place for place in places if place != EXHAUSTIVE]
+    seeded = [family for family in families if family != EXHAUSTIVE]
     yield from cases_of(seeded, seeds=seeds, assignors=[assignor], first_seed=first_seed)
 
 
-def _documents(path: Path, bad: list[str]) -> Iterator[str]:
-    with open_text(path) as stream:
-        for _, group in read_groups(stream, name=name_of(path)):
-            if isinstance(group, InputError):
-                print_error(str(group))
-                bad.append(str(group))
-            else:
-                yield json.dumps(group_document(group), ensure_ascii=False)
+def _write(result: Gallery, directory: Path, *, about: dict[str, str], top: int) -> None:
+    lines = "".join(to_json(group_document(entry.group)) + "\n" for entry in result.entries)
+    write_text(directory / "groups.jsonl", lines)
+    document = json.dumps(result.document(), ensure_ascii=False, indent=2) + "\n"
+    write_text(directory / "gallery.json", document)
+    write_text(directory / "gallery.html", render_gallery(result, about=about, top=top))
 
 
-def _write(found: Gallery, out: Path, *, about: dict[str, str], top: int) -> None:
-    lines = "".join(to_json(group_document(entry.group)) + "\n" for entry in found.entries)
-    (out / "groups.jsonl").write_text(lines, encoding="utf-8")
-    document = json.dumps(found.document(), ensure_ascii=False, indent=2) + "\n"
-    (out / "gallery.json").write_text(document, encoding="utf-8")
-    page = render_gallery(found, about=about, top=top)
-    (out / "gallery.html").write_text(page, encoding="utf-8")
-
-
-def _print_summary(found: Gallery) -> None:
-    counts = found.counts
-    print(  # noqa: T201
-        f"{counts['cases']} groups under {counts['namings']} namings: "
-        f"{found.options.assignor} falls short on {counts['short']}; "
+def _print_summary(result: Gallery) -> None:
+    counts = result.counts
+    typer.echo(
+        f"{counts['cases']} groups with {counts['namings']} namings: "
+        f"{result.options.assignor} has the shortcoming on {counts['short']}; "
         f"smallest kinds: {counts['smallest']}; "
         f"not proven: {counts['unproven']}; errors: {counts['errors']}"
     )
-    table = Table("group", "members", "topics", "partitions", "owned", "severity")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for entry in found.entries[:_TABLED]:
+    headings = ("members", "topics", "partitions", "owned", "severity")
+    table = new_table("group", numbers=headings)
+    for entry in result.entries[:_PRINTED]:
         size = size_of(entry.group)
         figures = (size.members, size.topics, size.partitions, size.owned, entry.severity)
         table.add_row(entry.group.id, *map(str, figures))
-    if found.entries:
+    if result.entries:
         table_console().print(table)

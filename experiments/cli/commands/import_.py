@@ -1,4 +1,4 @@
-"""``kassay import``: what Kafka's tools print, or a cluster says, as group documents."""
+"""``kassay import``: group documents from captures of Kafka's tools or from a cluster."""
 
 import sys
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import BAD_INPUT, print_error, print_note
-from kassay.experiments.cli.group_io import to_json
+from kassay.experiments.cli import BAD_INPUT, print_note
+from kassay.experiments.cli.group_io import error_record, to_json, write_text
 from kassay.experiments.cli.source_options import (
-    LIVE,
+    CLUSTER_PANEL,
     BootstrapServer,
     CommandConfig,
     Metadata,
@@ -36,7 +36,8 @@ def import_(
         list[Path] | None,
         typer.Argument(
             metavar="[PATH]...",
-            help="Captures of kafka-consumer-groups.sh: files, directories of one moment, or -.",
+            help="Captures of kafka-consumer-groups.sh: files, directories with the captures of "
+            "one moment, or - for standard input.",
             show_default=False,
         ),
     ] = None,
@@ -49,13 +50,12 @@ def import_(
     group: Annotated[
         list[str] | None,
         typer.Option(
-            help="Group of tables that name none; by default their file or directory. Of a "
-            "cluster, the groups to read, one an option; by default all.",
-            show_default=False,
+            help="Captures: id of groups without one. Cluster: group to read, repeatable.",
+            show_default="file name; all groups of a cluster",
         ),
     ] = None,
     skip_empty: Annotated[
-        bool, typer.Option("--skip-empty", help="Leave out groups without members.")
+        bool, typer.Option("--skip-empty", help="Skip groups without members.")
     ] = False,
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
@@ -63,19 +63,23 @@ def import_(
     sample: Annotated[
         float,
         typer.Option(
-            min=0.1, help="Seconds between the two samples of a rate.", rich_help_panel=LIVE
+            min=0.1,
+            help="Time between the two samples of --weights rate, in seconds.",
+            rich_help_panel=CLUSTER_PANEL,
         ),
     ] = 10.0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write to a file instead of standard output."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Output file.", show_default="standard output"
+        ),
     ] = None,
 ) -> None:
-    """Turn real groups into group documents, one JSON line a group.
+    """Convert captures of Kafka's tools, or groups of a cluster, to group documents.
 
-    From captures, offsets, members and state of a group are joined. From a running
-    cluster, the same is asked for; nothing is written to it and no group is joined. What
-    is not told is filled in as the options say, and every document notes it.
+    Captures of offsets, members and state of one group are merged. A cluster is only read
+    and no group is joined. Options fill in data that the source does not contain; each
+    document lists it under "notes". Writes one JSON line per group.
 
     Example: `kassay import captures/ --subscriptions equal --weights lag --missing-lag 0`
 
@@ -83,7 +87,7 @@ def import_(
     """
     groups = list(group or ())
     _check_usage(paths, bootstrap_server, command_config, metadata, weights, groups)
-    joining = import_options(
+    options = import_options(
         subscriptions=subscriptions,
         metadata=metadata,
         weights=weights,
@@ -91,24 +95,24 @@ def import_(
         missing_lag=missing_lag,
     )
     if bootstrap_server is None:
-        found = import_groups(
+        groups_read = import_groups(
             paths or (),
-            joining,
+            options,
             stdin=sys.stdin,
             group=groups[0] if groups else None,
             skip_empty=skip_empty,
         )
     else:
-        found = _live(
+        groups_read = _read_cluster(
             bootstrap_server,
             groups,
-            joining,
+            options,
             command_config=command_config,
             timeout=timeout,
             sample=sample,
             skip_empty=skip_empty,
         )
-    _write(found, output)
+    _write(groups_read, output)
 
 
 def _check_usage(
@@ -123,30 +127,29 @@ def _check_usage(
         raise typer.BadParameter("give either captures or --bootstrap-server")
     if bootstrap_server is not None:
         if metadata is not None:
-            raise typer.BadParameter("--metadata is for captures: a cluster tells its own")
+            raise typer.BadParameter("--metadata requires captures; a cluster has its own")
         return
     if command_config is not None:
-        raise typer.BadParameter("--command-config goes with --bootstrap-server")
+        raise typer.BadParameter("--command-config requires --bootstrap-server")
     if weights == WeightSource.RATE:
-        raise typer.BadParameter("--weights rate goes with --bootstrap-server")
+        raise typer.BadParameter("--weights rate requires --bootstrap-server")
     if len(groups) > 1:
-        raise typer.BadParameter("tables that name no group are of one: give one --group")
+        raise typer.BadParameter(f"captures take at most one --group, got {len(groups)}")
 
 
-def _live(
+def _read_cluster(
     bootstrap_server: str,
     groups: list[str],
-    joining: ImportOptions,
+    options: ImportOptions,
     *,
     command_config: Path | None,
     timeout: float,
     sample: float,
     skip_empty: bool,
 ) -> Iterator[ImportedGroup]:
-    # The client library takes a while to load, and captures do not need it.
-    from kassay.experiments.sources.live_cluster.admin_client import LiveCluster  # noqa: PLC0415
-    from kassay.experiments.sources.live_cluster.client_properties import load_librdkafka_settings  # noqa: PLC0415
-    from kassay.experiments.sources.live_cluster.live_groups import import_live  # noqa: PLC0415
+    from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+    from kassay.experiments.sources.live_cluster.client_properties import load_librdkafka_settings
+    from kassay.experiments.sources.live_cluster.live_groups import import_live
 
     settings = {} if command_config is None else load_librdkafka_settings(command_config)
     try:
@@ -154,30 +157,28 @@ def _live(
     except InputError as error:
         where = "" if command_config is None else f"{command_config}: "
         raise InputError(f"{where}{error}") from None
-    if joining.weights is WeightSource.RATE:
-        print_note(f"the two samples of a rate are {sample:g} s apart")
-    return import_live(cluster, groups, joining, sample_seconds=sample, skip_empty=skip_empty)
+    if options.weights is WeightSource.RATE:
+        print_note(f"taking two samples of the rate, {sample:g} s apart")
+    return import_live(cluster, groups, options, sample_seconds=sample, skip_empty=skip_empty)
 
 
-def _write(found: Iterator[ImportedGroup], output: Path | None) -> None:
+def _write(groups: Iterator[ImportedGroup], output: Path | None) -> None:
     lines: list[str] = []
     failed = False
-    for imported in found:
+    for imported in groups:
         failed |= imported.error is not None
         lines.extend(_lines(imported))
     if output is None:
         sys.stdout.write("".join(lines))
     else:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text("".join(lines), encoding="utf-8")
+        write_text(output, "".join(lines))
     if failed:
         raise typer.Exit(BAD_INPUT)
 
 
 def _lines(imported: ImportedGroup) -> list[str]:
     if imported.error is not None:
-        print_error(imported.error)
-        return [to_json({"id": imported.id, "error": imported.error}) + "\n"]
+        return [to_json(error_record(imported.id, imported.error)) + "\n"]
     if imported.group is None:
         print_note(f"skipped {imported.id!r}: {imported.skipped}")
         return []

@@ -1,26 +1,25 @@
-"""``kassay members``: how many members it takes, and what the loss of one costs."""
+"""``kassay members``: the minimum number of members, and the loss of a member."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from kassay.experiments.cli.group_io import (
     STDIN,
-    Answer,
-    Format,
     GroupFile,
-    OutputFormat,
-    answer_groups,
+    GroupResult,
+    Record,
+    TableLayout,
+    process_groups,
 )
-from kassay.experiments.cli.search_options import Seconds, Seed, Workers, WorkLimit
+from kassay.experiments.cli.output_options import Format, OutputFormat
+from kassay.experiments.cli.search_options import DeterministicLimit, Seed, TimeLimit, Workers
+from kassay.experiments.planning.what_if import bounded
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
-from kassay.solver.sizing.member_loss import MemberLosses
-from kassay.solver.sizing.member_loss import member_loss as group_resilience
+from kassay.solver.sizing.member_loss import MemberLosses, member_loss
 from kassay.solver.sizing.members_needed import MemberCount, Sizing, members_needed
-from kassay.solver.solution import LevelValue
 
 
 def members(
@@ -28,57 +27,54 @@ def members(
     *,
     makespan: Annotated[
         int | None,
-        typer.Option(min=0, help="Greatest load wanted.", show_default=False),
+        typer.Option(min=0, help="Maximum load of a member.", show_default=False),
     ] = None,
     capacity: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            help="Most load of a member that names no capacity of its own.",
-            show_default=False,
-        ),
+        typer.Option(min=0, help="Capacity of members that have none.", show_default=False),
     ] = None,
     first: Annotated[
         int | None,
-        typer.Option("--from", min=0, help="Sweep from so many members.", show_default=False),
+        typer.Option("--from", min=0, help="First number of members shown.", show_default=False),
     ] = None,
     last: Annotated[
         int | None,
-        typer.Option("--to", min=0, help="Sweep to so many members.", show_default=False),
+        typer.Option("--to", min=0, help="Last number of members shown.", show_default=False),
     ] = None,
     like: Annotated[
         str | None,
         typer.Option(
             metavar="MEMBER",
-            help="Further members are like this one; by default they consume all topics.",
-            show_default=False,
+            help="Member that added members copy.",
+            show_default="subscription to all topics",
         ),
     ] = None,
     resilience: Annotated[
         bool,
-        typer.Option("--resilience", help="Also the worst makespan after the loss of a member."),
+        typer.Option("--resilience", help="Include the maximum load after the loss of a member."),
     ] = False,
-    time_limit: Seconds = 60.0,
-    deterministic_limit: WorkLimit = None,
+    time_limit: TimeLimit = 60.0,
+    deterministic_limit: DeterministicLimit = None,
     workers: Workers = 1,
     seed: Seed = 0,
-    output: OutputFormat = Format.JSONL,
+    output_format: OutputFormat = Format.JSONL,
 ) -> None:
-    """Find the least number of members that keeps the greatest load within a wish.
+    """Find the minimum number of members for a maximum load.
 
-    Without a range, the numbers around the one needed and that of today are shown. With
-    fewer members than today the last ones leave. Exits with 1 where no number is enough.
+    Without --from and --to, the output shows the minimum, its neighbours and the current
+    number. Reducing the number removes the last members. The time limit applies to each
+    number of members. Exits with 1 if no number is sufficient.
 
     Example: `kassay members groups.jsonl --makespan 100 --from 2 --to 12 --format table`
     """
     if (makespan is None) == (capacity is None):
         raise typer.BadParameter("give either --makespan or --capacity")
     if (first is None) != (last is None) or (first or 0) > (last or 0):
-        raise typer.BadParameter("--from and --to go together, --from first")
+        raise typer.BadParameter("give both --from and --to, the smaller number as --from")
     sweep = range(0) if first is None or last is None else range(first, last + 1)
     limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
 
-    def work(group: Group) -> Answer:
+    def process(group: Group) -> GroupResult:
         sizing = members_needed(
             group,
             makespan=makespan,
@@ -90,18 +86,23 @@ def members(
         )
         record = _record(group, sizing, sweep)
         if resilience:
-            record["resilience"] = _losses(group, sizing, limits, seed)
-        return Answer(record, reached=sizing.needed is not None)
+            record["resilience"] = _resilience(group, sizing, limits, seed)
+        return GroupResult(record, reached=sizing.needed is not None)
 
-    answer_groups(file, work, output=output, table=_table)
+    layout = TableLayout(
+        numbers=("members", "maximum load", "bound", "sum of squares", "moves", "bound"),
+        last=("sufficient",),
+        rows=_rows,
+    )
+    process_groups(file, process, output_format=output_format, layout=layout)
 
 
 def _record(group: Group, sizing: Sizing, sweep: range) -> dict[str, object]:
-    today = len(group.members)
+    current = len(group.members)
     needed = None if sizing.needed is None else sizing.needed.value
-    near = () if needed is None else (needed - 1, needed, needed + 1)
-    shown = sweep or (*near, today)
-    record: dict[str, object] = {"id": group.id, "today": today, "needed": needed}
+    neighbours = () if needed is None else (needed - 1, needed, needed + 1)
+    shown = sweep or (*neighbours, current)
+    record: dict[str, object] = {"id": group.id, "current": current, "needed": needed}
     if sizing.needed is None:
         record["reason"] = sizing.reason
     else:
@@ -113,77 +114,58 @@ def _record(group: Group, sizing: Sizing, sweep: range) -> dict[str, object]:
 def _size(size: MemberCount) -> dict[str, object]:
     record: dict[str, object] = {
         "members": size.members,
-        "enough": size.enough,
-        "makespan": _figures(size.makespan),
+        "sufficient": size.enough,
+        "makespan": bounded(size.makespan),
         "imbalance": size.imbalance,
-        "movement": _figures(size.movement),
+        "movement": bounded(size.movement),
     }
     if size.unserved:
-        record["unserved"] = list(size.unserved)
+        record["topics_without_subscribers"] = list(size.unserved)
     return record
 
 
-def _losses(group: Group, sizing: Sizing, limits: SearchLimits, seed: int) -> dict[str, object]:
-    today = next(size for size in sizing.sizes if size.members == len(group.members))
-    record: dict[str, object] = {
-        "current": _resilience(group_resilience(group, limits=limits, seed=seed))
-    }
-    if today.assignment is not None:
-        optimal = group_resilience(group, today.assignment, limits=limits, seed=seed)
-        record["optimal"] = _resilience(optimal)
-    return record
+def _resilience(group: Group, sizing: Sizing, limits: SearchLimits, seed: int) -> dict[str, object]:
+    losses = {"current": member_loss(group, limits=limits, seed=seed)}
+    size = next(size for size in sizing.sizes if size.members == len(group.members))
+    if size.assignment is not None:
+        losses["optimal"] = member_loss(group, size.assignment, limits=limits, seed=seed)
+    return {name: _losses(result) for name, result in losses.items()}
 
 
-def _resilience(found: MemberLosses) -> dict[str, object]:
-    worst = found.worst
+def _losses(result: MemberLosses) -> dict[str, object]:
+    worst = result.worst
     return {
-        "makespan": _figures(found.makespan),
-        "lost": None if worst is None else worst.member,
-        "unserved": max((loss.unserved for loss in found.losses), default=0),
-        "losses": {loss.member: loss.makespan.value for loss in found.losses},
+        "makespan": bounded(result.makespan),
+        "worst_member": None if worst is None else worst.member,
+        "partitions_without_consumer": max((loss.unserved for loss in result.losses), default=0),
+        "losses": {loss.member: loss.makespan.value for loss in result.losses},
     }
 
 
-def _figures(level: LevelValue | None) -> dict[str, int] | None:
-    return None if level is None else {"value": level.value, "bound": level.bound}
+def _rows(record: Record) -> Iterator[Sequence[object]]:
+    for size in record["sizes"]:
+        makespan, movement = size["makespan"] or {}, size["movement"] or {}
+        yield (
+            size["members"],
+            makespan.get("value"),
+            makespan.get("bound"),
+            size["imbalance"],
+            movement.get("value"),
+            movement.get("bound"),
+            _remark(record, size),
+        )
+    for name, losses in record.get("resilience", {}).items():
+        makespan = losses["makespan"]
+        remark = f"{name} assignment, loss of {losses['worst_member']}"
+        yield "", makespan["value"], makespan["bound"], "", "", "", remark
+    if record["needed"] is None:
+        yield *[""] * 6, record["reason"]
 
 
-def _table(records: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("group")
-    for title in ("members", "makespan", "bound", "sum of squares", "moves", "bound"):
-        table.add_column(title, justify="right")
-    table.add_column("enough")
-    for record in records:
-        if "error" in record:
-            table.add_row(record["id"], record["error"])
-            continue
-        for size in record["sizes"]:
-            most, moves = size["makespan"] or {}, size["movement"] or {}
-            figures = (
-                size["members"],
-                most.get("value"),
-                most.get("bound"),
-                size["imbalance"],
-                moves.get("value"),
-                moves.get("bound"),
-            )
-            cells = ("" if figure is None else str(figure) for figure in figures)
-            table.add_row(record["id"], *cells, _verdict(record, size))
-        for name, found in record.get("resilience", {}).items():
-            most = found["makespan"]
-            said = f"{name}, {found['lost']} lost"
-            table.add_row(
-                record["id"], "", str(most["value"]), str(most["bound"]), "", "", "", said
-            )
-        if record["needed"] is None:
-            table.add_row(record["id"], "", "", "", "", "", "", record["reason"])
-    return table
-
-
-def _verdict(record: Mapping[str, Any], size: Mapping[str, Any]) -> str:
-    said = {True: "yes", False: "no", None: "not known"}[size["enough"]]
-    if "unserved" in size:
-        said += f", nobody consumes {', '.join(size['unserved'])}"
+def _remark(record: Record, size: Record) -> str:
+    remark = {True: "yes", False: "no", None: "not known"}[size["sufficient"]]
+    if "topics_without_subscribers" in size:
+        remark += f", no subscriber of {', '.join(size['topics_without_subscribers'])}"
     if size["members"] == record["needed"]:
-        said += ", the fewest" if record["proven"] else ", the fewest found"
-    return said + (", today" if size["members"] == record["today"] else "")
+        remark += ", minimum" if record["proven"] else ", minimum not proven"
+    return remark + (", current" if size["members"] == record["current"] else "")

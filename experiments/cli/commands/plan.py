@@ -1,7 +1,6 @@
-"""``kassay plan``: the planning report of groups, and its files."""
+"""``kassay plan``: the planning report of each group and its files."""
 
 import re
-import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -9,9 +8,16 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import BAD_INPUT, print_error, print_note
-from kassay.experiments.cli.common_options import DeterministicLimit, TimeLimit
-from kassay.experiments.cli.group_io import NOT_REACHED, name_of, to_json
+from kassay.experiments.cli import BAD_INPUT, print_note
+from kassay.experiments.cli.group_io import (
+    NOT_REACHED,
+    error_record,
+    name_of,
+    to_json,
+    write_text,
+)
+from kassay.experiments.cli.output_options import OutputDirectory
+from kassay.experiments.cli.search_options import DeterministicLimit, Seed, TimeLimit
 from kassay.experiments.cli.source_options import (
     Metadata,
     MissingLag,
@@ -24,7 +30,7 @@ from kassay.experiments.cli.source_options import (
 )
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.planning.plan import GROWTH, Plan
-from kassay.experiments.planning.plan import plan as make_plan
+from kassay.experiments.planning.plan import plan as plan_group
 from kassay.experiments.planning.plan_files import (
     group_after,
     loads_csv,
@@ -33,8 +39,9 @@ from kassay.experiments.planning.plan_files import (
     static_assignment,
     sticky_seed,
 )
-from kassay.experiments.planning.plan_files import to_json as to_document
+from kassay.experiments.planning.plan_files import to_json as to_indented_json
 from kassay.experiments.planning.plan_page import render_html, render_ticket
+from kassay.experiments.planning.scenario_spec import parse_growth
 from kassay.experiments.sources.import_options import AssumedSubscriptions, WeightSource
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -43,48 +50,43 @@ from kassay.reference.model.group import Group
 def plan(
     source: Source,
     *,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the files go.")
-    ],
+    output: OutputDirectory,
     group: Annotated[
         list[str] | None,
-        typer.Option("--group", help="Only this group; repeated for more.", show_default=False),
+        typer.Option("--group", help="Group to plan; repeatable.", show_default="all"),
     ] = None,
     subscriptions: Subscriptions = AssumedSubscriptions.ASSIGNED.value,
     metadata: Metadata = None,
     weights: WeightsFrom = WeightSource.NONE.value,
     missing_lag: MissingLag = None,
     sizes: Sizes = None,
-    batch: Annotated[
-        int, typer.Option(min=1, help="Partitions that may be without a consumer at a time.")
+    batch_size: Annotated[
+        int,
+        typer.Option(min=1, help="Maximum number of partitions without a consumer at any time."),
     ] = 1,
     growth: Annotated[
         list[str] | None,
         typer.Option(
-            help="Traffic to size the group for, as a factor; repeated for more.",
+            help="Growth factor of the traffic to size the group for; repeatable.",
             show_default="1, 1.25, 1.5, 2",
         ),
     ] = None,
-    points: Annotated[int, typer.Option(min=2, help="Points of the frontier, at most.")] = 25,
+    points: Annotated[int, typer.Option(min=2, help="Maximum number of frontier points.")] = 25,
     time_limit: TimeLimit = 30.0,
     deterministic_limit: DeterministicLimit = None,
-    seed: Annotated[int, typer.Option(help="Seed of the searches.")] = 0,
+    seed: Seed = 0,
 ) -> None:
-    """Write a planning report: where a group stands, the best it can be, how to get there.
+    """Plan the moves from the current to the optimal assignment.
 
-    Into DIR go report.html, plan.json, moves.csv, loads.csv, ticket.md,
-    static-assignment.json (topic to partitions of each member, for `assign()`),
-    sticky-seed.json (user data for sticky assignors to start from) and after.jsonl (the group
-    once the plan is carried out). Several groups get a directory
-    each. One JSON line a group says what was planned. Exits with 1 where a group has no
-    assignment at all.
+    Writes report.html, plan.json, moves.csv, loads.csv, ticket.md, static-assignment.json
+    (lists for `assign()`), sticky-seed.json (user data for sticky assignors) and after.jsonl
+    (the group after the plan). Several groups get one directory each. Prints one JSON line
+    per group. Exits with 1 if a group has no assignment.
 
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
-
-    Example: `kassay plan captures/ --weights size --sizes log-dirs.txt -o plans/`
     """
     factors = tuple(map(_factor, growth)) if growth else GROWTH
-    joining = import_options(
+    options = import_options(
         subscriptions=subscriptions,
         metadata=metadata,
         weights=weights,
@@ -92,49 +94,45 @@ def plan(
         missing_lag=missing_lag,
     )
     limits = CaseLimits(time=time_limit, deterministic=deterministic_limit)
-    wanted = set(group or ())
-    found, code = [], 0
-    for id, item in read_source(source, joining):
-        if isinstance(item, InputError):
-            print_error(str(item))
-            sys.stdout.write(to_json({"id": id, "error": str(item)}) + "\n")
+    selected = set(group or ())
+    groups, code = [], 0
+    for id, parsed in read_source(source, options):
+        if isinstance(parsed, InputError):
+            typer.echo(to_json(error_record(id, parsed)))
             code = BAD_INPUT
-        elif not wanted or id in wanted:
-            found.append(item)
-    missing = sorted(wanted - {one.id for one in found})
+        elif not selected or id in selected:
+            groups.append(parsed)
+    missing = sorted(selected - {one.id for one in groups})
     if missing:
-        raise InputError(f"{name_of(source)}: no group {missing[0]!r} in it")
-    names = _directories(found)
-    for number, one in enumerate(found, 1):
-        if len(found) > 1:
-            print_note(f"{number} of {len(found)}: {one.id}")
-        directory = output if len(found) == 1 else output / names[number - 1]
+        raise InputError(f"{name_of(source)}: no group {missing[0]!r}")
+    names = _directory_names(groups)
+    for number, one in enumerate(groups, 1):
+        if len(groups) > 1:
+            print_note(f"{number} of {len(groups)}: {one.id}")
+        directory = output if len(groups) == 1 else output / names[number - 1]
         try:
-            made = make_plan(
-                one, batch_size=batch, growth=factors, points=points, limits=limits, seed=seed
+            result = plan_group(
+                one, batch_size=batch_size, growth=factors, points=points, limits=limits, seed=seed
             )
         except LookupError as error:
             code = max(code, NOT_REACHED)
-            sys.stdout.write(to_json({"id": one.id, "conflict": str(error)}) + "\n")
+            typer.echo(to_json({"id": one.id, "conflict": str(error)}))
             continue
-        _write(made, directory)
-        sys.stdout.write(to_json(_line(made, directory)) + "\n")
+        _write(result, directory)
+        typer.echo(to_json(_record(result, directory)))
     if code:
         raise typer.Exit(code)
 
 
 def _factor(text: str) -> Fraction:
-    try:
-        factor = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        factor = Fraction(0)
+    factor = parse_growth(text)
     if factor <= 0:
-        raise typer.BadParameter(f"--growth wants a factor above 0 like 1.5, got {text!r}")
+        raise typer.BadParameter(f"--growth must be above 0, got {text!r}")
     return factor
 
 
-def _directories(groups: Sequence[Group]) -> list[str]:
-    """Name a directory for each group, by its id where that makes a unique file name."""
+def _directory_names(groups: Sequence[Group]) -> list[str]:
+    """Return a unique directory name per group, derived from its id."""
     names: list[str] = []
     for number, group in enumerate(groups, 1):
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", group.id or "").strip(".-")
@@ -142,28 +140,27 @@ def _directories(groups: Sequence[Group]) -> list[str]:
     return names
 
 
-def _write(made: Plan, directory: Path) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
+def _write(plan: Plan, directory: Path) -> None:
     files = {
-        "report.html": render_html(made),
-        "plan.json": to_document(plan_document(made)),
-        "moves.csv": moves_csv(made),
-        "loads.csv": loads_csv(made),
-        "ticket.md": render_ticket(made),
-        "static-assignment.json": to_document(static_assignment(made)),
-        "sticky-seed.json": to_document(sticky_seed(made)),
-        "after.jsonl": to_json(group_after(made)) + "\n",
+        "report.html": render_html(plan),
+        "plan.json": to_indented_json(plan_document(plan)),
+        "moves.csv": moves_csv(plan),
+        "loads.csv": loads_csv(plan),
+        "ticket.md": render_ticket(plan),
+        "static-assignment.json": to_indented_json(static_assignment(plan)),
+        "sticky-seed.json": to_indented_json(sticky_seed(plan)),
+        "after.jsonl": to_json(group_after(plan)) + "\n",
     }
     for name, text in files.items():
-        (directory / name).write_text(text, encoding="utf-8")
+        write_text(directory / name, text)
 
 
-def _line(made: Plan, directory: Path) -> dict[str, object]:
+def _record(plan: Plan, directory: Path) -> dict[str, object]:
     return {
-        "id": made.group.id,
+        "id": plan.group.id,
         "directory": str(directory),
-        "status": str(made.optimum.status),
-        "makespan": {"current": made.current.makespan, "planned": made.planned.makespan},
-        "moves": made.movement,
-        "placed": len(made.moves) - made.movement,
+        "status": str(plan.optimum.status),
+        "makespan": {"current": plan.current.makespan, "planned": plan.planned.makespan},
+        "moves": plan.movement,
+        "placed": len(plan.moves) - plan.movement,
     }

@@ -1,78 +1,78 @@
-"""``kassay report``: a study's tables as a page."""
+"""``kassay report``: the report of a study or a history as HTML and Markdown."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kassay.experiments.report import history_report as past
+from kassay.experiments.cli.group_io import write_text
+from kassay.experiments.report import history_report
 from kassay.experiments.report.study_report import Report, render
 from kassay.experiments.report.table_reader import load_tables
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import UsageError
 
 
 def report(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="What `kassay study` or `history` wrote.")
+        Path, typer.Argument(metavar="DIR", help="Output of `kassay study` or `kassay history`.")
     ],
     *,
-    page: Annotated[
+    output: Annotated[
         Path | None,
-        typer.Option("--html", "-o", help="The page.", show_default="DIR/report.html"),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="HTML page.", show_default="DIR/report.html"
+        ),
     ] = None,
     markdown: Annotated[
         Path | None,
-        typer.Option("--markdown", help="The summary.", show_default="DIR/report.md"),
+        typer.Option("--markdown", help="Markdown summary.", show_default="DIR/report.md"),
     ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
             "--only",
             metavar="NAME",
-            help="Of a study, write this figure or table alone, repeated: its CSV file, and "
-            "a figure's SVG file.",
+            help="Write only this figure (CSV and SVG) or table (CSV) of a study; repeatable.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Write the report of a study or a history: one HTML page and a Markdown summary.
+    """Write the report of a study or a history.
 
-    The numbers of every figure and table of a study go into a CSV file each, in a folder
-    named like the page: report-data beside report.html.
+    The report is one HTML page and a Markdown summary. The data of each figure and table of
+    a study is written as CSV to a directory beside the page, such as report-data.
 
-    Examples: `kassay report out/study -o report.html`,
-    `kassay report out/study --only effect-within-families`
+    Example: `kassay report out/study -o report.html`
+
+    Example: `kassay report out/study --only effect-within-families`
     """
-    page = page or directory / "report.html"
+    page = output or directory / "report.html"
     markdown = markdown or page.with_suffix(".md")
-    if past.is_history(directory):
+    if history_report.is_history(directory):
         if only:
-            raise typer.BadParameter("--only is for studies; this is a history")
-        texts = past.render(directory)
+            raise typer.BadParameter("--only requires a study, got a history")
+        texts = history_report.render(directory)
     else:
-        found = render(load_tables(directory))
-        texts = found.html, found.markdown
-        _write_data(found, page.with_name(f"{page.stem}-data"), only)
+        study_report = render(load_tables(directory))
+        texts = study_report.html, study_report.markdown
+        _write_data(study_report, page.with_name(f"{page.stem}-data"), only)
         if only:
             return
     for path, text in zip((page, markdown), texts, strict=True):
-        _write(path, text)
-        print(path)  # noqa: T201
+        write_text(path, text)
+        typer.echo(path)
 
 
-def _write_data(found: Report, folder: Path, only: list[str] | None) -> None:
-    """Write the CSV of every figure and table, or of some, and of these the drawings too."""
+def _write_data(study_report: Report, directory: Path, only: list[str] | None) -> None:
+    """Write the CSV files of all figures and tables, or CSV and SVG files of some."""
     for name in only or ():
-        if name not in found.data:
-            raise InputError(f"no figure {name!r}; there are {', '.join(found.data)}")
-    for name in only or found.data:
-        _write(folder / f"{name}.csv", found.data[name])
-        if only:
-            print(folder / f"{name}.csv")  # noqa: T201
-            if name in found.drawings:
-                _write(folder / f"{name}.svg", found.drawings[name])
-                print(folder / f"{name}.svg")  # noqa: T201
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+        if name not in study_report.data:
+            raise UsageError(f"no figure {name!r}; choose from {', '.join(study_report.data)}")
+    for name in only or study_report.data:
+        files = {f"{name}.csv": study_report.data[name]}
+        if only and name in study_report.drawings:
+            files[f"{name}.svg"] = study_report.drawings[name]
+        for file, text in files.items():
+            write_text(directory / file, text)
+            if only:
+                typer.echo(directory / file)

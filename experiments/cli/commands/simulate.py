@@ -1,22 +1,20 @@
-"""``kassay simulate``: a group through time."""
+"""``kassay simulate``: a consumer group over time."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from kassay.experiments.cli.group_io import Format, to_json
+from kassay.experiments.cli.assignor_options import known_names
+from kassay.experiments.cli.group_io import new_table, table_console, to_json
+from kassay.experiments.cli.output_options import Format, PlotFile
 from kassay.experiments.simulation.cost import SimulationCost, cost_of
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
 from kassay.experiments.simulation.simulation import simulate as run
 from kassay.experiments.simulation.simulation_result import SimulationResult
 from kassay.experiments.simulation.timeline import simulation_document, timeline
-from kassay.experiments.simulation.timeline_figure import draw_timeline
-from kassay.reference.documents.config_nodes import format_choices
-from kassay.reference.model.errors import InputError
 
 
 def simulate(
@@ -24,7 +22,7 @@ def simulate(
         list[str],
         typer.Argument(
             metavar="SCRIPT...",
-            help=f"Files in YAML or JSON, or ready-made: {', '.join(SCENARIOS)}.",
+            help=f"YAML or JSON files, or built-in scripts: {', '.join(SCENARIOS)}.",
             show_default=False,
         ),
     ],
@@ -32,78 +30,76 @@ def simulate(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Instead of the script's: {', '.join(POLICIES)}. Several are allowed.",
-            show_default=False,
+            callback=known_names("policy", list(POLICIES)),
+            help=f"Policy, repeatable: {', '.join(POLICIES)}.",
+            show_default="the policies of the script",
         ),
     ] = None,
-    output: Annotated[
+    output_format: Annotated[
         Format | None,
         typer.Option(
             "--format",
-            help="table: costs side by side, every rebalance solved; jsonl: a history a line; "
-            "json: the same, indented. Without it the timeline in words.",
+            help="table: compare costs with the optimum; jsonl: one line per simulation; json: "
+            "indented.",
+            show_default="a timeline as text",
         ),
     ] = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option("--draw", help="Draw the timeline of one script and policy: .svg or .png."),
-    ] = None,
+    plot: PlotFile = None,
 ) -> None:
-    """Run a consumer group through a script and tell what it came to.
+    """Simulate consumer groups over time.
 
-    A script has topics, members and events: who joins, leaves, crashes, stalls when. Each
-    policy is an assignor under a protocol; the optimum is one of them.
+    A script has topics, members and events, such as joins, leaves, crashes and stalls. A
+    policy is an assignor with a protocol, or the optimum. --plot draws the timeline and
+    requires one script and one policy.
 
     Example: `kassay simulate rolling-restart --policy sticky --policy uniform --format table`
     """
-    unknown = next((name for name in policy or () if name not in POLICIES), None)
-    if unknown is not None:
-        raise InputError(f"no policy is called {unknown!r}, there are {format_choices(POLICIES)}")
     loaded = [load_script(script) for script in scripts]
-    plan = [(script, name) for script in loaded for name in policy or script.policies]
-    if picture is not None and (len(plan) != 1 or picture.suffix not in (".svg", ".png")):
-        raise InputError("--draw takes one script, one policy, and a file in .svg or .png")
+    runs = [(script, name) for script in loaded for name in policy or script.policies]
+    if plot is not None and len(runs) != 1:
+        raise typer.BadParameter(
+            f"--plot requires one script and one policy, got {len(runs)} combinations"
+        )
     costs: list[SimulationCost] = []
-    for script, name in plan:
-        history = run(script, POLICIES[name], keep_intervals=picture is not None)
-        if picture is not None:
-            draw_timeline(history, picture)
-        if output is Format.TABLE:
-            costs.append(cost_of(history, POLICIES[name], measured_from=script.measured_from))
+    for script, name in runs:
+        result = run(script, POLICIES[name], keep_intervals=plot is not None)
+        if plot is not None:
+            _plot(result, plot)
+        if output_format is Format.TABLE:
+            costs.append(cost_of(result, POLICIES[name], measured_from=script.measured_from))
         else:
-            _print(history, output)
+            _print(result, output_format)
     if costs:
-        Console().print(_table(costs))
+        _print_costs(costs)
 
 
-def _print(history: SimulationResult, output: Format | None) -> None:
-    if output is None:
-        for line in timeline(history):
+def _plot(result: SimulationResult, file: Path) -> None:
+    from kassay.experiments.simulation.timeline_figure import draw_timeline
+
+    draw_timeline(result, file)
+
+
+def _print(result: SimulationResult, output_format: Format | None) -> None:
+    if output_format is None:
+        for line in timeline(result):
             typer.echo(line)
         typer.echo(
-            f"{len(history.completed)} rebalances, {history.moves} moves, "
-            f"{history.unowned_ms / 1000:.1f} partition-seconds without a consumer, "
-            f"{history.unowned_messages} messages produced meanwhile, "
-            f"{history.reread_messages} read twice\n"
+            f"{len(result.completed)} rebalances, {result.moves} moves, "
+            f"{result.unowned_ms / 1000:.1f} partition-seconds without a consumer, "
+            f"{result.unowned_messages} messages produced meanwhile, "
+            f"{result.reread_messages} read twice\n"
         )
-    elif output is Format.JSONL:
-        typer.echo(to_json(simulation_document(history)))
+    elif output_format is Format.JSONL:
+        typer.echo(to_json(simulation_document(result)))
     else:
-        Console(soft_wrap=True, highlight=False).print_json(data=simulation_document(history))
+        from rich.console import Console
+
+        Console(soft_wrap=True, highlight=False).print_json(data=simulation_document(result))
 
 
-def _table(costs: list[SimulationCost]) -> Table:
-    table = Table("script", "policy")
-    for heading in (
-        "rebalances",
-        "moves",
-        "needed",
-        "unnecessary",
-        "unowned s",
-        "reread",
-        "max lag",
-    ):
-        table.add_column(heading, justify="right")
+def _print_costs(costs: Sequence[SimulationCost]) -> None:
+    headings = ("rebalances", "moves", "needed", "unnecessary", "unowned s", "reread", "max lag")
+    table = new_table("script", "policy", numbers=headings)
     for cost in costs:
         table.add_row(
             cost.script,
@@ -116,4 +112,4 @@ def _table(costs: list[SimulationCost]) -> Table:
             str(cost.reread_messages),
             str(cost.max_lag),
         )
-    return table
+    table_console().print(table)

@@ -1,6 +1,6 @@
-"""``kassay verify``: whether an assignment is valid, and whether it is proven optimal."""
+"""``kassay verify``: validity and optimality of given assignments, without a solver."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -9,24 +9,24 @@ import typer
 
 from kassay.experiments.cli.group_io import (
     STDIN,
-    Answer,
-    Format,
     GroupFile,
-    OutputFormat,
-    answer_groups,
+    GroupResult,
     name_of,
     open_text,
+    process_groups,
 )
-from kassay.experiments.cli.solution_check import solution_errors
+from kassay.experiments.cli.output_options import Format, OutputFormat
 from kassay.reference.documents.json_codec import document_id, parse_assignment
 from kassay.reference.documents.json_text import LocatedDocument, read_json_documents
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import imbalance, movement
+from kassay.reference.model.metrics import imbalance, loads, movement
 from kassay.solver.certificate.certificate import Certificate, LevelClaim
 from kassay.solver.certificate.check import certificate_errors, certify
+from kassay.solver.certificate.claims import value_of
 from kassay.solver.certificate.documents import parse_certificate
+from kassay.solver.objective import FURTHER_LEVELS, Imbalance, Level, Measure, Movement
 
 
 def verify(
@@ -35,124 +35,122 @@ def verify(
     assignment: Annotated[
         Path,
         typer.Option(
-            help="What to check: assignments as assign and solve write them, one a group, "
-            "with their certificates if they have any; - for standard input."
+            help="File of assignments to check, one per group, as written by assign and solve, "
+            "with or without certificates; - for standard input."
         ),
     ],
     require_optimal: Annotated[
-        bool, typer.Option("--require-optimal", help="Exit with 1 unless all is proven.")
+        bool, typer.Option("--require-optimal", help="Exit with 1 unless optimality is proven.")
     ] = False,
-    output: OutputFormat = Format.JSONL,
+    output_format: OutputFormat = Format.JSONL,
 ) -> None:
-    """Check given assignments without any solver.
+    """Check assignments and their certificates without a solver.
 
-    An assignment is valid if every partition has one subscribed assignee. Equal weights
-    are proven optimal (least sum of squared loads, then fewest moves) by prices: those of
-    the certificate, else new ones. An assignment that is not optimal is shown with the
-    chain of transfers that improves it. With weights, bounds that can be counted again
-    are; the others are named under "trusted", and "optimal" is then null.
-
-    Figures that the document tells of its assignment are measured again. An invalid
-    assignment, a wrong figure, or a certificate that does not hold ends with exit code 1.
+    An assignment is valid if every partition has one subscribed assignee. With equal weights,
+    optimality is proven by the prices of the certificate or by new ones; otherwise an
+    improving chain is shown. With other weights, bounds that only a solver can check are
+    listed under "trusted" and "optimal" is null. All figures of the document are checked.
+    Exits with 1 for an invalid assignment, a wrong figure or an invalid certificate.
 
     Example: `kassay solve g.json --certificate > s.json; kassay verify g.json --assignment s.json`
     """
     if file == STDIN and assignment == STDIN:
         raise typer.BadParameter("only one of the group and the assignment can be standard input")
-    given = _read(assignment)
+    answers = _read(assignment)
 
-    def work(group: Group) -> Answer:
-        return _judge(group, given.take(group), require_optimal=require_optimal)
+    def process(group: Group) -> GroupResult:
+        return _check(group, answers.take(group), require_optimal=require_optimal)
 
-    answer_groups(file, work, output=output)
+    process_groups(file, process, output_format=output_format)
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
-    """An assignment, its certificate, and what else its document tells; None for no assignment."""
+class _Answer:
+    """An assignment, None if there is none; its certificate, and its document from solve."""
 
     assignment: Assignment | None
     certificate: Certificate | None = None
-    told: Mapping[str, object] = field(default_factory=dict)
+    document: Mapping[str, object] = field(default_factory=dict)
 
 
-class _Waiting:
-    """Assignments by group id; those without id in their order."""
+class _Answers:
+    """Answers by group id; answers without an id are used in order."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.by_id: dict[str | None, list[_Given]] = {}
+        self.by_id: dict[str | None, list[_Answer]] = {}
 
-    def take(self, group: Group) -> _Given:
-        waiting = self.by_id.get(group.id) or self.by_id.get(None)
-        if not waiting:
+    def take(self, group: Group) -> _Answer:
+        answers = self.by_id.get(group.id) or self.by_id.get(None)
+        if not answers:
             raise InputError(f"{self.name}: no assignment for group {group.id!r}")
-        return waiting.pop(0)
+        return answers.pop(0)
 
 
-def _read(path: Path) -> _Waiting:
-    waiting = _Waiting(name_of(path))
+def _read(path: Path) -> _Answers:
+    answers = _Answers(name_of(path))
     with open_text(path) as stream:
-        for located in read_json_documents(stream, name=waiting.name):
+        for located in read_json_documents(stream, name=answers.name):
             if located.error is not None:
                 raise located.error
-            document = located.value
-            told = document if isinstance(document, dict) and "assignment" in document else None
-            name = None if told is None else document_id(located)
-            waiting.by_id.setdefault(name, []).append(_given(located, told))
-    return waiting
+            value = located.value
+            document = value if isinstance(value, dict) and "assignment" in value else None
+            id = None if document is None else document_id(located)
+            answers.by_id.setdefault(id, []).append(_answer(located, document))
+    return answers
 
 
-def _given(located: LocatedDocument, told: Mapping[str, object] | None) -> _Given:
-    if told is None:
-        return _Given(parse_assignment(located.value, where=located.where))
-    if told["assignment"] is None:
-        return _Given(None, told=told)
-    proof = told.get("certificate")
+def _answer(located: LocatedDocument, document: Mapping[str, object] | None) -> _Answer:
+    if document is None:
+        return _Answer(parse_assignment(located.value, where=located.where))
+    if document["assignment"] is None:
+        return _Answer(None, document=document)
+    certificate = document.get("certificate")
     where = f"{located.where}: certificate"
-    return _Given(
-        parse_assignment(told, where=located.where),
-        None if proof is None else parse_certificate(proof, where=where),
-        told,
+    return _Answer(
+        parse_assignment(document, where=located.where),
+        None if certificate is None else parse_certificate(certificate, where=where),
+        document,
     )
 
 
-def _judge(group: Group, given: _Given, *, require_optimal: bool) -> Answer:
-    assignment = given.assignment
+def _check(group: Group, answer: _Answer, *, require_optimal: bool) -> GroupResult:
+    assignment = answer.assignment
     record: dict[str, object] = {"id": group.id}
     if assignment is None:
-        return Answer(record | {"valid": None, "reason": "there is no assignment"}, reached=False)
+        reason = "there is no assignment"
+        return GroupResult(record | {"valid": None, "reason": reason}, reached=False)
     broken = list(violations(group, assignment))
     record["valid"] = not broken
     if broken:
-        return Answer(record | {"violations": broken}, reached=False)
+        return GroupResult(record | {"violations": broken}, reached=False)
     record |= {
         "imbalance": imbalance(group, assignment),
         "movement": movement(group, assignment),
     }
-    against = list(solution_errors(group, assignment, given.told, given.certificate))
-    certificate = given.certificate
+    errors = list(_document_errors(group, assignment, answer))
+    certificate = answer.certificate
     if certificate is not None:
-        against = [*certificate_errors(group, assignment, certificate), *against]
-        record["certificate"] = "refuted" if against else "holds"
-    if against:
-        return Answer(record | {"optimal": None, "objections": against}, reached=False)
+        errors = [*certificate_errors(group, assignment, certificate), *errors]
+        record["certificate"] = "invalid" if errors else "valid"
+    if errors:
+        return GroupResult(record | {"optimal": None, "errors": errors}, reached=False)
     try:
         certificate = certificate or certify(group, assignment)
     except ValueError as error:
-        # It is valid, but more than some member can carry.
-        return Answer(record | {"optimal": None, "reason": str(error)}, reached=False)
-    optimal = _verdict(certificate)
+        # The assignment is valid but exceeds the capacity of a member.
+        return GroupResult(record | {"optimal": None, "reason": str(error)}, reached=False)
+    optimal = _is_optimal(certificate)
     record |= {"optimal": optimal, "levels": [_level(claim) for claim in certificate.claims]}
     if certificate.trusted:
         record["trusted"] = [claim.level.name for claim in certificate.trusted]
     if certificate.chain:
         record["improvement"] = [str(transfer) for transfer in certificate.chain]
-    return Answer(record, reached=optimal is True or not require_optimal)
+    return GroupResult(record, reached=optimal is True or not require_optimal)
 
 
-def _verdict(certificate: Certificate) -> bool | None:
-    """Say whether an assignment is optimal; None where that is open or a matter of trust."""
+def _is_optimal(certificate: Certificate) -> bool | None:
+    """Return whether the assignment is optimal; None if this is not proven."""
     if certificate.chain:
         return False
     return True if certificate.is_optimal and not certificate.trusted else None
@@ -166,3 +164,52 @@ def _level(claim: LevelClaim) -> dict[str, object]:
         "slack": claim.slack,
         "origin": str(claim.origin),
     }
+
+
+def _document_errors(group: Group, assignment: Assignment, answer: _Answer) -> Iterator[str]:
+    """Compare the figures of a document of ``kassay solve`` with its assignment."""
+    document, certificate = answer.document, answer.certificate
+    bounds = {} if certificate is None else {c.level.name: c.bound for c in certificate.claims}
+    for key, level in _levels(document):
+        value = value_of(group, assignment, level)
+        figures = document[key]
+        if not isinstance(figures, Mapping):
+            yield f"{key}: expected value and bound, got {figures!r}"
+            continue
+        if figures.get("value") != value:
+            yield f"{key}: the document has value {figures.get('value')!r}, expected {value}"
+        is_flow = document.get("method") == "flow"
+        error = _bound_error(figures.get("bound"), value, bounds.get(level.name), is_flow=is_flow)
+        if error is not None:
+            yield f"{key}: {error}"
+    if "loads" in document:
+        expected = loads(group, assignment)
+        if document["loads"] != expected:
+            yield f"loads: the document has {document['loads']!r}, expected {expected!r}"
+    is_claimed = document.get("status") == "optimal"
+    if is_claimed and certificate is not None and not certificate.is_optimal:
+        yield "status: the document has 'optimal', but the certificate does not prove it"
+
+
+def _levels(document: Mapping[str, object]) -> Iterator[tuple[str, Level]]:
+    first = document.get("imbalance")
+    measure = first.get("measure") if isinstance(first, Mapping) else None
+    if measure in list(Measure):
+        yield "imbalance", Imbalance(Measure(measure))
+    for level in (Movement(), *(further() for further in FURTHER_LEVELS.values())):
+        if level.name in document:
+            yield level.name, level
+
+
+def _bound_error(bound: object, value: int, proven: int | None, *, is_flow: bool) -> str | None:
+    if bound is None:
+        return None
+    if not isinstance(bound, int) or isinstance(bound, bool):
+        return f"the bound must be an integer, got {bound!r}"
+    if bound > value:
+        return f"the bound {bound} is above the value {value}"
+    if is_flow and bound != value:
+        return f"the bound {bound} of method flow must equal the value {value}"
+    if proven is not None and bound != proven:
+        return f"the bound is {bound}, but the certificate has {proven}"
+    return None

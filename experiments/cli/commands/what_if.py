@@ -1,21 +1,20 @@
-"""``kassay what-if``: the best that changed groups can do."""
+"""``kassay what-if``: the optimum of each group after changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from kassay.experiments.cli.group_io import (
     STDIN,
-    Answer,
-    Format,
-    OutputFormat,
-    answer_groups,
+    GroupResult,
+    Record,
+    TableLayout,
+    process_groups,
 )
-from kassay.experiments.cli.plot_options import FORMATS
-from kassay.experiments.cli.search_options import Seconds, Seed, Workers, WorkLimit
+from kassay.experiments.cli.output_options import Format, OutputFormat, PlotFile, numbered
+from kassay.experiments.cli.search_options import DeterministicLimit, Seed, TimeLimit, Workers
 from kassay.experiments.cli.source_options import (
     Metadata,
     MissingLag,
@@ -27,9 +26,8 @@ from kassay.experiments.cli.source_options import (
     read_source,
 )
 from kassay.experiments.planning.scenario_spec import ScenarioSpec
-from kassay.experiments.planning.what_if import scenarios
-from kassay.experiments.planning.what_if import what_if as find_best
-from kassay.experiments.plotting.plot_files import ScenarioBars, draw_scenarios
+from kassay.experiments.planning.what_if import ScenarioResult, scenarios
+from kassay.experiments.planning.what_if import what_if as solve_scenario
 from kassay.experiments.sources.import_options import AssumedSubscriptions, WeightSource
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
@@ -43,7 +41,7 @@ def what_if(
         str | None,
         typer.Option(
             metavar="N|+N|-N|A..B",
-            help="So many members, more or fewer, or a sweep: 5..50, 5..50:5, +0..+10, 8,12.",
+            help="Number of members, a difference, or a range: 5..50, 5..50:5, +0..+10, 8,12.",
             show_default=False,
         ),
     ] = None,
@@ -51,24 +49,24 @@ def what_if(
         str | None,
         typer.Option(
             metavar="MEMBER",
-            help="Further members are like this one; by default they consume all topics.",
-            show_default=False,
+            help="Member that added members copy.",
+            show_default="subscription to all topics",
         ),
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option(metavar="MEMBER", help="Leave a member out; repeated.", show_default=False),
+        typer.Option(metavar="MEMBER", help="Remove a member; repeatable.", show_default=False),
     ] = None,
     partitions: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TOPIC=N", help="Partitions of a topic; repeated.", show_default=False
+            metavar="TOPIC=N", help="Set a partition count; repeatable.", show_default=False
         ),
     ] = None,
     subscribe: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="MEMBER=TOPIC", help="One more subscription; repeated.", show_default=False
+            metavar="MEMBER=TOPIC", help="Add a subscription; repeatable.", show_default=False
         ),
     ] = None,
     weights: WeightsFrom = WeightSource.NONE.value,
@@ -78,41 +76,36 @@ def what_if(
     metadata: Metadata = None,
     growth: Annotated[
         str | None,
-        typer.Option(metavar="X[,X...]", help="Multiply all weights.", show_default=False),
+        typer.Option(metavar="X[,X...]", help="Factors on all weights.", show_default=False),
     ] = None,
     capacity: Annotated[
         int | None,
-        typer.Option(min=0, help="Most load of a member that names none.", show_default=False),
+        typer.Option(min=0, help="Capacity of members that have none.", show_default=False),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.svg|FILE.png", help="Draw loads and moves.", show_default=False),
-    ] = None,
-    time_limit: Seconds = 60.0,
-    deterministic_limit: WorkLimit = None,
+    plot: PlotFile = None,
+    time_limit: TimeLimit = 60.0,
+    deterministic_limit: DeterministicLimit = None,
     workers: Workers = 1,
     seed: Seed = 0,
-    output: OutputFormat = Format.JSONL,
+    output_format: OutputFormat = Format.JSONL,
 ) -> None:
-    """Find the least imbalance and the fewest moves after changes to a group.
+    """Find the optimum of a group after changes.
 
-    All changes apply together; where one has several values, each combination is a
-    scenario of its own. The group as it is comes first. Exits with 1 where a scenario
-    has no assignment.
+    All changes apply together. If an option has several values, each combination is one
+    scenario. The first scenario is the current group. Exits with 1 if a scenario has no
+    assignment.
 
     Example: `kassay what-if groups.jsonl --members +0..+5 --growth 1,1.5 --format table`
     """
-    if plot is not None and plot.suffix not in FORMATS:
-        raise typer.BadParameter(f"the name must end in {' or '.join(FORMATS)}, got {plot.name!r}")
     table = None if weights in list(WeightSource) else Path(weights)
-    joining = import_options(
+    options = import_options(
         subscriptions=subscriptions,
         metadata=metadata,
         weights=weights if table is None else WeightSource.NONE.value,
         sizes=sizes,
         missing_lag=missing_lag,
     )
-    wishes = ScenarioSpec(
+    spec = ScenarioSpec(
         partitions=tuple(partitions or ()),
         subscriptions=tuple(subscribe or ()),
         without=tuple(without or ()),
@@ -122,60 +115,60 @@ def what_if(
         growth=growth,
         capacity=capacity,
     )
-    alternatives = wishes.alternatives()
-    drawn = 0
+    alternatives = spec.alternatives()
     limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
+    plots = 0
 
-    def work(group: Group) -> Answer:
-        nonlocal drawn
-        wanted = [*scenarios(group, ()), *(scenarios(group, alternatives) if alternatives else ())]
-        found = [
-            find_best(
-                scenario,
-                before=group,
-                limits=limits,
-                seed=seed,
-            )
-            for scenario in wanted
+    def process(group: Group) -> GroupResult:
+        nonlocal plots
+        changed = scenarios(group, alternatives) if alternatives else ()
+        results = [
+            solve_scenario(scenario, before=group, limits=limits, seed=seed)
+            for scenario in (*scenarios(group, ()), *changed)
         ]
         if plot is not None:
-            drawn += 1
-            file = plot if drawn == 1 else plot.with_stem(f"{plot.stem}-{drawn}")
-            draw_scenarios(
-                [
-                    ScenarioBars(
-                        label=one.scenario.name, makespan=one.makespan, movement=one.movement
-                    )
-                    for one in found
-                ],
-                file,
-                title=group.id,
-            )
-        reached = all(one.status in (Status.OPTIMAL, Status.FEASIBLE) for one in found)
-        return Answer(
-            {"id": group.id, "scenarios": [one.record() for one in found]}, reached=reached
+            plots += 1
+            _plot(results, numbered(plot, plots), group.id)
+        return GroupResult(
+            {"id": group.id, "scenarios": [result.record() for result in results]},
+            reached=all(one.status in (Status.OPTIMAL, Status.FEASIBLE) for one in results),
         )
 
-    groups = read_source(source, joining)
-    answer_groups(source, work, output=output, table=_table, groups=groups)
+    layout = TableLayout(
+        first=("scenario",),
+        numbers=("members", "partitions", "maximum load", "bound", "moves", "bound", "placed"),
+        last=("status",),
+        rows=_rows,
+    )
+    groups = read_source(source, options)
+    process_groups(source, process, output_format=output_format, layout=layout, groups=groups)
 
 
-def _table(records: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("group", "scenario")
-    for title in ("members", "partitions", "greatest load", "bound", "moves", "bound", "placed"):
-        table.add_column(title, justify="right")
-    table.add_column("status")
-    for record in records:
-        if "error" in record:
-            table.add_row(record["id"], record["error"])
-            continue
-        for one in record["scenarios"]:
-            figures = [one["members"], one["partitions"]]
-            for level in (one["makespan"], one["movement"]):
-                figures += ["", ""] if level is None else [level["value"], level["bound"]]
-            status = one["status"]
-            if one["topics_without_subscribers"]:
-                status += f"; no member consumes {', '.join(one['topics_without_subscribers'])}"
-            cells = map(str, (*figures, one["placed"]))
-            table.add_row(record["id"], one["scenario"], *cells, status)
-    return table
+def _plot(results: Sequence[ScenarioResult], file: Path, title: str | None) -> None:
+    from kassay.experiments.plotting.plot_files import ScenarioBars, draw_scenarios
+
+    bars = []
+    for result in results:
+        lost = len(result.topics_without_subscribers)
+        label = result.scenario.name + (f" ({lost} topics without subscribers)" if lost else "")
+        bars.append(ScenarioBars(label=label, makespan=result.makespan, movement=result.movement))
+    draw_scenarios(bars, file, title=title)
+
+
+def _rows(record: Record) -> Iterator[Sequence[object]]:
+    for result in record["scenarios"]:
+        makespan, movement = result["makespan"] or {}, result["movement"] or {}
+        status = result["status"]
+        if result["topics_without_subscribers"]:
+            status += f"; no subscriber of {', '.join(result['topics_without_subscribers'])}"
+        yield (
+            result["scenario"],
+            result["members"],
+            result["partitions"],
+            makespan.get("value"),
+            makespan.get("bound"),
+            movement.get("value"),
+            movement.get("bound"),
+            result["placed"],
+            status,
+        )

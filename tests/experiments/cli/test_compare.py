@@ -1,31 +1,18 @@
-import json
-
 import pytest
 
-from kassay.experiments.cli import main
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from kassay.reference.documents.json_codec import group_document
 
 
 @pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "groups.jsonl"
-    documents = (group_document(NAMED_GROUPS[name].group) for name in "CD")
-    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
-    return path
+def file(write_groups):
+    return write_groups(*(group_document(NAMED_GROUPS[name].group) for name in "CD"))
 
 
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as leaving:
-        main(["compare", *map(str, arguments)])
-    out, err = capsys.readouterr()
-    return leaving.value.code, out, err
-
-
-def test_each_group_gives_a_line_with_the_optimum_and_every_assignor_asked_for(capsys, file):
-    code, out, _ = run(capsys, file, "--assignor", "sticky", "--assignor", "range")
-    one, two = [json.loads(line) for line in out.splitlines()]
-    assert code == 0
+def test_each_group_gives_the_optimum_and_the_selected_assignors(kassay, file):
+    done = kassay("compare", file, "--assignor", "sticky", "--assignor", "range")
+    one, two = done.records
+    assert done.code == 0
     assert (one["id"], two["id"]) == ("C", "D")
     assert one["optimum"] == {
         "status": "optimal",
@@ -41,38 +28,36 @@ def test_each_group_gives_a_line_with_the_optimum_and_every_assignor_asked_for(c
     assert sticky["sum_of_squares"] == {"greedy": 6, "optimum": 6, "gap": 0}
 
 
-def test_an_assignor_that_never_ends_is_told_and_has_no_figures(capsys, file):
-    _, out, _ = run(capsys, file, "--assignor", "sticky")
-    (entry,) = json.loads(out.splitlines()[1])["comparisons"]
+def test_a_nonterminating_assignor_has_no_figures(kassay, file):
+    (entry,) = kassay("compare", file, "--assignor", "sticky").records[1]["comparisons"]
     assert entry["ending"] == "nonterminating"
     assert "sum_of_squares" not in entry
     assert "unnecessary_moves" not in entry
 
 
-def test_every_assignor_is_compared_unless_some_are_named(capsys, file):
-    _, out, _ = run(capsys, file)
-    names = [entry["assignor"] for entry in json.loads(out.splitlines()[0])["comparisons"]]
+def test_all_assignors_are_compared_by_default(kassay, file):
+    comparisons = kassay("compare", file).records[0]["comparisons"]
+    names = [entry["assignor"] for entry in comparisons]
     assert {"range", "roundrobin", "sticky", "cooperative-sticky", "uniform"} <= set(names)
 
 
-def test_the_table_has_a_verdict_for_each(capsys, file):
-    code, out, _ = run(
-        capsys, file, "--assignor", "sticky", "--assignor", "range", "--format", "table"
-    )
-    assert code == 0
-    verdicts = {
+def test_the_table_has_a_result_per_assignor(kassay, file):
+    options = ("--assignor", "sticky", "--assignor", "range", "--format", "table")
+    done = kassay("compare", file, *options)
+    assert done.code == 0
+    results = {
         (cells[0], cells[1]): cells[-1]
-        for line in out.splitlines()
+        for line in done.out.splitlines()
         if line.startswith("│")
         for cells in [[cell.strip() for cell in line.strip("│").split("│")]]
     }
-    assert verdicts[("C", "sticky")] == "moves too much"
-    assert verdicts[("C", "range")] == "misses the optimum"
-    assert verdicts[("D", "sticky")].startswith("nonterminating")
+    assert results[("C", "sticky")] == "unnecessary moves"
+    assert results[("C", "range")] == "imbalance not optimal"
+    assert results[("D", "sticky")].startswith("nonterminating")
 
 
-def test_an_unknown_assignor_is_a_usage_error_that_names_those_there_are(capsys, file):
-    code, out, err = run(capsys, file, "--assignor", "stikcy")
-    assert (code, out) == (2, "")
-    assert "stikcy" in err
-    assert "cooperative-sticky" in err
+def test_an_unknown_assignor_is_a_usage_error_with_the_choices(kassay, file):
+    done = kassay("compare", file, "--assignor", "stikcy")
+    assert (done.code, done.out) == (2, "")
+    assert "no assignor 'stikcy'" in done.message
+    assert "cooperative-sticky" in done.message

@@ -1,8 +1,4 @@
-import json
-
 import pytest
-
-from kassay.experiments.cli import main
 
 GROUP = {
     "id": "g",
@@ -15,25 +11,17 @@ GROUP = {
 
 
 @pytest.fixture
-def run(capsys, tmp_path):
-    def frontier(*options: str, groups=(GROUP,)):
-        path = tmp_path / "groups.jsonl"
-        path.write_text("\n".join(json.dumps(group) for group in groups))
-        code = 0
-        try:
-            main(["frontier", str(path), *options])
-        except SystemExit as leaving:
-            code = leaving.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
+def run(kassay, write_groups):
+    def frontier(*options, groups=(GROUP,)):
+        return kassay("frontier", write_groups(*groups), *options)
 
     return frontier
 
 
-def test_every_point_is_given_with_its_bounds_and_loads(run):
-    code, out, _ = run()
-    record = json.loads(out)
-    assert code == 0
+def test_each_point_has_bounds_and_loads(run):
+    done = run()
+    record = done.record
+    assert done.code == 0
     assert list(record) == ["id", "measure", "complete", "points"]
     assert record["complete"]
     assert [(p["moves"], p["imbalance"]) for p in record["points"]] == [(0, 16), (1, 10), (2, 8)]
@@ -46,42 +34,38 @@ def test_every_point_is_given_with_its_bounds_and_loads(run):
     }
 
 
-def test_few_points_keep_both_ends(run):
-    _, out, _ = run("--points", "2")
-    record = json.loads(out)
+def test_the_ends_are_kept_if_points_are_limited(run):
+    record = run("--points", 2).record
     assert [p["moves"] for p in record["points"]] == [0, 2]
     assert not record["complete"]
 
 
-def test_assignments_come_on_request(run):
-    _, out, _ = run("--assignments")
-    assert all("assignment" in point for point in json.loads(out)["points"])
+def test_assignments_are_included_on_request(run):
+    assert all("assignment" in point for point in run("--assignments").record["points"])
 
 
-def test_the_staircase_is_drawn_for_every_group_and_always_the_same(run, tmp_path):
+def test_each_group_has_a_reproducible_plot(run, tmp_path):
     file = tmp_path / "f.svg"
-    run("--plot", str(file), groups=[GROUP, {**GROUP, "id": "h"}])
+    run("--plot", file, groups=[GROUP, {**GROUP, "id": "h"}])
     once = file.read_text()
     assert "partitions moved" in once
     assert (tmp_path / "f-2.svg").exists()
-    run("--plot", str(file))
+    run("--plot", file)
     assert file.read_text() == once
 
 
-def test_a_plot_of_another_kind_is_refused(run):
-    code, out, err = run("--plot", "f.gif")
-    assert (code, out) == (2, "")
-    assert "f.gif" in err
+def test_an_unsupported_plot_format_is_a_usage_error(run):
+    done = run("--plot", "f.gif")
+    assert (done.code, done.out) == (2, "")
+    assert "f.gif" in done.err
 
 
-def test_a_group_without_any_assignment_is_a_result_with_exit_code_1(run):
+def test_an_infeasible_group_gives_exit_code_1(run):
     members = [{**member, "capacity": 1} for member in GROUP["members"]]
-    code, out, _ = run(groups=[{**GROUP, "members": members}])
-    record = json.loads(out)
-    assert (code, record["points"]) == (1, [])
-    assert record["conflict"]
+    done = run(groups=[{**GROUP, "members": members}])
+    assert (done.code, done.record["points"]) == (1, [])
+    assert done.record["conflict"]
 
 
-def test_the_table_has_a_row_for_each_point(run):
-    _, out, _ = run("--format", "table")
-    assert out.count("sum_of_squares") == 3
+def test_the_table_has_one_row_per_point(run):
+    assert run("--format", "table").out.count("sum_of_squares") == 3

@@ -1,53 +1,41 @@
-import json
-
 import pytest
-
-from kassay.experiments.cli import main
 
 GROUP = '{"id": "mine", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]}\n'
 
 
-def leaves(capsys, *arguments):
-    with pytest.raises(SystemExit) as leaving:
-        main([*map(str, arguments)])
-    said = capsys.readouterr()
-    return leaving.value.code, said.out, said.err
-
-
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
-        ((), "name one assignor"),
-        (("--assignor", "sticky", "--assignor-cmd", "./mine"), "name one assignor"),
+        ((), "give one assignor"),
+        (("--assignor", "sticky", "--assignor-cmd", "./mine"), "give one assignor"),
         (("--assignor", "stickier"), "no assignor"),
         (("--assignor-python", "os"), "module:function"),
         (("--assignor", "sticky", "--family", "nowhere"), "no family"),
     ],
 )
-def test_what_cannot_be_hunted_is_refused(capsys, tmp_path, options, said):
-    code, _, errors = leaves(capsys, "hunt", *options, "-o", tmp_path / "out")
-    assert code == 2
-    assert said in " ".join(errors.split())
+def test_invalid_options_write_nothing(kassay, tmp_path, options, message):
+    done = kassay("hunt", *options, "-o", tmp_path / "out")
+    assert done.code == 2
+    assert message in done.message
     assert not (tmp_path / "out").exists()
 
 
-def test_a_command_that_crashes_is_a_line_of_the_batch(capsys, tmp_path):
+def test_an_assignor_command_that_fails_is_a_result(kassay, tmp_path):
     groups = tmp_path / "groups.jsonl"
     groups.write_text(GROUP + GROUP)
-    code, printed, _ = leaves(capsys, "assign", groups, "--assignor-cmd", "false")
-    lines = [json.loads(line) for line in printed.splitlines()]
-    assert code == 0
-    assert [line["failed"] for line in lines] == ["ended without an answer (exit code 1)"] * 2
+    done = kassay("assign", groups, "--assignor-cmd", "false")
+    assert done.code == 0
+    assert [record["failed"] for record in done.records] == [
+        "ended without an answer (exit code 1)"
+    ] * 2
 
 
-def test_a_function_of_ones_own_is_compared_with_the_optimum(capsys, tmp_path):
+def test_an_assignor_function_is_compared_with_the_optimum(kassay, tmp_path):
     groups = tmp_path / "groups.jsonl"
     groups.write_text(GROUP)
     function = "kassay.reference.assignors.client.range:assign"
-    code, printed, _ = leaves(
-        capsys, "compare", groups, "--assignor", "range", "--assignor-python", function
-    )
-    mine, theirs = json.loads(printed)["comparisons"]
-    assert code == 0
+    done = kassay("compare", groups, "--assignor", "range", "--assignor-python", function)
+    mine, theirs = done.record["comparisons"]
+    assert done.code == 0
     assert mine | {"assignor": ""} == theirs | {"assignor": ""}
     assert {mine["assignor"], theirs["assignor"]} == {"range", f"python:{function}"}

@@ -4,8 +4,6 @@ import sys
 
 import pytest
 
-from kassay.experiments.cli import main
-
 OFFSETS = """
 GROUP TOPIC     PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG   CONSUMER-ID HOST      CLIENT-ID
 {group} orders    0          4               9               5     c1          /10.0.0.1 app
@@ -14,18 +12,12 @@ GROUP TOPIC     PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG   CONSUMER-ID HOS
 
 
 @pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
+def run(kassay, tmp_path, monkeypatch):
     def run(*arguments, stdin=""):
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        code = 0
-        try:
-            main(["import", *arguments])
-        except SystemExit as leaving:
-            code = leaving.code or 0
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, [json.loads(line) for line in out.splitlines()], err
+        done = kassay("import", *arguments)
+        return done.code, done.records, done.err
 
     return run
 
@@ -50,7 +42,7 @@ def test_standard_input_is_read(run):
     assert [member["owned"] for member in document["members"]] == [[["orders", 0]], [["orders", 1]]]
 
 
-def test_a_table_cut_in_mid_line_is_one_located_error_and_the_others_still_run(run, write):
+def test_a_truncated_table_is_an_error_and_the_others_are_imported(run, write):
     write("bad.txt", offsets()[:-25])
     write("good.txt", offsets("other"))
     code, lines, err = run("bad.txt", "good.txt")
@@ -61,7 +53,7 @@ def test_a_table_cut_in_mid_line_is_one_located_error_and_the_others_still_run(r
     assert err.count("bad.txt:4: ") == 1
 
 
-def test_a_damaged_file_beside_the_captures_of_a_group_is_noted_in_its_document(run, write):
+def test_an_unreadable_file_of_a_group_is_noted_in_its_document(run, write):
     write("set/offsets.txt", offsets())
     write("set/members.txt", "GROUP CONSUMER-ID HOST\n")
     code, lines, _ = run("set")
@@ -72,7 +64,7 @@ def test_a_damaged_file_beside_the_captures_of_a_group_is_noted_in_its_document(
     )
 
 
-def test_captures_of_different_moments_are_refused(run, write):
+def test_captures_of_different_moments_are_an_error(run, write):
     write("set/a.txt", offsets())
     write("set/b.txt", offsets().replace("c1 ", "c3 "))
     code, (line,), _ = run("set")
@@ -110,7 +102,7 @@ def test_bad_input_is_one_line_and_exit_code_2(run, write, tmp_path, arguments, 
     assert err.count("kassay:") == 1
 
 
-def test_what_the_text_does_not_tell_is_noted_in_the_document(run):
+def test_missing_data_is_noted_in_the_document(run):
     _, (document,), _ = run("-", stdin=offsets())
     assert document["notes"] == [
         "subscriptions are not shown, the assigned topics are assumed",
@@ -120,7 +112,7 @@ def test_what_the_text_does_not_tell_is_noted_in_the_document(run):
     ]
 
 
-def test_metadata_and_subscriptions_fill_in_what_the_text_does_not_tell(run, write):
+def test_metadata_and_subscriptions_fill_in_missing_data(run, write):
     write(
         "topics.json",
         json.dumps(
@@ -141,18 +133,18 @@ def test_metadata_and_subscriptions_fill_in_what_the_text_does_not_tell(run, wri
     assert {tuple(member["topics"]) for member in document["members"]} == {("orders", "audit")}
 
 
-def test_missing_lags_are_taken_as_told(run):
+def test_missing_lag_sets_the_lag_of_partitions_without_one(run):
     _, (document,), _ = run("-", "--weights", "lag", "--missing-lag", "3", stdin=offsets())
     assert document["topics"]["orders"]["weights"] == [5, 3]
 
 
-def test_text_in_utf_16_with_carriage_returns_is_read(run, write):
+def test_utf_16_text_with_carriage_returns_is_read(run, write):
     write("windows.txt", b"\xff\xfe" + offsets().replace("\n", "\r\n").encode("utf-16-le"))
     code, (document,), _ = run("windows.txt")
     assert (code, len(document["members"])) == (0, 2)
 
 
-def test_a_group_that_a_table_does_not_name_is_named_by_option_or_file(run, write):
+def test_a_group_without_a_name_is_named_by_the_option_or_the_file(run, write):
     text = "\n".join(
         line.removeprefix("GROUP ").removeprefix("group ") for line in offsets().split("\n")
     )
@@ -162,7 +154,7 @@ def test_a_group_that_a_table_does_not_name_is_named_by_option_or_file(run, writ
     assert "give --group" in run("-", stdin=text)[2]
 
 
-def test_a_group_that_does_not_exist_is_skipped_with_a_remark(run):
+def test_a_group_that_does_not_exist_is_skipped_with_a_note(run):
     text = "\nError: Consumer group 'gone' does not exist.\n"
     code, lines, err = run("-", stdin=text)
     assert (code, lines) == (0, [])
@@ -174,26 +166,26 @@ def test_a_group_that_does_not_exist_is_skipped_with_a_remark(run):
     [
         ([], "give either captures or --bootstrap-server"),
         (["--bootstrap-server", "h:1", "captures"], "give either captures or --bootstrap-server"),
-        (["--bootstrap-server", "h:1", "--metadata", "m"], "a cluster tells its own"),
-        (["captures", "--command-config", "c"], "goes with --bootstrap-server"),
-        (["captures", "--weights", "rate"], "goes with --bootstrap-server"),
-        (["captures", "--group", "a", "--group", "b"], "give one --group"),
+        (["--bootstrap-server", "h:1", "--metadata", "m"], "--metadata requires captures"),
+        (["captures", "--command-config", "c"], "requires --bootstrap-server"),
+        (["captures", "--weights", "rate"], "requires --bootstrap-server"),
+        (["captures", "--group", "a", "--group", "b"], "at most one --group, got 2"),
     ],
 )
-def test_options_that_contradict_each_other_are_refused(run, arguments, message):
+def test_contradictory_options_are_a_usage_error(run, arguments, message):
     code, out, err = run(*arguments)
     assert (code, out) == (2, [])
     assert message in " ".join(err.replace("│", " ").split())
 
 
-def test_a_cluster_that_does_not_answer_is_one_clear_error(run):
+def test_an_unreachable_cluster_is_one_error_line(run):
     code, out, err = run("--bootstrap-server", "127.0.0.1:1", "--timeout", "0.3")
     assert (code, out) == (2, [])
     [line] = err.splitlines()
     assert line.startswith("kassay: 127.0.0.1:1: cannot list groups: ")
 
 
-def test_settings_that_contradict_each_other_are_one_clear_error(run, tmp_path):
+def test_contradictory_client_properties_are_one_error_line(run, tmp_path):
     config = tmp_path / "client.properties"
     config.write_text("sasl.mechanism=AWS_MSK_IAM\nsecurity.protocol=SASL_SSL\n")
     code, out, err = run("--bootstrap-server", "127.0.0.1:1", "--command-config", str(config))

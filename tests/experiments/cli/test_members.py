@@ -1,8 +1,4 @@
-import json
-
 import pytest
-
-from kassay.experiments.cli import main
 
 GROUP = {
     "id": "g",
@@ -15,59 +11,48 @@ GROUP = {
 
 
 @pytest.fixture
-def run(capsys, tmp_path):
-    def members(*options: str, group=GROUP):
-        path = tmp_path / "group.json"
-        path.write_text(json.dumps(group))
-        code = 0
-        try:
-            main(["members", str(path), *options])
-        except SystemExit as leaving:
-            code = leaving.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
+def run(kassay, write_groups):
+    def members(*options, group=GROUP):
+        return kassay("members", write_groups(group), *options)
 
     return members
 
 
-def test_the_number_needed_comes_with_what_its_neighbours_can_do(run):
-    code, out, _ = run("--makespan", "3")
-    record = json.loads(out)
-    assert code == 0
-    assert list(record) == ["id", "today", "needed", "bound", "proven", "sizes"]
-    assert (record["today"], record["needed"], record["proven"]) == (2, 3, True)
+def test_the_minimum_and_its_neighbours_are_shown(run):
+    done = run("--makespan", 3)
+    record = done.record
+    assert done.code == 0
+    assert list(record) == ["id", "current", "needed", "bound", "proven", "sizes"]
+    assert (record["current"], record["needed"], record["proven"]) == (2, 3, True)
     assert [size["members"] for size in record["sizes"]] == [2, 3, 4]
     assert record["sizes"][0] == {
         "members": 2,
-        "enough": False,
+        "sufficient": False,
         "makespan": {"value": 4, "bound": 4},
         "imbalance": 32,
         "movement": {"value": 2, "bound": 2},
     }
 
 
-def test_a_sweep_shows_every_number_in_its_range_and_no_other(run):
-    _, out, _ = run("--capacity", "4", "--from", "1", "--to", "4")
-    record = json.loads(out)
+def test_from_and_to_select_the_numbers_shown(run):
+    record = run("--capacity", 4, "--from", 1, "--to", 4).record
     assert [size["members"] for size in record["sizes"]] == [1, 2, 3, 4]
-    assert [size["enough"] for size in record["sizes"]] == [False, True, True, True]
+    assert [size["sufficient"] for size in record["sizes"]] == [False, True, True, True]
 
 
-def test_a_wish_out_of_reach_is_a_result_with_its_reason_and_exit_code_1(run):
-    code, out, _ = run("--makespan", "1", "--like", "b")
-    record = json.loads(out)
-    assert (code, record["needed"]) == (1, None)
-    assert "'u'" in record["reason"]
+def test_an_impossible_target_gives_a_reason_and_exit_code_1(run):
+    done = run("--makespan", 1, "--like", "b")
+    assert (done.code, done.record["needed"]) == (1, None)
+    assert "'u'" in done.record["reason"]
 
 
-def test_resilience_tells_today_from_the_optimum(run):
-    _, out, _ = run("--makespan", "4", "--resilience")
-    found = json.loads(out)["resilience"]
-    assert found["current"]["losses"] == {"a": 6, "b": 8}
-    assert found["optimal"] == {
+def test_resilience_covers_the_current_and_the_optimal_assignment(run):
+    resilience = run("--makespan", 4, "--resilience").record["resilience"]
+    assert resilience["current"]["losses"] == {"a": 6, "b": 8}
+    assert resilience["optimal"] == {
         "makespan": {"value": 8, "bound": 8},
-        "lost": "b",
-        "unserved": 2,
+        "worst_member": "b",
+        "partitions_without_consumer": 2,
         "losses": {"a": 6, "b": 8},
     }
 
@@ -81,26 +66,26 @@ def test_resilience_tells_today_from_the_optimum(run):
         ("--makespan", "1", "--from", "3", "--to", "2"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(run, options):
-    code, out, err = run(*options)
-    assert (code, out) == (2, "")
-    assert "--" in err
+def test_contradictory_options_are_a_usage_error(run, options):
+    done = run(*options)
+    assert (done.code, done.out) == (2, "")
+    assert "--" in done.err
 
 
-def test_an_unknown_member_to_be_like_is_one_clear_line(run):
-    code, _, err = run("--makespan", "1", "--like", "z")
-    assert code == 2
-    assert err.strip() == "kassay: no member 'z' in group 'g'"
+def test_an_unknown_member_for_like_is_one_error_line(run):
+    done = run("--makespan", 1, "--like", "z")
+    assert done.code == 2
+    assert done.err.strip() == "kassay: no member 'z' in group 'g'"
 
 
-def test_the_table_names_topics_that_too_few_members_would_leave(run):
+def test_the_table_lists_topics_without_subscribers(run):
     members = [{"id": "b", "topics": ["t"]}, {"id": "a", "topics": ["u"]}]
-    _, out, _ = run("--makespan", "6", "--format", "table", group={**GROUP, "members": members})
-    assert "no, nobody consumes u" in out
+    done = run("--makespan", 6, "--format", "table", group={**GROUP, "members": members})
+    assert "no, no subscriber of u" in done.out
 
 
-def test_the_table_marks_the_fewest_and_today(run):
-    _, out, _ = run("--makespan", "3", "--resilience", "--format", "table")
-    assert "yes, the fewest" in out
-    assert "no, today" in out
-    assert "optimal, b lost" in out
+def test_the_table_marks_the_minimum_and_the_current_number(run):
+    done = run("--makespan", 3, "--resilience", "--format", "table")
+    assert "yes, minimum" in done.out
+    assert "no, current" in done.out
+    assert "optimal assignment, loss of b" in done.out

@@ -2,38 +2,21 @@ import json
 
 import pytest
 
-from kassay.experiments.cli import main
 from tests.experiments.cli.test_members import GROUP
 
 
 @pytest.fixture
-def run(capsys):
-    def command(*arguments: str):
-        code = 0
-        try:
-            main(list(arguments))
-        except SystemExit as leaving:
-            code = leaving.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return command
+def groups(write_groups):
+    return write_groups(GROUP)
 
 
-@pytest.fixture
-def groups(tmp_path):
-    path = tmp_path / "groups.jsonl"
-    path.write_text(json.dumps(GROUP) + "\n")
-    return path
-
-
-def test_a_plan_is_a_directory_of_files(run, groups, tmp_path):
-    code, out, _ = run("plan", str(groups), "-o", str(tmp_path / "plan"))
-    assert code == 0
-    line = json.loads(out)
+def test_a_plan_is_written_as_a_directory_of_files(kassay, groups, tmp_path):
+    done = kassay("plan", groups, "-o", tmp_path / "plan")
+    assert done.code == 0
+    line = done.record
     assert (line["status"], line["makespan"], line["moves"]) == (
         "optimal",
-        {"today": 6, "then": 4},
+        {"current": 6, "planned": 4},
         2,
     )
     assert sorted(file.name for file in (tmp_path / "plan").iterdir()) == [
@@ -48,66 +31,64 @@ def test_a_plan_is_a_directory_of_files(run, groups, tmp_path):
     ]
 
 
-def test_captures_are_planned_from_as_they_are(run, tmp_path):
-    code, out, err = run("plan", "examples/captures/returns-sticky", "-o", str(tmp_path / "p"))
-    assert (code, err) == (0, "")
-    assert json.loads(out)["id"] == "returns-sticky"
+def test_captures_can_be_planned_directly(kassay, tmp_path):
+    done = kassay("plan", "examples/captures/returns-sticky", "-o", tmp_path / "p")
+    assert (done.code, done.err) == (0, "")
+    assert done.record["id"] == "returns-sticky"
 
 
-def test_several_groups_get_a_directory_each(run, groups, tmp_path):
+def test_several_groups_get_one_directory_each(kassay, groups, tmp_path):
     other = GROUP | {"id": "g/"}
     groups.write_text(json.dumps(GROUP) + "\n" + json.dumps(other) + "\n")
-    code, _, _ = run("plan", str(groups), "-o", str(tmp_path / "plan"))
-    assert code == 0
+    assert kassay("plan", groups, "-o", tmp_path / "plan").code == 0
     assert sorted(file.name for file in (tmp_path / "plan").iterdir()) == ["g", "g-2"]
 
 
-def test_a_group_that_is_not_there_is_named(run, groups, tmp_path):
-    code, _, err = run("plan", str(groups), "-o", str(tmp_path / "plan"), "--group", "h")
-    assert code == 2
-    assert "no group 'h' in it" in err
+def test_an_unknown_group_is_an_error(kassay, groups, tmp_path):
+    done = kassay("plan", groups, "-o", tmp_path / "plan", "--group", "h")
+    assert done.code == 2
+    assert "no group 'h'" in done.err
 
 
-def test_a_bad_document_costs_only_itself(run, groups, tmp_path):
+def test_other_groups_are_planned_after_a_bad_document(kassay, groups, tmp_path):
     groups.write_text('{"topics": {}, "members": 3}\n' + json.dumps(GROUP) + "\n")
-    code, out, err = run("plan", str(groups), "-o", str(tmp_path / "plan"))
-    assert code == 2
-    assert "members" in err
-    assert "error" in json.loads(out.splitlines()[0])
+    done = kassay("plan", groups, "-o", tmp_path / "plan")
+    assert done.code == 2
+    assert "members" in done.err
+    assert "error" in done.records[0]
     assert (tmp_path / "plan" / "report.html").exists()
 
 
-def test_a_group_without_an_assignment_is_a_result(run, groups, tmp_path):
+def test_a_group_without_an_assignment_gives_exit_code_1(kassay, groups, tmp_path):
     members = [member | {"capacity": 1} for member in GROUP["members"]]
     groups.write_text(json.dumps(GROUP | {"members": members}))
-    code, out, _ = run("plan", str(groups), "-o", str(tmp_path / "plan"))
-    assert code == 1
-    assert "conflict" in json.loads(out)
+    done = kassay("plan", groups, "-o", tmp_path / "plan")
+    assert done.code == 1
+    assert "conflict" in done.record
 
 
-def test_what_if_tells_today_and_every_scenario(run, groups):
-    code, out, _ = run("what-if", str(groups), "--members", "+1..+2")
-    assert code == 0
-    scenarios = json.loads(out)["scenarios"]
-    assert [one["scenario"] for one in scenarios] == ["today", "members +1", "members +2"]
+def test_what_if_solves_the_current_group_and_every_scenario(kassay, groups):
+    done = kassay("what-if", groups, "--members", "+1..+2")
+    assert done.code == 0
+    scenarios = done.record["scenarios"]
+    assert [one["scenario"] for one in scenarios] == ["current", "members +1", "members +2"]
     assert [one["makespan"]["value"] for one in scenarios] == [4, 3, 2]
 
 
-@pytest.mark.parametrize("ending", ["svg", "png"])
-def test_what_if_draws(run, groups, tmp_path, ending):
-    file = tmp_path / f"picture.{ending}"
-    code, _, _ = run("what-if", str(groups), "--members", "2..4", "--plot", str(file))
-    assert code == 0
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_what_if_writes_a_plot(kassay, groups, tmp_path, suffix):
+    file = tmp_path / f"plot.{suffix}"
+    assert kassay("what-if", groups, "--members", "2..4", "--plot", file).code == 0
     assert file.stat().st_size > 1000
 
 
-def test_what_if_refuses_what_it_cannot_read(run, groups):
-    code, out, err = run("what-if", str(groups), "--members", "many")
-    assert (code, out) == (2, "")
-    assert "got 'many'" in err
+def test_invalid_what_if_options_are_an_error(kassay, groups):
+    done = kassay("what-if", groups, "--members", "many")
+    assert (done.code, done.out) == (2, "")
+    assert "got 'many'" in done.err
 
 
-def test_what_if_leaves_with_1_where_there_is_no_assignment(run, groups):
-    code, out, _ = run("what-if", str(groups), "--capacity", "3")
-    assert code == 1
-    assert json.loads(out)["scenarios"][1]["status"] == "infeasible"
+def test_an_infeasible_scenario_gives_exit_code_1(kassay, groups):
+    done = kassay("what-if", groups, "--capacity", 3)
+    assert done.code == 1
+    assert done.record["scenarios"][1]["status"] == "infeasible"

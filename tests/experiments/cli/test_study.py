@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.cli import main
 from kassay.experiments.report.table_reader import load_tables
 from kassay.experiments.study.configuration import read_config
 
@@ -14,21 +13,17 @@ GOOD = '{"id": "mine", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t
 BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
 
 
-def fails(capsys, *arguments):
-    with pytest.raises(SystemExit) as leaving:
-        main([*map(str, arguments)])
-    return leaving.value.code, capsys.readouterr().err
-
-
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_study_from_imported_groups_to_the_page(tmp_path):
-    """In a process of its own: Java's home and Spark's are set up from nothing there."""
+    """A new process, because it sets up the homes of Java and Spark."""
     groups = tmp_path / "groups.jsonl"
     groups.write_text(GOOD + BAD)
     out = tmp_path / "out"
-    options = ["--cases", "12", "--assignor", "range", "--assignor", "sticky", "--tasks", "2"]
-    study = kassay("study", "--groups", groups, "--out", out, "--master", "local[2]", *options)
+    options = ["--cases", 12, "--assignor", "range", "--assignor", "sticky", "--tasks", 2]
+    study = run_process(
+        "study", "--groups", groups, "--output", out, "--master", "local[2]", *options
+    )
     assert study.returncode == 2, study.stderr
     (error,) = [line for line in study.stderr.splitlines() if not line.startswith("studying: ")]
     assert "groups.jsonl:2" in error
@@ -36,7 +31,7 @@ def test_a_study_from_imported_groups_to_the_page(tmp_path):
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["configuration"]["imported_groups"] == 1
     assert manifest["rows"]["groups"] == 1 + 5 + 10 + 2 * 2
-    report = kassay("report", out)
+    report = run_process("report", out)
     assert report.returncode == 0
     assert report.stdout.split() == [str(out / "report.html"), str(out / "report.md")]
     assert "1 of them imported" in (out / "report.md").read_text()
@@ -48,7 +43,7 @@ def test_a_study_from_imported_groups_to_the_page(tmp_path):
 def test_the_quick_study_runs_from_its_file_to_the_page(tmp_path):
     out = tmp_path / "quick"
     file = Path(__file__).parents[3] / "experiments/study/configurations/quick.yaml"
-    study = kassay("study", file, "--out", out, "--master", "local[2]")
+    study = run_process("study", file, "--output", out, "--master", "local[2]")
     assert study.returncode == 0, study.stderr
     tables = load_tables(out)
     assert len(tables.groups) == 313
@@ -56,13 +51,13 @@ def test_the_quick_study_runs_from_its_file_to_the_page(tmp_path):
     assert tables.groups["error"].isna().all()
     assert (tables.optima["status"] == "optimal").all()
     assert "error" not in set(tables.comparisons["ending"])
-    report = kassay("report", out)
+    report = run_process("report", out)
     assert report.returncode == 0, report.stderr
     assert "313 consumer groups; 313 optima proven, 0 not." in (out / "report.md").read_text()
     assert len(list((out / "report-data").glob("*.csv"))) > 50
 
 
-def kassay(*arguments):
+def run_process(*arguments):
     return subprocess.run(
         [sys.executable, "-m", "kassay", *map(str, arguments)],
         capture_output=True,
@@ -84,18 +79,15 @@ def kassay(*arguments):
         (["--cases", "0", "--family", "mixed-join"], "nothing to study"),
     ],
 )
-def test_what_cannot_be_studied_is_refused_before_spark_starts(
-    capsys, tmp_path, monkeypatch, options, message
-):
+def test_invalid_studies_fail_before_spark_starts(kassay, tmp_path, monkeypatch, options, message):
     monkeypatch.setattr("kassay.experiments.cli.commands.study.spark_session", None)
-    code, err = fails(capsys, "study", "--out", tmp_path / "out", *options)
-    assert code == 2
-    assert message in err
-    assert "Traceback" not in err
+    done = kassay("study", "--output", tmp_path / "out", *options)
+    assert done.code == 2
+    assert message in done.err
 
 
-def test_a_report_of_what_is_no_study_is_one_error_line(capsys, tmp_path):
-    code, err = fails(capsys, "report", tmp_path)
-    assert code == 2
-    assert "manifest.json" in err
-    assert err.count("\n") == 1
+def test_a_report_of_a_directory_without_a_study_is_one_error_line(kassay, tmp_path):
+    done = kassay("report", tmp_path)
+    assert done.code == 2
+    assert "manifest.json" in done.err
+    assert done.err.count("\n") == 1

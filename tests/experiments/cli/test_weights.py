@@ -1,10 +1,9 @@
-"""What partitions weigh is said alike to import, plan and what-if."""
+"""Options for weights of import, plan and what-if."""
 
 import json
 
 import pytest
 
-from kassay.experiments.cli import main
 from tests.experiments.cli.test_members import GROUP
 from tests.experiments.sources.test_log_dirs import TABLE, log_dirs_output, replica
 
@@ -12,7 +11,7 @@ SIZES = log_dirs_output([replica("my-t-0", 30), replica("my-t-1", 12)])
 
 
 @pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
+def run(kassay, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "offsets.txt").write_text(TABLE)
     (tmp_path / "sizes.log").write_text(SIZES)
@@ -20,14 +19,8 @@ def run(capsys, tmp_path, monkeypatch):
     (tmp_path / "group.json").write_text(json.dumps(GROUP))
 
     def command(*arguments):
-        code = 0
-        try:
-            main(list(arguments))
-        except SystemExit as leaving:
-            code = leaving.code or 0
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, [json.loads(line) for line in out.splitlines()], err
+        done = kassay(*arguments)
+        return done.code, done.records, done.err
 
     return command
 
@@ -44,25 +37,25 @@ SIZED = ("--weights", "size", "--sizes", "sizes.log")
         (("--weights", "table.json"), [5, 6]),
     ],
 )
-def test_every_command_weighs_captures_alike(run, tmp_path, options, weights):
+def test_all_commands_give_captures_the_same_weights(run, tmp_path, options, weights):
     code, (document,), _ = run("import", "offsets.txt", *options)
     assert code == 0
     topic = document["topics"]["my-t"]
     assert (topic["weights"] if weights else topic) == (weights or 2)
     makespan = sum(weights) if weights else 2
     _, (planned,), _ = run("plan", "offsets.txt", *options, "-o", "out")
-    assert planned["makespan"] == {"today": makespan, "then": makespan}
+    assert planned["makespan"] == {"current": makespan, "planned": makespan}
     _, (answer,), _ = run("what-if", "offsets.txt", *options)
-    # A file is a change there: the group as it is comes first, without it.
+    # A file of weights is a change: the first scenario is the current group without it.
     assert answer["scenarios"][-1]["makespan"]["value"] == makespan
 
 
-def test_documents_take_sizes_and_files_too(run, tmp_path):
+def test_group_documents_accept_sizes_and_files(run, tmp_path):
     document = {"topics": {"my-t": 2}, "members": [{"id": "c", "topics": ["my-t"]}]}
     (tmp_path / "own.json").write_text(json.dumps(document))
     for options, makespan in ((SIZED, 42), (("--weights", "table.json"), 11)):
         _, (planned,), _ = run("plan", "own.json", *options, "-o", "out")
-        assert planned["makespan"]["then"] == makespan
+        assert planned["makespan"]["planned"] == makespan
     _, (answer,), _ = run("what-if", "own.json", *SIZED)
     assert answer["scenarios"][0]["makespan"]["value"] == 42
 
@@ -71,7 +64,7 @@ def test_documents_take_sizes_and_files_too(run, tmp_path):
     "command", [("plan", "group.json", "-o", "out"), ("what-if", "group.json")]
 )
 @pytest.mark.parametrize("kind", ["lag", "rate"])
-def test_a_document_has_no_lag_to_weigh_by(run, command, kind):
+def test_group_documents_have_no_lag_and_no_rate(run, command, kind):
     code, (line,), _ = run(*command, "--weights", kind)
     assert code == 2
     assert f"a group document shows no {kind}" in line["error"]
@@ -79,9 +72,9 @@ def test_a_document_has_no_lag_to_weigh_by(run, command, kind):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
-        (("--sizes", "sizes.log"), "--sizes goes with --weights size"),
+        (("--sizes", "sizes.log"), "--sizes requires --weights size"),
         (("--weights", "size", "--sizes", "offsets.txt"), "not the output of kafka-log-dirs.sh"),
         (("--weights", "nothing.json"), "nothing.json: "),
         (("--weights", "sizes.log"), "sizes.log:1: not valid JSON"),
@@ -89,14 +82,14 @@ def test_a_document_has_no_lag_to_weigh_by(run, command, kind):
     ],
 )
 @pytest.mark.parametrize("command", ["import", "plan"])
-def test_what_cannot_be_weighed_by_is_one_error(run, command, options, said):
+def test_invalid_weight_options_are_one_error(run, command, options, message):
     further = ("-o", "out") if command == "plan" else ()
     code, lines, err = run(command, "offsets.txt", *options, *further)
     assert (code, lines) == (2, [])
-    assert said in " ".join(err.replace("│", " ").split())
+    assert message in " ".join(err.replace("│", " ").split())
 
 
-def test_weights_of_another_number_of_partitions_are_refused(run, tmp_path):
+def test_weights_must_match_the_partition_count(run, tmp_path):
     (tmp_path / "table.json").write_text('{"my-t": [1]}')
     code, (line,), _ = run("import", "offsets.txt", "--weights", "table.json")
     assert code == 2

@@ -309,4 +309,4 @@ def test_one_figure_is_made_again_by_its_name(study_directory, tmp_path, capsys)
     with pytest.raises(SystemExit) as leaving:
         main(["report", str(study_directory), *options, "no-such"])
     assert leaving.value.code == 2
-    assert "no figure 'no-such'; there are assignors, " in capsys.readouterr().err
+    assert "no figure 'no-such'; choose from assignors, " in capsys.readouterr().err

@@ -69,7 +69,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_tables(config, uninterrupt
 
 
 def start(config, out, *options):
-    command = [sys.executable, "-m", "kassay", "study", config, "--out", out]
+    command = [sys.executable, "-m", "kassay", "study", config, "--output", out]
     options = options or ("--master", "local[2]")
     with log_of(out).open("a") as log:
         return subprocess.Popen(

@@ -1,0 +1,55 @@
+"""Options for output: format, files and plots."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_PLOT_FORMATS = (".svg", ".png")
+
+
+class Format(StrEnum):
+    """Format of results on standard output."""
+
+    JSONL = "jsonl"
+    JSON = "json"
+    TABLE = "table"
+
+
+def _plot_file(file: Path | None) -> Path | None:
+    if file is not None and file.suffix not in _PLOT_FORMATS:
+        raise typer.BadParameter(
+            f"the file name must end in {' or '.join(_PLOT_FORMATS)}, got {file.name!r}"
+        )
+    return file
+
+
+OutputFormat = Annotated[
+    Format,
+    typer.Option("--format", help="jsonl: one line per result; json: indented; table: text."),
+]
+OutputDirectory = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="Directory of the written files.")
+]
+PlotFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        callback=_plot_file,
+        metavar="FILE",
+        help="Write a plot to this .svg or .png file; later groups get FILE-2, FILE-3, ...",
+        show_default=False,
+    ),
+]
+
+
+def numbered(file: Path, number: int) -> Path:
+    """Return the file name for the plot of a group: unchanged for the first group.
+
+    Examples
+    --------
+    >>> numbered(Path("a.svg"), 1).name, numbered(Path("a.svg"), 2).name
+    ('a.svg', 'a-2.svg')
+    """
+    return file if number == 1 else file.with_stem(f"{file.stem}-{number}")

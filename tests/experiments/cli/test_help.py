@@ -1,0 +1,106 @@
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from kassay.experiments.cli import COMMANDS, app, print_error, print_note
+
+RUN = CliRunner()
+SLOW_PACKAGES = {"numpy", "ortools", "pandas", "pyspark", "matplotlib", "confluent_kafka"}
+
+
+def modules_after(*arguments: object) -> set[str]:
+    """Run ``kassay`` in a new process and return the names of the loaded modules."""
+    script = (
+        "import sys\nfrom kassay.experiments.cli import main\n"
+        "try:\n    main(sys.argv[1:])\n"
+        "except SystemExit as exit_:\n    assert not exit_.code, exit_.code\n"
+        "print(*sys.modules, sep='\\n', file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stderr.split())
+
+
+def test_help_loads_no_command_and_no_slow_package():
+    modules = modules_after("--help")
+    assert not [name for name in modules if name.startswith("kassay.experiments.cli.commands")]
+    assert not modules & SLOW_PACKAGES
+
+
+def test_help_lists_every_command():
+    shown = RUN.invoke(app, ["--help"])
+    assert shown.exit_code == 0
+    for command, summary in COMMANDS.items():
+        assert f"  {command} " in shown.output
+        assert summary in " ".join(shown.output.split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_has_its_summary_and_an_example(command):
+    shown = RUN.invoke(app, [command, "--help"], env={"COLUMNS": "100", "NO_COLOR": "1"})
+    assert shown.exit_code == 0
+    text = " ".join(shown.output.replace("│", " ").split())
+    assert COMMANDS[command] in text
+    assert f"kassay {command}" in text.split("Example", 1)[1].split("Options")[0]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion_is_available(shell):
+    variables = {"_KASSAY_COMPLETE": f"source_{shell}"}
+    shown = RUN.invoke(app, [], prog_name="kassay", env=variables)
+    assert shown.exit_code == 0
+    assert "_KASSAY_COMPLETE" in shown.output
+
+
+@pytest.mark.parametrize("print_message", [print_error, print_note])
+def test_no_color_disables_escape_codes(print_message, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    print_error("g.json: no such file")
+    assert "\x1b[" in capsys.readouterr().err
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_message("g.json: no such file")
+    assert capsys.readouterr().err == "kassay: g.json: no such file\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "absent"),
+    [
+        ("solve", {"ortools.sat", "pandas", "matplotlib", "scipy", "pyspark"}),
+        ("compare", {"ortools.sat", "pandas", "matplotlib", "scipy", "pyspark"}),
+    ],
+)
+def test_small_groups_load_only_the_required_packages(command, absent, write_groups):
+    path = write_groups({"id": "g", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]})
+    assert not modules_after(command, path) & absent
+
+
+def test_plan_loads_no_table_library(write_groups, tmp_path):
+    path = write_groups({"id": "g", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]})
+    assert not modules_after("plan", path, "-o", tmp_path / "out") & {"pandas", "pyspark"}
+
+
+def test_an_old_option_name_works_with_a_warning(kassay, tmp_path):
+    file = tmp_path / "crash.svg"
+    done = kassay("simulate", "crash", "--policy", "sticky", f"--draw={file}")
+    assert (done.code, done.err) == (0, "kassay: --draw is deprecated, use --plot\n")
+    assert file.exists()
+
+
+def test_the_version_includes_solver_and_spark(kassay):
+    done = kassay("--version")
+    assert done.code == 0
+    assert all(name in done.out for name in ("kassay", "ortools", "pyspark", "Python"))
+
+
+def test_an_unknown_command_is_a_usage_error(kassay):
+    done = kassay("no-such-command")
+    assert done.code == 2
+    assert "no-such-command" in done.err
