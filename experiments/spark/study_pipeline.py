@@ -38,7 +38,7 @@ from kassay.experiments.spark.table_schemas import (
 from kassay.experiments.study.batches import BATCH_CASES, BatchedCase, batches_of, tasks_of
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.isolation import Judge, memory_limit, run_isolated, watchdog
+from kassay.experiments.study.isolation import Evaluator, memory_limit, run_isolated, watchdog
 from kassay.experiments.study.table_rows import CaseRecord
 from kassay.reference.model.errors import RunError
 
@@ -53,7 +53,7 @@ def evaluate_cases(
     *,
     tasks: int | None = None,
     limits: CaseLimits = LIMITS,
-    judge: Judge | None = None,
+    judge: Evaluator | None = None,
     drawn: int | None = None,
 ) -> pa.Table:
     """Evaluate every case: one row of `RECORDS` per case, in no particular order.
@@ -96,7 +96,7 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: int | None) -> CaseRecor
 
 
 def _evaluate_task(
-    task: Sequence[BatchedCase], judge: Judge, limits: CaseLimits, *, retry: bool
+    task: Sequence[BatchedCase], judge: Evaluator, limits: CaseLimits, *, retry: bool
 ) -> Iterator[dict[str, object]]:
     """Evaluate the cases of a task; in a retry, each case runs in its own process."""
     with memory_limit(limits.memory), watchdog() as start_timer:
@@ -118,7 +118,7 @@ def write_study(
     tasks: int | None = None,
     wave: int = BATCH_CASES,
     limits: CaseLimits = LIMITS,
-    judge: Judge | None = None,
+    judge: Evaluator | None = None,
     drawn: int | None = None,
 ) -> Mapping[str, object]:
     """Run a study and write its tables and manifest into a directory.

@@ -1,4 +1,4 @@
-"""How a study is cut: into waves, each kept once it is done, and a wave into tasks."""
+"""Split a study into batches, which are committed one by one, and a batch into tasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,27 +8,27 @@ from kassay.experiments.study.families.registry import FAMILIES
 
 BATCH_CASES = 2_000
 TASK_SECONDS = 1.0
-_LEAST_SHARE = 0.1
-_TASKS_LEFT = 16
+_MIN_TASK_SHARE = 0.1
+_REMAINING_TASKS = 16
 _USUAL_ASSIGNORS = 9
 
 
 @dataclass(frozen=True, slots=True)
 class BatchedCase:
-    """A case and its place in its wave."""
+    """A case and its position in its batch."""
 
     place: int
     case: Case
 
 
 def batches_of(cases: Sequence[Case], *, wave: int = BATCH_CASES) -> list[Sequence[Case]]:
-    """Cut a study into waves of nearly equal size, each a fair mix of the study.
+    """Split a study into batches of up to ``wave`` cases, each a sample of the whole study.
 
     Examples
     --------
     >>> from kassay.experiments.study.case import cases_of
     >>> cases = list(cases_of(["mixed-join"], seeds=5, assignors=["range"]))
-    >>> [[case.seed for case in wave] for wave in batches_of(cases, wave=2)]
+    >>> [[case.seed for case in batch] for batch in batches_of(cases, wave=2)]
     [[0, 3], [1, 4], [2]]
     """
     count = -(-len(cases) // wave)
@@ -38,46 +38,46 @@ def batches_of(cases: Sequence[Case], *, wave: int = BATCH_CASES) -> list[Sequen
 def tasks_of(
     cases: Sequence[Case], *, tasks: int | None = None, seconds: float = TASK_SECONDS
 ) -> list[tuple[BatchedCase, ...]]:
-    """Cut a wave into tasks, costly groups first: what comes last is small.
+    """Split a batch into tasks, expensive cases first and small tasks last.
 
-    Tasks shrink as the wave comes to its end, so that no core waits long for the last one:
-    guided self-scheduling (Polychronopoulos and Kuck, IEEE Transactions on Computers 36(12),
-    1987).
+    Guided self-scheduling (Polychronopoulos and Kuck, IEEE Transactions on Computers 36(12),
+    1987): small tasks at the end keep all cores busy.
 
     Parameters
     ----------
     cases
-        The wave.
+        The batch.
     tasks
-        How many tasks, of nearly equal numbers of cases; by default as many as it takes
-        for each to be expected to last about ``seconds``, towards the end a tenth of that.
+        Number of tasks with nearly equal numbers of cases; by default as many as needed for
+        tasks of about ``seconds``, and a tenth of that at the end.
     seconds
-        How long a task is to last. A group that takes longer is a task of its own.
+        Expected time per task. A longer case is a task of its own.
 
     Examples
     --------
     >>> from kassay.experiments.study.case import cases_of
     >>> cases = list(cases_of(["mixed-join"], seeds=3, assignors=["range"]))
-    >>> [[placed.place for placed in task] for task in tasks_of(cases, tasks=2)]
+    >>> [[batched.place for batched in task] for task in tasks_of(cases, tasks=2)]
     [[0, 2], [1]]
     """
-    placed = [BatchedCase(place, case) for place, case in enumerate(cases)]
     costs = [expected_seconds(case) for case in cases]
-    placed.sort(key=lambda here: (-costs[here.place], here.place))
+    ordered = [BatchedCase(place, case) for place, case in enumerate(cases)]
+    ordered.sort(key=lambda batched: (-costs[batched.place], batched.place))
     if tasks is not None:
-        return [tuple(placed[first::tasks]) for first in range(min(tasks, len(placed)))]
-    found: list[tuple[BatchedCase, ...]] = []
-    begin, spent, left = 0, 0.0, sum(costs)
-    for index, here in enumerate(placed):
-        spent += costs[here.place]
-        if spent >= min(seconds, max(left / _TASKS_LEFT, seconds * _LEAST_SHARE)):
-            found.append(tuple(placed[begin : index + 1]))
-            begin, spent, left = index + 1, 0.0, left - spent
-    return [*found, tuple(placed[begin:])] if begin < len(placed) else found
+        return [tuple(ordered[first::tasks]) for first in range(min(tasks, len(ordered)))]
+    result: list[tuple[BatchedCase, ...]] = []
+    start, cost, remaining = 0, 0.0, sum(costs)
+    for end, batched in enumerate(ordered, start=1):
+        cost += costs[batched.place]
+        limit = min(seconds, max(remaining / _REMAINING_TASKS, seconds * _MIN_TASK_SHARE))
+        if cost >= limit or end == len(ordered):
+            result.append(tuple(ordered[start:end]))
+            start, cost, remaining = end, 0.0, remaining - cost
+    return result
 
 
 def expected_seconds(case: Case) -> float:
-    """Guess how long a case takes. It decides about order and tasks, never about results."""
+    """Estimate the time of a case. It affects order and tasks, never results."""
     family = FAMILIES.get(case.family)
     usual = 0.01 if family is None else family.expected_seconds(case.seed)
     return usual * (2 + len(case.assignors)) / (2 + _USUAL_ASSIGNORS)

@@ -1,4 +1,4 @@
-"""Cases: groups as they travel to the workers, small and rebuilt there."""
+"""Cases of a study: small descriptions of groups, from which workers build them."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.documents.json_codec import parse_group
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 
 IMPORTED = "imported"
@@ -14,7 +14,7 @@ IMPORTED = "imported"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One group of a study, by what it takes to build it again.
+    """One group of a study, described by what is needed to build it.
 
     Parameters
     ----------
@@ -23,9 +23,9 @@ class Case:
     seed
         Its seed; for an imported group its position in the file.
     assignors
-        The assignors that are to be judged on it.
+        Assignors to run on it.
     start
-        Assignor whose results its members own, in a family with a history of its own.
+        Assignor whose results its members own, in a family with its own history.
     document
         Group document as JSON, for an imported group.
 
@@ -44,7 +44,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Key of the case in every table, unique within a study."""
+        """Key of the case in every table, unique in a study."""
         return f"{self.family}/{self.seed}" + (f"@{self.start}" if self.start else "")
 
     def build(self) -> Group:
@@ -52,8 +52,8 @@ class Case:
 
         Raises
         ------
-        InvalidGroupError
-            If the family is unknown or the document is bad.
+        InputError
+            If the family is unknown or the document is invalid.
         """
         if self.document is not None:
             try:
@@ -62,29 +62,30 @@ class Case:
                 raise InputError(f"{self.name}: {error}") from None
             return parse_group(document, where=self.name)
         if self.family not in FAMILIES:
-            raise InputError(f"no family {self.family!r}; there are {', '.join(FAMILIES)}")
+            raise InputError(f"no family {self.family!r}, expected one of {', '.join(FAMILIES)}")
         return FAMILIES[self.family].build(self.seed, start=self.start)
 
 
 def cases_of(
     families: Sequence[str], *, seeds: int, assignors: Sequence[str], first_seed: int = 0
 ) -> Iterator[Case]:
-    """Yield the cases of a study: ``seeds`` in all, dealt evenly to the families.
+    """Yield the cases of a study, with ``seeds`` split evenly over the families.
 
-    A family of a fixed size gives all its groups, beyond that number. In a family with
-    histories of their own, each seed gives one case an assignor.
+    A family of fixed size gives all of its groups in addition. A family with its own history
+    gives one case per seed and assignor.
 
     Examples
     --------
     >>> [case.name for case in cases_of(["mixed-join"], seeds=2, assignors=["range"])]
     ['mixed-join/0', 'mixed-join/1']
     """
-    endless = [name for name in families if FAMILIES[name].size is None]
-    shares = dict(zip(endless, _shares(seeds, len(endless)), strict=True))
+    unlimited = [name for name in families if FAMILIES[name].size is None]
     for name in families:
-        yield from family_cases(
-            name, seeds=shares.get(name), assignors=assignors, first_seed=first_seed
-        )
+        share = None
+        if name in unlimited:
+            extra = unlimited.index(name) < seeds % len(unlimited)
+            share = seeds // len(unlimited) + extra
+        yield from family_cases(name, seeds=share, assignors=assignors, first_seed=first_seed)
 
 
 def family_cases(
@@ -94,15 +95,15 @@ def family_cases(
 
     Parameters
     ----------
-    name
-        The family.
     seeds
-        How many seeds; None for all groups of a family of a fixed size, which never gives
-        more than it has.
-    assignors
-        The assignors to judge.
+        Number of seeds; None for all groups of a family of fixed size.
     first_seed
-        Where seeds begin, in a family without end.
+        First seed, in a family without a size.
+
+    Raises
+    ------
+    UsageError
+        If ``seeds`` is None in a family without a size.
 
     Examples
     --------
@@ -110,28 +111,21 @@ def family_cases(
     ['named/0', 'named/1']
     """
     family = FAMILIES[name]
-    size = family.size
-    if size is None:
-        if seeds is None:
-            raise ValueError(f"family {name!r} has no end")
+    if family.size is not None:
+        numbers = range(family.size if seeds is None else min(seeds, family.size))
+    elif seeds is not None:
         numbers = range(first_seed, first_seed + seeds)
     else:
-        numbers = range(size if seeds is None else min(seeds, size))
-    everybody = tuple(assignors)
+        raise UsageError(f"family {name!r} has no fixed size and needs a number of seeds")
     for seed in numbers:
         if family.own_history:
-            for assignor in everybody:
+            for assignor in assignors:
                 yield Case(family=name, seed=seed, assignors=(assignor,), start=assignor)
         else:
-            yield Case(family=name, seed=seed, assignors=everybody)
+            yield Case(family=name, seed=seed, assignors=tuple(assignors))
 
 
 def imported_cases(documents: Iterable[str], *, assignors: Sequence[str]) -> Iterator[Case]:
-    """Yield a case for each group document."""
+    """Yield a case per group document."""
     for position, document in enumerate(documents):
         yield Case(family=IMPORTED, seed=position, assignors=tuple(assignors), document=document)
-
-
-def _shares(total: int, parts: int) -> list[int]:
-    """Split a number into nearly equal parts, the larger first."""
-    return [total // parts + (index < total % parts) for index in range(parts)] if parts else []

@@ -1,4 +1,4 @@
-"""A study as a file: what is to be studied, read with the place of every mistake."""
+"""Configuration file of a study. Errors name the line and the field."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -17,29 +17,24 @@ _ALL = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyConfig:
-    """A study, as its file describes it.
+    """Configuration of a study.
 
     Parameters
     ----------
-    name
-        Name of the file.
-    digest
-        SHA-256 of its text.
+    name, digest
+        Name of the file and SHA-256 of its text.
     families
-        For each family how many seeds, or None for all of a family of a fixed size.
-    assignors
-        The assignors to judge.
+        Number of seeds per family, or None for all groups of a family of fixed size.
     first_seed
-        Where seeds begin.
+        First seed of families without a size.
     groups
         Files of group documents to study too.
     drawn
-        Seeds of each family whose groups, where small, are kept whole with all their
-        assignments; None for all.
+        Documents and assignments of small groups are recorded for smaller seeds; None for all.
     wave
-        Cases that are kept together once they are done.
+        Cases per batch.
     limits
-        What each search, and each group, may use up.
+        Limits of each search and each group.
     """
 
     name: str
@@ -53,14 +48,14 @@ class StudyConfig:
     limits: CaseLimits = field(default_factory=CaseLimits)
 
     def cases(self) -> Iterator[Case]:
-        """Yield the cases of all families; imported groups are not among them."""
+        """Yield the cases of all families, without the imported groups."""
         for name, seeds in self.families.items():
             yield from family_cases(
                 name, seeds=seeds, assignors=self.assignors, first_seed=self.first_seed
             )
 
     def described(self) -> dict[str, object]:
-        """Return what a manifest records of it."""
+        """Return the description for the manifest."""
         return {
             "file": self.name,
             "sha256": self.digest,
@@ -73,21 +68,21 @@ class StudyConfig:
 
 
 def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfig:
-    r"""Read a study configuration: YAML, of which JSON is a part.
+    r"""Read the configuration of a study in YAML or JSON.
 
     Parameters
     ----------
     text
-        The file's content.
+        Content of the file.
     name
-        Its name, for errors.
+        Name of the file, for error messages.
     directory
-        Where the files of groups that it names are relative to.
+        Base directory of the files in ``groups``.
 
     Raises
     ------
-    InvalidGroupError
-        If it is not one: it says in which line, and at which field.
+    InputError
+        If the configuration is invalid.
 
     Examples
     --------
@@ -97,75 +92,75 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
     >>> read_config("families:\n  mixed-jion: 3\n", "mine.yaml")
     Traceback (most recent call last):
         ...
-    kassay...InputError: mine.yaml:2: families.mixed-jion: no such family, try ...
+    kassay...InputError: mine.yaml:2: families.mixed-jion: unknown family, expected one of ...
     """
     top = read_nodes(text, name)
     items = top.only(
         "families", "assignors", "first_seed", "groups", "drawn", "wave", "limits", "about"
     )
     if "families" not in items and "groups" not in items:
-        top.fail("it needs families, or groups")
-    found: dict[str, object] = {}
+        top.fail("families or groups is required")
+    optional: dict[str, object] = {}
     if "assignors" in items:
-        found["assignors"] = _assignors(items["assignors"])
+        optional["assignors"] = _assignors(items["assignors"])
     if "groups" in items:
-        found["groups"] = tuple(directory / place.text() for place in items["groups"].elements())
+        optional["groups"] = tuple(directory / node.text() for node in items["groups"].elements())
     if "limits" in items:
-        found["limits"] = _limits(items["limits"])
+        optional["limits"] = _limits(items["limits"])
     for key, least in (("first_seed", 0), ("drawn", 0), ("wave", 1)):
         if key in items:
-            found[key] = items[key].integer(least)
+            optional[key] = items[key].integer(least)
     if "about" in items:
         items["about"].text()
     return StudyConfig(
         name=name,
         digest=hashlib.sha256(text.encode()).hexdigest(),
         families=_families(items["families"]) if "families" in items else {},
-        **found,  # type: ignore[arg-type]
+        **optional,  # type: ignore[arg-type]
     )
 
 
-def _families(places: ConfigNode) -> dict[str, int | None]:
-    found: dict[str, int | None] = {}
-    for name, place in places.items().items():
+def _families(nodes: ConfigNode) -> dict[str, int | None]:
+    seeds: dict[str, int | None] = {}
+    for name, node in nodes.items().items():
         if name == IMPORTED or name not in FAMILIES:
-            place.fail(f"no such family, try {', '.join(FAMILIES)}")
-        if place.value == _ALL:
+            node.fail(f"unknown family, expected one of {', '.join(FAMILIES)}")
+        if node.value == _ALL:
             if FAMILIES[name].size is None:
-                place.fail(f"the family has no end, so it takes a number, not {_ALL!r}")
-            found[name] = None
+                node.fail(f"expected a number of seeds, not {_ALL!r}: it has no fixed size")
+            seeds[name] = None
         else:
-            found[name] = place.integer(0)
-    return found
+            seeds[name] = node.integer(0)
+    return seeds
 
 
-def _assignors(places: ConfigNode) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for place in places.elements():
-        name = place.text()
+def _assignors(nodes: ConfigNode) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    for node in nodes.elements():
+        name = node.text()
         if name not in ASSIGNORS:
-            place.fail(f"no assignor {name!r}, try {', '.join(ASSIGNORS)}")
-        if name in found:
-            place.fail(f"{name!r} is repeated")
-        found[name] = None
-    return tuple(found)
+            node.fail(f"no assignor {name!r}, expected one of {', '.join(ASSIGNORS)}")
+        if name in names:
+            node.fail(f"{name!r} is repeated")
+        names[name] = None
+    return tuple(names)
 
 
-def _limits(places: ConfigNode) -> CaseLimits:
+def _limits(nodes: ConfigNode) -> CaseLimits:
     known = {item.name: item.type for item in fields(CaseLimits)}
     chosen: dict[str, float] = {}
-    for name, place in places.only(*known).items():
+    for name, node in nodes.only(*known).items():
         if known[name] is int:
-            chosen[name] = place.integer(1)
+            chosen[name] = node.integer(1)
         else:
-            chosen[name] = _seconds(place)
+            chosen[name] = _seconds(node)
     return CaseLimits(**chosen)  # type: ignore[arg-type]
 
 
-def _seconds(place: ConfigNode) -> float:
-    value = place.value
+def _seconds(node: ConfigNode) -> float:
+    value = node.value
     if isinstance(value, bool) or not isinstance(value, int | float):
-        place.fail(f"expected a number, got {value!r}")
+        node.fail(f"expected a number, got {value!r}")
     if not 0 < value < float("inf"):
-        place.fail(f"must be above 0, got {value!r}")
+        node.fail(f"must be above 0, got {value!r}")
     return float(value)

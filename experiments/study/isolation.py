@@ -1,36 +1,32 @@
-"""Limits on a process that studies groups, and processes of their own for groups that need one.
+"""Limits of a process that evaluates cases, and child processes for cases that need one.
 
-Most groups are studied where they are: a watchdog and a limit on memory cost next to
-nothing. A group that takes its process down, because native code crashes, hangs or asks for
-too much, is found by whoever starts that process again: there every group gets a child of
-its own, and what a child dies of becomes a row.
+Cases normally run in the worker's own process, where a timer and a memory limit cost almost
+nothing. If a case kills its process, because native code crashes, hangs or needs too much memory,
+the task is retried with one child process per case. The death of a child becomes a row.
 """
 
-import os
-import pickle
+import multiprocessing
 import resource
-import select
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import failed_record
 from kassay.experiments.study.table_rows import CaseRecord
 
-Judge = Callable[[Case], CaseRecord]
+Evaluator = Callable[[Case], CaseRecord]
 _MEBIBYTE = 1 << 20
 
 
 @contextmanager
 def memory_limit(mebibytes: int) -> Iterator[None]:
-    """Limit the address space of this process, never beyond the limit that it has."""
+    """Limit the address space of this process, never above its present limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = mebibytes * _MEBIBYTE
-    known = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
-    resource.setrlimit(resource.RLIMIT_AS, (min([wanted, *known]), hard))
+    finite = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_AS, (min([mebibytes * _MEBIBYTE, *finite]), hard))
     try:
         yield
     finally:
@@ -39,92 +35,73 @@ def memory_limit(mebibytes: int) -> Iterator[None]:
 
 @contextmanager
 def watchdog() -> Iterator[Callable[[float], None]]:
-    """Yield a function that ends this process unless it is called again within the seconds.
+    """Yield a function that starts a timer, which kills this process unless it is restarted.
 
-    The clock is the kernel's, whose signal ends a process that hangs in native code as well.
+    The kernel's timer also works while native code hangs.
     """
 
-    def wind(seconds: float) -> None:
+    def start_timer(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
     try:
-        yield wind
+        yield start_timer
     finally:
-        wind(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def run_isolated(judge: Judge, case: Case, *, limits: CaseLimits) -> CaseRecord:
-    """Study a case in a child of this process.
+def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> CaseRecord:
+    """Evaluate a case in a child process.
 
     Parameters
     ----------
-    judge
-        What to do with the case.
-    case
-        What to study.
+    evaluate
+        Function that evaluates the case.
     limits
-        What it may use up; ``group`` and ``memory`` hold for the child.
+        ``group`` and ``memory`` limit the child process.
 
     Returns
     -------
-    Record
-        What the child found; if it died or was ended, a record that says how.
+    CaseRecord
+        The child's record, or a record with the reason why there is none.
 
     Examples
     --------
+    >>> import os
     >>> from kassay.experiments.compare import LIMITS
     >>> case = Case(family="named", seed=0, assignors=())
     >>> end = lambda _: os.kill(os.getpid(), signal.SIGKILL)
     >>> run_isolated(end, case, limits=LIMITS).group.error
     'the process that studied this group died of SIGKILL'
     """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        _run(judge, case, writing, limits)
-    os.close(writing)
+    # A forked child needs no import of the solver, and the evaluator need not be pickled.
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_run_child, args=(evaluate, case, sender, limits))
+    child.start()
+    sender.close()
     try:
-        answer = _read(reading, time.monotonic() + limits.group)
+        if receiver.poll(limits.group):
+            record: CaseRecord = receiver.recv()
+        else:
+            record = failed_record(case, f"took more than {limits.group:g} s")
+    except EOFError:
+        child.join()
+        death = _death(child.exitcode)
+        record = failed_record(case, f"the process that studied this group {death}")
     finally:
-        os.close(reading)
-    if answer is None:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        return failed_record(case, f"took more than {limits.group:g} s")
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    if code == 0:
-        record: CaseRecord = pickle.loads(answer)  # noqa: S301 - our own child wrote it
-        return record
-    return failed_record(case, _death(code))
+        receiver.close()
+        child.kill()
+        child.join()
+    return record
 
 
-def _run(judge: Judge, case: Case, writing: int, limits: CaseLimits) -> None:
-    """Be the child: whatever happens, it does not return."""
-    code = 1
-    try:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        with memory_limit(limits.memory), os.fdopen(writing, "wb") as pipe:
-            pickle.dump(judge(case), pipe)
-        code = 0
-    finally:
-        os._exit(code)
+def _run_child(evaluate: Evaluator, case: Case, sender: Connection, limits: CaseLimits) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with memory_limit(limits.memory):
+        sender.send(evaluate(case))
 
 
-def _read(pipe: int, deadline: float) -> bytes | None:
-    """Read to the end; None if that does not come in time."""
-    parts: list[bytes] = []
-    while True:
-        ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
-            return None
-        part = os.read(pipe, 1 << 16)
-        if not part:
-            return b"".join(parts)
-        parts.append(part)
-
-
-def _death(code: int) -> str:
-    how = f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    return f"the process that studied this group {how}"
+def _death(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"died of {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"

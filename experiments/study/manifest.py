@@ -1,4 +1,4 @@
-"""What a study was: enough to run it again and to tell whether it is the same."""
+"""Manifest of a study: configuration, versions and facts of the run, to repeat it."""
 
 import hashlib
 import importlib.metadata
@@ -30,31 +30,26 @@ def configuration(
     Parameters
     ----------
     cases
-        All of its cases; the imported ones enter by their content.
+        All cases; imported ones are described by a digest of their documents.
     families, seeds, first_seed, assignors
-        What `cases_of` was given.
-    limits
-        What each search may use up.
+        Parameters of `cases_of`.
     study
-        What the study's own file says, if it has one.
+        `StudyConfig.described` of the study's file, if there is one.
     """
-    digest = hashlib.sha256()
-    imported = 0
-    for case in cases:
-        if case.document is not None:
-            digest.update(case.document.encode() + b"\n")
-            imported += 1
+    documents = [case.document for case in cases if case.document is not None]
+    described_families = [FAMILIES[name].parameters() for name in families]
     described: dict[str, object] = {
         "seeds": seeds,
         "first_seed": first_seed,
-        "imported_groups": imported,
+        "imported_groups": len(documents),
         "assignors": list(assignors),
         "limits": asdict(limits),
-        "families": [FAMILIES[name].parameters() for name in families],
+        "families": described_families,
     }
-    if imported:
-        described["families"] = [*described["families"], {"name": IMPORTED}]  # type: ignore[misc]
-        described["imported_sha256"] = digest.hexdigest()
+    if documents:
+        described_families.append({"name": IMPORTED})
+        text = "".join(document + "\n" for document in documents)
+        described["imported_sha256"] = hashlib.sha256(text.encode()).hexdigest()
     if study is not None:
         described["study"] = dict(study)
     return described
@@ -63,14 +58,14 @@ def configuration(
 def manifest(
     described: Mapping[str, object], *, rows: Mapping[str, int], run: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the manifest: configuration, versions and commit, rows, and this run.
+    """Return the manifest.
 
     Parameters
     ----------
     described
         The `configuration`.
     rows
-        Rows of each table.
+        Number of rows per table.
     run
         Facts of this run alone: master, tasks, seconds.
     """
@@ -85,19 +80,18 @@ def manifest(
 
 
 def commit() -> str | None:
-    """Return the commit of this checkout, with ``+`` where files differ from it."""
-    root = Path(__file__).parents[2]
+    """Return the commit of this checkout, with ``+`` if files differ from it."""
     try:
-        head = _git(root, "rev-parse", "HEAD")
-        changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+        head = _git("rev-parse", "HEAD")
+        changed = _git("status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.SubprocessError):
         return None
     return head + ("+" if changed else "")
 
 
-def _git(root: Path, *arguments: str) -> str:
+def _git(*arguments: str) -> str:
     done = subprocess.run(  # noqa: S603 - fixed arguments
-        ["git", "-C", str(root), *arguments],  # noqa: S607
+        ["git", "-C", str(Path(__file__).parents[2]), *arguments],  # noqa: S607
         capture_output=True,
         text=True,
         check=True,
