@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from kassay.reference.model.group import Group
 from kassay.solver.cpsat.levels import level_terms
 from kassay.solver.cpsat.model import AssignmentModel
-from kassay.solver.cpsat.search import SearchBudget, minimise
-from kassay.solver.cpsat.symmetry import classify
+from kassay.solver.cpsat.search import minimise
+from kassay.solver.cpsat.symmetry import symmetry_classes
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned
-from kassay.solver.limits import SearchLimits
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Level
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, Solution
@@ -39,7 +39,7 @@ def plain_solve(
     start = time.monotonic()
     budget = SearchBudget(start + limits.time, limits)
     problem = build_problem(group)
-    model = AssignmentModel(problem, classify(problem, levels, ()))
+    model = AssignmentModel(problem, symmetry_classes(problem, levels, ()))
     best = keep_owned(problem)
     bounds: list[int] = []
     for index, level in enumerate(levels):

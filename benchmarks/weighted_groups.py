@@ -17,9 +17,10 @@ from pathlib import Path
 from benchmarks.plain_cpsat_model import plain_solve
 from benchmarks.timing import Timing
 from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Imbalance, Level, Measure, Movement, Tolerance
+from kassay.solver.objective import Imbalance, Level, Movement, Tolerance
 from kassay.solver.solve import solve
 
 INSTANCES = Path(__file__).parents[2] / "shared" / "fixtures" / "weighted"
@@ -171,8 +172,8 @@ PARTS: dict[str, Callable[[], Iterator[BenchmarkRow]]] = {
 def timings() -> Iterator[Timing]:
     """Run all parts, for the table of all benchmarks."""
     for part in PARTS.values():
-        for row in part():
-            yield row.timing()
+        for partition in part():
+            yield partition.timing()
 
 
 def main(names: list[str]) -> None:
@@ -182,8 +183,8 @@ def main(names: list[str]) -> None:
     )
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
     for name in names or list(PARTS):
-        for row in PARTS[name]():
-            print(row, flush=True)
+        for partition in PARTS[name]():
+            print(partition, flush=True)
 
 
 if __name__ == "__main__":

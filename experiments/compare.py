@@ -13,10 +13,9 @@ from kassay.experiments.implementations.convergence import Ending, StableResult,
 from kassay.reference.model import html_tables as notebook
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, measures, movement
+from kassay.reference.model.metrics import MEASURES, Measure, measures, movement
 from kassay.reference.model.result_cache import cached
-from kassay.solver import objective
-from kassay.solver.flow.moves_within_imbalance import fewest_moves
+from kassay.solver.flow.convex_frontier import fewest_moves
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance
@@ -197,7 +196,7 @@ def compare(
         proven=proven,
         imbalance={
             name: HeuristicGap(greedy=greedy.get(name), optimum=optima.get(name))
-            for name in Measure
+            for name in MEASURES
         },
         movement=HeuristicGap(
             greedy=None if assignment is None else movement(group, assignment),
@@ -264,7 +263,7 @@ def fewest_moves_within(
     slack = Tolerance(absolute=imbalance - optimum.imbalance.value)
     solution = solve(
         _without_capacities(group),
-        levels=(Imbalance(objective.Measure(measure), slack), Movement()),
+        levels=(Imbalance(measure, slack), Movement()),
         initial_assignment=optimum.assignment,
         limits=limits,
     )

@@ -1,5 +1,6 @@
 """The optimum: the least imbalanced assignment, then the stickiest, with proof."""
 
+from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin, PriceTable
 from kassay.solver.certificate.check import certificate_errors, certify
 from kassay.solver.constraints import (
@@ -18,7 +19,6 @@ from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import (
     CrossRack,
     Imbalance,
-    Measure,
     MembersUsed,
     Movement,
     MovementCost,

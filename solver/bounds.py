@@ -1,6 +1,6 @@
 """Lower bounds that need no search."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from heapq import merge
 from itertools import accumulate
@@ -8,12 +8,12 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from kassay.reference.model.metrics import Measure
 from kassay.solver.evaluation import RackTable, imbalance_of, movement_costs
 from kassay.solver.objective import (
     CrossRack,
     Imbalance,
     Level,
-    Measure,
     MembersUsed,
     Movement,
     MovementCost,
@@ -22,45 +22,50 @@ from kassay.solver.objective import (
 from kassay.solver.problem import Problem
 
 
-def level_bound(problem: Problem, level: Level, ceilings: "Sequence[int] | None" = None) -> int:
+def level_bound(problem: Problem, level: Level, max_loads: Sequence[int] | None = None) -> int:
     """Bound a level from below, over all assignments.
 
     Parameters
     ----------
     problem
-        What has to be placed.
+        The problem.
     level
         The level.
-    ceilings
-        The most load that each position may still have, as `load_ceiling` tells from
-        earlier levels; it matters for movement.
+    max_loads
+        Maximum load per member that the earlier levels allow, see `max_loads_within`. Only
+        the bound on movement uses it.
     """
     match level:
         case Imbalance():
             return imbalance_bound(problem, level.measure)
         case Movement():
-            return 0 if ceilings is None else overload_moves_bound(problem, level, ceilings)
+            return 0 if max_loads is None else overload_moves_bound(problem, level, max_loads)
         case CrossRack():
-            near = RackTable(problem)
+            racks = RackTable(problem)
             return sum(
-                not any(not near.far(row, at) for at in problem.sets[index].tolist())
-                for row, index in enumerate(problem.set_of_row.tolist())
+                all(
+                    racks.is_cross_rack(partition, member)
+                    for member in problem.consumer_sets[index].tolist()
+                )
+                for partition, index in enumerate(problem.consumer_set.tolist())
             )
         case TopicSpread():
             counts = np.bincount(problem.topic, minlength=len(problem.group.topics)).tolist()
             return sum(
                 imbalance_of(
-                    Measure.SUM_OF_SQUARES, rounded_up_mean(count, len(problem.sets[index]))
+                    Measure.SUM_OF_SQUARES, even_loads(count, len(problem.consumer_sets[index]))
                 )
-                for count, index in zip(counts, problem.set_of_topic.tolist(), strict=True)
+                for count, index in zip(counts, problem.consumer_set_of_topic.tolist(), strict=True)
                 if count
             )
         case MembersUsed():
-            return 1 if problem.size else 0
+            return 1 if problem.partition_count else 0
 
 
 def imbalance_bound(problem: Problem, measure: Measure) -> int:
-    """Bound a measure of imbalance: all of ours are least at the least majorised vector.
+    """Bound a measure of imbalance from below.
+
+    All measures are monotone in majorisation, so `majorised_loads` has a minimal value.
 
     Examples
     --------
@@ -72,46 +77,46 @@ def imbalance_bound(problem: Problem, measure: Measure) -> int:
     >>> imbalance_bound(problem, Measure.SUM_OF_SQUARES), imbalance_bound(problem, Measure.MAKESPAN)
     (128, 10)
     """
-    bound = imbalance_of(measure, least_vector(problem))
+    bound = imbalance_of(measure, majorised_loads(problem))
     if measure is Measure.MAKESPAN:
         return max(bound, makespan_bound(problem))
-    if measure is Measure.SPREAD and problem.width:
-        return max(bound, makespan_bound(problem) - problem.total // problem.width)
+    if measure is Measure.SPREAD and problem.member_count:
+        return max(bound, makespan_bound(problem) - problem.total // problem.member_count)
     return bound
 
 
-def least_vector(problem: Problem) -> list[int]:
-    """Return a load vector that every reachable one majorises, component by component.
+def majorised_loads(problem: Problem) -> list[int]:
+    """Return a load vector that every feasible one majorises.
 
     In each component of the subscription graph the loads add up to its total, and the k
     greatest loads to at least its k greatest weights.
     """
-    unit = int(np.gcd.reduce(problem.weight)) or 1 if problem.size else 1
-    vector: list[int] = []
-    for positions, rows in components(problem):
-        weights = sorted((int(w) // unit for w in problem.weight[rows]), reverse=True)
-        vector.extend(unit * load for load in _water_fill(weights, len(positions)))
-    return vector
+    unit = problem.weight_unit
+    loads: list[int] = []
+    for members, partitions in components(problem):
+        weights = sorted((int(w) // unit for w in problem.weight[partitions]), reverse=True)
+        loads.extend(unit * load for load in _even_loads_of_weights(weights, len(members)))
+    return loads
 
 
-def _water_fill(weights: Sequence[int], width: int) -> list[int]:
-    """Give the greatest weights a member each while they exceed an even share of the rest."""
-    left = sum(weights)
-    alone: list[int] = []
-    for weight in weights[: width - 1]:
-        if weight * (width - len(alone)) <= left:
+def _even_loads_of_weights(weights: Sequence[int], members: int) -> list[int]:
+    """Give each weight above the mean of the rest a member of its own; split the rest evenly."""
+    rest = sum(weights)
+    single: list[int] = []
+    for weight in weights[: members - 1]:
+        if weight * (members - len(single)) <= rest:
             break
-        alone.append(weight)
-        left -= weight
-    return [*alone, *rounded_up_mean(left, width - len(alone))]
+        single.append(weight)
+        rest -= weight
+    return [*single, *even_loads(rest, members - len(single))]
 
 
-def rounded_up_mean(total: int, parts: int) -> list[int]:
-    """Split a total into integers that differ by at most one, greater ones first.
+def even_loads(total: int, parts: int) -> list[int]:
+    """Split a total into integers that differ by at most one, in descending order.
 
     Examples
     --------
-    >>> rounded_up_mean(8, 3)
+    >>> even_loads(8, 3)
     [3, 3, 2]
     """
     low, more = divmod(total, parts)
@@ -119,134 +124,151 @@ def rounded_up_mean(total: int, parts: int) -> list[int]:
 
 
 def components(problem: Problem) -> list[tuple[list[int], NDArray[np.intp]]]:
-    """Split into parts that share no member: (positions, rows) each, ascending."""
-    import networkx as nx  # noqa: PLC0415 - loads longer than a small solve takes
+    """Return the connected components of the subscription graph as (members, partitions).
 
-    graph: nx.Graph[int | tuple[str, int]] = nx.Graph()
-    graph.add_nodes_from(range(problem.width))
-    for index, consumers in enumerate(problem.sets):
-        graph.add_edges_from((("set", index), at) for at in consumers.tolist())
-    parts = []
-    for part in nx.connected_components(graph):
-        positions = sorted(node for node in part if isinstance(node, int))
-        sets = sorted(node[1] for node in part if not isinstance(node, int))
-        parts.append((positions, np.flatnonzero(np.isin(problem.set_of_row, sets))))
-    return sorted(parts, key=lambda part: part[0])
+    A union-find of our own: importing a graph library takes longer than a small solve.
+    """
+    parent = list(range(problem.member_count))
+
+    def root(member: int) -> int:
+        while parent[member] != member:
+            parent[member] = member = parent[parent[member]]
+        return member
+
+    for consumers in problem.consumer_sets:
+        first, *others = consumers.tolist()
+        for member in others:
+            low, high = sorted((root(first), root(member)))
+            parent[high] = low
+    members: dict[int, list[int]] = {}
+    for member in range(problem.member_count):
+        members.setdefault(root(member), []).append(member)
+    roots = np.array([root(int(consumers[0])) for consumers in problem.consumer_sets], np.int64)
+    component = roots[problem.consumer_set] if len(roots) else roots
+    return [(group, np.flatnonzero(component == first)) for first, group in members.items()]
 
 
 def makespan_bound(problem: Problem) -> int:
-    """Bound the greatest load: even shares of closed sets, and pigeonholes among weights."""
+    """Bound the maximum load: means of closed member sets, and pigeonholes among weights."""
     best = 0
-    for consumers, weights in _closed_sets(problem):
-        total, width = sum(weights), len(consumers)
-        best = max(best, -(-total // width), _pigeonhole(weights, width))
-    unit = int(np.gcd.reduce(problem.weight)) or 1 if problem.size else 1
+    for members, weights in _closed_member_sets(problem):
+        best = max(best, -(-sum(weights) // members), _pigeonhole_bound(weights, members))
+    unit = problem.weight_unit
     return -(-best // unit) * unit
 
 
-def _pigeonhole(weights: list[int], width: int) -> int:
-    """Of the ``k * width + 1`` greatest weights some member has k + 1, and maybe the least ones.
+def _pigeonhole_bound(weights: list[int], members: int) -> int:
+    """Bound the maximum load for weights in descending order.
 
-    ``weights`` descend.
+    One member has k + 1 of the ``k * members + 1`` greatest weights, at least the least ones.
     """
     sums = list(accumulate(weights, initial=0))
     return max(
         (
-            sums[count] - sums[count - 1 - (count - 1) // width]
-            for count in range(1, len(weights) + 1, width)
+            sums[count] - sums[count - 1 - (count - 1) // members]
+            for count in range(1, len(weights) + 1, members)
         ),
         default=0,
     )
 
 
-def _closed_sets(problem: Problem) -> Iterable[tuple[set[int], list[int]]]:
-    """Yield sets of members, with the descending weights of the rows that nobody else can take.
+def _closed_member_sets(problem: Problem) -> Iterator[tuple[int, list[int]]]:
+    """Yield sizes of member sets, with the descending weights that only these members can take.
 
-    The consumers of each topic, the unions with all that overlap, and the components.
+    The sets are the consumers of each topic and the components.
     """
     by_set = [
-        sorted(problem.weight[problem.set_of_row == index].tolist(), reverse=True)
-        for index in range(len(problem.sets))
+        sorted(problem.weight[problem.consumer_set == index].tolist(), reverse=True)
+        for index in range(len(problem.consumer_sets))
     ]
-    members = [frozenset(consumers.tolist()) for consumers in problem.sets]
-    candidates = dict.fromkeys(members)
-    candidates.update(dict.fromkeys(frozenset(part[0]) for part in components(problem)))
-    for consumers in candidates:
-        inside = [by_set[index] for index, other in enumerate(members) if other <= consumers]
-        if consumers:
-            yield set(consumers), list(merge(*inside, reverse=True))
+    consumer_sets = [frozenset(consumers.tolist()) for consumers in problem.consumer_sets]
+    candidates = dict.fromkeys(consumer_sets)
+    candidates.update(dict.fromkeys(frozenset(members) for members, _ in components(problem)))
+    for members in candidates:
+        inside = [by_set[at] for at, consumers in enumerate(consumer_sets) if consumers <= members]
+        yield len(members), list(merge(*inside, reverse=True))
 
 
-def load_ceiling(problem: Problem, measure: Measure, limit: int) -> int:
-    """Return the most load that one member can have where a measure is within its limit."""
-    if not problem.width:
-        return 0
-    if measure is Measure.MAKESPAN:
-        return limit
-    low, high = 0, problem.total
-    rest = problem.width - 1
+def max_loads_within(problem: Problem, limits: Iterable[tuple[Level, int]]) -> list[int] | None:
+    """Return the maximum load per member if levels are within limits; None without imbalance."""
+    loads = [
+        limit
+        if level.measure is Measure.MAKESPAN or not problem.member_count
+        else load_window(level.measure, problem.total, problem.member_count, limit)[1]
+        for level, limit in limits
+        if isinstance(level, Imbalance)
+    ]
+    return [min(loads)] * problem.member_count if loads else None
 
-    def least(load: int) -> int:
-        vector = [load, *rounded_up_mean(problem.total - load, rest)] if rest else [load]
-        return imbalance_of(measure, vector)
 
-    low = -(-problem.total // problem.width)
+def load_window(measure: Measure, total: int, members: int, limit: int) -> tuple[int, int]:
+    """Return minimum and maximum load of a member if a measure is within a limit."""
+    if members == 1:
+        return total, total
+
+    def is_within(load: int) -> bool:
+        return imbalance_of(measure, [load, *even_loads(total - load, members - 1)]) <= limit
+
+    mean = total // members
+    low = _last_true(lambda step: is_within(mean - step), mean)
+    high = _last_true(lambda step: is_within(mean + step), total - mean)
+    return mean - low, mean + high
+
+
+def _last_true(holds: Callable[[int], bool], most: int) -> int:
+    """Return the last step for which a monotone condition holds, by bisection."""
+    low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
-        if least(middle) <= limit:
+        if holds(middle):
             low = middle
         else:
             high = middle - 1
-    return high
+    return low
 
 
-def overload_moves_bound(problem: Problem, level: Movement, ceilings: Sequence[int]) -> int:
-    """Bound movement: what each member must shed of what it owns to come under its ceiling."""
+def overload_moves_bound(problem: Problem, level: Movement, max_loads: Sequence[int]) -> int:
+    """Bound movement by the owned load that each member must give away."""
     bound = 0
-    for rows, ceiling in zip(owned_rows(problem), ceilings, strict=True):
-        weights = [int(weight) for weight in problem.weight[rows]]
-        excess = sum(weights) - ceiling
+    for partitions, max_load in zip(owned_partitions(problem), max_loads, strict=True):
+        weights = [int(weight) for weight in problem.weight[partitions]]
+        excess = sum(weights) - max_load
         if excess <= 0:
             continue
         if level.cost is MovementCost.WEIGHT:
             bound += excess
         elif level.cost is MovementCost.COUNT:
-            bound += least_count(weights, excess)
+            bound += min_count(weights, excess)
         else:
-            costs = [int(cost) for cost in movement_costs(problem, level)[rows]]
-            bound += cheapest_share(weights, costs, excess)
+            costs = [int(cost) for cost in movement_costs(problem, level)[partitions]]
+            bound += fractional_cost(weights, costs, excess)
     return bound
 
 
-def owned_rows(problem: Problem) -> list[NDArray[np.intp]]:
-    """Return the rows that each position owns, ascending."""
+def owned_partitions(problem: Problem) -> list[NDArray[np.intp]]:
+    """Return the partitions that each member owns, in ascending order."""
     order = np.argsort(problem.owner, kind="stable")
-    starts = np.searchsorted(problem.owner[order], np.arange(problem.width + 1))
-    return [order[starts[at] : starts[at + 1]] for at in range(problem.width)]
+    starts = np.searchsorted(problem.owner[order], np.arange(problem.member_count + 1))
+    return [order[starts[at] : starts[at + 1]] for at in range(problem.member_count)]
 
 
-def least_count(weights: Iterable[int], excess: int) -> int:
-    """Count the fewest weights that add up to an excess.
+def min_count(weights: Iterable[int], excess: int) -> int:
+    """Return the minimum number of weights whose sum reaches an excess.
 
     Examples
     --------
-    >>> least_count([3, 1, 4, 1], 5)
+    >>> min_count([3, 1, 4, 1], 5)
     2
     """
-    count = 0
-    for weight in sorted(weights, reverse=True):
-        if excess <= 0:
-            break
-        excess -= weight
-        count += 1
-    return count
+    sums = accumulate(sorted(weights, reverse=True), initial=0)
+    return next(count for count, total in enumerate(sums) if total >= excess)
 
 
-def cheapest_share(weights: Sequence[int], costs: Sequence[int], excess: int) -> int:
-    """Bound the cost of weights that add up to an excess, by letting the last be split."""
+def fractional_cost(weights: Sequence[int], costs: Sequence[int], excess: int) -> int:
+    """Bound the cost of weights whose sum reaches an excess, by a fractional knapsack."""
     total = 0
-    heavy = [pair for pair in zip(weights, costs, strict=True) if pair[0]]
-    for weight, cost in sorted(heavy, key=lambda pair: Fraction(pair[1], pair[0])):
+    positive = [pair for pair in zip(weights, costs, strict=True) if pair[0]]
+    for weight, cost in sorted(positive, key=lambda pair: Fraction(pair[1], pair[0])):
         if excess <= weight:
             return total - (-cost * excess // weight)
         excess -= weight

@@ -1,4 +1,4 @@
-"""What must hold of an assignment: plain values."""
+"""Constraints on the assignment."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,108 +10,95 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Constraint: a member's load stays within a limit, in the unit of the weights.
-
-    Members of a group that name a capacity bring this constraint along.
+    """Constraint: maximum load of a member. Capacities of group members imply it.
 
     Parameters
     ----------
     limit
-        The most load.
+        Maximum load, in the unit of the weights.
     member
-        The member meant; None for each of them.
+        The member; None for every member.
     """
 
     limit: int
     member: str | None = None
 
     def __str__(self) -> str:
-        """Say it in words."""
-        return f"{_who(self.member)} carries at most {self.limit}"
+        return f"{_subject(self.member)} carries at most {self.limit}"
 
 
 @dataclass(frozen=True, slots=True)
 class MaxPartitions:
-    """Constraint: a member has at most so many partitions."""
+    """Constraint: maximum number of partitions of a member, or of every member."""
 
     limit: int
     member: str | None = None
 
     def __str__(self) -> str:
-        """Say it in words."""
-        return f"{_who(self.member)} has at most {self.limit} partitions"
+        return f"{_subject(self.member)} has at most {self.limit} partitions"
 
 
 @dataclass(frozen=True, slots=True)
 class MaxMoves:
-    """Constraint: at most so many partitions leave their owner."""
+    """Constraint: maximum number of moves."""
 
     limit: int
 
     def __str__(self) -> str:
-        """Say it in words."""
         return f"at most {self.limit} partitions move"
 
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """Constraint: a partition goes to this member."""
+    """Constraint: a partition is assigned to this member."""
 
     topic: str
     partition: int
     member: str
 
     def __str__(self) -> str:
-        """Say it in words."""
         return f"{self.topic}-{self.partition} goes to {self.member!r}"
 
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """Constraint: a member gets no partition of a topic, or not this one."""
+    """Constraint: a member gets no partition of a topic, or not this partition."""
 
     member: str
     topic: str
     partition: int | None = None
 
     def __str__(self) -> str:
-        """Say it in words."""
-        what = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
-        return f"{what} never goes to {self.member!r}"
+        name = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+        return f"{name} never goes to {self.member!r}"
 
 
 @dataclass(frozen=True, slots=True)
 class Colocated:
-    """Constraint: of these co-partitioned topics, equal partition numbers stay together.
-
-    Partition i of one goes to the member that has partition i of the others. Numbers
-    that only one of the topics has are free.
-    """
+    """Constraint: partitions of equal number of these topics get the same member."""
 
     topics: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Freeze a list."""
+        """Convert a list."""
         object.__setattr__(self, "topics", tuple(self.topics))
 
     def __str__(self) -> str:
-        """Say it in words."""
         return f"equal partitions of {', '.join(self.topics)} stay together"
 
 
 @dataclass(frozen=True, slots=True)
 class Separated:
-    """Constraint: no member has two of these partitions."""
+    """Constraint: these partitions get different members."""
 
     partitions: tuple[TopicPartition, ...]
 
     def __post_init__(self) -> None:
-        """Freeze a list of pairs."""
+        """Convert a list of pairs."""
         frozen = tuple(dict.fromkeys(TopicPartition(*tp) for tp in self.partitions))
         object.__setattr__(self, "partitions", frozen)
 
     def __str__(self) -> str:
-        """Say it in words."""
         return f"{', '.join(map(str, self.partitions))} go to different members"
 
 
@@ -119,7 +106,7 @@ Constraint = Capacity | MaxPartitions | MaxMoves | Pinned | Forbidden | Colocate
 
 
 def group_constraints(group: Group) -> tuple[Constraint, ...]:
-    """Return the constraints that a group brings along: its members' capacities."""
+    """Return the constraints that a group implies: the capacities of its members."""
     return tuple(
         Capacity(member.capacity, member.id)
         for member in group.members
@@ -128,13 +115,12 @@ def group_constraints(group: Group) -> tuple[Constraint, ...]:
 
 
 def check_constraints(group: Group, constraints: Iterable[Constraint]) -> None:
-    """Refuse constraints that speak of what the group does not have.
+    """Check that constraints refer to members and partitions of the group.
 
     Raises
     ------
-    InvalidGroupError
-        If a constraint names an unknown member, topic or partition, or its limit is
-        negative.
+    InputError
+        If a member, topic or partition is unknown, or a limit is negative.
 
     Examples
     --------
@@ -146,18 +132,18 @@ def check_constraints(group: Group, constraints: Iterable[Constraint]) -> None:
     members = group.member_table()
     counts = {topic.name: topic.partitions for topic in group.topics}
     for constraint in constraints:
-        for problem in _problems(constraint, members, counts):
-            raise InputError(f"constraint {constraint!r}: {problem}")
+        for error in _errors(constraint, members, counts):
+            raise InputError(f"constraint {constraint!r}: {error}")
 
 
-def _problems(
+def _errors(
     constraint: Constraint, members: Mapping[str, object], counts: Mapping[str, int]
 ) -> Iterable[str]:
     member = getattr(constraint, "member", None)
     if member is not None and member not in members:
         yield f"no member {member!r} in the group"
     if getattr(constraint, "limit", 0) < 0:
-        yield "the limit must be 0 or more"
+        yield "the limit must be at least 0"
     topics: list[tuple[str, int | None]] = []
     match constraint:
         case Pinned() | Forbidden():
@@ -175,5 +161,5 @@ def _problems(
             yield f"topic {topic!r} has no partition {number}"
 
 
-def _who(member: str | None) -> str:
+def _subject(member: str | None) -> str:
     return "every member" if member is None else repr(member)

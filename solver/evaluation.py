@@ -1,4 +1,4 @@
-"""What a placement is worth on each level, and which constraints it breaks."""
+"""Values of placements on levels, and constraints that they violate."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -6,6 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model import metrics
+from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.errors import InternalError, UsageError
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column, TopicPartition
 from kassay.solver.constraints import (
@@ -22,14 +25,13 @@ from kassay.solver.objective import (
     CrossRack,
     Imbalance,
     Level,
-    Measure,
     MembersUsed,
     Movement,
     MovementCost,
     TopicSpread,
     leximax_rank,
 )
-from kassay.solver.problem import Placement, Problem, Weights
+from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
 
 
 def level_value(problem: Problem, level: Level, placement: Placement) -> int:
@@ -38,145 +40,152 @@ def level_value(problem: Problem, level: Level, placement: Placement) -> int:
         case Imbalance():
             return imbalance_of(level.measure, problem.loads(placement))
         case Movement():
-            moved = (problem.owner != NO_OWNER) & (problem.owner != placement)
-            return sum(movement_costs(problem, level)[moved].tolist())
+            return moves_cost(problem, movement_costs(problem, level), placement)
         case CrossRack():
-            return int(np.count_nonzero(RackTable(problem).across(placement)))
+            return int(np.count_nonzero(RackTable(problem).cross_rack(placement)))
         case TopicSpread():
-            keys = problem.topic.astype(np.int64) * max(problem.width, 1) + placement
+            keys = problem.topic.astype(np.int64) * max(problem.member_count, 1) + placement
             return int((np.unique(keys, return_counts=True)[1].astype(np.int64) ** 2).sum())
         case MembersUsed():
             return len(np.unique(placement))
 
 
-def level_values(
-    problem: Problem, levels: Sequence[Level], placement: Placement
-) -> tuple[int, ...]:
-    """Measure a placement on every level."""
-    return tuple(level_value(problem, level, placement) for level in levels)
-
-
 def imbalance_of(measure: Measure, loads: Sequence[int]) -> int:
     """Measure loads; leximax by its rank."""
-    if measure is Measure.LEXIMAX:
-        return leximax_rank(loads)
-    return metrics.MEASURES[metrics.Measure(measure)](loads)
+    return leximax_rank(loads) if measure is Measure.LEXIMAX else metrics.MEASURES[measure](loads)
 
 
 def movement_costs(problem: Problem, level: Movement) -> Weights:
-    """Return what moving each row costs; rows without an owner have a cost that never counts."""
+    """Return the cost of moving each partition; that of unowned partitions never counts."""
     if level.cost is MovementCost.COUNT:
-        return np.ones(problem.size, dtype=np.int64)
+        return np.ones(problem.partition_count, dtype=np.int64)
     if level.cost is MovementCost.WEIGHT:
         return problem.weight
     table = dict(level.cost)
-    costs = [table.get(tp, level.other) for tp in problem.row_of]
-    return np.array(costs, dtype=np.int64 if sum(costs) < 2**60 else object)
+    costs = [table.get(tp, level.other) for tp in problem.partition_index]
+    return np.array(costs, dtype=np.int64 if sum(costs) < EXACT_IN_64_BITS else object)
+
+
+def moves_cost(problem: Problem, costs: Weights, placement: Placement) -> int:
+    """Return the total cost of the moves of a placement."""
+    moved = (problem.owner != NO_OWNER) & (problem.owner != placement)
+    return sum(costs[moved].tolist())
 
 
 class RackTable:
-    """Which rows lie across racks from which members."""
+    """Racks of members, and the racks with a replica of each partition."""
 
     def __init__(self, problem: Problem) -> None:
-        names: dict[str | None, int] = {
-            rack: index
-            for index, rack in enumerate(
-                dict.fromkeys(problem.group.members[index].rack for index in problem.members)
-            )
-        }
-        self.rack_of = np.array(
-            [names[problem.group.members[index].rack] for index in problem.members], dtype=np.int32
-        )
-        self.near = np.ones((problem.size, max(len(names), 1)), dtype=np.bool_)
+        racks = [problem.group.members[index].rack for index in problem.members]
+        names = {rack: index for index, rack in enumerate(dict.fromkeys(racks))}
+        self.rack_of = np.array([names[rack] for rack in racks], dtype=np.int32)
+        self.has_replica = np.ones((problem.partition_count, max(len(names), 1)), dtype=np.bool_)
         start = 0
         for index, topic in enumerate(problem.group.topics):
-            if problem.set_of_topic[index] < 0:
+            if problem.consumer_set_of_topic[index] < 0:
                 continue
-            for number, racks in enumerate(topic.racks or ()):
-                if any(rack is not None for rack in racks):
-                    self.near[start + number] = [name is None or name in racks for name in names]
+            for number, replicas in enumerate(topic.racks or ()):
+                if any(rack is not None for rack in replicas):
+                    self.has_replica[start + number] = [
+                        name is None or name in replicas for name in names
+                    ]
             start += topic.partitions
 
-    def across(self, placement: Placement) -> NDArray[np.bool_]:
-        """Say of every row whether it is across racks from its member."""
-        rows = np.arange(len(placement))
-        return ~self.near[rows, self.rack_of[placement]]
+    def cross_rack(self, placement: Placement) -> NDArray[np.bool_]:
+        """Return for each partition whether the rack of its member has no replica."""
+        return ~self.has_replica[np.arange(len(placement)), self.rack_of[placement]]
 
-    def far(self, row: int, position: int) -> bool:
-        """Say whether one row would be across racks from one member."""
-        return not self.near[row, self.rack_of[position]]
+    def is_cross_rack(self, partition: int, member: int) -> bool:
+        """Return whether the rack of the member has no replica of the partition."""
+        return not self.has_replica[partition, self.rack_of[member]]
 
 
-def broken(
+def violated(
     problem: Problem, constraints: Iterable[Constraint], placement: Placement
 ) -> Iterator[Constraint]:
-    """Yield the constraints that a placement breaks."""
+    """Yield the constraints that a placement violates."""
     for constraint in constraints:
         if not _holds(problem, constraint, placement):
             yield constraint
 
 
 def _holds(problem: Problem, constraint: Constraint, placement: Placement) -> bool:
+    member = problem.member_index.get(getattr(constraint, "member", None) or "", NO_OWNER)
     match constraint:
         case Capacity():
-            return _within(problem, constraint, problem.loads(placement))
+            return _is_within(constraint, problem.loads(placement), member)
         case MaxPartitions():
-            counts = np.bincount(placement, minlength=problem.width).tolist()
-            return _within(problem, constraint, counts)
+            counts = np.bincount(placement, minlength=problem.member_count).tolist()
+            return _is_within(constraint, counts, member)
         case MaxMoves():
             return level_value(problem, Movement(), placement) <= constraint.limit
         case _:
-            return _pairs_hold(problem, constraint, placement)
+            return _partitions_hold(problem, constraint, member, placement)
 
 
-def _pairs_hold(
+def _partitions_hold(
     problem: Problem,
     constraint: Pinned | Forbidden | Colocated | Separated,
+    member: int,
     placement: Placement,
 ) -> bool:
     match constraint:
         case Pinned():
-            row = problem.row_of.get(TopicPartition(constraint.topic, constraint.partition))
-            position = problem.position_of.get(constraint.member, NO_OWNER)
-            return row is not None and bool(placement[row] == position)
+            partitions = topic_partitions(problem, constraint.topic, constraint.partition)
+            return len(partitions) == 1 and bool(placement[partitions[0]] == member)
         case Forbidden():
-            rows = topic_rows(problem, constraint.topic, constraint.partition)
-            position = problem.position_of.get(constraint.member, NO_OWNER)
-            return not bool((placement[rows] == position).any())
+            partitions = topic_partitions(problem, constraint.topic, constraint.partition)
+            return not bool((placement[partitions] == member).any())
         case Colocated():
-            together = bundles(problem, constraint)
-            return all(len(np.unique(placement[list(rows)])) == 1 for rows in together)
+            sets = colocated_partitions(problem, constraint)
+            return all(len(np.unique(placement[list(partitions)])) == 1 for partitions in sets)
         case Separated():
-            apart = np.array(separated_rows(problem, constraint), dtype=np.int64)
+            apart = np.array(separated_partitions(problem, constraint), dtype=np.int64)
             return len(np.unique(placement[apart])) == len(apart)
 
 
-def _within(problem: Problem, constraint: Capacity | MaxPartitions, column: Sequence[int]) -> bool:
+def _is_within(constraint: Capacity | MaxPartitions, column: Sequence[int], member: int) -> bool:
     if constraint.member is None:
         return all(amount <= constraint.limit for amount in column)
-    position = problem.position_of.get(constraint.member)
-    return position is None or column[position] <= constraint.limit
+    return member == NO_OWNER or column[member] <= constraint.limit
 
 
-def topic_rows(problem: Problem, topic: str, number: int | None = None) -> Column:
-    """Rows of a topic, or the one row of a partition; none where nobody consumes it."""
+def topic_partitions(problem: Problem, topic: str, number: int | None = None) -> Column:
+    """Return the partitions of a topic, or one of them; none without subscribers."""
     index = next(i for i, t in enumerate(problem.group.topics) if t.name == topic)
-    rows = np.flatnonzero(problem.topic == index).astype(np.int32)
-    return rows if number is None or not len(rows) else rows[number : number + 1]
+    partitions = np.flatnonzero(problem.topic == index).astype(np.int32)
+    return partitions if number is None or not len(partitions) else partitions[number : number + 1]
 
 
-def bundles(problem: Problem, constraint: Colocated) -> list[tuple[int, ...]]:
-    """Rows that must stay together, for each partition number that several topics share."""
-    columns = [topic_rows(problem, topic).tolist() for topic in constraint.topics]
+def colocated_partitions(problem: Problem, constraint: Colocated) -> list[tuple[int, ...]]:
+    """Return the sets of partitions that must be together, one per shared number."""
+    columns = [topic_partitions(problem, topic).tolist() for topic in constraint.topics]
     longest = max((len(column) for column in columns), default=0)
-    together = [
+    sets = [
         tuple(column[number] for column in columns if number < len(column))
         for number in range(longest)
     ]
-    return [rows for rows in together if len(rows) > 1]
+    return [partitions for partitions in sets if len(partitions) > 1]
 
 
-def separated_rows(problem: Problem, constraint: Separated) -> list[int]:
-    """Rows that must be apart, those that nobody consumes left out."""
-    found = (problem.row_of.get(tp) for tp in constraint.partitions)
-    return [row for row in found if row is not None]
+def separated_partitions(problem: Problem, constraint: Separated) -> list[int]:
+    """Return the partitions that must be apart, without those that have no subscribers."""
+    found = (problem.partition_index.get(TopicPartition(*tp)) for tp in constraint.partitions)
+    return [partition for partition in found if partition is not None]
+
+
+def valid_placement(problem: Problem, assignment: Assignment) -> Placement:
+    """Convert a valid assignment to a placement.
+
+    Raises
+    ------
+    UsageError
+        If the assignment is not valid; the message names the first violation.
+    """
+    violation = next(violations(problem.group, assignment), None)
+    if violation is not None:
+        raise UsageError(f"the assignment is not valid: {violation}")
+    placement = problem.to_placement(assignment)
+    if placement is None:
+        raise InternalError("a valid assignment leaves partitions without a member")
+    return placement

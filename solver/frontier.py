@@ -1,4 +1,4 @@
-"""The frontier: what imbalance every number of moves buys, with bounds."""
+"""Frontier of imbalance and moves, with bounds."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -6,35 +6,37 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Imbalance, Measure, Movement, default_levels
+from kassay.solver.objective import Imbalance, Movement, default_levels
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
 if TYPE_CHECKING:
-    from kassay.solver.flow.convex_frontier import Hull
+    from kassay.solver.flow.convex_frontier import ConvexHull
 
-# A search takes at most this share of the time left, so that some is left for other points.
-_LARGEST_SHARE = 0.5
-_MOST_SHARES = 10
-_LARGEST_WEIGHT = 2**20  # so that squares of loads stay far from 64 bits
+# Maximum share of the time left that one search takes, and the reciprocal of the minimum.
+_MAX_SHARE = 0.5
+_MAX_SHARES = 10
+_MAX_WEIGHT = 2**20  # squares of loads fit 64 bits
 
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """One trade-off between moves and imbalance.
+    """A number of moves and an imbalance.
 
     Parameters
     ----------
     movement
-        Partitions that move; the bound is for assignments at most as imbalanced.
+        Moves; the bound applies to assignments with at most this imbalance.
     imbalance
-        By the frontier's measure; the bound is for assignments with at most as many moves.
+        Imbalance; the bound applies to assignments with at most these moves.
     assignment
-        An assignment that has these values.
+        An assignment with these values.
     """
 
     movement: LevelValue
@@ -43,24 +45,24 @@ class FrontierPoint:
 
     @property
     def is_proven(self) -> bool:
-        """Whether no assignment has fewer moves without more imbalance, or the other way."""
+        """Whether the point is proven to be non-dominated."""
         return self.movement.is_proven and self.imbalance.is_proven
 
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """The points found that no other one dominates.
+    """Non-dominated points.
 
     Parameters
     ----------
     measure
         The measure of imbalance.
     points
-        By ascending moves, hence by descending imbalance.
+        Points by ascending moves, hence by descending imbalance.
     complete
-        Whether this is proven to be every non-dominated point.
+        Whether these are proven to be all non-dominated points.
     conflict
-        Constraints that cannot hold together, in words; there are no points then.
+        Infeasible constraints as text, if there are no points.
     """
 
     measure: Measure
@@ -74,7 +76,7 @@ def frontier(
     *,
     measure: Measure | str | None = None,
     constraints: Iterable[Constraint] = (),
-    most_points: int | None = None,
+    max_points: int | None = None,
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> Frontier:
@@ -85,11 +87,11 @@ def frontier(
     group
         The rebalance.
     measure
-        Of the imbalance; by default as in `default_levels`.
+        Measure of imbalance; by default as in `default_levels`.
     constraints
-        What must hold besides.
-    most_points
-        Stop at so many points, spread over the numbers of moves; at least 2.
+        Further constraints.
+    max_points
+        Maximum number of points, spread over the numbers of moves; at least 2.
     limits
         Time for all points together; the other limits apply per search.
     seed
@@ -97,10 +99,10 @@ def frontier(
 
     Raises
     ------
-    ValueError
-        If a limit is out of range.
-    InvalidGroupError
-        If a constraint speaks of what the group does not have.
+    UsageError
+        If ``max_points`` is below 2.
+    InputError
+        If a constraint refers to a member, topic or partition that the group does not have.
 
     Examples
     --------
@@ -113,31 +115,31 @@ def frontier(
     >>> [(point.movement.value, point.imbalance.value) for point in frontier(group).points]
     [(0, 16), (1, 10), (2, 8)]
     """
-    if most_points is not None and most_points < 2:
-        raise ValueError(f"most_points must be at least 2, got {most_points!r}")
+    if max_points is not None and max_points < 2:
+        raise UsageError(f"max_points must be at least 2, got {max_points!r}")
     first, second = default_levels(group, measure=measure)
     if not isinstance(first, Imbalance) or not isinstance(second, Movement):
-        raise TypeError("the default levels are imbalance, then movement")
+        raise InternalError("the default levels are imbalance, then movement")
     deadline = time.monotonic() + limits.time
     problem, rules = build_problem(group), tuple(constraints)
     check_constraints(group, rules)
-    descent = _Descent(
+    search = _EpsilonConstraint(
         group=group,
         levels=(first, second),
         problem=problem,
         constraints=rules,
-        step=_least_step(problem, first.measure),
+        step=_min_step(problem, first.measure),
         hull=_hull(problem, first.measure, (*group_constraints(group), *rules), limits.time),
         deadline=deadline,
         limits=limits,
         seed=seed,
     )
-    return descent.run(most_points)
+    return search.run(max_points)
 
 
-def _least_step(problem: Problem, measure: Measure) -> int:
-    """Return by how much two different imbalances of a group differ at least."""
-    if measure is not Measure.SUM_OF_SQUARES or not problem.size:
+def _min_step(problem: Problem, measure: Measure) -> int:
+    """Return the minimum difference of two different imbalances of a group."""
+    if measure is not Measure.SUM_OF_SQUARES or not problem.partition_count:
         return 1
     # The sum of squares has the parity of the sum of loads, which is fixed.
     return 2 * max(1, problem.group.common_weight or 0) ** 2
@@ -145,96 +147,104 @@ def _least_step(problem: Problem, measure: Measure) -> int:
 
 def _hull(
     problem: Problem, measure: Measure, rules: Sequence[Constraint], time_limit: float
-) -> "Hull | None":
-    """Find the hull by flows where they apply."""
-    from kassay.solver.flow.convex_frontier import hull_of  # noqa: PLC0415
-
-    if rules or not time_limit > 0 or measure is not Measure.SUM_OF_SQUARES or not problem.size:
+) -> "ConvexHull | None":
+    """Find the convex hull by flows, if they apply."""
+    if (
+        rules
+        or not time_limit > 0
+        or measure is not Measure.SUM_OF_SQUARES
+        or not problem.partition_count
+    ):
         return None
     weight = problem.group.common_weight
-    return hull_of(problem) if weight and weight < _LARGEST_WEIGHT else None
+    if not weight or weight >= _MAX_WEIGHT:
+        return None
+    # Imported here: only equal weights need OR-Tools' flows.
+    from kassay.solver.flow.convex_frontier import convex_hull  # noqa: PLC0415
+
+    return convex_hull(problem)
 
 
 @dataclass(frozen=True, slots=True)
-class _Descent:
-    """The epsilon-constraint method: the optimum, then again with fewer moves allowed."""
+class _EpsilonConstraint:
+    """Epsilon-constraint method: the optimum, then repeatedly with fewer moves allowed."""
 
     group: Group
     problem: Problem
     levels: tuple[Imbalance, Movement]
     constraints: tuple[Constraint, ...]
     step: int
-    hull: "Hull | None"
+    hull: "ConvexHull | None"
     deadline: float
     limits: SearchLimits
     seed: int
 
-    def run(self, most_points: int | None) -> Frontier:
-        """Find the two ends, then what lies between."""
+    def run(self, max_points: int | None) -> Frontier:
+        """Find the two ends, then the points between them."""
         measure = self.levels[0].measure
         if self.hull is not None:
-            (least, _), (most, _) = self.hull.corners[0], self.hull.corners[-1]
-            return self._joined(self._exact(most), self._exact(least), most_points)
-        top = self._solve(self.levels, _LARGEST_SHARE)
+            fewest, most = self.hull.corners[0].moves, self.hull.corners[-1].moves
+            return self._joined(self._hull_point(most), self._hull_point(fewest), max_points)
+        top = self._solve(self.levels, _MAX_SHARE)
         if top.assignment is None:
             return Frontier(measure, (), complete=bool(top.conflict), conflict=top.conflict)
-        low = self._solve(self.levels[::-1], _LARGEST_SHARE, hint=top.assignment)
+        low = self._solve(self.levels[::-1], _MAX_SHARE, start=top.assignment)
         if low.assignment is None:
             return Frontier(measure, (_point(top),), complete=False)
-        return self._joined(_point(top), _point(low), most_points)
+        return self._joined(_point(top), _point(low), max_points)
 
     def _joined(
-        self, top: FrontierPoint, bottom: FrontierPoint, most_points: int | None
+        self, top: FrontierPoint, bottom: FrontierPoint, max_points: int | None
     ) -> Frontier:
-        """Fill in what lies between the two ends."""
-        found, complete = self._between(top, bottom, most_points)
-        points = _undominated([*found, bottom])
+        """Find the points between the two ends."""
+        found, complete = self._between(top, bottom, max_points)
+        points = _non_dominated([*found, bottom])
         proven = complete and all(point.is_proven for point in points)
         return Frontier(self.levels[0].measure, points, complete=proven)
 
     def _between(
-        self, top: FrontierPoint, bottom: FrontierPoint, most_points: int | None
+        self, top: FrontierPoint, bottom: FrontierPoint, max_points: int | None
     ) -> tuple[list[FrontierPoint], bool]:
-        """Go down from the top; say besides whether no number of moves was skipped."""
+        """Return the points from the top down, and whether no number of moves was skipped."""
         points, point, complete = [top], top, True
         last = bottom.movement.value
         while not self._is_next(point, bottom):
             room = point.movement.value - last
-            steps = room if most_points is None else max(1, most_points - len(points))
+            steps = room if max_points is None else max(1, max_points - len(points))
             if time.monotonic() >= self.deadline or steps == 1 < room:
                 return points, False
             cap = point.movement.value - max(1, room // steps)
             complete = complete and cap == point.movement.value - 1
-            below = self._within(cap, bottom, 1 / min(max(2, room), _MOST_SHARES))
+            below = self._within(cap, bottom, 1 / min(max(2, room), _MAX_SHARES))
             if below is None:
                 return points, False
-            point = self._sharpened(below, point)
+            point = self._with_bound_of(below, point)
             points.append(point)
         return points, complete
 
     def _within(self, cap: int, bottom: FrontierPoint, share: float) -> FrontierPoint | None:
-        """Return the point with at most so many moves; None if there was no time for it."""
-        hint, floor = bottom.assignment, 0
+        """Return the point with at most ``cap`` moves; None if there was no time for it."""
+        start, bound = bottom.assignment, 0
         if self.hull is not None:
-            known = self._exact(max(moves for moves in self.hull.counts if moves <= cap))
+            known = self._hull_point(max(moves for moves in self.hull.points if moves <= cap))
             unit = int(self.problem.weight[0]) ** 2
-            floor = self.hull.floor(cap)
-            # Every sum of squared counts is as odd as their sum.
-            floor = (floor + (floor - self.problem.size) % 2) * unit
-            if floor >= known.imbalance.value:
+            bound = self.hull.min_squares(cap)
+            # The sum of squared counts has the parity of the sum of counts.
+            bound = (bound + (bound - self.problem.partition_count) % 2) * unit
+            if bound >= known.imbalance.value:
                 return known
-            hint = known.assignment
-        found = self._solve(self.levels, share, hint=hint, rules=(MaxMoves(cap),))
+            start = known.assignment
+        found = self._solve(self.levels, share, start=start, rules=(MaxMoves(cap),))
         if found.assignment is None:
             return None
         point = _point(found)
-        bound = max(point.imbalance.bound, floor)
+        bound = max(point.imbalance.bound, bound)
         return replace(point, imbalance=replace(point.imbalance, bound=bound))
 
-    def _exact(self, moves: int) -> FrontierPoint:
+    def _hull_point(self, moves: int) -> FrontierPoint:
         """Return a point on the hull."""
         if self.hull is None:
-            raise LookupError("there is no hull")
+            raise InternalError("there is no hull")
         placement = self.hull.placement(moves)
         squares = sum(load**2 for load in self.problem.loads(placement))
         assignment = self.problem.to_assignment(placement)
@@ -245,16 +255,17 @@ class _Descent:
         )
 
     def _is_next(self, point: FrontierPoint, bottom: FrontierPoint) -> bool:
-        """Say whether nothing can lie between a point and the one with the fewest moves."""
+        """Return whether no point is possible between this one and the last one."""
         if bottom.movement.value + 1 >= point.movement.value:
             return True
         nearest = point.imbalance.value + (self.step if point.movement.is_proven else 0)
         return nearest + self.step > bottom.imbalance.value
 
-    def _sharpened(self, point: FrontierPoint, above: FrontierPoint) -> FrontierPoint:
-        """Raise a point's bound by what is known of the point with more moves.
+    def _with_bound_of(self, point: FrontierPoint, above: FrontierPoint) -> FrontierPoint:
+        """Raise the bound of a point with the point above, which has more moves.
 
-        Fewer moves than the fewest at some imbalance cost at least one step more of it.
+        If the moves of the point above are the fewest at its imbalance, fewer moves cost at
+        least one step of imbalance.
         """
         known = above.imbalance.bound
         if above.movement.is_proven:
@@ -267,7 +278,7 @@ class _Descent:
         levels: Sequence[Imbalance | Movement],
         share: float,
         *,
-        hint: Assignment | None = None,
+        start: Assignment | None = None,
         rules: Sequence[Constraint] = (),
     ) -> Solution:
         left = max(0.0, self.deadline - time.monotonic())
@@ -275,7 +286,7 @@ class _Descent:
             self.group,
             levels=levels,
             constraints=(*self.constraints, *rules),
-            initial_assignment=hint,
+            initial_assignment=start,
             limits=replace(self.limits, time=left * share),
             seed=self.seed,
         )
@@ -283,13 +294,13 @@ class _Descent:
 
 def _point(solution: Solution) -> FrontierPoint:
     if solution.assignment is None:
-        raise LookupError("there is no assignment, so there is no point")
+        raise InternalError("there is no assignment, so there is no point")
     (imbalance,) = (level for level in solution.levels if level.name != Movement.name)
     return FrontierPoint(solution.movement, imbalance, solution.assignment)
 
 
-def _undominated(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:
-    """Sort by moves and drop what has no less imbalance than a point with as few."""
+def _non_dominated(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:
+    """Sort by moves and drop dominated points."""
     kept: list[FrontierPoint] = []
     for point in sorted(points, key=lambda point: (point.movement.value, point.imbalance.value)):
         if not kept or point.imbalance.value < kept[-1].imbalance.value:

@@ -1,4 +1,4 @@
-"""First placements, at once: what a search starts from and what a spent limit returns."""
+"""Initial solutions without search, the first incumbents."""
 
 import heapq
 
@@ -9,63 +9,59 @@ from kassay.solver.problem import Placement, Problem
 
 
 def initial_placements(problem: Problem) -> list[Placement]:
-    """Construct placements without search: ownership kept, and balance from nothing."""
+    """Construct one placement that keeps ownership and one that ignores it."""
     return [keep_owned(problem), longest_processing_time(problem)]
 
 
 def keep_owned(problem: Problem) -> Placement:
-    """Leave every row with its owner; place the others heaviest first on the least loaded."""
+    """Keep owned partitions; place the others by longest processing time."""
     return _fill(problem, problem.owner.copy())
 
 
 def longest_processing_time(problem: Problem) -> Placement:
-    """Place all rows heaviest first on the least loaded, its owner first among equals.
+    """Place all partitions, heaviest first, on the least loaded consumer (Graham's LPT rule).
 
-    Graham's longest-processing-time rule, within what members consume.
+    The owner wins a tie.
     """
-    return _fill(problem, np.full(problem.size, NO_OWNER, dtype=np.int32))
+    return _fill(problem, np.full(problem.partition_count, NO_OWNER, dtype=np.int32))
 
 
 def _fill(problem: Problem, placement: Placement) -> Placement:
-    """Place the rows that are with nobody yet."""
     placed = placement != NO_OWNER
-    loads: list[int] = [0] * problem.width
-    for position, weight in zip(
+    loads: list[int] = [0] * problem.member_count
+    for member, weight in zip(
         placement[placed].tolist(), problem.weight[placed].tolist(), strict=True
     ):
-        loads[position] += weight
-    # The fewer can take a row, the sooner it is placed, among equal weights.
-    breadth = np.array([len(consumers) for consumers in problem.sets], dtype=np.int64)
-    free = np.flatnonzero(~placed)
-    ranks = problem.weight[free].argsort(kind="stable")[::-1]
+        loads[member] += weight
+    # Among equal weights, partitions with the fewest consumers come first.
+    breadth = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
     order = sorted(
-        free[ranks].tolist(),
-        key=lambda row: (-problem.weight[row], breadth[problem.set_of_row[row]], row),
+        np.flatnonzero(~placed).tolist(),
+        key=lambda at: (-problem.weight[at], breadth[problem.consumer_set[at]], at),
     )
-    takers = [_Takers(consumers.tolist(), loads) for consumers in problem.sets]
-    sets = problem.set_of_row.tolist()
-    owners = problem.owner.tolist()
-    weights = problem.weight.tolist()
-    for row in order:
-        position = takers[sets[row]].least(loads, owners[row])
-        placement[row] = position
-        loads[position] += weights[row]
+    queues = [_LoadQueue(consumers.tolist(), loads) for consumers in problem.consumer_sets]
+    sets, owners, weights = (
+        column.tolist() for column in (problem.consumer_set, problem.owner, problem.weight)
+    )
+    for partition in order:
+        member = queues[sets[partition]].least_loaded(loads, owners[partition])
+        placement[partition] = member
+        loads[member] += weights[partition]
     return placement
 
 
-class _Takers:
-    """A heap of some positions by load, put right lazily as loads grow."""
+class _LoadQueue:
+    """Priority queue of members by load; outdated entries are updated when they come first."""
 
-    def __init__(self, positions: list[int], loads: list[int]) -> None:
-        self.heap = [(loads[position], position) for position in positions]
-        heapq.heapify(self.heap)
+    def __init__(self, members: list[int], loads: list[int]) -> None:
+        self.entries = [(loads[member], member) for member in members]
+        heapq.heapify(self.entries)
 
-    def least(self, loads: list[int], preferred: int) -> int:
-        """Return the least loaded position; ``preferred`` wins a tie if it is among them."""
-        heap = self.heap
-        while heap[0][0] != loads[heap[0][1]]:
-            position = heap[0][1]
-            heapq.heapreplace(heap, (loads[position], position))
-        if preferred != NO_OWNER and loads[preferred] == heap[0][0]:
-            return preferred
-        return heap[0][1]
+    def least_loaded(self, loads: list[int], preferred: int) -> int:
+        """Return the least loaded member; ``preferred`` wins a tie."""
+        entries = self.entries
+        while entries[0][0] != loads[entries[0][1]]:
+            member = entries[0][1]
+            heapq.heapreplace(entries, (loads[member], member))
+        load, member = entries[0]
+        return preferred if preferred != NO_OWNER and loads[preferred] == load else member

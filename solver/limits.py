@@ -1,6 +1,7 @@
 """Limits of a search."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
 from kassay.reference.model.errors import UsageError
 
@@ -38,3 +39,39 @@ class SearchLimits:
             raise UsageError(f"deterministic limit must be at least 0, got {self.deterministic!r}")
         if self.workers < 1:
             raise UsageError(f"workers must be at least 1, got {self.workers!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchBudget:
+    """Rest of the limits while a search runs.
+
+    Parameters
+    ----------
+    deadline
+        End of the search, in seconds of `time.monotonic`. It replaces the time limit.
+    limits
+        Limits of the caller.
+    seed
+        Seed of the search.
+    """
+
+    deadline: float
+    limits: SearchLimits = SearchLimits()
+    seed: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds left, at least 0."""
+        return max(self.deadline - time.monotonic(), 0.0)
+
+    def share(self, parts: int) -> "SearchBudget":
+        """Return a budget of an equal part of the seconds left."""
+        return self.until(self.seconds / parts)
+
+    def until(self, seconds: float) -> "SearchBudget":
+        """Return a budget that ends this many seconds from now, or at the deadline."""
+        return replace(self, deadline=min(self.deadline, time.monotonic() + seconds))
+
+    def at_least(self, seconds: float) -> "SearchBudget":
+        """Return a budget that ends this many seconds from now, or later."""
+        return replace(self, deadline=max(self.deadline, time.monotonic() + seconds))

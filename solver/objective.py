@@ -1,4 +1,4 @@
-"""What to optimise, level by level: plain values."""
+"""Levels of the lexicographic objective."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,23 +7,14 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import ClassVar
 
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 
 
-class Measure(StrEnum):
-    """Measures of imbalance; see `kassay.reference.model.metrics` for their formulas."""
-
-    SUM_OF_SQUARES = "sum_of_squares"
-    MAKESPAN = "makespan"
-    SPREAD = "spread"
-    DEVIATION = "deviation"
-    BALANCE_SCORE = "balance_score"
-    LEXIMAX = "leximax"
-
-
 class MovementCost(StrEnum):
-    """What one moved partition costs."""
+    """Cost of one moved partition."""
 
     COUNT = "count"
     WEIGHT = "weight"
@@ -31,19 +22,18 @@ class MovementCost(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far later levels may fall behind the best value found for a level.
+    """How far later levels may exceed the best value found for a level.
 
     Parameters
     ----------
     absolute
-        In the level's unit.
+        In the unit of the level.
     relative
-        As a share of the best value; a float is read as the decimal it prints as, so
-        that 0.01 is exactly a hundredth.
+        Share of the best value. A float means its decimal representation: 0.01 is 1/100.
 
     Raises
     ------
-    ValueError
+    UsageError
         If either is negative or not finite.
 
     Examples
@@ -58,25 +48,25 @@ class Tolerance:
     relative: Fraction | float = 0
 
     def __post_init__(self) -> None:
-        """Check signs and make the share exact."""
+        """Check the ranges and make the share exact."""
         try:
             share = Fraction(str(self.relative))
         except ValueError:
-            raise ValueError(
-                f"relative tolerance must be a finite share, got {self.relative!r}"
+            raise UsageError(
+                f"relative tolerance must be a finite number, got {self.relative!r}"
             ) from None
         if share < 0 or self.absolute < 0:
-            raise ValueError(
-                f"tolerances must be 0 or more, got {self.absolute!r} and {self.relative!r}"
+            raise UsageError(
+                f"tolerances must be at least 0, got {self.absolute!r} and {self.relative!r}"
             )
         object.__setattr__(self, "relative", share)
 
     def limit(self, value: int) -> int:
-        """Return the worst value that later levels may accept."""
+        """Return the greatest value that later levels may accept."""
         return value + max(self.absolute, int(Fraction(self.relative) * abs(value)))
 
     def __bool__(self) -> bool:
-        """Whether it allows anything at all."""
+        """Return whether it allows any excess."""
         return bool(self.absolute or self.relative)
 
 
@@ -85,49 +75,48 @@ EXACT = Tolerance()
 
 @dataclass(frozen=True, slots=True)
 class Imbalance:
-    """Level: how unevenly load lies on the members that consume anything.
+    """Level: imbalance of the loads of members that consume a topic.
 
-    For ``leximax`` the value is `leximax_rank` of the loads, so that it is one integer
-    like the others; it takes no tolerance.
+    The value of ``leximax`` is `leximax_rank` of the loads; it takes no tolerance.
 
     Raises
     ------
-    ValueError
-        If the measure is unknown, or ``leximax`` is given a tolerance.
+    UsageError
+        If ``leximax`` has a tolerance.
     """
 
     measure: Measure = Measure.SUM_OF_SQUARES
     tolerance: Tolerance = EXACT
 
     def __post_init__(self) -> None:
-        """Take the measure by name."""
+        """Accept the measure by name."""
         object.__setattr__(self, "measure", Measure(self.measure))
         if self.measure is Measure.LEXIMAX and self.tolerance:
-            raise ValueError("leximax takes no tolerance")
+            raise UsageError("leximax takes no tolerance")
 
     @property
     def name(self) -> str:
-        """Name in solutions and output: the measure's."""
+        """Name of the level: the measure."""
         return str(self.measure)
 
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """Level: partitions that have an owner and go to somebody else.
+    """Level: owned partitions that another member gets.
 
     Parameters
     ----------
     cost
-        `MovementCost.COUNT`: each costs 1. `MovementCost.WEIGHT`: its weight. Or (partition, cost)
-        pairs, as a mapping or a tuple: partitions not listed cost ``other``.
+        Cost per moved partition: `MovementCost.COUNT` (1), `MovementCost.WEIGHT` (its weight),
+        or (partition, cost) pairs as a mapping or a tuple.
     tolerance
-        What later levels may give up.
+        How far later levels may exceed the best value.
     other
-        Cost of partitions that a mapping does not list.
+        Cost of partitions that ``cost`` does not list.
 
     Raises
     ------
-    ValueError
+    UsageError
         If a cost is negative.
     """
 
@@ -137,7 +126,7 @@ class Movement:
     name: ClassVar[str] = "movement"
 
     def __post_init__(self) -> None:
-        """Freeze a mapping and check signs."""
+        """Convert a mapping to pairs and check the ranges."""
         if isinstance(self.cost, str):
             object.__setattr__(self, "cost", MovementCost(self.cost))
             return
@@ -145,15 +134,15 @@ class Movement:
         costs = tuple(sorted((TopicPartition(*tp), cost) for tp, cost in pairs))
         bad = next((item for item in costs if item[1] < 0), None)
         if bad is not None or self.other < 0:
-            raise ValueError(f"costs of movement must be 0 or more, got {bad or self.other!r}")
+            raise UsageError(f"costs of movement must be at least 0, got {bad or self.other!r}")
         object.__setattr__(self, "cost", costs)
 
 
 @dataclass(frozen=True, slots=True)
 class CrossRack:
-    """Level: partitions whose member is in a known rack that holds no replica of them.
+    """Level: partitions assigned to a member in a rack without a replica of them.
 
-    Partitions without any known rack and members without a rack never count.
+    Partitions without a known rack and members without a rack never count.
     """
 
     tolerance: Tolerance = EXACT
@@ -162,10 +151,10 @@ class CrossRack:
 
 @dataclass(frozen=True, slots=True)
 class TopicSpread:
-    """Level: how unevenly each topic lies on its consumers.
+    """Level: imbalance of each topic over its consumers.
 
-    The sum over topics and consumers of the squared number of the topic's partitions
-    that the consumer has; least when every topic is dealt evenly.
+    The sum over topics and members of the squared number of the topic's partitions that
+    the member has.
     """
 
     tolerance: Tolerance = EXACT
@@ -174,7 +163,7 @@ class TopicSpread:
 
 @dataclass(frozen=True, slots=True)
 class MembersUsed:
-    """Level: members that have any partition at all."""
+    """Level: members with at least one partition."""
 
     tolerance: Tolerance = EXACT
     name: ClassVar[str] = "members_used"
@@ -192,17 +181,16 @@ FURTHER_LEVELS: Mapping[str, type[FurtherLevel]] = MappingProxyType(
 def default_levels(
     group: Group, *, measure: Measure | str | None = None, tolerance: Tolerance = EXACT
 ) -> tuple[Level, ...]:
-    """Return the levels meant by nobody saying anything: imbalance, then movement.
+    """Return the default levels: imbalance, then movement.
 
     Parameters
     ----------
     group
         The rebalance.
     measure
-        Measure of imbalance. By default the sum of squares, or the makespan where
-        partitions weigh differently.
+        Measure of imbalance; by default the sum of squares, for weighted groups the makespan.
     tolerance
-        Of the imbalance.
+        Tolerance of the imbalance.
 
     Examples
     --------
@@ -220,10 +208,10 @@ def default_levels(
 
 
 def leximax_rank(loads: Iterable[int]) -> int:
-    """Read the descending load vector as the digits of one integer.
+    """Encode the descending load vector as one integer, in base total load plus 1.
 
-    The base is the total load plus one; for one group, where the total and the number
-    of members are fixed, ranks compare exactly as the vectors do lexicographically.
+    For fixed total and number of members, ranks compare as the vectors do
+    lexicographically.
 
     Examples
     --------

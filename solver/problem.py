@@ -1,6 +1,5 @@
-"""A group as columns: one row a partition to place, members as positions."""
+"""A group as arrays: one entry per partition, members as indices."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,44 +8,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import Assignment, assignees
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.metrics import participant_indices
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import Column, Partitions, TopicPartition
 
-# Sums of loads up to here cannot overflow 64 bits, not even a few of them added up.
+# Loads below this limit cannot overflow 64 bits, not even when a few of them are added.
 EXACT_IN_64_BITS = 2**60
 
+Ints = NDArray[np.int64]
 Weights = NDArray[Any]  # int64, or Python integers where int64 could overflow
-Placement = Column  # the member position of every row
+Placement = Column  # the member of every partition
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What has to be placed, and where it may go.
+    """Partitions to place and the members that may get them.
 
-    Rows are the partitions of topics that somebody consumes, by topic in the order of
-    the group, then by number. Positions count the members that consume anything.
+    Partitions are those of topics with subscribers: topics in the order of the group, then
+    by number. Members are those that consume a topic, in the order of the group.
 
     Parameters
     ----------
     group
         The rebalance.
     members
-        Index in ``group.members`` of each position.
-    topic
-        Index in ``group.topics``, one entry a row.
-    number
-        Partition number, one entry a row.
+        Index in ``group.members``, per member.
+    topic, number
+        Index in ``group.topics`` and partition number, per partition.
     weight
-        Load, one entry a row.
+        Load, per partition.
     owner
-        Position of the owner or `NO_OWNER`, one entry a row.
-    sets
-        The different sets of consumers, each as ascending positions.
-    set_of_topic
-        Index in ``sets`` of the consumers of each topic of the group; -1 where the
-        topic has no rows.
+        Member that owns it or `NO_OWNER`, per partition.
+    consumer_sets
+        Distinct sets of consumers, each in ascending order.
+    consumer_set_of_topic
+        Index in ``consumer_sets``, per topic of the group; -1 for topics without partitions
+        to place.
     """
 
     group: Group
@@ -55,130 +53,132 @@ class Problem:
     number: Column
     weight: Weights
     owner: Column
-    sets: tuple[Column, ...]
-    set_of_topic: Column
+    consumer_sets: tuple[Column, ...]
+    consumer_set_of_topic: Column
 
     @property
-    def size(self) -> int:
-        """Number of rows."""
+    def partition_count(self) -> int:
+        """Number of partitions to place."""
         return len(self.topic)
 
     @property
-    def width(self) -> int:
-        """Number of positions."""
+    def member_count(self) -> int:
+        """Number of members that consume a topic."""
         return len(self.members)
 
     @cached_property
-    def set_of_row(self) -> Column:
-        """Index in ``sets``, one entry a row."""
-        return self.set_of_topic[self.topic] if self.size else self.topic
+    def consumer_set(self) -> Column:
+        """Index in ``consumer_sets``, per partition."""
+        return self.consumer_set_of_topic[self.topic] if self.partition_count else self.topic
+
+    @cached_property
+    def may_consume(self) -> NDArray[np.bool_]:
+        """Whether a member is in a consumer set, shape (consumer sets, members)."""
+        table = np.zeros((len(self.consumer_sets), self.member_count), dtype=np.bool_)
+        for index, consumers in enumerate(self.consumer_sets):
+            table[index, consumers] = True
+        return table
 
     @cached_property
     def total(self) -> int:
-        """Load of all rows together."""
+        """Total load."""
         return sum(self.weight.tolist())
 
     @cached_property
-    def position_of(self) -> dict[str, int]:
-        """Position of each participant by its member id."""
-        members = self.group.members
-        return {members[index].id: position for position, index in enumerate(self.members)}
+    def weight_unit(self) -> int:
+        """Greatest common divisor of all weights; 1 if all are zero."""
+        return int(np.gcd.reduce(self.weight)) or 1 if self.partition_count else 1
 
     @cached_property
-    def row_of(self) -> dict[TopicPartition, int]:
-        """Row of each partition."""
+    def member_index(self) -> dict[str, int]:
+        """Index of each member by its id."""
+        members = self.group.members
+        return {members[index].id: member for member, index in enumerate(self.members)}
+
+    @cached_property
+    def partition_index(self) -> dict[TopicPartition, int]:
+        """Index of each partition."""
         names = [topic.name for topic in self.group.topics]
         pairs = zip(self.topic.tolist(), self.number.tolist(), strict=True)
         return {
-            TopicPartition(names[topic], number): row for row, (topic, number) in enumerate(pairs)
+            TopicPartition(names[topic], number): at for at, (topic, number) in enumerate(pairs)
         }
 
     def loads(self, placement: Placement) -> list[int]:
-        """Load of every position."""
-        if self.weight.dtype == object:
-            loads = [0] * self.width
-            for weight, position in zip(self.weight, placement.tolist(), strict=True):
-                loads[position] += weight
-            return loads
-        table = np.zeros(self.width, dtype=np.int64)
-        np.add.at(table, placement, self.weight)
-        return [int(load) for load in table]
+        """Return the load of every member."""
+        loads = np.zeros(self.member_count, dtype=self.weight.dtype)
+        np.add.at(loads, placement, self.weight)
+        return [int(load) for load in loads]
 
     def to_assignment(self, placement: Placement) -> Assignment:
-        """Write a placement as an assignment; idle members get empty lists."""
+        """Convert a placement to an assignment; other members get empty lists."""
         names = tuple(topic.name for topic in self.group.topics)
         lists = {member.id: Partitions.of(()) for member in self.group.members}
         order = np.argsort(placement, kind="stable")
-        bounds = np.searchsorted(placement[order], np.arange(self.width + 1))
-        for position, index in enumerate(self.members):
-            rows = order[bounds[position] : bounds[position + 1]]
+        bounds = np.searchsorted(placement[order], np.arange(self.member_count + 1))
+        for member, index in enumerate(self.members):
+            own = order[bounds[member] : bounds[member + 1]]
             lists[self.group.members[index].id] = Partitions(
-                names, self.topic[rows], self.number[rows]
+                names, self.topic[own], self.number[own]
             )
         return Assignment(lists)
 
     def to_placement(self, assignment: Assignment) -> Placement | None:
-        """Read an assignment; None unless it gives every row to somebody who consumes it."""
-        now = assignees(self.group, assignment)
-        position_of = np.full(len(self.group.members) + 1, NO_OWNER, dtype=np.int32)
-        position_of[list(self.members)] = np.arange(self.width, dtype=np.int32)
-        placement = np.full(self.size, NO_OWNER, dtype=np.int32)
+        """Convert an assignment; None if a partition has no assignee that consumes it."""
+        assigned = assignees(self.group, assignment)
+        member_of = np.full(len(self.group.members) + 1, NO_OWNER, dtype=np.int32)
+        member_of[list(self.members)] = np.arange(self.member_count, dtype=np.int32)
+        placement = np.full(self.partition_count, NO_OWNER, dtype=np.int32)
         for index, topic in enumerate(self.group.topics):
-            rows = self.topic == index
-            if rows.any():
-                placement[rows] = position_of[now[topic.name]]
-        return placement if self.allows(placement) else None
-
-    def allows(self, placement: Placement) -> bool:
-        """Whether every row is with a member that consumes it."""
-        return all(
-            bool(np.isin(placement[self.set_of_row == index], consumers).all())
-            for index, consumers in enumerate(self.sets)
-        )
+            partitions = self.topic == index
+            if partitions.any():
+                placement[partitions] = member_of[assigned[topic.name]]
+        valid = (placement != NO_OWNER) & self.may_consume[self.consumer_set, placement]
+        return placement if valid.all() else None
 
 
 def build_problem(group: Group) -> Problem:
-    """Lay a group out as columns.
+    """Convert a group to arrays.
 
     Examples
     --------
-    >>> from kassay.reference.model.group import Member, Topic
+    >>> from kassay.reference.model.group import Member
     >>> problem = build_problem(
     ...     Group(
     ...         topics=(Topic(name="t", partitions=2, weights=(3, 4)),),
     ...         members=(Member(id="idle", subscription=()), Member(id="a", subscription=("t",))),
     ...     )
     ... )
-    >>> problem.members, problem.weight.tolist(), problem.sets[0].tolist()
+    >>> problem.members, problem.weight.tolist(), problem.consumer_sets[0].tolist()
     ((1,), [3, 4], [0])
     """
     members = participant_indices(group)
-    position_of = np.full(len(group.members) + 1, NO_OWNER, dtype=np.int32)
-    position_of[list(members)] = np.arange(len(members), dtype=np.int32)
+    member_of = np.full(len(group.members) + 1, NO_OWNER, dtype=np.int32)
+    member_of[list(members)] = np.arange(len(members), dtype=np.int32)
     subscribers = group.subscribers()
     owners = ownership(group).owners
     sets: dict[tuple[int, ...], int] = {}
-    set_of_topic = np.full(len(group.topics), -1, dtype=np.int32)
+    consumer_set_of_topic = np.full(len(group.topics), -1, dtype=np.int32)
     placed = [index for index, topic in enumerate(group.topics) if subscribers.get(topic.name, ())]
     for index in placed:
         consumers = subscribers[group.topics[index].name]
-        set_of_topic[index] = sets.setdefault(consumers, len(sets))
-    counts = [group.topics[index].partitions for index in placed]
-    owner = _join([owners[group.topics[index].name] for index in placed])
+        consumer_set_of_topic[index] = sets.setdefault(consumers, len(sets))
+    topics = [group.topics[index] for index in placed]
+    counts = [topic.partitions for topic in topics]
+    empty = np.zeros(0, dtype=np.int32)
     return Problem(
         group=group,
         members=members,
         topic=np.repeat(np.array(placed, dtype=np.int32), counts),
-        number=_join([np.arange(count, dtype=np.int32) for count in counts]),
-        weight=_weights(group, placed),
-        owner=position_of[owner],
-        sets=tuple(position_of[list(consumers)] for consumers in sets),
-        set_of_topic=set_of_topic,
+        number=np.concatenate([empty, *(np.arange(count, dtype=np.int32) for count in counts)]),
+        weight=_weights(topics),
+        owner=member_of[np.concatenate([empty, *(owners[topic.name] for topic in topics)])],
+        consumer_sets=tuple(member_of[list(consumers)] for consumers in sets),
+        consumer_set_of_topic=consumer_set_of_topic,
     )
 
 
-def _weights(group: Group, placed: Iterable[int]) -> Weights:
-    topics = [group.topics[index] for index in placed]
+def _weights(topics: list[Topic]) -> Weights:
     if sum(topic.total_weight for topic in topics) < EXACT_IN_64_BITS:
         columns = [
             np.ones(topic.partitions, dtype=np.int64)
@@ -186,9 +186,5 @@ def _weights(group: Group, placed: Iterable[int]) -> Weights:
             else np.array(topic.weights, dtype=np.int64)
             for topic in topics
         ]
-        return np.concatenate(columns) if columns else np.zeros(0, dtype=np.int64)
+        return np.concatenate([np.zeros(0, dtype=np.int64), *columns])
     return np.array([topic.weight(p) for topic in topics for p in range(topic.partitions)], object)
-
-
-def _join(columns: list[Column]) -> Column:
-    return np.concatenate(columns) if columns else np.zeros(0, dtype=np.int32)

@@ -147,11 +147,11 @@ class Solution:
         caption = f"{self.status} by {self.method} in {self.seconds:.3f} s"
         if self.conflict:
             caption += f": {'; '.join(self.conflict)}"
-        rows = (
+        partitions = (
             (level.name, level.value, level.bound, "proven" if level.is_proven else "not proven")
             for level in self.levels
         )
-        levels = notebook.table(caption, ("level", "value", "bound", ""), rows)
+        levels = notebook.table(caption, ("level", "value", "bound", ""), partitions)
         if self.assignment is None:
             return levels
         return levels + notebook.loads_table("assignment", self.assignment.loads(), self.assignment)

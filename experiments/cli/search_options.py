@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.solver.objective import Measure
+from kassay.reference.model.metrics import Measure
 
 _MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|(spark|k8s|sc)://.+|yarn")
 

@@ -161,7 +161,7 @@ def plan(
         makespan=makespan_of(group, optimum) or LevelValue("makespan", 0, 0),
         moves=moves_between(group, assignment),
         batches=schedule_moves(group, assignment, batch_size=batch_size),
-        frontier=frontier(group, most_points=points, limits=limits, seed=seed),
+        frontier=frontier(group, max_points=points, limits=limits, seed=seed),
         improving_chains=explain(group, current)
         if group.partition_count <= _MAX_EXPLAINED_PARTITIONS
         else (),

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import CrossRack, Imbalance, Measure
+from kassay.solver.objective import CrossRack, Imbalance
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 

@@ -8,9 +8,8 @@ from time import perf_counter
 
 from kassay.experiments.planning.group_changes import Change
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import loads, participants
+from kassay.reference.model.metrics import Measure, loads, participants
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Measure
 from kassay.solver.sizing.resized_groups import with_valid_ownership
 from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import solve

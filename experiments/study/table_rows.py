@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kassay.experiments.compare import UNKNOWN_GAP, Comparison
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.metrics import MEASURES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,7 @@ def comparison_row(comparison: Comparison) -> ComparisonRow:
     (2, 1, 1)
     """
     by_measure: dict[str, Any] = {}
-    for measure in Measure:
+    for measure in MEASURES:
         values = comparison.imbalance.get(measure, UNKNOWN_GAP)
         by_measure[f"{measure}_greedy"] = values.greedy
         by_measure[f"{measure}_optimum"] = values.optimum

@@ -20,13 +20,14 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 
 class Measure(StrEnum):
-    """Names of the imbalance measures that are integers."""
+    """Imbalance measures. `MEASURES` has the integer ones, which are all but ``leximax``."""
 
     SUM_OF_SQUARES = "sum_of_squares"
     MAKESPAN = "makespan"
     SPREAD = "spread"
     DEVIATION = "deviation"
     BALANCE_SCORE = "balance_score"
+    LEXIMAX = "leximax"
 
 
 @cached

@@ -1,18 +1,17 @@
-"""Proof that an assignment is optimal, which anybody can check without a solver.
+"""Proof that an assignment is optimal, checked without a solver.
 
 For equal weights both levels are one minimum cost flow with convex costs, where a cost is
-a pair (squared load, movement) that is compared lexicographically. The flow is optimal if
-and only if every topic and every member can be given a price, a pair too, such that no
-arc is worth more than it costs: complementary slackness [1]_. The prices are the
-certificate; `certificate_errors` reads the arcs once. Where no prices exist, there is a chain of
-transfers that improves the assignment: see `kassay.solver.improvement.transfer_chains`.
+a pair (squared load, movement), compared lexicographically. The flow is optimal if and only
+if every topic and every member has a price, a pair too, that satisfies complementary
+slackness [1]_. The prices are the certificate; `certificate_errors` reads the arcs once. If no
+prices exist, a chain of transfers improves the assignment: see
+`kassay.solver.improvement.transfer_chains`.
 
-Prices speak of counts: partitions of one topic are alike to them but for how many of a
-member's partitions it owned. That an assignment keeps as many owned partitions as its
-counts allow is checked besides.
+Prices prove that counts per topic and member are optimal. That the assignment keeps as many
+owned partitions as its counts allow is checked separately.
 
-With weights there are no such prices. The certificate then names the origin of each bound;
-`Certificate.trusted` tells which of them a reader cannot check.
+For weighted groups there are no such prices. The certificate then names the origin of each
+bound, and `Certificate.trusted` lists the claims that cannot be checked.
 
 References
 ----------
@@ -24,52 +23,42 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import movement
+from kassay.reference.model.metrics import Measure, movement
 from kassay.solver.certificate.certificate import Certificate, Origin, Price, PriceTable
-from kassay.solver.certificate.claims import (
-    counted_claims,
-    value_of,
-    wrong_claims,
-)
+from kassay.solver.certificate.claims import counted_claims, value_of, wrong_claims
 from kassay.solver.constraints import group_constraints
-from kassay.solver.evaluation import broken
-from kassay.solver.improvement.residual_network import Arcs, build_arcs, lower_prices, require_valid
+from kassay.solver.evaluation import valid_placement, violated
+from kassay.solver.improvement.residual_network import node_prices
 from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, improving_chain
-from kassay.solver.objective import (
-    Imbalance,
-    Level,
-    Measure,
-    Movement,
-    MovementCost,
-    default_levels,
-)
-from kassay.solver.problem import build_problem
+from kassay.solver.objective import Imbalance, Level, Movement, MovementCost, default_levels
+from kassay.solver.problem import Ints, build_problem
 from kassay.solver.solution import Solution
+from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
 
 def certify(group: Group, answer: Solution | Assignment) -> Certificate:
-    """Gather what is proven of an answer, in a form that is checked without a solver.
+    """Return a certificate of a solution or an assignment, for checking without a solver.
 
     Parameters
     ----------
     group
         The rebalance.
     answer
-        A solution, or any valid assignment. The latter is judged on the default levels,
-        within the capacities of the group.
+        A solution, or any valid assignment. An assignment is certified on the default
+        levels, within the capacities of the group.
 
     Returns
     -------
     Certificate
-        With equal weights an optimal assignment is proven by prices, and another one
-        refuted by a chain that improves it. Otherwise it has the bounds of the solution
-        with their origins, or those that need no search.
+        For equal weights, prices prove an optimal assignment, and a chain improves any
+        other. Otherwise the bounds of the solution, or bounds that need no search.
 
     Raises
     ------
-    ValueError
-        If there is no assignment, or it is not valid for the group, or breaks a capacity.
+    UsageError
+        If there is no assignment, or it is not valid or violates a constraint.
 
     Examples
     --------
@@ -86,28 +75,26 @@ def certify(group: Group, answer: Solution | Assignment) -> Certificate:
     >>> uneven.is_optimal, [str(transfer) for transfer in uneven.chain]
     (False, ['a gives t-0 to b'])
     """
-    assignment = answer.assignment if isinstance(answer, Solution) else answer
-    if assignment is None:
-        raise ValueError("there is no assignment to certify")
-    require_valid(group, assignment)
-    certificate = answer.certificate if isinstance(answer, Solution) else None
+    solution = answer if isinstance(answer, Solution) else None
+    assignment = solution.assignment if solution else answer
+    if not isinstance(assignment, Assignment):
+        raise UsageError("there is no assignment to certify")
+    problem = build_problem(group)
+    placement = valid_placement(problem, assignment)
+    certificate = solution.certificate if solution else None
     if certificate is None:
         certificate = Certificate(counted_claims(group, assignment, default_levels(group)))
-    breach = next(_breaches(group, assignment, certificate), None)
-    if breach is not None:
-        raise ValueError(f"the assignment {breach}")
+    violation = next(_violated_constraints(group, assignment, certificate), None)
+    if violation is not None:
+        raise UsageError(f"the assignment {violation}")
     levels = [claim.level for claim in certificate.claims]
     if certificate.prices is not None or not prices_prove(group, levels):
         return certificate
-    arcs = build_arcs(group, assignment)
-    prices = price_counts(arcs, moved=movement(group, assignment))
-    if prices is not None:
-        return with_prices(certificate, prices)
-    return replace(certificate, chain=_improvement(group, assignment, certificate))
-
-
-def with_prices(certificate: Certificate, prices: PriceTable) -> Certificate:
-    """Let prices bound every level at its value."""
+    network = build_network(problem)
+    moved = movement(group, assignment)
+    prices = price_counts(network, network.counts(placement), moved=moved)
+    if prices is None:
+        return replace(certificate, chain=_improvement(group, assignment, certificate))
     claims = tuple(
         replace(claim, bound=claim.value, origin=Origin.PRICES) for claim in certificate.claims
     )
@@ -115,10 +102,10 @@ def with_prices(certificate: Certificate, prices: PriceTable) -> Certificate:
 
 
 def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
-    """Say whether prices prove these levels: equal weights, loads first, then movement.
+    """Return whether prices prove these levels: equal weights, imbalance, then movement.
 
-    They prove the fewest moves among the least majorised loads. Strictly convex measures
-    are least there and nowhere else; the others may be least elsewhere with fewer moves.
+    Prices prove the fewest moves among the least majorised loads. Strictly convex measures
+    are minimal only there; for the other measures fewer moves may suffice elsewhere.
     """
     if not group.common_weight or any(level.tolerance for level in levels):
         return False
@@ -134,38 +121,37 @@ def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
             return False
 
 
-def price_counts(arcs: Arcs, *, moved: int) -> PriceTable | None:
-    """Price the counts of an assignment that moves ``moved`` partitions; None if not optimal."""
-    result = lower_prices(arcs)
-    if result.chain is not None or moved > arcs.least_movement:
+def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> PriceTable | None:
+    """Return prices for counts with ``moved`` moves; None if they are not optimal."""
+    prices = node_prices(network, counts)
+    if prices.chain is not None or moved > network.min_movement(counts):
         return None
     return PriceTable(
-        members=dict(zip(arcs.member_ids, result.pairs(result.members), strict=True)),
-        topics=dict(zip(arcs.topic_names, result.pairs(result.topics), strict=True)),
+        members=dict(zip(network.member_ids, prices.pairs(prices.members), strict=True)),
+        topics=dict(zip(network.topic_names, prices.pairs(prices.topics), strict=True)),
     )
 
 
 def certificate_errors(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Say what is wrong with a certificate; nothing if it proves what it claims.
+    """Check a certificate; no errors means that it proves its claims.
 
-    Bounds that `Certificate.trusted` names are taken as they are, if only they are not
-    above the value.
+    Bounds in `Certificate.trusted` are only compared with the value.
 
     Parameters
     ----------
     group
         The rebalance.
     assignment
-        What the claims are about.
+        The assignment that the claims are about.
     certificate
-        Claims and evidence, from anybody.
+        Claims and evidence, from an untrusted source.
 
     Yields
     ------
     str
-        One broken condition, with names and numbers.
+        One failed condition, with names and numbers.
     """
     invalid = [
         f"the assignment is not valid: {violation}" for violation in violations(group, assignment)
@@ -173,109 +159,116 @@ def certificate_errors(
     if invalid:
         yield from invalid
         return
-    for breach in _breaches(group, assignment, certificate):
-        yield f"the assignment {breach}"
+    for violation in _violated_constraints(group, assignment, certificate):
+        yield f"the assignment {violation}"
     yield from wrong_claims(group, assignment, certificate.claims)
     if certificate.chain:
-        yield from _useless(group, assignment, certificate)
+        yield from _chain_errors(group, assignment, certificate)
     if certificate.prices is not None:
-        yield from _mispriced(group, assignment, certificate.prices)
+        yield from _price_errors(group, assignment, certificate.prices)
     if certificate.trusted and certificate.is_optimal:
         for transfer in _improvement(group, assignment, certificate)[:1]:
             yield f"the bounds are wrong: a chain improves the assignment, first {transfer}"
     if any(claim.origin is Origin.PRICES for claim in certificate.claims):
         if certificate.prices is None:
-            yield "bounds rest on prices, but there are none"
+            yield "bounds refer to prices, but there are none"
         elif not prices_prove(group, [claim.level for claim in certificate.claims]):
             yield "prices prove nothing about these levels of this group"
 
 
-def _breaches(group: Group, assignment: Assignment, certificate: Certificate) -> Iterator[str]:
-    rules = (*group_constraints(group), *certificate.constraints)
-    if not rules:
-        return
+def _violated_constraints(
+    group: Group, assignment: Assignment, certificate: Certificate
+) -> Iterator[str]:
     problem = build_problem(group)
     placement = problem.to_placement(assignment)
     if placement is not None:
-        for rule in broken(problem, rules, placement):
-            yield f"breaks a constraint: {rule}"
+        rules = (*group_constraints(group), *certificate.constraints)
+        for rule in violated(problem, rules, placement):
+            yield f"violates a constraint: {rule}"
 
 
 def _improvement(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> tuple[Transfer, ...]:
-    """Return a chain that helps; none where partitions weigh differently."""
+    """Return a chain that improves the levels; none if prices do not apply to them."""
     if not prices_prove(group, [claim.level for claim in certificate.claims]):
         return ()
     chain = improving_chain(group, assignment)
-    return chain if _helps(group, assignment, certificate, chain) else ()
+    return chain if _improves(group, assignment, certificate, chain) else ()
 
 
-def _helps(
-    group: Group, assignment: Assignment, certificate: Certificate, chain: Sequence[Transfer]
+def _improves(
+    group: Group, assignment: Assignment, certificate: Certificate, chain: tuple[Transfer, ...]
 ) -> bool:
-    """Say whether transfers improve an assignment on the levels, within the constraints."""
-    better = apply_chain(group, assignment, tuple(chain))
+    """Return whether transfers improve the levels without violating a constraint."""
+    better = apply_chain(group, assignment, chain)
     levels = [claim.level for claim in certificate.claims]
-    return not any(_breaches(group, better, certificate)) and [
+    return not any(_violated_constraints(group, better, certificate)) and [
         value_of(group, better, level) for level in levels
     ] < [value_of(group, assignment, level) for level in levels]
 
 
-def _useless(group: Group, assignment: Assignment, certificate: Certificate) -> Iterator[str]:
+def _chain_errors(group: Group, assignment: Assignment, certificate: Certificate) -> Iterator[str]:
     try:
         better = apply_chain(group, assignment, certificate.chain)
-    except ValueError as error:
-        yield f"the chain cannot be carried out: {error}"
+    except UsageError as error:
+        yield f"the chain cannot be applied: {error}"
         return
-    for violation in violations(group, better):
-        yield f"the chain leads to no valid assignment: {violation}"
-        return
-    if not _helps(group, assignment, certificate, certificate.chain):
+    violation = next(violations(group, better), None)
+    if violation is not None:
+        yield f"the chain leads to an assignment that is not valid: {violation}"
+    elif not _improves(group, assignment, certificate, certificate.chain):
         yield "the chain improves nothing"
 
 
-def _mispriced(group: Group, assignment: Assignment, prices: PriceTable) -> Iterator[str]:
-    arcs = build_arcs(group, assignment)
-    members, topics = prices.members, prices.topics
+def _price_errors(group: Group, assignment: Assignment, prices: PriceTable) -> Iterator[str]:
+    problem = build_problem(group)
+    network = build_network(problem)
+    counts = network.counts(valid_placement(problem, assignment))
     missing = [
-        *(
-            f"member {name!r} has no price"
-            for name in arcs.member_ids
-            if name not in prices.members
-        ),
-        *(f"topic {name!r} has no price" for name in arcs.topic_names if name not in prices.topics),
+        f"{kind} {name!r} has no price"
+        for kind, names, table in (
+            ("member", network.member_ids, prices.members),
+            ("topic", network.topic_names, prices.topics),
+        )
+        for name in names
+        if name not in table
     ]
     if missing:
         yield from missing
         return
-    moved = movement(group, assignment)
-    if moved > arcs.least_movement:
-        yield f"the movement is {moved}, but with these counts it can be {arcs.least_movement}"
-    member = [members[name] for name in arcs.member_ids]
-    topic = [topics[name] for name in arcs.topic_names]
-    yield from _members_mispriced(arcs, member)
-    yield from _arcs_mispriced(arcs, topic, member)
+    moved, least = movement(group, assignment), network.min_movement(counts)
+    if moved > least:
+        yield f"the movement is {moved}, but with these counts it can be {least}"
+    members = [prices.members[name] for name in network.member_ids]
+    topics = [prices.topics[name] for name in network.topic_names]
+    yield from _member_price_errors(network, network.loads(counts), members)
+    yield from _topic_price_errors(network, counts, topics, members)
 
 
-def _members_mispriced(arcs: Arcs, prices: list[Price]) -> Iterator[str]:
-    """Hold each member's price between the cost of its last partition and of one more."""
-    for name, load, price in zip(arcs.member_ids, arcs.loads.tolist(), prices, strict=True):
+def _member_price_errors(
+    network: SubscriptionNetwork, loads: Ints, prices: list[Price]
+) -> Iterator[str]:
+    """Check that each price is between the cost of the last partition and of one more."""
+    for name, load, price in zip(network.member_ids, loads.tolist(), prices, strict=True):
         if price > (2 * load + 1, 0):
             yield f"member {name!r}: price {price} is above {(2 * load + 1, 0)}, one more partition"
         if load and price < (2 * load - 1, 0):
             yield f"member {name!r}: price {price} is below {(2 * load - 1, 0)}, its last partition"
 
 
-def _arcs_mispriced(arcs: Arcs, topic: list[Price], member: list[Price]) -> Iterator[str]:
-    """Hold each topic's price at what its cheapest subscribers ask, those that have some of it."""
-    columns = (arcs.tail, arcs.head, arcs.count, arcs.owned)
+def _topic_price_errors(
+    network: SubscriptionNetwork, counts: Ints, topics: list[Price], members: list[Price]
+) -> Iterator[str]:
+    """Check that each topic's price is the least among its members, and that of its assignees."""
+    columns = (network.tail, network.head, counts, network.owned)
     for t, m, count, owned in zip(*(column.tolist() for column in columns), strict=True):
-        squared, moved = member[m]
+        squared, moved = members[m]
+        price = topics[t]
         one_more = (squared, moved + (count >= owned))
-        name = f"topic {arcs.topic_names[t]!r} at member {arcs.member_ids[m]!r}"
-        if topic[t] > one_more:
-            yield f"{name}: price {topic[t]} is above {one_more}, one more partition there"
+        name = f"topic {network.topic_names[t]!r} at member {network.member_ids[m]!r}"
+        if price > one_more:
+            yield f"{name}: price {price} is above {one_more}, one more partition there"
         last = (squared, moved + (count > owned))
-        if count and topic[t] < last:
-            yield f"{name}: price {topic[t]} is below {last}, the last partition there"
+        if count and price < last:
+            yield f"{name}: price {price} is below {last}, the last partition there"

@@ -1,21 +1,19 @@
-"""What is said of a level, where the bound comes from, and what can be checked of it."""
+"""Values and bounds of levels that are computed without search."""
 
 from collections.abc import Iterator, Sequence
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import MEASURES, loads, movement_count
-from kassay.reference.model.metrics import Measure as IntegerMeasure
-from kassay.solver.bounds import level_bound, load_ceiling
+from kassay.reference.model.metrics import MEASURES, Measure, loads, movement_count
+from kassay.solver.bounds import level_bound, max_loads_within
 from kassay.solver.certificate.certificate import LevelClaim, Origin
-from kassay.solver.evaluation import level_value
-from kassay.solver.objective import Imbalance, Level, Measure, Movement, MovementCost, leximax_rank
+from kassay.solver.evaluation import level_value, valid_placement
+from kassay.solver.objective import Imbalance, Level, Movement, MovementCost, leximax_rank
 from kassay.solver.problem import Problem, build_problem
 
 
 def value_of(group: Group, assignment: Assignment, level: Level) -> int:
-    """Measure a valid assignment on one level: by the ruler of `reference` where it has one.
+    """Measure a valid assignment on one level, with `reference`'s metrics if they have it.
 
     Examples
     --------
@@ -29,23 +27,20 @@ def value_of(group: Group, assignment: Assignment, level: Level) -> int:
         case Imbalance(measure=Measure.LEXIMAX):
             return leximax_rank(loads(group, assignment).values())
         case Imbalance():
-            return MEASURES[IntegerMeasure(level.measure)](list(loads(group, assignment).values()))
+            return MEASURES[level.measure](list(loads(group, assignment).values()))
         case Movement(cost=MovementCost.COUNT):
             return movement_count(group, assignment).moved
         case Movement(cost=MovementCost.WEIGHT):
             return movement_count(group, assignment).moved_weight
         case _:
             problem = build_problem(group)
-            placement = problem.to_placement(assignment)
-            if placement is None:
-                raise InternalError("a valid assignment leaves rows unplaced")
-            return level_value(problem, level, placement)
+            return level_value(problem, level, valid_placement(problem, assignment))
 
 
 def counted_claims(
     group: Group, assignment: Assignment, levels: Sequence[Level]
 ) -> tuple[LevelClaim, ...]:
-    """Claim of a valid assignment what needs no search at all."""
+    """Return claims about a valid assignment with bounds that need no search."""
     problem = build_problem(group)
     claims: list[LevelClaim] = []
     for level in levels:
@@ -56,19 +51,15 @@ def counted_claims(
 
 
 def counted_bound(problem: Problem, level: Level, earlier: Sequence[LevelClaim]) -> int:
-    """Bound a level without search, given what the levels before it may use up."""
-    tops = [
-        load_ceiling(problem, claim.level.measure, claim.level.tolerance.limit(claim.value))
-        for claim in earlier
-        if isinstance(claim.level, Imbalance)
-    ]
-    return level_bound(problem, level, [min(tops)] * problem.width if tops else None)
+    """Bound a level without search, within the limits of the earlier levels."""
+    limits = [(claim.level, claim.level.tolerance.limit(claim.value)) for claim in earlier]
+    return level_bound(problem, level, max_loads_within(problem, limits))
 
 
 def wrong_claims(
     group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
 ) -> Iterator[str]:
-    """Say which claims about a valid assignment are false, as far as no search can tell."""
+    """Describe the false claims about a valid assignment, as far as they are checkable."""
     counted = [claim for claim in claims if claim.origin is Origin.COUNTING]
     problem = build_problem(group) if counted else None
     for index, claim in enumerate(claims):

@@ -1,4 +1,4 @@
-"""Certificates to and from JSON."""
+"""Certificates as JSON documents."""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -14,6 +14,7 @@ from kassay.reference.documents.document_fields import (
     check_keys,
 )
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin, Price, PriceTable
 from kassay.solver.constraints import (
@@ -31,7 +32,6 @@ from kassay.solver.objective import (
     FURTHER_LEVELS,
     Imbalance,
     Level,
-    Measure,
     Movement,
     MovementCost,
     Tolerance,
@@ -43,7 +43,7 @@ _Item = TypeVar("_Item")
 
 
 def certificate_document(certificate: Certificate) -> dict[str, object]:
-    """Return a certificate as a JSON document; what it does not have is left out."""
+    """Convert a certificate to a JSON document; empty fields are omitted."""
     document: dict[str, object] = {
         "version": VERSION,
         "claims": [
@@ -70,12 +70,12 @@ def certificate_document(certificate: Certificate) -> dict[str, object]:
 
 
 def parse_certificate(document: object, *, where: str = "certificate") -> Certificate:
-    """Read a certificate from its JSON document.
+    """Parse the JSON document of a certificate.
 
     Raises
     ------
-    InvalidGroupError
-        If the document breaks the format.
+    InputError
+        If the document does not have the format.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def _claim(value: object, where: str) -> LevelClaim:
     check_keys(table, known, where)
     origin = as_text(table.get("origin"), f"{where}.origin")
     if origin not in list(Origin):
-        raise InputError(f"{where}.origin: no origin {origin!r}")
+        raise InputError(f"{where}.origin: unknown origin {origin!r}")
     return LevelClaim(
         level=_level(table, where),
         value=as_integer(table.get("value"), f"{where}.value"),
@@ -183,7 +183,7 @@ def _level(table: Mapping[str, object], where: str) -> Level:
         raise
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
-    raise InputError(f"{where}.level: no level {name!r}")
+    raise InputError(f"{where}.level: unknown level {name!r}")
 
 
 def _tolerance(value: object, where: str) -> Tolerance:
@@ -217,7 +217,7 @@ def _constraint(value: object, where: str) -> Constraint:
     table = as_object(value, where)
     name = as_text(table.get("constraint"), f"{where}.constraint")
     if name not in _CONSTRAINTS:
-        raise InputError(f"{where}.constraint: no constraint {name!r}")
+        raise InputError(f"{where}.constraint: unknown constraint {name!r}")
     kind, fields = _CONSTRAINTS[name]
     check_keys(table, ("constraint", *fields), where)
     return kind(**{key: parse(table.get(key), f"{where}.{key}") for key, parse in fields.items()})

@@ -1,1 +1,1 @@
-"""The same optimum by constraint programming: any weights, any level, any constraint."""
+"""Constraint programming with CP-SAT, for all weights, levels and constraints."""

@@ -1,4 +1,4 @@
-"""Which constraints clash: a small set of them that no placement meets."""
+"""Infeasibility: whether constraints can hold, and a small conflict if they cannot."""
 
 from collections.abc import Sequence
 
@@ -7,50 +7,49 @@ from ortools.sat.python import cp_model
 from kassay.solver.constraints import Constraint
 from kassay.solver.cpsat.constraints import add_constraint
 from kassay.solver.cpsat.model import AssignmentModel
-from kassay.solver.cpsat.search import SearchBudget, satisfy
-from kassay.solver.cpsat.symmetry import classify
-from kassay.solver.limits import SearchLimits
-from kassay.solver.problem import Problem
+from kassay.solver.cpsat.search import SearchResult, satisfy
+from kassay.solver.cpsat.symmetry import symmetry_classes
+from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.problem import EXACT_IN_64_BITS, Problem
 
-# Seconds to shrink a conflict, beyond the caller's limit: infeasibility is known by then.
-_SHRINKING = 5.0
+# Seconds to shrink a conflict, beyond the caller's limit: infeasibility is proven by then.
+_SHRINKING_SECONDS = 5.0
 
 
-def conflict(
+def find_any_placement(
+    problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
+) -> SearchResult:
+    """Find any placement that meets the constraints, or prove that there is none."""
+    if problem.total >= EXACT_IN_64_BITS or budget.seconds <= 0:
+        return SearchResult(None, None)
+    model = AssignmentModel(problem, symmetry_classes(problem, (), constraints))
+    for constraint in constraints:
+        add_constraint(model, constraint)
+    return satisfy(model, budget)
+
+
+def find_conflict(
     problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> tuple[Constraint, ...]:
-    """Return constraints that clash, none of which can be spared.
+    """Return an infeasible subset of infeasible constraints.
 
-    CP-SAT names assumptions that suffice for infeasibility; then each is left out in
-    turn, and stays out if the others still clash. Where time is short the set may be
-    larger than needed, but it always clashes.
+    CP-SAT names assumptions that suffice for infeasibility. Then each is left out in turn,
+    and stays out if the others are still infeasible. The result is minimal if time allows.
     """
     limits = SearchLimits(workers=budget.limits.workers)
-    budget = SearchBudget(budget.deadline + _SHRINKING, limits, budget.seed)
-    core = _sufficient(problem, constraints, budget)
+    budget = SearchBudget(budget.deadline + _SHRINKING_SECONDS, limits, budget.seed)
+    core = _sufficient_assumptions(problem, constraints, budget)
     for constraint in core:
         others = tuple(other for other in core if other is not constraint)
-        if is_infeasible(problem, others, budget):
+        if find_any_placement(problem, others, budget).infeasible:
             core = others
     return core
 
 
-def is_infeasible(
-    problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
-) -> bool:
-    """Whether CP-SAT proves within its budget that no placement meets the constraints."""
-    if budget.seconds <= 0:
-        return False
-    model = AssignmentModel(problem, classify(problem, (), constraints))
-    for constraint in constraints:
-        add_constraint(model, constraint)
-    return satisfy(model, budget).infeasible
-
-
-def _sufficient(
+def _sufficient_assumptions(
     problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> tuple[Constraint, ...]:
-    model = AssignmentModel(problem, classify(problem, (), constraints))
+    model = AssignmentModel(problem, symmetry_classes(problem, (), constraints))
     literals = [model.cp.new_bool_var(f"holds{index}") for index in range(len(constraints))]
     for constraint, literal in zip(constraints, literals, strict=True):
         add_constraint(model, constraint, literal)
@@ -62,9 +61,5 @@ def _sufficient(
     if solver.solve(model.cp) != cp_model.INFEASIBLE:
         return tuple(constraints)
     core = set(solver.sufficient_assumptions_for_infeasibility())
-    chosen = tuple(
-        constraint
-        for constraint, literal in zip(constraints, literals, strict=True)
-        if literal.index in core
-    )
-    return chosen or tuple(constraints)
+    named = zip(constraints, literals, strict=True)
+    return tuple(rule for rule, literal in named if literal.index in core) or tuple(constraints)

@@ -1,4 +1,4 @@
-"""Levels as expressions to minimise."""
+"""Levels as CP-SAT expressions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,31 +7,23 @@ from math import isqrt
 
 from ortools.sat.python import cp_model
 
+from kassay.reference.model.metrics import Measure
 from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
 from kassay.solver.evaluation import RackTable, movement_costs
-from kassay.solver.objective import (
-    CrossRack,
-    Imbalance,
-    Level,
-    Measure,
-    MembersUsed,
-    Movement,
-    TopicSpread,
-)
+from kassay.solver.objective import CrossRack, Imbalance, Level, MembersUsed, Movement, TopicSpread
 from kassay.solver.problem import EXACT_IN_64_BITS
 
-# Squares over at most this many values are cut out exactly by tangents, which the linear
-# relaxation sees; wider ones go through CP-SAT's product constraint.
-_TANGENTS = 48
-_MOST_PAIRS = 20_000
+# Up to this range a square is bounded by chords, which strengthen the linear relaxation;
+# beyond it by CP-SAT's product constraint.
+_MAX_CHORDS = 48
+_MAX_PAIRS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """An integer expression whose least value is sought.
+    """An expression to minimise, scaled and centred to fit 64 bits.
 
-    The level's value is ``factor * expression + offset``: the expression is scaled and
-    centred so that it fits 64 bits.
+    The value of the level is ``factor * expression + offset``.
     """
 
     expression: Expression
@@ -39,15 +31,15 @@ class Term:
     offset: int = 0
 
     def value(self, scaled: int) -> int:
-        """Turn a value of the expression into one of the level."""
+        """Convert a value of the expression to one of the level."""
         return self.factor * scaled + self.offset
 
     def scaled(self, value: int) -> int:
-        """Return the greatest value of the expression within a value of the level."""
+        """Return the greatest value of the expression for a value of the level."""
         return (value - self.offset) // self.factor
 
     def scaled_up(self, bound: int) -> int:
-        """Return the least value of the expression that reaches a bound of the level."""
+        """Return the least value of the expression that is at least a bound on the level."""
         return -((self.offset - bound) // self.factor)
 
 
@@ -57,18 +49,17 @@ def level_terms(model: AssignmentModel, level: Level, worst: int) -> tuple[Term,
     Parameters
     ----------
     model
-        Grows by the variables that the level needs.
+        The model; it gets the variables of the level.
     level
-        What to minimise.
+        The level.
     worst
-        The greatest value of the level that must be represented: what an incumbent has,
-        or a limit. It keeps squares small.
+        Greatest value of the level that the model must represent, which limits the squares.
 
     Returns
     -------
     tuple of Term or None
-        What to minimise one after the other: one term, or for leximax one a position.
-        None if the level cannot be written in 64 bits.
+        Terms to minimise in order: one, or for leximax one per member. None if the level
+        does not fit 64 bits.
     """
     match level:
         case Imbalance():
@@ -98,50 +89,52 @@ def _imbalance_terms(
         case Measure.DEVIATION:
             term = _deviation(model)
         case Measure.BALANCE_SCORE:
-            term = _pairwise(model)
+            term = _pairwise_distances(model)
         case Measure.MAKESPAN:
-            term = Term(_greatest(model), model.unit)
+            term = Term(_max_load(model), model.problem.weight_unit)
         case Measure.SPREAD:
-            term = Term(_greatest(model) - _least(model), model.unit)
+            term = Term(_max_load(model) - _min_load(model), model.problem.weight_unit)
         case Measure.LEXIMAX:
             sizes = range(1, len(loads) + 1)
-            return tuple(Term(_greatest_sum(model, size), model.unit) for size in sizes)
+            return tuple(
+                Term(_sum_of_greatest(model, size), model.problem.weight_unit) for size in sizes
+            )
     return None if term is None else (term,)
 
 
 def _deviation(model: AssignmentModel) -> Term | None:
-    width = len(model.load)
-    if model.total * width * width >= EXACT_IN_64_BITS:
+    members = len(model.load)
+    if model.total * members * members >= EXACT_IN_64_BITS:
         return None
     pairs: list[tuple[Expression, Expression]] = [
-        (width * load, model.total) for load in model.load
+        (members * load, model.total) for load in model.load
     ]
-    return Term(_distances(model, pairs, model.total * width), model.unit)
+    return Term(_distances(model, pairs, model.total * members), model.problem.weight_unit)
 
 
-def _pairwise(model: AssignmentModel) -> Term | None:
+def _pairwise_distances(model: AssignmentModel) -> Term | None:
     pairs = list(combinations(model.load, 2))
-    if len(pairs) > _MOST_PAIRS or model.total * len(pairs) >= EXACT_IN_64_BITS:
+    if len(pairs) > _MAX_PAIRS or model.total * len(pairs) >= EXACT_IN_64_BITS:
         return None
-    return Term(_distances(model, pairs, model.total), model.unit)
+    return Term(_distances(model, pairs, model.total), model.problem.weight_unit)
 
 
-def _least(model: AssignmentModel) -> cp_model.IntVar:
+def _min_load(model: AssignmentModel) -> cp_model.IntVar:
     least = model.cp.new_int_var(0, model.total, "least")
     for load in model.load:
         model.cp.add(load >= least)
     return least
 
 
-def _greatest(model: AssignmentModel) -> cp_model.IntVar:
+def _max_load(model: AssignmentModel) -> cp_model.IntVar:
     greatest = model.cp.new_int_var(0, model.total, "greatest")
     for load in model.load:
         model.cp.add(load <= greatest)
     return greatest
 
 
-def _greatest_sum(model: AssignmentModel, size: int) -> Expression:
-    """Sum of the greatest loads: the least over t of ``size * t`` plus all excess over t."""
+def _sum_of_greatest(model: AssignmentModel, size: int) -> Expression:
+    """Sum the greatest loads: the minimum over t of ``size * t`` plus all excess over t."""
     if size == len(model.load):
         return model.total
     threshold = model.cp.new_int_var(0, model.total, f"threshold{size}")
@@ -166,20 +159,20 @@ def _distances(
 
 
 def _squares(model: AssignmentModel, worst: int) -> Term | None:
-    """Sum of squared loads, centred on the mean so that the squares stay small.
+    """Sum the squared loads, centred on the mean so that the squares stay small.
 
-    With c the mean rounded down and T the total, the sum of squared loads is that of
-    ``load - c`` plus ``2 c T - n c^2``.
+    The sum of squared loads is that of ``load - mean`` plus
+    ``2 * mean * total - members * mean**2``.
     """
-    width, unit = len(model.load), model.unit
-    centre = model.total // width
-    offset = 2 * centre * model.total - width * centre * centre
+    members, unit = len(model.load), model.problem.weight_unit
+    mean = model.total // members
+    offset = 2 * mean * model.total - members * mean * mean
     allowed = worst // (unit * unit) - offset
     if allowed >= EXACT_IN_64_BITS:
         return None
     reach = isqrt(max(allowed, 0))
     squares = [
-        _square(model, load - centre, max(-reach, -centre), min(reach, model.total - centre))
+        _square(model, load - mean, max(-reach, -mean), min(reach, model.total - mean))
         for load in model.load
     ]
     return Term(weighted_sum([(square, 1) for square in squares]), unit * unit, offset * unit**2)
@@ -188,14 +181,14 @@ def _squares(model: AssignmentModel, worst: int) -> Term | None:
 def _square(
     model: AssignmentModel, expression: Expression, lowest: int, highest: int
 ) -> cp_model.IntVar:
-    """Add a variable at least the square of an expression that lies in a range."""
+    """Add a variable that is at least the square of an expression within a range."""
     cp = model.cp
     square = cp.new_int_var(0, max(lowest * lowest, highest * highest), "")
-    if highest - lowest <= _TANGENTS:
+    if highest - lowest <= _MAX_CHORDS:
         cp.add(expression >= lowest)
         cp.add(expression <= highest)
         for at in range(lowest, highest):
-            # The chord from `at` to `at + 1`: no integer lies below it but between them.
+            # The chord of the square from `at` to `at + 1`.
             cp.add(square >= (2 * at + 1) * expression - at * (at + 1))
         if lowest == highest:
             cp.add(square >= lowest * lowest)
@@ -208,31 +201,35 @@ def _square(
 
 def _cross_rack(model: AssignmentModel) -> Expression:
     racks = RackTable(model.problem)
-    terms: list[tuple[Expression, int]] = []
-    for rows, entry in zip(model.classes.rows, model.count, strict=True):
-        far = [(n, 1) for position, n in entry.items() if racks.far(int(rows[0]), position)]
-        terms.extend(far)
-    return weighted_sum(terms)
+    return weighted_sum(
+        [
+            (count, 1)
+            for partitions, counts in zip(model.classes.partitions, model.count, strict=True)
+            for member, count in counts.items()
+            if racks.is_cross_rack(int(partitions[0]), member)
+        ]
+    )
 
 
 def _topic_spread(model: AssignmentModel) -> Term:
-    piles: dict[tuple[int, int], list[tuple[Expression, int]]] = {}
+    counts_of: dict[tuple[int, int], list[tuple[Expression, int]]] = {}
     sizes: dict[int, int] = {}
-    for rows, entry in zip(model.classes.rows, model.count, strict=True):
-        topic = int(model.problem.topic[rows[0]])
-        sizes[topic] = sizes.get(topic, 0) + len(rows)
-        for position, count in entry.items():
-            piles.setdefault((topic, position), []).append((count, 1))
-    squares: list[tuple[Expression, int]] = [
+    for partitions, counts in zip(model.classes.partitions, model.count, strict=True):
+        topic = int(model.problem.topic[partitions[0]])
+        sizes[topic] = sizes.get(topic, 0) + len(partitions)
+        for member, count in counts.items():
+            counts_of.setdefault((topic, member), []).append((count, 1))
+    squares = [
         (_square(model, weighted_sum(parts), 0, sizes[topic]), 1)
-        for (topic, _), parts in piles.items()
+        for (topic, _), parts in counts_of.items()
     ]
     return Term(weighted_sum(squares))
 
 
 def _members_used(model: AssignmentModel) -> Expression:
-    used = [model.cp.new_bool_var(f"used{position}") for position in range(model.problem.width)]
-    for rows, entry in zip(model.classes.rows, model.count, strict=True):
-        for position, count in entry.items():
-            model.cp.add(count <= len(rows) * used[position])
+    members = range(model.problem.member_count)
+    used = [model.cp.new_bool_var(f"used{member}") for member in members]
+    for partitions, counts in zip(model.classes.partitions, model.count, strict=True):
+        for member, count in counts.items():
+            model.cp.add(count <= len(partitions) * used[member])
     return weighted_sum([(variable, 1) for variable in used])

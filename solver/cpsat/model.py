@@ -1,32 +1,31 @@
-"""Variables: how many rows of each class each member gets, and what its load then is."""
+"""CP-SAT model: partitions of each class per member, and the loads."""
 
-import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.cpsat.symmetry import SymmetryClasses
-from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
+from kassay.solver.problem import EXACT_IN_64_BITS, Ints, Placement, Problem
 
 Expression = cp_model.LinearExpr | int
 
 
 @dataclass
 class AssignmentModel:
-    """A CP-SAT model of where rows may go; levels and constraints are added to it.
+    """A CP-SAT model of all placements; levels and constraints are added to it.
 
-    Weights are divided by their greatest common divisor, `unit`.
+    Weights are divided by the problem's weight unit.
 
     Parameters
     ----------
     problem
-        What has to be placed.
+        The problem.
     classes
-        Rows that the model does not tell apart.
+        Classes of interchangeable partitions.
     """
 
     problem: Problem
@@ -35,50 +34,41 @@ class AssignmentModel:
     count: list[dict[int, Expression]] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Create the counts: every row of a class goes to exactly one of its consumers."""
+        """Create the counts: every partition of a class gets one of its consumers."""
         problem = self.problem
         self.count = []
-        for index, rows in enumerate(self.classes.rows):
-            size = len(rows)
-            consumers = problem.sets[problem.set_of_row[rows[0]]].tolist()
+        for index, partitions in enumerate(self.classes.partitions):
+            size = len(partitions)
+            consumers = problem.consumer_sets[problem.consumer_set[partitions[0]]].tolist()
             if len(consumers) == 1:
                 self.count.append({consumers[0]: size})
                 continue
-            entry = [self.cp.new_int_var(0, size, f"n{index}_{at}") for at in consumers]
-            self.count.append(dict(zip(consumers, entry, strict=True)))
+            counts = [self.cp.new_int_var(0, size, f"n{index}_{at}") for at in consumers]
+            self.count.append(dict(zip(consumers, counts, strict=True)))
             if size == 1:
-                self.cp.add_exactly_one(entry)
+                self.cp.add_exactly_one(counts)
             else:
-                self.cp.add(cp_model.LinearExpr.sum(entry) == size)
-
-    @cached_property
-    def unit(self) -> int:
-        """Greatest common divisor of all weights; 1 if all are zero."""
-        return math.gcd(*self.problem.weight.tolist()) or 1
+                self.cp.add(cp_model.LinearExpr.sum(counts) == size)
 
     @cached_property
     def total(self) -> int:
-        """Total load, in units."""
-        return self.problem.total // self.unit
+        """Total load, in weight units."""
+        return self.problem.total // self.problem.weight_unit
 
     @property
     def fits(self) -> bool:
-        """Whether loads can be added up in 64 bits."""
+        """Whether sums of loads fit 64 bits."""
         return self.total < EXACT_IN_64_BITS
 
     @cached_property
     def load(self) -> list[cp_model.IntVar]:
-        """Load of every position, in units."""
-        weights = [int(self.problem.weight[rows[0]]) // self.unit for rows in self.classes.rows]
-        terms: list[list[tuple[Expression, int]]] = [[] for _ in range(self.problem.width)]
-        for entry, weight in zip(self.count, weights, strict=True):
-            for position, count in entry.items():
-                if weight:
-                    terms[position].append((count, weight))
+        """Load of every member, in weight units."""
+        unit = self.problem.weight_unit
+        sums = self._sums(lambda partition: int(self.problem.weight[partition]) // unit)
         loads = []
-        for position, parts in enumerate(terms):
-            load = self.cp.new_int_var(0, self.total, f"load{position}")
-            self.cp.add(load == weighted_sum(parts))
+        for member, expression in enumerate(sums):
+            load = self.cp.new_int_var(0, self.total, f"load{member}")
+            self.cp.add(load == expression)
             loads.append(load)
         if loads:
             self.cp.add(cp_model.LinearExpr.sum(loads) == self.total)
@@ -86,61 +76,61 @@ class AssignmentModel:
 
     @cached_property
     def zero(self) -> cp_model.IntVar:
-        """Make an expression of what may be a plain integer, by adding it."""
+        """A constant 0; adding it converts a plain integer to an expression."""
         return self.cp.new_constant(0)
 
     @cached_property
     def partitions(self) -> list[Expression]:
-        """Number of partitions of every position."""
-        terms: list[list[tuple[Expression, int]]] = [[] for _ in range(self.problem.width)]
-        for entry in self.count:
-            for position, count in entry.items():
-                terms[position].append((count, 1))
+        """Number of partitions of every member."""
+        return self._sums(lambda _: 1)
+
+    def _sums(self, weight: Callable[[int], int]) -> list[Expression]:
+        """Sum the counts of every member, with the weight of a partition of each class."""
+        terms: list[list[tuple[Expression, int]]] = [[] for _ in range(self.problem.member_count)]
+        for partitions, counts in zip(self.classes.partitions, self.count, strict=True):
+            factor = weight(partitions[0])
+            for member, count in counts.items():
+                if factor:
+                    terms[member].append((count, factor))
         return [weighted_sum(parts) for parts in terms]
 
-    def owner_of(self, index: int) -> int:
-        """Owner of the rows of a class that tells owners apart."""
-        return int(self.problem.owner[self.classes.rows[index][0]])
-
-    def moves(self, costs: NDArray[np.int64]) -> Expression:
-        """Cost of all moves, with a cost for each row that its class shares."""
+    def moves(self, costs: Ints) -> Expression:
+        """Return the cost of all moves, with a cost per partition that its class shares."""
         terms: list[tuple[Expression, int]] = []
-        for index, entry in enumerate(self.count):
-            owner = self.owner_of(index)
-            if owner != NO_OWNER:
-                cost = int(costs[self.classes.rows[index][0]])
-                away = [(count, cost) for position, count in entry.items() if position != owner]
-                terms.extend(away if cost else [])
+        for partitions, counts in zip(self.classes.partitions, self.count, strict=True):
+            owner, cost = int(self.problem.owner[partitions[0]]), int(costs[partitions[0]])
+            if owner != NO_OWNER and cost:
+                terms.extend((count, cost) for member, count in counts.items() if member != owner)
         return weighted_sum(terms)
 
     def hint(self, placement: Placement) -> None:
-        """Start the search from a placement."""
+        """Use a placement as warm start."""
         self.cp.clear_hints()
-        counts = self.classes.counts(placement, self.problem.width)
-        for index, entry in enumerate(self.count):
-            for position, count in entry.items():
+        values = self.classes.counts(placement, self.problem.member_count)
+        for index, counts in enumerate(self.count):
+            for member, count in counts.items():
                 if isinstance(count, cp_model.IntVar):
-                    self.cp.add_hint(count, int(counts[index, position]))
+                    self.cp.add_hint(count, int(values[index, member]))
         if "load" in self.__dict__:
             for load, value in zip(self.load, self.problem.loads(placement), strict=True):
-                self.cp.add_hint(load, value // self.unit)
+                self.cp.add_hint(load, value // self.problem.weight_unit)
 
     def read(self, solver: cp_model.CpSolver) -> Placement:
-        """Read the placement that a search found."""
-        counts = np.zeros((len(self.count), self.problem.width), dtype=np.int64)
-        for index, entry in enumerate(self.count):
-            for position, count in entry.items():
-                counts[index, position] = solver.value(count)
-        return self.classes.spread_out(self.problem, counts)
+        """Return the placement that a search found."""
+        values = np.zeros((len(self.count), self.problem.member_count), dtype=np.int64)
+        for index, counts in enumerate(self.count):
+            for member, count in counts.items():
+                values[index, member] = solver.value(count)
+        return self.classes.to_placement(self.problem, values)
 
 
-def weighted_sum(parts: list[tuple[Expression, int]]) -> Expression:
-    """Sum of expressions times coefficients."""
+def weighted_sum(parts: Sequence[tuple[Expression, int]]) -> Expression:
+    """Return the sum of expressions times coefficients."""
     constant = sum(part * weight for part, weight in parts if isinstance(part, int))
     variables = [(part, weight) for part, weight in parts if not isinstance(part, int)]
     if not variables:
         return constant
-    expressions = [part for part, _ in variables]
-    weights = [weight for _, weight in variables]
-    total: cp_model.LinearExpr = cp_model.LinearExpr.weighted_sum(expressions, weights)
+    total: cp_model.LinearExpr = cp_model.LinearExpr.weighted_sum(
+        [part for part, _ in variables], [weight for _, weight in variables]
+    )
     return total + constant if constant else total

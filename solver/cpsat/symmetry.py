@@ -1,7 +1,8 @@
-"""Rows that are interchangeable, so that the model counts them instead of naming them."""
+"""Symmetry: interchangeable partitions, which the model counts instead of distinguishing."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,56 +10,62 @@ from numpy.typing import NDArray
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
 from kassay.solver.constraints import Colocated, Constraint, Forbidden, MaxMoves, Pinned, Separated
-from kassay.solver.evaluation import RackTable, bundles, movement_costs, separated_rows, topic_rows
+from kassay.solver.evaluation import (
+    RackTable,
+    colocated_partitions,
+    movement_costs,
+    separated_partitions,
+    topic_partitions,
+)
 from kassay.solver.objective import CrossRack, Level, Movement, MovementCost, TopicSpread
-from kassay.solver.problem import Placement, Problem
+from kassay.solver.problem import Ints, Placement, Problem
 
 
 @dataclass(frozen=True, slots=True)
 class SymmetryClasses:
-    """A partition of the rows into classes that no level or constraint tells apart.
+    """Classes of partitions that no level or constraint distinguishes.
 
     Parameters
     ----------
-    of_row
-        Class of each row.
-    rows
-        Rows of each class, ascending.
+    class_of
+        Class of each partition.
+    partitions
+        Partitions of each class, in ascending order.
     """
 
-    of_row: NDArray[np.int64]
-    rows: tuple[Column, ...]
+    class_of: Ints
+    partitions: tuple[Column, ...]
 
-    def counts(self, placement: Placement, width: int) -> NDArray[np.int64]:
-        """Return how many rows of each class each position has, shape (classes, positions)."""
-        keys = self.of_row * width + placement
-        return np.bincount(keys, minlength=len(self.rows) * width).reshape(-1, width)
+    def counts(self, placement: Placement, members: int) -> Ints:
+        """Return the partitions per class and member, shape (classes, members)."""
+        keys = self.class_of * members + placement
+        return np.bincount(keys, minlength=len(self.partitions) * members).reshape(-1, members)
 
-    def spread_out(self, problem: Problem, counts: NDArray[np.int64]) -> Placement:
-        """Turn counts into a placement, owners and then lower numbers first."""
-        placement = np.full(problem.size, NO_OWNER, dtype=np.int32)
-        positions = np.arange(problem.width, dtype=np.int32)
-        for index, rows in enumerate(self.rows):
+    def to_placement(self, problem: Problem, counts: Ints) -> Placement:
+        """Convert counts to a placement: owners first, then lower numbers first."""
+        placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)
+        members = np.arange(problem.member_count, dtype=np.int32)
+        for index, partitions in enumerate(self.partitions):
             left = counts[index].copy()
             free = []
-            for row in rows.tolist():
-                owner = problem.owner[row]
+            for partition in partitions.tolist():
+                owner = problem.owner[partition]
                 if owner != NO_OWNER and left[owner] > 0:
-                    placement[row] = owner
+                    placement[partition] = owner
                     left[owner] -= 1
                 else:
-                    free.append(row)
-            placement[free] = np.repeat(positions, left)
+                    free.append(partition)
+            placement[free] = np.repeat(members, left)
         return placement
 
 
-def classify(
+def symmetry_classes(
     problem: Problem, levels: Sequence[Level], constraints: Sequence[Constraint]
 ) -> SymmetryClasses:
-    """Put rows together that agree in everything the levels and constraints look at."""
-    if not problem.size:
+    """Group partitions that are equal in every attribute that levels and constraints use."""
+    if not problem.partition_count:
         return SymmetryClasses(np.zeros(0, dtype=np.int64), ())
-    columns = [problem.set_of_row, _codes(problem.weight)]
+    columns = [problem.consumer_set, _codes(problem.weight)]
     if any(isinstance(level, Movement) for level in levels) or any(
         isinstance(constraint, MaxMoves) for constraint in constraints
     ):
@@ -67,37 +74,40 @@ def classify(
         if isinstance(level, Movement) and not isinstance(level.cost, MovementCost):
             columns.append(_codes(movement_costs(problem, level)))
         elif isinstance(level, CrossRack):
-            columns.append(np.unique(RackTable(problem).near, axis=0, return_inverse=True)[1])
+            racks = RackTable(problem).has_replica
+            columns.append(np.unique(racks, axis=0, return_inverse=True)[1])
         elif isinstance(level, TopicSpread):
             columns.append(problem.topic)
     if any(isinstance(constraint, Forbidden) for constraint in constraints):
         columns.append(problem.topic)
-    columns.append(_singled_out(problem, constraints))
+    columns.append(_single_partitions(problem, constraints))
     table = np.stack([np.asarray(column).reshape(-1) for column in columns], axis=1)
-    of_row = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
-    order = np.argsort(of_row, kind="stable").astype(np.int32)
-    starts = np.flatnonzero(np.diff(of_row[order])) + 1
-    return SymmetryClasses(of_row, tuple(np.split(order, starts)))
+    class_of = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(class_of, kind="stable").astype(np.int32)
+    starts = np.flatnonzero(np.diff(class_of[order])) + 1
+    return SymmetryClasses(class_of, tuple(np.split(order, starts)))
 
 
-def _codes(column: NDArray[np.int64]) -> NDArray[np.int64]:
+def _codes(column: NDArray[np.int64]) -> Ints:
     return np.unique(column, return_inverse=True)[1].reshape(-1)
 
 
-def _singled_out(problem: Problem, constraints: Iterable[Constraint]) -> NDArray[np.int64]:
-    """Give every row that a constraint names by itself a number of its own."""
-    alone = np.zeros(problem.size, dtype=np.int64)
+def _single_partitions(problem: Problem, constraints: Iterable[Constraint]) -> Ints:
+    """Give every partition that a constraint names a code of its own."""
+    codes = np.zeros(problem.partition_count, dtype=np.int64)
     for constraint in constraints:
-        rows: list[int] = []
+        partitions: list[int] = []
         match constraint:
             case Pinned() | Forbidden():
                 if constraint.partition is not None:
-                    rows = topic_rows(problem, constraint.topic, constraint.partition).tolist()
+                    partitions = topic_partitions(
+                        problem, constraint.topic, constraint.partition
+                    ).tolist()
             case Colocated():
-                rows = [row for rows in bundles(problem, constraint) for row in rows]
+                partitions = [*chain.from_iterable(colocated_partitions(problem, constraint))]
             case Separated():
-                rows = separated_rows(problem, constraint)
+                partitions = separated_partitions(problem, constraint)
             case _:
                 pass
-        alone[rows] = np.array(rows, dtype=np.int64) + 1
-    return alone
+        codes[partitions] = np.array(partitions, dtype=np.int64) + 1
+    return codes

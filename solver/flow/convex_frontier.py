@@ -1,8 +1,9 @@
-"""For equal weights: the points of the frontier that lie on its convex hull, by flows alone.
+"""Convex hull of the frontier for equal weights, by minimum cost flows.
 
-A price on moves turns both aims into one convex min-cost flow. Two flows that are optimal
-at the same price differ by closed chains which conform to the difference; convexity makes
-every partial sum of them optimal too [1]_, so the points between two corners come at once.
+With a price on moves, imbalance and moves together are one convex minimum cost flow. Two
+flows that are optimal at the same price differ by closed chains that conform to the
+difference, and every partial sum of them is optimal too [1]_. Hence all points of an edge
+of the hull follow from its two corners.
 
 References
 ----------
@@ -13,179 +14,265 @@ References
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
-from ortools.graph.python import min_cost_flow
 
-from kassay.reference.model.errors import InternalError
-from kassay.solver.flow.network import Counts, Network, build_network
-from kassay.solver.flow.placing import place_partitions
-from kassay.solver.problem import Placement, Problem
+from kassay.reference.model.group import Group
+from kassay.reference.model.result_cache import cached
+from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
+from kassay.solver.problem import Ints, Placement, Problem, build_problem
+from kassay.solver.solution import LevelValue
+from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
-# Beyond this many arcs one flow takes too long to be solved for every corner.
-MOST_ARCS = 40_000
+# Larger networks take too long for one flow per corner.
+_MAX_ARCS = 40_000
+
+
+class HullPoint(NamedTuple):
+    """An assignment on the hull: moves, sum of squared counts, and counts per arc."""
+
+    moves: int
+    squares: int
+    counts: Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Hull:
+class ConvexHull:
     """The lower convex hull of (moves, sum of squared counts).
 
     Parameters
     ----------
-    network
-        Where it was found.
     corners
-        By ascending moves.
-    counts
-        By moves: counts of every point found on the hull; each is non-dominated.
+        Corners by ascending moves.
+    points
+        All points found on the hull, by moves; each is non-dominated.
     """
 
-    network: Network
-    corners: tuple[tuple[int, int], ...]
-    counts: dict[int, Counts]
+    network: SubscriptionNetwork
+    corners: tuple[HullPoint, ...]
+    points: dict[int, HullPoint]
 
     def placement(self, moves: int) -> Placement:
-        """Place a point found on the hull."""
-        return place_partitions(self.network, self.counts[moves])
+        """Return a placement of a point found on the hull."""
+        return self.network.place(self.points[moves].counts)
 
-    def floor(self, moves: int) -> int:
-        """Return the least sum of squares that so many moves could have by the hull alone."""
-        for (k, v), (after, w) in pairwise(self.corners):
-            if k <= moves <= after:
-                drop = (v - w) * (moves - k)
-                return v - drop // (after - k)
-        return self.corners[-1][1] if moves >= self.corners[-1][0] else self.corners[0][1]
+    def min_squares(self, moves: int) -> int:
+        """Bound the sum of squares for a number of moves from below."""
+        for left, right in pairwise(self.corners):
+            if left.moves <= moves <= right.moves:
+                drop = (left.squares - right.squares) * (moves - left.moves)
+                return left.squares - drop // (right.moves - left.moves)
+        return self.corners[-1 if moves >= self.corners[-1].moves else 0].squares
 
 
-def hull_of(problem: Problem) -> Hull | None:
-    """Find the hull; None if it would take long.
-
-    Equal weights are taken for granted: only counts are looked at.
+def convex_hull(problem: Problem) -> ConvexHull | None:
+    """Find the hull; None if the network is too large. Weights must be equal.
 
     Examples
     --------
-    >>> from kassay.reference.model.group import Group, Member, Topic
-    >>> from kassay.solver.problem import build_problem
+    >>> from kassay.reference.model.group import Member, Topic
     >>> members = (
     ...     Member(id="a", subscription=("t",), owned=[("t", p) for p in range(4)]),
     ...     Member(id="b", subscription=("t",)),
     ... )
     >>> group = Group(topics=(Topic(name="t", partitions=4),), members=members)
-    >>> hull = hull_of(build_problem(group))
-    >>> hull.corners, list(hull.counts)
-    (((0, 16), (1, 10), (2, 8)), [0, 1, 2])
+    >>> hull = convex_hull(build_problem(group))
+    >>> [(corner.moves, corner.squares) for corner in hull.corners], list(hull.points)
+    ([(0, 16), (1, 10), (2, 8)], [0, 1, 2])
     """
-    network = build_network(problem)
-    room = np.bincount(
-        network.head, weights=network.supply[network.tail], minlength=network.members
-    ).astype(np.int64)
-    if not problem.size or int(room.sum()) + len(network.tail) > MOST_ARCS:
+    search = _HullSearch.of(problem)
+    if search is None:
         return None
-    size = problem.size
-    ends = [
-        cheapest_at_price(network, room, 1, size**2 + 1),
-        cheapest_at_price(network, room, size + 1, 1),
-    ]
-    corners = {values_of(network, counts): counts for counts in ends}
-    waiting = [(ends[0], ends[1])]
-    found: dict[int, Counts] = {moves: counts for (moves, _), counts in corners.items()}
+    corners = {point.moves: point for point in search.ends}
+    points = dict(corners)
+    waiting = [search.ends]
     while waiting:
         left, right = waiting.pop()
-        (k, v), (after, w) = values_of(network, left), values_of(network, right)
-        if after <= k + 1:
+        if right.moves <= left.moves + 1:
             continue
-        middle = cheapest_at_price(network, room, after - k, v - w)
-        moves, squares = values_of(network, middle)
-        if (after - k) * squares + (v - w) * moves < (after - k) * v + (v - w) * k:
-            corners[moves, squares] = found[moves] = middle
-            waiting += [(left, middle), (middle, right)]
+        corner = search.corner_between(left, right)
+        if corner is not None:
+            corners[corner.moves] = points[corner.moves] = corner
+            waiting += [(left, corner), (corner, right)]
             continue
-        for counts in between(network, left, right):
-            found.setdefault(values_of(network, counts)[0], counts)
-    return Hull(network, tuple(sorted(corners)), dict(sorted(found.items())))
-
-
-def values_of(network: Network, counts: Counts) -> tuple[int, int]:
-    """Return moves and the sum of squared counts."""
-    loads = np.bincount(network.head, weights=counts, minlength=network.members).astype(np.int64)
-    moves = network.owned - np.minimum(network.owned, counts)
-    return int(moves.sum()), int((loads**2).sum())
-
-
-def cheapest_at_price(network: Network, room: Counts, square: int, move: int) -> Counts:
-    """Return counts of the least ``square * sum of squares + move * moves``."""
-    arcs, members = len(network.tail), network.topics + network.head
-    owning = np.flatnonzero(network.owned)
-    steps = np.concatenate([np.arange(size, dtype=np.int64) for size in room.tolist()])
-    sink = network.topics + network.members
-    flow = min_cost_flow.SimpleMinCostFlow()
-    takers = network.topics + np.repeat(np.arange(network.members), room)
-    ids = flow.add_arcs_with_capacity_and_unit_cost(
-        np.concatenate([network.tail, network.tail[owning], takers]).astype(np.int32),
-        np.concatenate([members, members[owning], np.full(len(steps), sink)]).astype(np.int32),
-        np.concatenate(
-            [network.supply[network.tail], network.owned[owning], np.ones(len(steps), np.int64)]
-        ),
-        np.concatenate(
-            [np.full(arcs, move), np.zeros(len(owning), np.int64), square * (2 * steps + 1)]
-        ),
+        for point in search.edge(left, right):
+            points.setdefault(point.moves, point)
+    return ConvexHull(
+        search.network,
+        tuple(corners[moves] for moves in sorted(corners)),
+        {moves: points[moves] for moves in sorted(points)},
     )
-    supplies = np.zeros(sink + 1, dtype=np.int64)
-    supplies[: network.topics] = network.supply
-    supplies[sink] = -int(network.supply.sum())
-    flow.set_nodes_supplies(np.arange(sink + 1, dtype=np.int32), supplies)
-    if flow.solve() != flow.OPTIMAL:
-        raise InternalError("no flow was found for a price on moves")
-    flows = np.asarray(flow.flows(ids), dtype=np.int64)
-    counts = flows[:arcs].copy()
-    counts[owning] += flows[arcs : arcs + len(owning)]
-    return counts
 
 
-def between(network: Network, left: Counts, right: Counts) -> Iterator[Counts]:
-    """Go from one flow to another chain by chain, along arcs whose counts differ."""
-    change = right - left
-    rise = np.bincount(network.head, weights=change, minlength=network.members).astype(np.int64)
-    tail, head = network.tail.tolist(), network.head.tolist()
-    by_topic: list[list[int]] = [[] for _ in range(network.topics)]
-    by_member: list[list[int]] = [[] for _ in range(network.members)]
-    for arc in np.flatnonzero(change).tolist():
-        (by_topic[tail[arc]] if change[arc] > 0 else by_member[head[arc]]).append(arc)
-    counts = left.copy()
-    while change.any():
-        falling = np.flatnonzero(rise < 0)
-        start = int(falling[0]) if len(falling) else head[int(np.flatnonzero(change < 0)[0])]
-        for arc, step in _chain(start, change, rise, (tail, head, by_topic, by_member)):
-            counts[arc] += step
-            change[arc] -= step
-            rise[head[arc]] -= step
-        yield counts.copy()
+def fewest_moves(group: Group, sum_of_squares: int) -> LevelValue | None:
+    """Bound the fewest moves to an assignment within an imbalance, for equal weights.
+
+    Parameters
+    ----------
+    group
+        The rebalance. Capacities are ignored.
+    sum_of_squares
+        Maximum imbalance, in weight squared.
+
+    Returns
+    -------
+    LevelValue or None
+        A number of moves that suffices, and a lower bound. None if weights differ, the
+        group is too large, or no assignment is within the imbalance.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> members = (
+    ...     Member(id="a", subscription=("t",), owned=[("t", p) for p in range(4)]),
+    ...     Member(id="b", subscription=("t",)),
+    ... )
+    >>> group = Group(topics=(Topic(name="t", partitions=4),), members=members)
+    >>> result = fewest_moves(group, 10)
+    >>> result.value, result.bound
+    (1, 1)
+    """
+    search = _search_of(group)
+    if search is None or not group.common_weight:
+        return None
+    limit = sum_of_squares // group.common_weight**2
+    left, right = search.ends
+    if left.squares <= limit:
+        return LevelValue("movement", left.moves, left.moves)
+    if right.squares > limit:
+        return None
+    # `left` exceeds the limit, `right` does not; both stay corners of the hull.
+    while right.moves > left.moves + 1:
+        corner = search.corner_between(left, right)
+        if corner is None:
+            break
+        left, right = (corner, right) if corner.squares > limit else (left, corner)
+    edge = search.edge(left, right) if right.moves > left.moves + 1 else ()
+    moves = min((point.moves for point in edge if point.squares <= limit), default=right.moves)
+    # Moves at which the edge reaches the limit, rounded up.
+    drop = (limit - left.squares) * (right.moves - left.moves)
+    return LevelValue(
+        "movement", moves, min(moves, left.moves - drop // (left.squares - right.squares))
+    )
 
 
-def _chain(
-    start: int,
-    change: Counts,
-    rise: Counts,
-    graph: tuple[list[int], list[int], list[list[int]], list[list[int]]],
-) -> list[tuple[int, int]]:
-    """Return one chain that conforms to the change: it ends where a load rises, or closes."""
-    tail, head, by_topic, by_member = graph
-    chain: list[tuple[int, int]] = []
-    met_member: dict[int, int] = {start: 0}
-    met_topic: dict[int, int] = {}
-    member = start
-    while True:
-        given = next(arc for arc in by_member[member] if change[arc] < 0)
-        if tail[given] in met_topic:
-            # Closed at a topic: from the taking arc there to this giving arc.
-            return [*chain[met_topic[tail[given]] + 1 :], (given, -1)]
-        met_topic[tail[given]] = len(chain)
-        chain.append((given, -1))
-        taken = next(arc for arc in by_topic[tail[given]] if change[arc] > 0)
-        chain.append((taken, 1))
-        member = head[taken]
-        if member in met_member:
-            return chain[met_member[member] :]
-        if rise[member] > 0 and rise[start] < 0:
-            return chain
-        met_member[member] = len(chain)
+@cached
+def _search_of(group: Group) -> "_HullSearch | None":
+    return _HullSearch.of(build_problem(group)) if group.common_weight else None
+
+
+@dataclass(frozen=True, slots=True)
+class _HullSearch:
+    """Flows at prices on moves.
+
+    Parameters
+    ----------
+    max_counts
+        Maximum number of partitions per member.
+    ends
+        The points with the fewest moves and with the least imbalance.
+    """
+
+    network: SubscriptionNetwork
+    max_counts: Ints
+    ends: tuple[HullPoint, HullPoint]
+
+    @classmethod
+    def of(cls, problem: Problem) -> "_HullSearch | None":
+        network = build_network(problem)
+        max_counts = network.loads(network.supply[network.tail])
+        size = problem.partition_count
+        if not size or int(max_counts.sum()) + len(network.tail) > _MAX_ARCS:
+            return None
+        ends = (
+            _cheapest(network, max_counts, 1, size**2 + 1),
+            _cheapest(network, max_counts, size + 1, 1),
+        )
+        return cls(network, max_counts, ends)
+
+    def corner_between(self, left: HullPoint, right: HullPoint) -> HullPoint | None:
+        """Return a corner below the line through two points; None if it is an edge."""
+        moves, squares = right.moves - left.moves, left.squares - right.squares
+        point = _cheapest(self.network, self.max_counts, moves, squares)
+        below = moves * point.squares + squares * point.moves
+        return point if below < moves * left.squares + squares * left.moves else None
+
+    def edge(self, left: HullPoint, right: HullPoint) -> Iterator[HullPoint]:
+        """Yield the points of an edge, one conformal chain after the other."""
+        difference = _FlowDifference(self.network, right.counts - left.counts)
+        counts = left.counts.copy()
+        while difference.change.any():
+            for arc, step in difference.next_chain():
+                counts[arc] += step
+            yield _point(self.network, counts.copy())
+
+
+def _point(network: SubscriptionNetwork, counts: Ints) -> HullPoint:
+    squares = int((network.loads(counts) ** 2).sum())
+    return HullPoint(network.min_movement(counts), squares, counts)
+
+
+def _cheapest(
+    network: SubscriptionNetwork, max_counts: Ints, square_cost: int, move_cost: int
+) -> HullPoint:
+    """Minimise ``square_cost * sum of squares + move_cost * moves``."""
+    members = np.repeat(np.arange(network.members), max_counts)
+    steps = np.concatenate([np.arange(size, dtype=np.int64) for size in max_counts.tolist()])
+    sinks = SinkArcs(members, np.zeros(len(members), np.int64), square_cost * (2 * steps + 1))
+    demand = np.zeros(network.members + 1, dtype=np.int64)
+    demand[-1] = network.supply.sum()
+    arcs = np.arange(len(network.tail))
+    return _point(
+        network,
+        min_cost_counts(network, arcs, move_cost=move_cost, sink_arcs=sinks, demand=demand),
+    )
+
+
+class _FlowDifference:
+    """Difference of two flows, decomposed into chains that conform to it."""
+
+    def __init__(self, network: SubscriptionNetwork, change: Ints) -> None:
+        self.change = change
+        self.load_change = network.loads(change)
+        self.tail, self.head = network.tail.tolist(), network.head.tolist()
+        self.rising: list[list[int]] = [[] for _ in range(network.topics)]
+        self.falling: list[list[int]] = [[] for _ in range(network.members)]
+        for arc in np.flatnonzero(change).tolist():
+            if change[arc] > 0:
+                self.rising[self.tail[arc]].append(arc)
+            else:
+                self.falling[self.head[arc]].append(arc)
+
+    def next_chain(self) -> list[tuple[int, int]]:
+        """Remove a chain from the difference; return its arcs with +1 or -1."""
+        falling = np.flatnonzero(self.load_change < 0)
+        first = np.flatnonzero(self.change < 0)[0]
+        chain = self._chain_from(int(falling[0]) if len(falling) else self.head[int(first)])
+        for arc, step in chain:
+            self.change[arc] -= step
+            self.load_change[self.head[arc]] -= step
+        return chain
+
+    def _chain_from(self, start: int) -> list[tuple[int, int]]:
+        """Follow arcs from a member until a load rises, or until the chain closes."""
+        chain: list[tuple[int, int]] = []
+        visited_members: dict[int, int] = {start: 0}
+        visited_topics: dict[int, int] = {}
+        member = start
+        while True:
+            given = next(arc for arc in self.falling[member] if self.change[arc] < 0)
+            topic = self.tail[given]
+            if topic in visited_topics:
+                # Closed at a topic: from its receiving arc to this giving arc.
+                return [*chain[visited_topics[topic] + 1 :], (given, -1)]
+            visited_topics[topic] = len(chain)
+            chain.append((given, -1))
+            received = next(arc for arc in self.rising[topic] if self.change[arc] > 0)
+            chain.append((received, 1))
+            member = self.head[received]
+            if member in visited_members:
+                return chain[visited_members[member] :]
+            if self.load_change[member] > 0 and self.load_change[start] < 0:
+                return chain
+            visited_members[member] = len(chain)

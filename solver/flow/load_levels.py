@@ -1,9 +1,8 @@
-"""The least majorised loads, found by cutting the network where a level of load is tight.
+"""Least majorised loads, by minimum cuts of the subscription network.
 
-Among all assignments the load vectors that are least when sorted in descending order
-share one structure [1]_: members fall into sets, each set takes a fixed number of
-partitions, and within a set loads differ by at most one. Each cut below splits the
-network where a flow with a common capacity gets stuck; the sides never interact again.
+All least majorised load vectors share one structure [1]_: members form level sets, each
+set receives a fixed number of partitions, and within a set loads differ by at most one.
+Each minimum cut splits the network into two independent parts.
 
 References
 ----------
@@ -11,7 +10,6 @@ References
    structures". Mathematical Programming 195, 2022.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,51 +17,53 @@ from numpy.typing import NDArray
 from ortools.graph.python import max_flow
 
 from kassay.reference.model.errors import InternalError
-from kassay.solver.flow.network import Counts, Network
+from kassay.solver.problem import Ints
+from kassay.solver.subscription_network import SubscriptionNetwork
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class LevelSet:
-    """Members whose loads differ by at most one, and the topics that feed only them.
+    """Members with loads that differ by at most one, and the topics that only they receive.
 
     Parameters
     ----------
     topics, members
-        Positions in the network.
+        Indices in the network.
     high
         The greater of the two loads in the set.
     at_high
-        How many members have it; the others have one less.
+        Number of members with this load; the others have one less.
     """
 
-    topics: Counts
-    members: Counts
+    topics: Ints
+    members: Ints
     high: int
     at_high: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of the network that has not been cut yet; masks over topics and members."""
+    """A part of the network that is still to be split, as masks."""
 
     topics: Mask
     members: Mask
 
 
-def level_sets(network: Network) -> tuple[LevelSet, ...]:
-    """Split the network into its level sets, heaviest first.
+def level_sets(network: SubscriptionNetwork) -> tuple[LevelSet, ...]:
+    """Split the network into its level sets, greatest load first.
 
-    Members that can get nothing form a last set of load 0 without topics.
+    Members that can receive nothing form a last set of load 0 without topics.
     """
-    whole = _Part(np.ones(network.topics, np.bool_), np.ones(network.members, np.bool_))
     found: list[LevelSet] = []
-    waiting = [whole]
+    waiting = [_Part(np.ones(network.topics, np.bool_), np.ones(network.members, np.bool_))]
     while waiting:
         part = waiting.pop()
         if not part.topics.any():
-            found.extend(_empty_handed(part))
+            members = np.flatnonzero(part.members)
+            if len(members):
+                found.append(LevelSet(np.zeros(0, np.int64), members, 0, len(members)))
             continue
         tight, parts = _split(network, part)
         found.extend(tight)
@@ -71,30 +71,31 @@ def level_sets(network: Network) -> tuple[LevelSet, ...]:
     return tuple(sorted(found, key=lambda level: (-level.high, level.members.tolist())))
 
 
-def _split(network: Network, part: _Part) -> tuple[list[LevelSet], list[_Part]]:
-    """Cut a part at its mean load: two parts, or a level set and what is below it."""
+def _split(network: SubscriptionNetwork, part: _Part) -> tuple[list[LevelSet], list[_Part]]:
+    """Split a part at its mean load: into two parts, or a level set and the rest."""
     total = int(network.supply[part.topics].sum())
     high = -(-total // int(part.members.sum()))
-    heavy = _stuck(network, part, capacity=high)
-    if heavy is not None:
-        return [], [heavy, _without(part, heavy)]
-    tight = _stuck(network, part, capacity=high - 1)
+    above = _min_cut(network, part, capacity=high)
+    if above is not None:
+        return [], [above, _without(part, above)]
+    tight = _min_cut(network, part, capacity=high - 1)
     if tight is None:
-        raise InternalError(f"a flow of {total} fits below its mean load {high}")
-    held = int(network.supply[tight.topics].sum())
+        raise InternalError(f"{total} partitions fit below their mean load {high}")
+    supply = int(network.supply[tight.topics].sum())
     level = LevelSet(
         topics=np.flatnonzero(tight.topics),
         members=np.flatnonzero(tight.members),
         high=high,
-        at_high=held - (high - 1) * int(tight.members.sum()),
+        at_high=supply - (high - 1) * int(tight.members.sum()),
     )
     return [level], [_without(part, tight)]
 
 
-def _stuck(network: Network, part: _Part, *, capacity: int) -> _Part | None:
-    """Return topics that cannot be placed if members take at most ``capacity``, or None.
+def _min_cut(network: SubscriptionNetwork, part: _Part, *, capacity: int) -> _Part | None:
+    """Return topics with more partitions than their consumers can receive, or None.
 
-    With the topics come all their consumers: the source side of the least cut.
+    Members receive at most ``capacity``. The result is the source side of a minimum cut:
+    the topics and all their consumers.
     """
     arcs = np.flatnonzero(part.topics[network.tail] & part.members[network.head])
     source = network.topics + network.members
@@ -117,7 +118,7 @@ def _stuck(network: Network, part: _Part, *, capacity: int) -> _Part | None:
         ),
     )
     if flow.solve(source, sink) != flow.OPTIMAL:
-        raise InternalError("the maximum flow was not found")
+        raise InternalError("OR-Tools found no maximum flow")
     if flow.optimal_flow() == int(network.supply[topics].sum()):
         return None
     side = np.zeros(sink + 1, dtype=np.bool_)
@@ -127,9 +128,3 @@ def _stuck(network: Network, part: _Part, *, capacity: int) -> _Part | None:
 
 def _without(part: _Part, other: _Part) -> _Part:
     return _Part(part.topics & ~other.topics, part.members & ~other.members)
-
-
-def _empty_handed(part: _Part) -> Iterator[LevelSet]:
-    members = np.flatnonzero(part.members)
-    if len(members):
-        yield LevelSet(np.zeros(0, np.int64), members, high=0, at_high=len(members))

@@ -1,4 +1,4 @@
-"""Why an assignment is not optimal, in words."""
+"""Explanation why an assignment is not optimal."""
 
 from dataclasses import dataclass
 
@@ -10,18 +10,18 @@ from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, imp
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One improving chain of transfers and what it does.
+    """One improving chain of transfers and its effect.
 
     Parameters
     ----------
     transfers
         The chain, in order.
     members
-        (member, before, after) of every member along the chain: its load, in partitions.
+        Number of partitions of every member in the chain: (member, before, after).
     moves
-        Change in movement: how many more partitions are away from their owners.
+        Change in movement.
     imbalance
-        (before, after), sum of squared loads.
+        Sum of squared numbers of partitions: (before, after).
     """
 
     transfers: tuple[Transfer, ...]
@@ -31,42 +31,42 @@ class Explanation:
 
     @property
     def loads(self) -> tuple[tuple[str, int, int], ...]:
-        """Of the members whose load changes: (member, before, after)."""
+        """The entries of ``members`` that change."""
         return tuple(member for member in self.members if member[1] != member[2])
 
     @property
     def is_direct(self) -> bool:
-        """Whether it is one transfer between members whose loads differ by two or more.
+        """Whether it is one transfer between loads that differ by at least two.
 
-        Kafka's sticky assignors look for such transfers and for no others.
+        Kafka's sticky assignors search only for such transfers.
         """
         before, after = self.imbalance
         return len(self.transfers) == 1 and after < before
 
     def __str__(self) -> str:
-        """Say it in a sentence."""
+        """Describe the step in one sentence."""
         chain = ", ".join(str(transfer) for transfer in self.transfers)
         changes = [
             f"{member} {'drops' if after < before else 'rises'} from {before} to {after}"
             for member, before, after in self.loads
         ] or ["all loads stay"]
-        return f"{chain}: {', '.join([*changes, _moves_in_words(self.moves)])}"
+        return f"{chain}: {', '.join([*changes, _moves_text(self.moves)])}"
 
 
 def explain(group: Group, assignment: Assignment) -> tuple[Explanation, ...]:
-    """Improve an assignment step by step until it is optimal, and explain every step.
+    """Explain why an assignment is not optimal, as chains of transfers that improve it.
 
-    Each step is a shortest chain of those that lower the imbalance; once there are none,
-    of those that lower the movement. Counts partitions, whatever they weigh.
+    Each step is a shortest chain that lowers the imbalance; if there is none, a chain that
+    lowers movement. Weights are ignored.
 
     Returns
     -------
     tuple of Explanation
-        The steps in order; empty if the assignment is optimal.
+        The steps to an optimal assignment; empty if it is optimal.
 
     Raises
     ------
-    ValueError
+    UsageError
         If the assignment is not valid for the group.
 
     Examples
@@ -92,17 +92,17 @@ def explain(group: Group, assignment: Assignment) -> tuple[Explanation, ...]:
 def _explanation(
     group: Group, before: Assignment, after: Assignment, chain: tuple[Transfer, ...]
 ) -> Explanation:
-    had, has = before.loads(), after.loads()
-    along = dict.fromkeys([chain[0].giver, *(transfer.taker for transfer in chain)])
+    old, new = before.loads(), after.loads()
+    members = dict.fromkeys([chain[0].giver, *(transfer.taker for transfer in chain)])
     return Explanation(
         transfers=chain,
-        members=tuple((member, had.get(member, 0), has[member]) for member in along),
+        members=tuple((member, old.get(member, 0), new[member]) for member in members),
         moves=movement(group, after) - movement(group, before),
-        imbalance=(sum_of_squares(had.values()), sum_of_squares(has.values())),
+        imbalance=(sum_of_squares(old.values()), sum_of_squares(new.values())),
     )
 
 
-def _moves_in_words(moves: int) -> str:
+def _moves_text(moves: int) -> str:
     if moves == 0:
         return "no more owned partitions move"
     number = {1: "one", 2: "two", 3: "three"}.get(abs(moves), str(abs(moves)))

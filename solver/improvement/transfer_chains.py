@@ -1,4 +1,4 @@
-"""Chains of transfers that improve an assignment: the reason why it is not optimal."""
+"""Chains of transfers that improve an assignment."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,43 +6,39 @@ from dataclasses import dataclass
 import numpy as np
 
 from kassay.reference.model.assignment import Assignment, assignees
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.solver.improvement.residual_network import (
-    Arcs,
-    Numbers,
-    build_arcs,
-    lower_prices,
-    require_valid,
-)
+from kassay.solver.evaluation import valid_placement
+from kassay.solver.improvement.residual_network import Step, node_prices
+from kassay.solver.problem import Ints, build_problem
+from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One step of a chain: a partition goes from one member to another."""
+    """One partition that one member gives to another."""
 
     partition: TopicPartition
     giver: str
     taker: str
 
     def __str__(self) -> str:
-        """Say it in words."""
         return f"{self.giver} gives {self.partition} to {self.taker}"
 
 
 def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...]:
     """Return transfers that improve an assignment; none if it is optimal.
 
-    Better means less imbalance, or the same with less movement. Loads change at the two
-    ends of the chain alone; a chain that ends where it began improves movement alone.
-    Among the chains that lower the imbalance it is one through the fewest members.
-    Counts partitions, whatever they weigh.
+    They lower the imbalance, or keep it and lower movement. Only the loads of the first
+    giver and the last taker change. A chain that lowers the imbalance is a shortest one.
+    Weights are ignored.
 
     Raises
     ------
-    ValueError
+    UsageError
         If the assignment is not valid for the group.
 
     Examples
@@ -60,100 +56,92 @@ def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...
     >>> [str(transfer) for transfer in improving_chain(group, sticky)]
     ['c0 gives t1-0 to c1', 'c1 gives t0-0 to c2']
     """
-    require_valid(group, assignment)
-    arcs = build_arcs(group, assignment)
-    found = lower_prices(arcs).chain
-    holdings = _Holdings(group, assignment)
-    if found is not None and _evens(arcs, found):
-        return holdings.transfers(arcs, found)
-    if movement(group, assignment) > arcs.least_movement:
-        return holdings.exchange()
-    return () if found is None else holdings.transfers(arcs, found)
+    problem = build_problem(group)
+    network = build_network(problem)
+    counts = network.counts(valid_placement(problem, assignment))
+    loads = network.loads(counts)
+    chain = node_prices(network, counts).chain
+    choice = _PartitionChoice(group, assignment, network)
+    if chain is not None and loads[chain[0].giver] > loads[chain[-1].taker] + 1:
+        return choice.transfers(chain)
+    if movement(group, assignment) > network.min_movement(counts):
+        return choice.exchange()
+    return () if chain is None else choice.transfers(chain)
 
 
 def apply_chain(group: Group, assignment: Assignment, chain: tuple[Transfer, ...]) -> Assignment:
-    """Carry the transfers of a chain out, one after the other.
+    """Apply the transfers of a chain in order.
 
     Raises
     ------
-    ValueError
-        If a giver does not have the partition that it is to give, or a taker is unknown.
+    UsageError
+        If a giver does not have its partition, or a taker is unknown.
     """
     lists = {m.id: list(assignment[m.id]) if m.id in assignment else [] for m in group.members}
     for transfer in chain:
         if transfer.partition not in lists.get(transfer.giver, ()):
-            raise ValueError(f"{transfer.giver!r} does not have {transfer.partition}")
+            raise UsageError(f"{transfer.giver!r} does not have {transfer.partition}")
         if transfer.taker not in lists:
-            raise ValueError(f"no member {transfer.taker!r} in the group")
+            raise UsageError(f"no member {transfer.taker!r} in the group")
         lists[transfer.giver].remove(transfer.partition)
         lists[transfer.taker].append(transfer.partition)
     return Assignment(lists)
 
 
-def _evens(arcs: Arcs, chain: tuple[tuple[int, int, int], ...]) -> bool:
-    """Whether a chain goes from a member with at least two more than the one it ends at."""
-    first, last = chain[0][1], chain[-1][2]
-    return bool(arcs.loads[first] > arcs.loads[last] + 1)
+class _PartitionChoice:
+    """Choice of partitions for the transfers of a chain; assignees change with each choice."""
 
-
-class _Holdings:
-    """Who has and who owned each partition, while the transfers of a chain are chosen."""
-
-    def __init__(self, group: Group, assignment: Assignment) -> None:
+    def __init__(self, group: Group, assignment: Assignment, network: SubscriptionNetwork) -> None:
+        self.network = network
         self.ids = [member.id for member in group.members]
-        self.index = {member: index for index, member in enumerate(self.ids)}
-        self.now = {topic: column.copy() for topic, column in assignees(group, assignment).items()}
+        self.assignee = {
+            topic: column.copy() for topic, column in assignees(group, assignment).items()
+        }
         self.owner = ownership(group).owners
 
-    def transfers(
-        self, arcs: Arcs, chain: tuple[tuple[int, int, int], ...]
-    ) -> tuple[Transfer, ...]:
-        """Choose a partition for each step of a chain of counts."""
-        steps: list[Transfer] = []
-        for topic_index, giver_index, taker_index in chain:
-            topic = arcs.topic_names[topic_index]
-            giver = self.index[arcs.member_ids[giver_index]]
-            taker = self.index[arcs.member_ids[taker_index]]
-            steps.extend(self._step(topic, giver, taker))
-        return tuple(steps)
+    def transfers(self, chain: tuple[Step, ...]) -> tuple[Transfer, ...]:
+        """Choose a partition for each step of a chain."""
+        names, members = self.network.topic_names, self.network.problem.members
+        return tuple(
+            transfer
+            for step in chain
+            for transfer in self._step(names[step.topic], members[step.giver], members[step.taker])
+        )
 
     def exchange(self) -> tuple[Transfer, ...]:
-        """Find two partitions of one topic that two members should swap."""
-        for topic, now in self.now.items():
+        """Choose two partitions of one topic that two members exchange to lower movement."""
+        for topic, assignee in self.assignee.items():
             owner = self.owner[topic]
-            away = np.flatnonzero((owner != NO_OWNER) & (now != NO_OWNER) & (now != owner))
-            for number in away.tolist():
-                taker, giver = int(owner[number]), int(now[number])
-                foreign = np.flatnonzero((now == taker) & (owner != taker))
+            moved = (owner != NO_OWNER) & (assignee != NO_OWNER) & (assignee != owner)
+            for number in np.flatnonzero(moved).tolist():
+                taker, giver = int(owner[number]), int(assignee[number])
+                foreign = np.flatnonzero((assignee == taker) & (owner != taker))
                 if len(foreign):
-                    back = self._best(topic, foreign, giver)
+                    back = self._prefer_owned(topic, foreign, giver)
                     return (
-                        self._give(topic, number, giver, taker),
-                        self._give(topic, back, taker, giver),
+                        self._transfer(topic, number, giver, taker),
+                        self._transfer(topic, back, taker, giver),
                     )
         return ()
 
     def _step(self, topic: str, giver: int, taker: int) -> Iterator[Transfer]:
-        now, owner = self.now[topic], self.owner[topic]
-        number = self._choose(topic, giver, taker)
-        elsewhere = np.flatnonzero((owner == taker) & (now != taker) & (now != NO_OWNER))
+        assignee, owner = self.assignee[topic], self.owner[topic]
+        assigned = np.flatnonzero(assignee == giver)
+        foreign = assigned[owner[assigned] != giver]
+        number = self._prefer_owned(topic, foreign if len(foreign) else assigned, taker)
+        elsewhere = np.flatnonzero((owner == taker) & (assignee != taker) & (assignee != NO_OWNER))
         if owner[number] == taker or not len(elsewhere):
-            yield self._give(topic, number, giver, taker)
+            yield self._transfer(topic, number, giver, taker)
             return
-        # The taker owns a partition that a third member has: that one passes it on instead.
-        third = int(now[elsewhere[0]])
-        yield self._give(topic, number, giver, third)
-        yield self._give(topic, int(elsewhere[0]), third, taker)
+        # A third member has a partition that the taker owns, and exchanges it.
+        third = int(assignee[elsewhere[0]])
+        yield self._transfer(topic, number, giver, third)
+        yield self._transfer(topic, int(elsewhere[0]), third, taker)
 
-    def _choose(self, topic: str, giver: int, taker: int) -> int:
-        held = np.flatnonzero(self.now[topic] == giver)
-        foreign = held[self.owner[topic][held] != giver]
-        return self._best(topic, foreign if len(foreign) else held, taker)
-
-    def _best(self, topic: str, numbers: Numbers, taker: int) -> int:
+    def _prefer_owned(self, topic: str, numbers: Ints, taker: int) -> int:
         owned = numbers[self.owner[topic][numbers] == taker]
         return int(owned[0] if len(owned) else numbers[0])
 
-    def _give(self, topic: str, number: int, giver: int, taker: int) -> Transfer:
-        self.now[topic][number] = taker
+    def _transfer(self, topic: str, number: int, giver: int, taker: int) -> Transfer:
+        self.assignee[topic][number] = taker
         return Transfer(TopicPartition(topic, number), self.ids[giver], self.ids[taker])

@@ -1,4 +1,4 @@
-"""What the loss of one member costs, if nobody but its partitions moves."""
+"""Maximum load after the loss of one member."""
 
 from dataclasses import dataclass
 
@@ -6,10 +6,11 @@ import numpy as np
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import MAX_WEIGHT, Group, Member, Topic
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.improvement.residual_network import require_valid
+from kassay.solver.evaluation import valid_placement
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Imbalance, Measure
+from kassay.solver.objective import Imbalance
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.solution import LevelValue
 from kassay.solver.solve import solve
@@ -17,16 +18,9 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True)
 class MemberLoss:
-    """The loss of one member.
+    """The loss of one member: minimum makespan of the others, and unserved partitions.
 
-    Parameters
-    ----------
-    member
-        Who is lost.
-    makespan
-        Least greatest load of the others after they have taken over.
-    unserved
-        Partitions that nobody consumes any more.
+    Unserved are partitions without subscribers among the other members.
     """
 
     member: str
@@ -36,24 +30,18 @@ class MemberLoss:
 
 @dataclass(frozen=True, slots=True)
 class MemberLosses:
-    """What the loss of any one member costs.
-
-    Parameters
-    ----------
-    losses
-        One for every member that consumes anything, in the order of the group.
-    """
+    """The losses of all members that consume a topic, in group order."""
 
     losses: tuple[MemberLoss, ...]
 
     @property
     def worst(self) -> MemberLoss | None:
-        """The first of the losses with the greatest makespan; None if there is no member."""
+        """The first loss with the greatest makespan; None without members."""
         return max(self.losses, key=lambda loss: loss.makespan.value, default=None)
 
     @property
     def makespan(self) -> LevelValue:
-        """Worst makespan after the loss of any one member; 0 if there is no member."""
+        """Makespan after the worst loss; 0 without members."""
         return LevelValue(
             "makespan",
             max((loss.makespan.value for loss in self.losses), default=0),
@@ -68,24 +56,23 @@ def member_loss(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> MemberLosses:
-    """Find the least makespan after the loss of each member in turn.
+    """Find the minimum makespan after the loss of each member.
 
-    Only the partitions of the lost member are dealt out anew; all others stay. Capacities
-    do not count: the question is what load the others would have to carry.
+    Only partitions of the lost member are reassigned. Capacities are ignored.
 
     Parameters
     ----------
     group
         The rebalance.
     assignment
-        Who has what. By default the ownership of today; partitions without an owner are
-        then dealt out together with those of the lost member.
+        The assignment before the loss. By default the current ownership; partitions without
+        an owner are then reassigned with those of the lost member.
     limits, seed
         As in `solve`, per member.
 
     Raises
     ------
-    ValueError
+    UsageError
         If the assignment is not valid for the group.
 
     Examples
@@ -97,57 +84,46 @@ def member_loss(
     3
     """
     problem = build_problem(group)
-    placement: Placement | None = problem.owner
-    if assignment is not None:
-        require_valid(group, assignment)
-        placement = problem.to_placement(assignment)
-    if placement is None:
-        raise ValueError("the assignment is not valid: a partition is with nobody")
+    placement = problem.owner if assignment is None else valid_placement(problem, assignment)
     losses = []
-    for lost in range(problem.width):
-        rest, unserved = _without(problem, placement, lost)
-        solution = solve(
-            rest,
-            levels=(Imbalance(Measure.MAKESPAN),),
-            limits=limits,
-            seed=seed,
-        )
+    for lost in range(problem.member_count):
+        rest, unserved = _after_loss(problem, placement, lost)
+        solution = solve(rest, levels=(Imbalance(Measure.MAKESPAN),), limits=limits, seed=seed)
         name = group.members[problem.members[lost]].id
         losses.append(MemberLoss(name, solution.imbalance, unserved))
     return MemberLosses(tuple(losses))
 
 
-def _without(problem: Problem, placement: Placement, lost: int) -> tuple[Group, int]:
-    """Return a group in which only what the lost member had is free, and what nobody consumes.
+def _after_loss(problem: Problem, placement: Placement, lost: int) -> tuple[Group, int]:
+    """Return a group in which only the lost member's partitions are free, and the unserved ones.
 
-    What stays with a member is a topic of its own; as one partition of all its load, unless
-    weights are equal, which the flow needs, or that is beyond what one may weigh.
+    The partitions that a member keeps are a topic of its own. In weighted groups it has one
+    partition with the whole load, unless that exceeds the maximum weight.
     """
     weight = problem.weight
     stays = placement.copy()
     stays[stays == lost] = NO_OWNER
-    own: list[Topic] = []
+    topics: list[Topic] = []
     subscriptions: list[list[str]] = []
-    for position in range(problem.width):
-        kept = tuple(weight[stays == position].tolist())
+    for member in range(problem.member_count):
+        kept = tuple(weight[stays == member].tolist())
         if problem.group.is_weighted and sum(kept) <= MAX_WEIGHT:
             kept = (sum(kept),)
-        own.append(Topic(name=f"stays-{position}", partitions=len(kept), weights=kept))
-        subscriptions.append([f"stays-{position}"] if position != lost else [])
-    free: list[Topic] = []
+        topics.append(Topic(name=f"kept-{member}", partitions=len(kept), weights=kept))
+        subscriptions.append([f"kept-{member}"] if member != lost else [])
     unserved = 0
-    for index, consumers in enumerate(problem.sets):
+    for index, consumers in enumerate(problem.consumer_sets):
         others = consumers[consumers != lost].tolist()
-        rows = np.flatnonzero((problem.set_of_row == index) & (stays == NO_OWNER))
+        free = np.flatnonzero((problem.consumer_set == index) & (stays == NO_OWNER))
         if not others:
-            unserved += len(rows)
+            unserved += len(free)
             continue
-        name = f"free-{index}"
-        free.append(Topic(name=name, partitions=len(rows), weights=tuple(weight[rows].tolist())))
-        for position in others:
-            subscriptions[position].append(name)
+        name, weights = f"free-{index}", tuple(weight[free].tolist())
+        topics.append(Topic(name=name, partitions=len(free), weights=weights))
+        for member in others:
+            subscriptions[member].append(name)
     members = tuple(
-        Member(id=str(position), subscription=tuple(topics))
-        for position, topics in enumerate(subscriptions)
+        Member(id=str(member), subscription=tuple(names))
+        for member, names in enumerate(subscriptions)
     )
-    return Group(topics=(*own, *free), members=members), unserved
+    return Group(topics=tuple(topics), members=members), unserved

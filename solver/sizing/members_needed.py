@@ -1,13 +1,14 @@
-"""How many members it takes to keep the greatest load within a wish."""
+"""Number of members needed to keep the maximum load within a target."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group, Member
-from kassay.reference.model.metrics import loads, sum_of_squares
+from kassay.reference.model.metrics import Measure, loads, sum_of_squares
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Imbalance, Measure, Movement
+from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import build_problem
 from kassay.solver.sizing.resized_groups import (
     new_member,
@@ -21,24 +22,23 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True)
 class MemberCount:
-    """The best that a number of members can do.
+    """The optimum for a number of members.
 
     Parameters
     ----------
     members
-        How many there are.
+        Number of members.
     makespan
-        Least greatest load; None where differing capacities admit no assignment, or none
-        was found in time. A capacity that all share is compared with it instead.
+        Minimum makespan; None if no assignment within different capacities was found.
     movement
-        Fewest moves from today to an assignment of that makespan (of the least sum of
-        squares, where weights are equal). Partitions of members that left are free.
+        Fewest moves to an assignment of that makespan (for equal weights, of the minimum sum
+        of squares). Partitions of members that left have no owner.
     imbalance
-        Sum of squared loads of that assignment.
+        Sum of squared loads of the assignment.
     unserved
-        Topics that are consumed today and by nobody then.
+        Topics that lose their last subscriber.
     enough
-        Whether the wish is met: proven, refuted, or None where time was too short.
+        Whether the target is met: proven, refuted, or None if neither within the limits.
     assignment
         The assignment.
     """
@@ -54,17 +54,17 @@ class MemberCount:
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """How many members a wish needs.
+    """Number of members needed for a target.
 
     Parameters
     ----------
     needed
-        Least number of members shown to be enough; the bound is the least number not
-        shown to be too few. None if no number is enough, or none was found in time.
+        Minimum number that is proven to be enough; the bound is the minimum number that is
+        not proven too small. None if no number is enough, or none was found in time.
     reason
-        Why there is none, in words; empty otherwise.
+        Why ``needed`` is None; empty otherwise.
     sizes
-        The numbers looked at, ascending.
+        The optimum for each number that was solved, ascending.
     """
 
     needed: LevelValue | None
@@ -82,35 +82,33 @@ def members_needed(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> Sizing:
-    """Find the least number of members that is enough.
+    """Find the minimum number of members that is enough, by bisection.
 
-    With more members than today, the further ones subscribe like a member that is there;
-    with fewer, the last ones in the group's order have left, and what they owned is
-    without an owner. More members are never worse, so the least number is found by
-    bisection.
+    Members are added with the subscription of an existing member, or removed from the end
+    of the group; partitions of removed members have no owner.
 
     Parameters
     ----------
     group
-        The rebalance as it is today.
+        The current rebalance.
     makespan
-        The greatest load wanted. Members keep their own capacities.
+        Target of the maximum load. Capacities of members apply too.
     capacity
-        The most that members can carry that name no capacity of their own; enough is
-        what admits an assignment. Exactly one of the two wishes is given.
+        Capacity of members without one; the target is that an assignment exists. Exactly
+        one of makespan and capacity is required.
     like
-        The member whose subscription, capacity and rack further ones have. By default
-        they subscribe to every topic that is consumed today.
+        Id of the member with the subscription, capacity and rack of added members. By
+        default they subscribe to every topic with subscribers.
     sweep
-        Further numbers of members to look at; without any, those around the one needed.
+        Further numbers of members to solve; by default those around the one needed.
     limits, seed
         As in `solve`, per number of members.
 
     Raises
     ------
-    ValueError
-        If not exactly one wish is given, or a number is negative.
-    InvalidGroupError
+    UsageError
+        If not exactly one target is given, or a number is negative.
+    InputError
         If ``like`` is not in the group.
 
     Examples
@@ -123,87 +121,87 @@ def members_needed(
     >>> members_needed(group, makespan=3).needed
     LevelValue(name='members', value=4, bound=4, slack=0)
     """
-    wish = capacity if makespan is None else makespan
-    if wish is None or None not in (makespan, capacity):
-        raise ValueError("exactly one of makespan and capacity must be given")
-    if wish < 0:
-        raise ValueError(f"the wish must be 0 or more, got {wish!r}")
-    today = with_capacity(with_valid_ownership(group), capacity)
-    newcomer = new_member(today, like, capacity)
-    ceiling = wish
+    target = capacity if makespan is None else makespan
+    if target is None or None not in (makespan, capacity):
+        raise UsageError("exactly one of makespan and capacity must be given")
+    if target < 0:
+        raise UsageError(f"the target must be at least 0, got {target!r}")
+    numbers = sorted(set(sweep))
+    if numbers and numbers[0] < 0:
+        raise UsageError(f"numbers of members must be at least 0, got {numbers[0]!r}")
+    current = with_capacity(with_valid_ownership(group), capacity)
+    added = new_member(current, like, capacity)
+    max_load = target
     if makespan is None:
-        ceiling = max(member.capacity or 0 for member in (*today.members, newcomer))
-    return _Search(today, newcomer, makespan, ceiling, limits, seed).run(sweep)
+        max_load = max(member.capacity or 0 for member in (*current.members, added))
+    return _Search(current, added, makespan, max_load, limits, seed).run(numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Solves for one number of members after the other, each once.
+    """Bisection over numbers of members, each solved once.
 
     Parameters
     ----------
-    ceiling
-        The most that any member may carry.
+    max_load
+        Maximum load of every member.
     """
 
-    today: Group
-    newcomer: Member
+    current: Group
+    added: Member
     makespan: int | None
-    ceiling: int
+    max_load: int
     limits: SearchLimits
     seed: int
     done: dict[int, MemberCount] = field(default_factory=dict)
 
-    def run(self, sweep: Iterable[int]) -> Sizing:
-        """Find the number needed and look at those asked for."""
-        numbers = sorted(set(sweep))
-        if numbers and numbers[0] < 0:
-            raise ValueError(f"numbers of members must be 0 or more, got {numbers[0]!r}")
-        reason = self._obstacle()
-        needed = None if reason else self._least_number()
+    def run(self, numbers: list[int]) -> Sizing:
+        """Find the number needed and solve the requested numbers."""
+        reason = self._why_never_enough()
+        needed = None if reason else self._min_number()
         if not reason and needed is None:
             reason = "no number of members was found to be enough in time"
         if needed is not None and not numbers:
             numbers = [max(0, needed.value - 1), needed.value + 1]
-        for number in (*numbers, len(self.today.members)):
-            self.look(number)
+        for number in (*numbers, len(self.current.members)):
+            self.solve(number)
         return Sizing(needed, reason, tuple(self.done[number] for number in sorted(self.done)))
 
-    def _least_number(self) -> LevelValue | None:
-        """Gallop up from the mean load to a number that is enough, then bisect."""
-        problem = build_problem(self.today)
-        most = len(self.today.members) + problem.size
-        floor = min(most, -(-problem.total // self.ceiling)) if self.ceiling else 0
-        low = high = floor
-        stride = 1
-        while not self.look(high).enough:
+    def _min_number(self) -> LevelValue | None:
+        """Double the step from the mean load to a number that is enough, then bisect."""
+        problem = build_problem(self.current)
+        most = len(self.current.members) + problem.partition_count
+        bound = min(most, -(-problem.total // self.max_load)) if self.max_load else 0
+        low = high = bound
+        step = 1
+        while not self.solve(high).enough:
             if high == most:
                 return None
-            low, high, stride = high + 1, min(most, high + stride), 2 * stride
+            low, high, step = high + 1, min(most, high + step), 2 * step
         while low < high:
             middle = (low + high) // 2
-            if self.look(middle).enough:
+            if self.solve(middle).enough:
                 high = middle
             else:
                 low = middle + 1
         refuted = (size.members + 1 for size in self.done.values() if size.enough is False)
-        return LevelValue("members", high, max(floor, *refuted, 0))
+        return LevelValue("members", high, max(bound, *refuted, 0))
 
-    def look(self, number: int) -> MemberCount:
-        """Solve for one number of members."""
+    def solve(self, number: int) -> MemberCount:
+        """Return the optimum for a number of members."""
         if number not in self.done:
             self.done[number] = self._solve(number)
         return self.done[number]
 
     def _solve(self, number: int) -> MemberCount:
-        group = resized(self.today, number, self.newcomer)
-        before, after = self.today.subscribers(), group.subscribers()
+        group = resized(self.current, number, self.added)
+        before, after = self.current.subscribers(), group.subscribers()
         unserved = tuple(
             topic.name
-            for topic in self.today.topics
+            for topic in self.current.topics
             if topic.partitions and before[topic.name] and not after[topic.name]
         )
-        best = _best(group, self.makespan, self.limits, self.seed)
+        best = _optimum(group, self.makespan, self.limits, self.seed)
         plan = best.assignment
         return MemberCount(
             members=number,
@@ -215,35 +213,37 @@ class _Search:
             assignment=plan,
         )
 
-    def _obstacle(self) -> str:
-        """Say why not even a newcomer for every partition would be enough; else nothing.
+    def _why_never_enough(self) -> str:
+        """Return why not even one added member per partition would be enough, or nothing.
 
-        What a newcomer could carry alone weighs nothing then; today's members have the rest.
+        Partitions that an added member can have alone then weigh nothing for the others.
         """
-        offered = set(self.newcomer.subscription)
-        limits = (self.makespan, self.newcomer.capacity, self.ceiling)
-        light = min(limit for limit in limits if limit is not None)
+        consumed = set(self.added.subscription)
+        limits = (self.makespan, self.added.capacity, self.max_load)
+        limit = min(limit for limit in limits if limit is not None)
         left = []
-        for topic in self.today.topics:
+        for topic in self.current.topics:
             weights = [topic.weight(p) for p in range(topic.partitions)]
-            if topic.name in offered:
-                weights = [0 if weight <= light else weight for weight in weights]
+            if topic.name in consumed:
+                weights = [0 if weight <= limit else weight for weight in weights]
                 greatest = max(weights, default=0)
-                if greatest > self.ceiling:
-                    return f"{topic.name}-{weights.index(greatest)} alone weighs {greatest}"
-            if any(weights) and self.today.subscribers()[topic.name]:
+                if greatest > self.max_load:
+                    return f"{topic.name}-{weights.index(greatest)} alone has weight {greatest}"
+            if any(weights) and self.current.subscribers()[topic.name]:
                 left.append(replace(topic, weights=tuple(weights)))
-        best = _best(replace(self.today, topics=tuple(left)), self.makespan, self.limits, self.seed)
+        best = _optimum(
+            replace(self.current, topics=tuple(left)), self.makespan, self.limits, self.seed
+        )
         if best.fits is not False:
             return ""
         names = ", ".join(repr(topic.name) for topic in left)
-        least = "" if best.makespan is None else f", at best {best.makespan.bound} on one of them"
-        return f"further members cannot relieve today's of {names}{least}"
+        load = "" if best.makespan is None else f", makespan at least {best.makespan.bound}"
+        return f"added members do not consume {names}{load}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Best:
-    """The best of one number of members; ``fits`` is None where time was too short to say."""
+class _Optimum:
+    """Optimum of a group; ``fits`` is None if the target is neither proven nor refuted."""
 
     makespan: LevelValue | None
     movement: LevelValue | None
@@ -251,33 +251,33 @@ class _Best:
     fits: bool | None
 
 
-def _best(group: Group, wish: int | None, limits: SearchLimits, seed: int) -> _Best:
-    """Find the least makespan, then the fewest moves; say whether they fit the wish."""
+def _optimum(group: Group, target: int | None, limits: SearchLimits, seed: int) -> _Optimum:
+    """Find the minimum makespan, then the fewest moves, and compare with the target."""
     capacities = {member.capacity for member in group.members}
-    # A capacity that all share is a wish on the makespan; the exact flow takes it as such.
+    # A capacity that all members share is a target of the makespan, which the flow can solve.
     shared = next(iter(capacities)) if len(capacities) == 1 else None
     if shared is not None:
-        wish = shared if wish is None else min(wish, shared)
+        target = shared if target is None else min(target, shared)
         members = tuple(replace(member, capacity=None) for member in group.members)
         group = replace(group, members=members)
-    even = bool(group.common_weight) and (shared is not None or capacities <= {None})
+    by_flow = bool(group.common_weight) and (shared is not None or capacities <= {None})
     solution = solve(
         group,
-        levels=(Imbalance(Measure.SUM_OF_SQUARES if even else Measure.MAKESPAN), Movement()),
+        levels=(Imbalance(Measure.SUM_OF_SQUARES if by_flow else Measure.MAKESPAN), Movement()),
         limits=limits,
         seed=seed,
     )
     if solution.assignment is None:
-        return _Best(None, None, None, False if solution.status is Status.INFEASIBLE else None)
-    greatest = solution.imbalance
-    if even:
-        # The least sum of squares has the least makespan too: see docs/problem.md.
-        most = max(loads(group, solution.assignment).values(), default=0)
-        greatest = LevelValue("makespan", most, most)
-    return _Best(greatest, solution.movement, solution.assignment, _within(greatest, wish))
+        return _Optimum(None, None, None, False if solution.status is Status.INFEASIBLE else None)
+    makespan = solution.imbalance
+    if by_flow:
+        # The minimum sum of squares has the minimum makespan: see docs/problem.md.
+        value = max(loads(group, solution.assignment).values(), default=0)
+        makespan = LevelValue("makespan", value, value)
+    return _Optimum(makespan, solution.movement, solution.assignment, _fits(makespan, target))
 
 
-def _within(greatest: LevelValue, wish: int | None) -> bool | None:
-    if wish is None or greatest.value <= wish:
+def _fits(makespan: LevelValue, target: int | None) -> bool | None:
+    if target is None or makespan.value <= target:
         return True
-    return False if greatest.bound > wish else None
+    return False if makespan.bound > target else None

@@ -1,4 +1,4 @@
-"""Groups with another number of members."""
+"""Groups with added or removed members."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 
 def with_valid_ownership(group: Group) -> Group:
-    """Leave every member the claims that hold, so that nothing hangs on who else is there.
+    """Reduce every member's claims to the valid ones, so that members can be removed.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def with_valid_ownership(group: Group) -> Group:
 
 
 def with_capacity(group: Group, capacity: int | None) -> Group:
-    """Give a capacity to the members that name none."""
+    """Give a capacity to the members without one."""
     if capacity is None:
         return group
     return replace(
@@ -40,12 +40,12 @@ def with_capacity(group: Group, capacity: int | None) -> Group:
 
 
 def new_member(group: Group, like: str | None, capacity: int | None) -> Member:
-    """Return a member to add: like one that is there, or a consumer of all that is consumed.
+    """Return a member to add: a copy of a member, or a consumer of all topics in use.
 
     Raises
     ------
-    InvalidGroupError
-        If the member that it should be like is not in the group.
+    InputError
+        If the member to copy is not in the group.
     """
     if like is not None:
         model = next((member for member in group.members if member.id == like), None)
@@ -56,8 +56,8 @@ def new_member(group: Group, like: str | None, capacity: int | None) -> Member:
     return Member(id="new", subscription=consumed, generation=0, capacity=capacity)
 
 
-def resized(group: Group, number: int, newcomer: Member) -> Group:
-    """Return the group with so many members: the first ones, and newcomers after all."""
+def resized(group: Group, number: int, added: Member) -> Group:
+    """Return the group with this number of members: the first ones, then added ones."""
     taken = {member.id for member in group.members}
     members = list(group.members[:number])
     count = 0
@@ -65,5 +65,5 @@ def resized(group: Group, number: int, newcomer: Member) -> Group:
         count += 1
         name = f"new-{count}"
         if name not in taken:
-            members.append(replace(newcomer, id=name))
+            members.append(replace(added, id=name))
     return replace(group, members=tuple(members))

@@ -1,1 +1,1 @@
-"""Partitions that weigh differently: exact where small, good and bounded where large."""
+"""Weighted groups: exact methods for small groups, bounds and heuristics for large ones."""

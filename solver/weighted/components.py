@@ -1,4 +1,4 @@
-"""A whole weighted group solved exactly, piece by piece, where its pieces are small."""
+"""Exact solution of weighted groups with small components."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,21 +6,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds import components
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, movement_costs
-from kassay.solver.objective import Imbalance, Level, Measure, Movement
+from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
 from kassay.solver.weighted.exact_small import Subproblem, solve_small
-from kassay.solver.weighted.subset_enumeration import MOST_ITEMS
+from kassay.solver.weighted.subset_enumeration import MAX_ITEMS
 
-_MOST_MEMBERS = 12
+_MAX_MEMBERS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentOptimum:
-    """A placement that is optimal on the first levels, as many as there are values."""
+    """A placement that is optimal on the first levels, one value per level."""
 
     placement: Placement
     values: tuple[int, ...]
@@ -29,85 +30,67 @@ class ComponentOptimum:
 def solve_components(
     problem: Problem, levels: Sequence[Level], constraints: Sequence[Constraint], *, seed: int
 ) -> ComponentOptimum | None:
-    """Solve imbalance and movement exactly; None where the method does not reach.
+    """Solve imbalance and movement exactly; None if the method does not apply.
 
-    It takes the sum of squares, or the makespan of a group in one piece, without
-    tolerance or constraints, and then at most movement.
+    It applies to the sum of squares, and to the makespan of a group with one component,
+    without tolerance or constraints, followed by at most movement.
     """
-    if constraints or not _is_within_reach(problem, levels):
+    first, moves = levels[0], levels[1] if len(levels) > 1 else Movement()
+    if (
+        constraints
+        or not isinstance(first, Imbalance)
+        or not isinstance(moves, Movement)
+        or first.tolerance
+        or moves.tolerance
+        or first.measure not in {Measure.SUM_OF_SQUARES, Measure.MAKESPAN}
+        or problem.total >= EXACT_IN_64_BITS
+    ):
         return None
-    first = levels[0]
-    if not isinstance(first, Imbalance):
+    parts = [part for part in components(problem) if len(part[1])]
+    if not parts or (first.measure is Measure.MAKESPAN and len(parts) > 1):
         return None
-    moves = levels[1] if len(levels) > 1 else Movement()
-    if not isinstance(moves, Movement):
-        return None
-    placement = np.full(problem.size, NO_OWNER, dtype=np.int32)
+    placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)
     costs = movement_costs(problem, moves)
-    for positions, rows in components(problem):
-        part = _Part(positions, rows, costs, first.measure, seed)
-        if not _solve_part(problem, part, placement):
+    for members, partitions in parts:
+        single = np.array([len(problem.consumer_sets[at]) for at in problem.consumer_set]) == 1
+        fixed = partitions[single[partitions]]
+        placement[fixed] = [problem.consumer_sets[problem.consumer_set[at]][0] for at in fixed]
+        free = partitions[~single[partitions]]
+        if not len(free):
+            continue
+        if len(free) > MAX_ITEMS or len(members) > _MAX_MEMBERS or _is_repetitive(problem, free):
             return None
+        base = [int(problem.weight[fixed[placement[fixed] == member]].sum()) for member in members]
+        subproblem = _subproblem(problem, members, free, base, costs)
+        optimum = solve_small(subproblem, first.measure, seed=seed)
+        if optimum is None:
+            return None
+        for member, mask in zip(members, optimum.masks, strict=True):
+            placement[free[((mask >> np.arange(len(free))) & 1) == 1]] = member
     values = tuple(level_value(problem, level, placement) for level in levels[:2])
     return ComponentOptimum(placement, values)
 
 
-def _is_within_reach(problem: Problem, levels: Sequence[Level]) -> bool:
-    first = levels[0]
-    if not isinstance(first, Imbalance) or any(level.tolerance for level in levels[:2]):
-        return False
-    if problem.total >= EXACT_IN_64_BITS or problem.width == 0:
-        return False
-    if first.measure is Measure.MAKESPAN:
-        busy = [positions for positions, rows in components(problem) if len(rows)]
-        return len(busy) == 1
-    return first.measure is Measure.SUM_OF_SQUARES
+def _subproblem(
+    problem: Problem,
+    members: Sequence[int],
+    free: NDArray[np.intp],
+    base: Sequence[int],
+    costs: Weights,
+) -> Subproblem:
+    table = np.zeros((len(members), len(free)), dtype=np.int64)
+    owned = problem.owner[free] != NO_OWNER
+    table[:, owned] = costs[free[owned]]
+    for at, member in enumerate(members):
+        table[at, problem.owner[free] == member] = 0
+    may_consume = problem.may_consume[problem.consumer_set[free]][:, members]
+    allowed = tuple(
+        sum(1 << at for at in np.flatnonzero(column).tolist()) for column in may_consume.T
+    )
+    return Subproblem(problem.weight[free], tuple(base), allowed, table)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    positions: list[int]
-    rows: NDArray[np.intp]
-    costs: Weights
-    measure: Measure
-    seed: int
-
-
-def _solve_part(problem: Problem, part: _Part, placement: Placement) -> bool:
-    """Place the rows of one component; False if it is too large."""
-    base = [0] * len(part.positions)
-    alone = np.array([len(problem.sets[index]) == 1 for index in problem.set_of_row[part.rows]])
-    for row in part.rows[alone].tolist():
-        position = int(problem.sets[problem.set_of_row[row]][0])
-        placement[row] = position
-        base[part.positions.index(position)] += int(problem.weight[row])
-    free = part.rows[~alone]
-    if not len(free):
-        return True
-    if len(free) > MOST_ITEMS or len(base) > _MOST_MEMBERS or _is_repetitive(problem, free):
-        return False
-    found = solve_small(_piece(problem, part, free, base), part.measure, seed=part.seed)
-    if found is None:
-        return False
-    for position, mask in zip(part.positions, found.masks, strict=True):
-        placement[free[((mask >> np.arange(len(free))) & 1) == 1]] = position
-    return True
-
-
-def _piece(problem: Problem, part: _Part, free: NDArray[np.intp], base: list[int]) -> Subproblem:
-    rank = {position: at for at, position in enumerate(part.positions)}
-    table = np.zeros((len(base), len(free)), dtype=np.int64)
-    allowed = [0] * len(base)
-    for at, row in enumerate(free.tolist()):
-        for position in problem.sets[problem.set_of_row[row]].tolist():
-            allowed[rank[position]] |= 1 << at
-        owner = int(problem.owner[row])
-        if owner != NO_OWNER:
-            table[:, at] = part.costs[row]
-            table[rank[owner], at] = 0
-    return Subproblem(problem.weight[free], tuple(base), tuple(allowed), table)
-
-
-def _is_repetitive(problem: Problem, rows: NDArray[np.intp]) -> bool:
-    """Whether few different weights make too many sets weigh the same."""
-    return len(rows) > 16 and 2 * len(np.unique(problem.weight[rows])) < len(rows)
+def _is_repetitive(problem: Problem, partitions: NDArray[np.intp]) -> bool:
+    """Return whether equal weights would give too many subsets of equal weight."""
+    weights = problem.weight[partitions]
+    return len(partitions) > 16 and 2 * len(np.unique(weights)) < len(partitions)

@@ -1,10 +1,10 @@
-"""Knapsacks of what each member sheds and takes, at prices for handing partitions over.
+"""Knapsack subproblems of the column generation, one per member.
 
-Who sheds a row pays its price; who takes it earns the price less the cost of the move.
-For any prices, what all members pay at least, each for itself, bounds the cost of all
-moves: prices of rows that change hands cancel out. Each member solves a knapsack over
-what it may shed and take, in whole partitions, which is what makes the bound stronger
-than a linear relaxation. Prices are integers, so the bound is exact.
+A member pays the price of each partition that it gives away, and earns the price minus the
+cost of the move for each partition that it receives. For any prices, the sum of the members'
+minimum payments bounds the cost of all moves: the prices of moved partitions cancel out. Each
+member solves a knapsack over whole partitions, hence the bound is stronger than a linear
+relaxation. Prices are integers, so the bound is exact.
 """
 
 from collections.abc import Sequence
@@ -14,144 +14,150 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.bounds import owned_rows
+from kassay.solver.bounds import owned_partitions
 from kassay.solver.problem import Problem
 from kassay.solver.weighted.subset_enumeration import Ints
 
-# Prices and bounds are integers, in this fraction of a cost.
+# Prices and bounds are integers, in units of 1 / SCALE.
 SCALE = 2**16
-NEVER = 2**55
+INFEASIBLE = 2**55
 
-Patterns = NDArray[np.int8]
+Pattern = NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True)
 class Knapsacks:
-    """What shedding each amount pays each member, the best taking subtracted.
+    """Solved knapsacks of all members.
 
     Parameters
     ----------
     net
-        Least payment of each member for each amount shed; `NEVER` where it cannot be.
+        Minimum payment per member and amount given away; `INFEASIBLE` if not possible.
     bound
-        What all of this proves of the cost of all moves, times `SCALE`.
+        Lower bound on the cost of all moves, times `SCALE`.
+    giving, receiving
+        Decisions of the dynamic programs.
+    received
+        Partitions in the order of ``receiving``.
     """
 
     net: Ints
     bound: int
-    shedding: NDArray[np.bool_]
-    taking: NDArray[np.bool_]
-    taken: tuple[int, ...]
+    giving: NDArray[np.bool_]
+    receiving: NDArray[np.bool_]
+    received: tuple[int, ...]
 
 
 @dataclass
 class MemberExchange:
-    """The knapsacks of all members, solved together on a grid of weights.
+    """Knapsacks of all members, solved together on a grid of weights.
 
-    Rounding favours the members: shed weights are rounded up, taken ones down.
+    Weights are rounded up for given and down for received partitions, which keeps the bound
+    valid.
 
     Parameters
     ----------
     problem
-        What is moved; its weights fit 64 bits.
-    ceilings
-        The most load of each member.
+        The problem; its weights fit 64 bits.
+    max_loads
+        Maximum load per member.
     costs
-        What moving each row costs.
+        Cost of moving each partition.
     grid
-        Units of weight in a ceiling: more round less, but cost time.
+        Grid units in the greatest maximum load; more are more precise and slower.
     """
 
     problem: Problem
-    ceilings: Sequence[int]
+    max_loads: Sequence[int]
     costs: Ints
     grid: int
-    room: Ints = field(init=False)
-    shed: Ints = field(init=False)
-    take: Ints = field(init=False)
+    free_capacity: Ints = field(init=False)
+    give_weight: Ints = field(init=False)
+    receive_weight: Ints = field(init=False)
     width: int = field(init=False)
-    fee: Ints = field(init=False)
-    may: NDArray[np.bool_] = field(init=False)
-    own: Ints = field(init=False)
+    move_cost: Ints = field(init=False)
+    may_receive: NDArray[np.bool_] = field(init=False)
+    owned: Ints = field(init=False)
 
     def __post_init__(self) -> None:
-        """Lay out weights, rooms and who owns what, on the grid."""
+        """Convert weights and capacities to the grid."""
         problem = self.problem
-        grain = max(1, max(self.ceilings, default=0) // self.grid)
+        grain = max(1, max(self.max_loads, default=0) // self.grid)
         weight = problem.weight.astype(np.int64)
-        lists = owned_rows(problem)
-        loads = np.array([int(weight[rows].sum()) for rows in lists], dtype=np.int64)
-        self.room = (np.array(self.ceilings, dtype=np.int64) - loads) // grain
-        self.shed, self.take = -(-weight // grain), weight // grain
-        self.width = max(self.ceilings, default=0) // grain + 2 - min(int(self.room.min()), 0)
-        self.fee = np.where(problem.owner == NO_OWNER, 0, self.costs)
-        table = np.zeros((len(problem.sets), problem.width), dtype=np.bool_)
-        for index, consumers in enumerate(problem.sets):
-            table[index, consumers] = True
-        self.may = table[problem.set_of_row]
+        lists = owned_partitions(problem)
+        loads = np.array([int(weight[partitions].sum()) for partitions in lists], dtype=np.int64)
+        self.free_capacity = (np.array(self.max_loads, dtype=np.int64) - loads) // grain
+        self.give_weight, self.receive_weight = -(-weight // grain), weight // grain
+        self.width = (
+            max(self.max_loads, default=0) // grain + 2 - min(int(self.free_capacity.min()), 0)
+        )
+        self.move_cost = np.where(problem.owner == NO_OWNER, 0, self.costs)
+        self.may_receive = problem.may_consume[problem.consumer_set]
         owned = np.flatnonzero(problem.owner != NO_OWNER)
-        self.may[owned, problem.owner[owned]] = False
-        self.own = np.full((max(map(len, lists), default=0), problem.width), NO_OWNER)
-        for position, rows in enumerate(lists):
-            self.own[: len(rows), position] = rows
+        self.may_receive[owned, problem.owner[owned]] = False
+        self.owned = np.full((max(map(len, lists), default=0), problem.member_count), NO_OWNER)
+        for member, partitions in enumerate(lists):
+            self.owned[: len(partitions), member] = partitions
 
     def solve(self, price: Ints) -> Knapsacks:
-        """Solve all knapsacks at integer prices, which are 0 or more and times `SCALE`."""
-        paid, shedding = self._shed_tables(price)
-        earned, taking, taken = self._take_tables(price)
-        space = self.room[:, None] + np.arange(self.width)
-        gain = np.take_along_axis(earned, space.clip(0, self.width - 1), axis=1)
-        net = np.where((space >= 0) & (paid < NEVER), paid - gain, NEVER)
-        orphans = self.problem.owner == NO_OWNER
-        bound = int(net.min(axis=1).sum()) + int(price[orphans].sum())
-        return Knapsacks(net, bound, shedding, taking, taken)
+        """Solve all knapsacks at integer prices of at least 0, times `SCALE`."""
+        price_paid, giving = self._give_tables(price)
+        price_earned, receiving, received = self._receive_tables(price)
+        space = self.free_capacity[:, None] + np.arange(self.width)
+        gain = np.take_along_axis(price_earned, space.clip(0, self.width - 1), axis=1)
+        net = np.where((space >= 0) & (price_paid < INFEASIBLE), price_paid - gain, INFEASIBLE)
+        unowned = self.problem.owner == NO_OWNER
+        bound = int(net.min(axis=1).sum()) + int(price[unowned].sum())
+        return Knapsacks(net, bound, giving, receiving, received)
 
-    def patterns(self, solved: Knapsacks, amount: Ints) -> Patterns:
-        """Say for each member and row whether it sheds it (-1) or takes it (1), at an amount."""
-        members = np.arange(self.problem.width)
-        pattern = np.zeros((self.problem.width, self.problem.size), dtype=np.int8)
-        left = (self.room + amount).clip(0, self.width - 1)
-        for at in range(len(solved.taken) - 1, -1, -1):
-            row = solved.taken[at]
-            took = solved.taking[at, members, left]
-            pattern[took, row] = 1
-            left = left - np.where(took, self.take[row], 0)
-        for at in range(len(self.own) - 1, -1, -1):
-            rows = self.own[at]
-            gave = solved.shedding[at, members, amount]
-            pattern[members[gave], rows[gave]] = -1
-            amount = np.maximum(amount - np.where(gave, self.shed[rows], 0), 0)
+    def patterns(self, knapsacks: Knapsacks, amount: Ints) -> Pattern:
+        """Return per member and partition -1 if it is given, 1 if it is received, at an amount."""
+        members = np.arange(self.problem.member_count)
+        pattern = np.zeros((self.problem.member_count, self.problem.partition_count), dtype=np.int8)
+        left = (self.free_capacity + amount).clip(0, self.width - 1)
+        for at in range(len(knapsacks.received) - 1, -1, -1):
+            partition = knapsacks.received[at]
+            took = knapsacks.receiving[at, members, left]
+            pattern[took, partition] = 1
+            left = left - np.where(took, self.receive_weight[partition], 0)
+        for at in range(len(self.owned) - 1, -1, -1):
+            partitions = self.owned[at]
+            gave = knapsacks.giving[at, members, amount]
+            pattern[members[gave], partitions[gave]] = -1
+            amount = np.maximum(amount - np.where(gave, self.give_weight[partitions], 0), 0)
         return pattern
 
-    def holds(self, member: int, pattern: Patterns) -> bool:
-        """Say whether a member could have a pattern, as far as the grid tells."""
-        more = int(self.take[pattern > 0].sum())
-        return more - int(self.shed[pattern < 0].sum()) <= int(self.room[member])
+    def is_feasible(self, member: int, pattern: Pattern) -> bool:
+        """Return whether a pattern is within the free capacity of a member on the grid."""
+        more = int(self.receive_weight[pattern > 0].sum())
+        return more - int(self.give_weight[pattern < 0].sum()) <= int(self.free_capacity[member])
 
-    def _shed_tables(self, price: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-        """Tabulate what it costs each member at least to shed each amount, and how."""
+    def _give_tables(self, price: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """Return the minimum price of giving each amount per member, and the decisions."""
         amounts = np.arange(self.width)
-        paid = np.full((self.problem.width, self.width), NEVER, dtype=np.int64)
-        paid[:, 0] = 0
-        chosen = np.zeros((len(self.own), *paid.shape), dtype=np.bool_)
-        for at, rows in enumerate(self.own):
-            exists = (rows != NO_OWNER)[:, None]
-            before = np.maximum(amounts - self.shed[rows][:, None], 0)
-            cost = np.take_along_axis(paid, before, axis=1) + price[rows][:, None]
-            chosen[at] = exists & (cost < paid)
-            paid = np.where(chosen[at], cost, paid)
-        return paid, chosen
+        price_paid = np.full((self.problem.member_count, self.width), INFEASIBLE, dtype=np.int64)
+        price_paid[:, 0] = 0
+        chosen = np.zeros((len(self.owned), *price_paid.shape), dtype=np.bool_)
+        for at, partitions in enumerate(self.owned):
+            exists = (partitions != NO_OWNER)[:, None]
+            before = np.maximum(amounts - self.give_weight[partitions][:, None], 0)
+            cost = np.take_along_axis(price_paid, before, axis=1) + price[partitions][:, None]
+            chosen[at] = exists & (cost < price_paid)
+            price_paid = np.where(chosen[at], cost, price_paid)
+        return price_paid, chosen
 
-    def _take_tables(self, price: Ints) -> tuple[Ints, NDArray[np.bool_], tuple[int, ...]]:
-        """Tabulate what each member earns at most by taking into each space, and how."""
-        fee = self.fee * SCALE
-        earned = np.zeros((self.problem.width, self.width), dtype=np.int64)
-        worth = np.flatnonzero((price > fee) & (self.take < self.width)).tolist()
-        chosen = np.zeros((len(worth), *earned.shape), dtype=np.bool_)
-        for at, row in enumerate(worth):
-            size = int(self.take[row])
-            with_it = earned[:, : self.width - size] + (price[row] - fee[row])
-            better = (with_it > earned[:, size:]) & self.may[row][:, None]
+    def _receive_tables(self, price: Ints) -> tuple[Ints, NDArray[np.bool_], tuple[int, ...]]:
+        """Return the maximum gain of receiving per member and capacity, and the decisions."""
+        move_cost = self.move_cost * SCALE
+        price_earned = np.zeros((self.problem.member_count, self.width), dtype=np.int64)
+        worth = np.flatnonzero((price > move_cost) & (self.receive_weight < self.width)).tolist()
+        chosen = np.zeros((len(worth), *price_earned.shape), dtype=np.bool_)
+        for at, partition in enumerate(worth):
+            size = int(self.receive_weight[partition])
+            gain_with = price_earned[:, : self.width - size] + (
+                price[partition] - move_cost[partition]
+            )
+            better = (gain_with > price_earned[:, size:]) & self.may_receive[partition][:, None]
             chosen[at, :, size:] = better
-            earned[:, size:] = np.where(better, with_it, earned[:, size:])
-        return earned, chosen, tuple(worth)
+            price_earned[:, size:] = np.where(better, gain_with, price_earned[:, size:])
+        return price_earned, chosen, tuple(worth)

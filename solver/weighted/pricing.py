@@ -1,10 +1,10 @@
-"""Prices for items, by which few sets remain worth trying.
+"""Item prices that exclude most subsets from the set partitioning.
 
-The cheapest cover by one set a member is an integer program with a column a set. Its
-linear relaxation gives every item a price; a set's reduced price is what it costs more
-than its items are worth. A cover costs the bound plus its sets' reduced prices, so sets
-beyond the remaining budget drop out. Prices come from floating point and are rounded:
-any integer prices give a valid bound, good ones a tight bound.
+The cheapest set partitioning is an integer program with one column per subset. The dual
+values of its linear relaxation price the items; the reduced price of a subset is its cost
+minus the prices of its items. A partitioning costs the bound plus its reduced prices, so
+subsets beyond the remaining budget are excluded. Prices are rounded to integers, and all
+integer prices give a valid bound.
 """
 
 from collections.abc import Sequence
@@ -18,45 +18,45 @@ from kassay.solver.weighted.subset_enumeration import Ints, Subsets
 
 SCALE = 2**16
 _FIRST_SETS = 30
-_SETS_A_ROUND = 40
+_SETS_PER_ROUND = 40
 _ROUNDS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class ItemPrices:
-    """A bound on all covers, and what each set costs beyond it; both times `SCALE`.
+    """A bound on the cost of all partitionings, and reduced prices; both times `SCALE`.
 
     Parameters
     ----------
     bound
-        No cover costs less.
+        Lower bound on the cost.
     reduced
-        For each member the reduced price of each of its sets, 0 or more.
+        Reduced price of each subset, per member; at least 0.
     """
 
     bound: int
     reduced: tuple[Ints, ...]
 
 
-def price_sets(columns: Sequence[Subsets], costs: Ints) -> ItemPrices:
-    """Price the sets of every member.
+def price_subsets(columns: Sequence[Subsets], costs: Ints) -> ItemPrices:
+    """Price the subsets of every member.
 
     Parameters
     ----------
     columns
-        The sets of each member; every member has some.
+        Subsets per member; at least one for each.
     costs
-        What each item costs with each member, shape (members, items); at most 2**40.
+        Cost of each item per member, shape (members, items); at most 2**40.
     """
     items = costs.shape[1]
     shared = {id(column): _bits(column, items) for column in columns}
     bits = [shared[id(column)] for column in columns]
-    # Products of bits and integers below 2**53 are exact in floating point, and fast.
-    own = [bit @ cost.astype(np.float64) for bit, cost in zip(bits, costs, strict=True)]
-    worth = np.rint(_item_prices(bits, own) * SCALE)
+    # Products of bits and integers below 2**53 are exact in floating point.
+    owned = [bit @ cost.astype(np.float64) for bit, cost in zip(bits, costs, strict=True)]
+    worth = np.rint(_item_prices(bits, owned) * SCALE)
     reduced = [
         SCALE * cost.astype(np.int64) - (bit @ worth).astype(np.int64)
-        for bit, cost in zip(bits, own, strict=True)
+        for bit, cost in zip(bits, owned, strict=True)
     ]
     least = [int(price.min()) for price in reduced]
     return ItemPrices(
@@ -70,20 +70,25 @@ def _bits(columns: Subsets, items: int) -> NDArray[np.float64]:
 
 
 def _item_prices(
-    bits: Sequence[NDArray[np.float64]], own: Sequence[NDArray[np.float64]]
+    bits: Sequence[NDArray[np.float64]], owned: Sequence[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     """Solve the relaxation by column generation; return the dual values of the items."""
     items, members = bits[0].shape[1], len(bits)
-    chosen = [np.argsort(cost, kind="stable")[:_FIRST_SETS] for cost in own]
-    penalty = max(float(cost.max()) for cost in own) + 1
+    chosen = [np.argsort(cost, kind="stable")[:_FIRST_SETS] for cost in owned]
+    penalty = max(float(cost.max()) for cost in owned) + 1
     slack = np.concatenate([np.eye(items), -np.eye(items)], axis=1)
     slack = np.concatenate([slack, np.zeros((members, 2 * items))])
     worth = np.zeros(items)
     for _ in range(_ROUNDS):
-        parts = [_part(bits[at][rows], at, members) for at, rows in enumerate(chosen)]
+        parts = [
+            _columns_of(bits[at][partitions], at, members) for at, partitions in enumerate(chosen)
+        ]
         result = linprog(
             np.concatenate(
-                [*(own[at][rows] for at, rows in enumerate(chosen)), np.full(2 * items, penalty)]
+                [
+                    *(owned[at][partitions] for at, partitions in enumerate(chosen)),
+                    np.full(2 * items, penalty),
+                ]
             ),
             A_eq=np.concatenate([*parts, slack], axis=1),
             b_eq=np.ones(items + members),
@@ -94,25 +99,25 @@ def _item_prices(
         duals = np.asarray(result.eqlin.marginals)
         worth = np.clip(duals[:items], -penalty, penalty)
         more = [
-            _improving(own[at] - bits[at] @ worth - duals[items + at], chosen[at])
+            _improving(owned[at] - bits[at] @ worth - duals[items + at], chosen[at])
             for at in range(members)
         ]
-        if not any(len(rows) for rows in more):
+        if not any(len(partitions) for partitions in more):
             break
         chosen = [np.concatenate(pair) for pair in zip(chosen, more, strict=True)]
     return worth
 
 
-def _part(bits: NDArray[np.float64], member: int, members: int) -> NDArray[np.float64]:
+def _columns_of(bits: NDArray[np.float64], member: int, members: int) -> NDArray[np.float64]:
     own_row = np.zeros((members, len(bits)))
     own_row[member] = 1
     return np.concatenate([bits.T, own_row])
 
 
 def _improving(reduced: NDArray[np.float64], known: Ints) -> Ints:
-    """Pick the sets that would improve the relaxation most."""
+    """Return the subsets with the most negative reduced costs."""
     threshold = -1e-7 * max(1.0, float(np.abs(reduced).max()))
-    most = min(_SETS_A_ROUND, len(reduced))
-    rows = np.argpartition(reduced, most - 1)[:most]
-    rows = rows[reduced[rows] < threshold]
-    return np.setdiff1d(rows, known)
+    most = min(_SETS_PER_ROUND, len(reduced))
+    partitions = np.argpartition(reduced, most - 1)[:most]
+    partitions = partitions[reduced[partitions] < threshold]
+    return np.setdiff1d(partitions, known)

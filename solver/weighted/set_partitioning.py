@@ -1,4 +1,4 @@
-"""Exact covers by one set a member, cheapest first: partial covers met in the middle."""
+"""Cheapest set partitioning with one subset per member, by meet in the middle."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -7,29 +7,29 @@ import numpy as np
 
 from kassay.solver.weighted.subset_enumeration import Ints, TooManySubsetsError
 
-_MOST_PARTIAL = 3_000_000
-_MOST_PAIRS = 400_000_000
+_MAX_PARTIAL = 3_000_000
+_MAX_PAIRS = 400_000_000
 _BLOCK = 4_000_000
 
 
-class PricedSet(NamedTuple):
-    """The sets one member may take, cheapest first; prices are 0 or more."""
+class PricedSubsets(NamedTuple):
+    """Subsets that one member may receive, cheapest first; prices are at least 0."""
 
     mask: Ints
     price: Ints
 
 
-class PartialCover(NamedTuple):
-    """Disjoint sets of some members: their union, price, and which sets they are."""
+class PartialPartition(NamedTuple):
+    """Disjoint subsets of some members: their union, price and indices."""
 
     mask: Ints
     price: Ints
     chosen: tuple[Ints, ...]
 
 
-def cheapest_cover(
-    members: Sequence[PricedSet],
-    everything: int,
+def cheapest_partition(
+    members: Sequence[PricedSubsets],
+    all_items: int,
     budget: int,
     accept: Callable[[Sequence[int]], bool] = lambda _: True,
 ) -> tuple[int, list[int]] | None:
@@ -39,10 +39,10 @@ def cheapest_cover(
     ----------
     members
         The sets of each member.
-    everything
+    all_items
         Mask of all items.
     budget
-        The most that the sets may cost together; all covers up to it are tried.
+        The most that the sets may_receive cost together; all covers up to it are tried.
     accept
         Whether a cover, given as one mask a member, will do.
 
@@ -53,19 +53,19 @@ def cheapest_cover(
 
     Raises
     ------
-    TooManyError
+    TooManySubsetsError
         If there are too many partial covers.
 
     Examples
     --------
-    >>> sets = PricedSet(np.array([1, 2, 3]), np.array([0, 4, 9]))
-    >>> cheapest_cover([sets, sets], 3, 10)
+    >>> sets = PricedSubsets(np.array([1, 2, 3]), np.array([0, 4, 9]))
+    >>> cheapest_partition([sets, sets], 3, 10)
     (4, [1, 2])
     """
     order = sorted(range(len(members)), key=lambda at: len(members[at].mask))
     sides = order[0::4] + order[3::4], order[1::4] + order[2::4]
     left, right = (_combine([members[at] for at in side], budget) for side in sides)
-    for price, one, other in _matches(left, right, everything, budget):
+    for price, one, other in _matches(left, right, all_items, budget):
         masks = [0] * len(members)
         for partial, index, side in ((left, one, sides[0]), (right, other, sides[1])):
             for at, chosen in zip(side, partial.chosen, strict=True):
@@ -75,20 +75,20 @@ def cheapest_cover(
     return None
 
 
-def _combine(members: Sequence[PricedSet], budget: int) -> PartialCover:
-    """List all disjoint choices of one set a member within budget."""
-    partial = PartialCover(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), ())
+def _combine(members: Sequence[PricedSubsets], budget: int) -> PartialPartition:
+    """List all disjoint choices of one subset per member within the budget."""
+    partial = PartialPartition(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), ())
     for member in members:
         partial = _extend(partial, member, budget)
     return partial
 
 
-def _extend(partial: PartialCover, member: PricedSet, budget: int) -> PartialCover:
+def _extend(partial: PartialPartition, member: PricedSubsets, budget: int) -> PartialPartition:
     reach = np.searchsorted(member.price, budget - partial.price, side="right")
-    if int(reach.sum()) > _MOST_PAIRS:
+    if int(reach.sum()) > _MAX_PAIRS:
         raise TooManySubsetsError
     order = np.argsort(-reach, kind="stable")
-    rows: list[Ints] = []
+    partitions: list[Ints] = []
     picks: list[Ints] = []
     found, at = 0, 0
     while at < len(order) and (width := int(reach[order[at]])):
@@ -96,32 +96,32 @@ def _extend(partial: PartialCover, member: PricedSet, budget: int) -> PartialCov
         at += len(block)
         free = (partial.mask[block][:, None] & member.mask[None, :width]) == 0
         free &= partial.price[block][:, None] + member.price[None, :width] <= budget
-        row, pick = np.nonzero(free)
-        rows.append(block[row])
+        partition, pick = np.nonzero(free)
+        partitions.append(block[partition])
         picks.append(pick)
-        found += len(row)
-        if found > _MOST_PARTIAL:
+        found += len(partition)
+        if found > _MAX_PARTIAL:
             raise TooManySubsetsError
     empty = np.zeros(0, dtype=np.int64)
-    row, pick = np.concatenate([empty, *rows]), np.concatenate([empty, *picks])
-    return PartialCover(
-        partial.mask[row] | member.mask[pick],
-        partial.price[row] + member.price[pick],
-        (*(chosen[row] for chosen in partial.chosen), pick),
+    partition, pick = np.concatenate([empty, *partitions]), np.concatenate([empty, *picks])
+    return PartialPartition(
+        partial.mask[partition] | member.mask[pick],
+        partial.price[partition] + member.price[pick],
+        (*(chosen[partition] for chosen in partial.chosen), pick),
     )
 
 
 def _matches(
-    left: PartialCover, right: PartialCover, everything: int, budget: int
+    left: PartialPartition, right: PartialPartition, all_items: int, budget: int
 ) -> list[tuple[int, int, int]]:
-    """Pairs of partial covers that complete each other, cheapest first."""
+    """Return pairs of partial choices that contain every item, cheapest first."""
     by_mask = np.argsort(right.mask, kind="stable")
     ascending = right.mask[by_mask]
-    missing = np.int64(everything) ^ left.mask
+    missing = np.int64(all_items) ^ left.mask
     start = np.searchsorted(ascending, missing, side="left")
     count = np.searchsorted(ascending, missing, side="right") - start
     total = int(count.sum())
-    if total > _MOST_PARTIAL:
+    if total > _MAX_PARTIAL:
         raise TooManySubsetsError
     one = np.repeat(np.arange(len(missing)), count)
     other = by_mask[np.repeat(start - np.cumsum(count) + count, count) + np.arange(total)]

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 
 from kassay.reference import Group, Member, Topic
+from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import (
     Capacity,
     Colocated,
@@ -18,7 +19,6 @@ from kassay.solver.objective import (
     CrossRack,
     Imbalance,
     Level,
-    Measure,
     MembersUsed,
     Movement,
     MovementCost,

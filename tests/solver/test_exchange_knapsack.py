@@ -10,8 +10,8 @@ from kassay.reference import Group, Member, Topic
 from kassay.solver import Movement
 from kassay.solver.bounds import overload_moves_bound
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.weighted.box_step_pricing import ColumnGeneration
-from kassay.solver.weighted.exchange_knapsack import NEVER, SCALE, MemberExchange
+from kassay.solver.weighted.column_generation import ColumnGeneration
+from kassay.solver.weighted.exchange_knapsack import INFEASIBLE, SCALE, MemberExchange
 from tests import brute_force
 from tests.solver.random_cases import random_group
 from tests.solver.test_few_moves import crowded
@@ -25,7 +25,7 @@ def always() -> bool:
 def cheapest(group: Group, problem: Problem, costs: list[int], ceiling: int) -> int | None:
     """Cost of the cheapest placement in which nobody has more than a ceiling."""
     owner = brute_force.owners(group)
-    cost = {tuple(tp): costs[row] for tp, row in problem.row_of.items()}
+    cost = {tuple(tp): costs[partition] for tp, partition in problem.partition_index.items()}
     return min(
         (
             sum(cost[tp] for tp, member in placement.items() if owner.get(tp, member) != member)
@@ -44,13 +44,17 @@ def cheapest(group: Group, problem: Problem, costs: list[int], ceiling: int) -> 
 )
 def test_no_prices_on_any_grid_prove_more_than_the_cheapest_plan_costs(group, grid, ceiling, data):
     problem = build_problem(group)
-    if not problem.size:
+    if not problem.partition_count:
         return
     some = st.integers(0, 4)
-    costs = data.draw(st.lists(some, min_size=problem.size, max_size=problem.size))
-    price = data.draw(st.lists(some, min_size=problem.size, max_size=problem.size))
+    costs = data.draw(
+        st.lists(some, min_size=problem.partition_count, max_size=problem.partition_count)
+    )
+    price = data.draw(
+        st.lists(some, min_size=problem.partition_count, max_size=problem.partition_count)
+    )
     least = cheapest(group, problem, costs, ceiling)
-    exchange = MemberExchange(problem, [ceiling] * problem.width, np.array(costs), grid)
+    exchange = MemberExchange(problem, [ceiling] * problem.member_count, np.array(costs), grid)
     solved = exchange.solve(np.array(price) * SCALE)
     assert least is None or solved.bound <= least * SCALE
 
@@ -61,18 +65,18 @@ def test_prices_by_weight_prove_no_more_than_the_cheapest_plan_costs():
     for _ in range(60):
         group = random_group(rng, weighted=True, most=(4, 3, 7))
         problem = build_problem(group)
-        if not problem.size:
+        if not problem.partition_count:
             continue
-        costs = [rng.randint(1, 4) for _ in range(problem.size)]
+        costs = [rng.randint(1, 4) for _ in range(problem.partition_count)]
         ceiling = brute_force.optimum(group, "makespan")[0] + rng.randint(0, 4)
         least = cheapest(group, problem, costs, ceiling)
-        ceilings = [ceiling] * problem.width
+        max_loads = [ceiling] * problem.member_count
         turns = iter(range(40))
-        search = ColumnGeneration(MemberExchange(problem, ceilings, np.array(costs), 3))
-        search.climb(least * SCALE, lambda turns=turns: next(turns, None) is not None)
+        search = ColumnGeneration(MemberExchange(problem, max_loads, np.array(costs), 3))
+        search.raise_bound(least * SCALE, lambda turns=turns: next(turns, None) is not None)
         assert search.best.bound <= least * SCALE
-        search.refine(MemberExchange(problem, ceilings, np.array(costs), 1000))
-        search.climb(least * SCALE, lambda turns=turns: next(turns, None) is not None)
+        search.refine(MemberExchange(problem, max_loads, np.array(costs), 1000))
+        search.raise_bound(least * SCALE, lambda turns=turns: next(turns, None) is not None)
         assert search.best.bound <= least * SCALE
         proven += search.best.bound > (least - 1) * SCALE >= 0
     assert proven > 15
@@ -81,46 +85,48 @@ def test_prices_by_weight_prove_no_more_than_the_cheapest_plan_costs():
 def small_exchange(grid: int) -> MemberExchange:
     problem = build_problem(crowded(1, 60, 6))
     ceiling = problem.total * 101 // 600
-    return MemberExchange(problem, [ceiling] * 6, np.ones(problem.size, dtype=np.int64), grid)
+    return MemberExchange(
+        problem, [ceiling] * 6, np.ones(problem.partition_count, dtype=np.int64), grid
+    )
 
 
 def test_a_pattern_costs_its_member_what_the_table_says():
     exchange = small_exchange(50)
     rng = np.random.default_rng(5)
-    price = rng.integers(0, 3 * SCALE, exchange.problem.size)
+    price = rng.integers(0, 3 * SCALE, exchange.problem.partition_count)
     solved = exchange.solve(price)
     for amount in (solved.net.argmin(axis=1), np.zeros(6, dtype=np.int64)):
         patterns = exchange.patterns(solved, amount)
         for member in range(6):
             shed, taken = patterns[member] < 0, patterns[member] > 0
             pays = price[shed].sum() - (price[taken] - SCALE).sum()
-            if solved.net[member, amount[member]] < NEVER:
+            if solved.net[member, amount[member]] < INFEASIBLE:
                 assert pays == solved.net[member, amount[member]]
-                assert exchange.holds(member, patterns[member])
+                assert exchange.is_feasible(member, patterns[member])
             assert (exchange.problem.owner[shed] == member).all()
             assert (exchange.problem.owner[taken] != member).all()
 
 
 def test_the_best_prices_prove_the_bound_they_come_with():
     search = ColumnGeneration(small_exchange(50))
-    search.climb(10**9, always)
+    search.raise_bound(10**9, always)
     assert search.exchange.solve(search.best.rows).bound == search.best.bound
 
 
 def test_exchange_proves_more_than_counting_and_no_less():
     search = ColumnGeneration(small_exchange(10**6))
     exchange = search.exchange
-    counted = overload_moves_bound(exchange.problem, Movement(), exchange.ceilings)
+    counted = overload_moves_bound(exchange.problem, Movement(), exchange.max_loads)
     turns = iter([True])
-    search.climb(10**9, lambda: next(turns, False))
+    search.raise_bound(10**9, lambda: next(turns, False))
     assert search.best.bound >= counted * SCALE
-    search.climb(10**9, always)
+    search.raise_bound(10**9, always)
     assert search.best.bound > counted * SCALE
 
 
 def test_a_finer_grid_keeps_the_patterns_that_it_allows():
     search = ColumnGeneration(small_exchange(20))
-    search.climb(10**9, always)
+    search.raise_bound(10**9, always)
     before = len(search.found)
     fine = small_exchange(10**6)
     search.refine(fine)
@@ -128,14 +134,14 @@ def test_a_finer_grid_keeps_the_patterns_that_it_allows():
     assert 0 < len(search.found) == len(search.owners) < before
     for member, pattern in zip(search.owners, search.found, strict=True):
         load = problem.weight[problem.owner == member].sum() + (pattern * problem.weight).sum()
-        assert load <= fine.ceilings[member]
+        assert load <= fine.max_loads[member]
     assert search.best.bound == 0
 
 
 def test_enough_is_enough():
     search = ColumnGeneration(small_exchange(50))
     asked = []
-    search.climb(-1, lambda: not asked.append(None))
+    search.raise_bound(-1, lambda: not asked.append(None))
     assert len(asked) == 1
     assert search.best.bound == 0
 
@@ -151,7 +157,7 @@ def test_an_orphan_that_needs_a_whole_member_costs_a_move():
     )
     problem = build_problem(group)
     search = ColumnGeneration(MemberExchange(problem, [6, 6], np.ones(3, dtype=np.int64), 6))
-    search.climb(10**9, always)
+    search.raise_bound(10**9, always)
     assert overload_moves_bound(problem, Movement(), [6, 6]) == 0
     assert SCALE * 99 // 100 <= search.best.bound <= SCALE
 
@@ -161,5 +167,5 @@ def test_with_orphans_alone_nothing_has_to_move():
     members = tuple(Member(id=name, subscription=("t",)) for name in "ab")
     problem = build_problem(Group(topics=(topic,), members=members))
     search = ColumnGeneration(MemberExchange(problem, [9, 9], np.ones(4, dtype=np.int64), 9))
-    search.climb(10**9, always)
+    search.raise_bound(10**9, always)
     assert search.best.bound == 0

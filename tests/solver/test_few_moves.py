@@ -41,21 +41,21 @@ def test_bounds_on_moves_never_exceed_the_fewest_possible():
     for _ in range(150):
         group = random_group(rng, weighted=True, most=(4, 3, 7))
         problem = build_problem(group)
-        if not problem.size:
+        if not problem.partition_count:
             continue
         slack = rng.randint(0, 5)
         least, moves = brute_force.optimum(group, "makespan", slack=lambda x, s=slack: x + s)
-        ceilings = [least + slack] * problem.width
-        ones = np.ones(problem.size, dtype=np.int64)
+        max_loads = [least + slack] * problem.member_count
+        ones = np.ones(problem.partition_count, dtype=np.int64)
         turns = iter(range(60))
         bound = exchange_bound(
             problem,
-            ceilings,
+            max_loads,
             ones,
             incumbent=moves + 1,
-            go_on=lambda turns=turns: next(turns, None) is not None,
+            may_continue=lambda turns=turns: next(turns, None) is not None,
         )
-        simple = overload_moves_bound(problem, Movement(), ceilings)
+        simple = overload_moves_bound(problem, Movement(), max_loads)
         assert 0 <= bound <= moves
         assert simple <= moves
         strict += bound > 0
@@ -66,9 +66,9 @@ def test_plans_stay_within_the_ceiling_and_get_no_worse():
     problem = build_problem(crowded(3, 120, 8))
     ceiling = problem.total // 8 * 103 // 100
     mover = FewMovesSearch(
-        problem, ceiling, np.ones(problem.size, dtype=np.int64), np.random.default_rng(0)
+        problem, ceiling, np.ones(problem.partition_count, dtype=np.int64), np.random.default_rng(0)
     )
-    first = mover.first_plan(keep_owned(problem))
+    first = mover.initial_solution(keep_owned(problem))
     assert max(problem.loads(first)) <= ceiling
     turns = iter(range(10))
     better = mover.improve(first, 0, lambda: next(turns, None) is not None)

@@ -8,8 +8,8 @@ from kassay.reference import Group, Member, Topic, imbalance, loads, movement, v
 from kassay.reference.model.metrics import MEASURES, leximax
 from kassay.solver import Imbalance, Measure, Method, Movement, solve
 from kassay.solver.flow.load_levels import level_sets
-from kassay.solver.flow.network import build_network
 from kassay.solver.problem import build_problem
+from kassay.solver.subscription_network import build_network
 from tests import brute_force
 from tests.exhaustive import every_small_world, shortfall
 from tests.random_groups import random_group
@@ -133,5 +133,5 @@ def test_measures_that_are_not_strictly_convex_are_left_to_cp_sat():
     group = Group(topics=(Topic(name="t", partitions=3),), members=members)
     assert solve(group, levels=[Imbalance(Measure.MAKESPAN), Movement()]).method == "cp-sat"
     assert solve(group, levels=[Imbalance(Measure.MAKESPAN)]).method == "flow"
-    with pytest.raises(ValueError, match="flow takes equal weights"):
+    with pytest.raises(ValueError, match="flow requires equal weights"):
         solve(group, levels=[Imbalance(Measure.MAKESPAN), Movement()], method="flow")

@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import violations
-from kassay.reference.model.metrics import imbalance, movement
+from kassay.reference.model.metrics import Measure, imbalance, movement
 from kassay.solver.constraints import MaxMoves, Pinned
 from kassay.solver.frontier import frontier
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Measure
 from tests import brute_force
 from tests.strategies import groups
 
@@ -101,7 +100,7 @@ def test_points_of_a_group_beyond_brute_force_are_those_of_cp_sat():
 
 
 def test_few_points_are_spread_over_the_moves_and_said_to_be_incomplete():
-    found = frontier(crowded(12), most_points=3)
+    found = frontier(crowded(12), max_points=3)
     assert [moves for moves, _ in values(found)] == [0, 4, 8]
     assert not found.complete
     assert set(values(found)) <= set(brute_force.frontier(crowded(12)))
@@ -109,7 +108,7 @@ def test_few_points_are_spread_over_the_moves_and_said_to_be_incomplete():
 
 def test_more_points_than_there_are_change_nothing():
     group = crowded(6)
-    assert frontier(group, most_points=99) == frontier(group)
+    assert frontier(group, max_points=99) == frontier(group)
 
 
 def test_capacities_below_any_partition_give_the_conflict_and_no_points():
@@ -140,5 +139,5 @@ def test_huge_weights_keep_exact_points():
 
 
 def test_fewer_than_two_points_are_refused():
-    with pytest.raises(ValueError, match="most_points must be at least 2, got 1"):
-        frontier(crowded(3), most_points=1)
+    with pytest.raises(ValueError, match="max_points must be at least 2, got 1"):
+        frontier(crowded(3), max_points=1)

@@ -2,7 +2,7 @@ from hypothesis import given, settings
 
 from kassay.experiments.compare import solve_optimum
 from kassay.reference.model.metrics import loads, sum_of_squares
-from kassay.solver.flow.moves_within_imbalance import fewest_moves
+from kassay.solver.flow.convex_frontier import fewest_moves
 from kassay.solver.frontier import frontier
 from tests.strategies import groups
 

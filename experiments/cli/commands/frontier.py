@@ -62,7 +62,7 @@ def frontier(
     def process(group: Group) -> GroupResult:
         nonlocal plots
         result = find_frontier(
-            group, measure=imbalance, most_points=points, limits=limits, seed=seed
+            group, measure=imbalance, max_points=points, limits=limits, seed=seed
         )
         if plot is not None:
             from kassay.experiments.plotting.plot_files import draw_frontier

@@ -21,12 +21,12 @@ from kassay.reference.documents.json_text import LocatedDocument, read_json_docu
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import imbalance, loads, movement
+from kassay.reference.model.metrics import Measure, imbalance, loads, movement
 from kassay.solver.certificate.certificate import Certificate, LevelClaim
 from kassay.solver.certificate.check import certificate_errors, certify
 from kassay.solver.certificate.claims import value_of
 from kassay.solver.certificate.documents import parse_certificate
-from kassay.solver.objective import FURTHER_LEVELS, Imbalance, Level, Measure, Movement
+from kassay.solver.objective import FURTHER_LEVELS, Imbalance, Level, Movement
 
 
 def verify(

@@ -192,7 +192,7 @@ def test_a_tampered_topic_price_is_seen(change):
 def test_missing_prices_are_named():
     assert complaints(with_prices(members={"a": (3, 1)})) == ["member 'b' has no price"]
     assert complaints(with_prices(topics={})) == ["topic 't' has no price"]
-    assert complaints(replace(PROOF, prices=None)) == ["bounds rest on prices, but there are none"]
+    assert complaints(replace(PROOF, prices=None)) == ["bounds refer to prices, but there are none"]
 
 
 def test_prices_are_no_proof_of_what_they_do_not_speak_of():
@@ -245,10 +245,10 @@ def test_a_chain_that_does_not_improve_is_refused():
     step = chain[0]
     base = certify(GROUP, LOPSIDED)
     for bad, said in [
-        ((replace(step, giver="b"),), "the chain cannot be carried out: 'b' does not have t-0"),
+        ((replace(step, giver="b"),), "the chain cannot be applied: 'b' does not have t-0"),
         (
             (replace(step, taker="zoe"),),
-            "the chain cannot be carried out: no member 'zoe' in the group",
+            "the chain cannot be applied: no member 'zoe' in the group",
         ),
         ((step, replace(step, giver="b", taker="a")), "the chain improves nothing"),
     ]:
@@ -260,7 +260,7 @@ def test_a_chain_out_of_a_subscription_is_refused():
     certificate = certify(group, LOPSIDED)
     forged = replace(certificate, chain=(replace(certificate.chain[0], taker="idle"),))
     (said,) = certificate_errors(group, LOPSIDED, forged)
-    assert said.startswith("the chain leads to no valid assignment")
+    assert said.startswith("the chain leads to an assignment that is not valid")
 
 
 def test_trusted_bounds_are_refuted_by_a_chain_where_there_is_one():
@@ -278,7 +278,7 @@ def test_constraints_excuse_what_they_forbid_and_must_hold():
     assert certificate.chain == ()
     assert certificate.constraints == (MaxMoves(0),)
     assert complaints(certificate, held.assignment) == []
-    assert "the assignment breaks a constraint: at most 0 partitions move" in complaints(
+    assert "the assignment violates a constraint: at most 0 partitions move" in complaints(
         certificate, BEST
     )
 
@@ -286,7 +286,7 @@ def test_constraints_excuse_what_they_forbid_and_must_hold():
 def test_capacities_of_the_group_must_hold():
     small = replace(GROUP, members=(replace(GROUP.members[0], capacity=2), GROUP.members[1]))
     assert certify(small, BEST).is_optimal
-    with pytest.raises(ValueError, match="breaks a constraint: 'a' carries at most 2"):
+    with pytest.raises(ValueError, match="violates a constraint: 'a' carries at most 2"):
         certify(small, LOPSIDED)
 
 

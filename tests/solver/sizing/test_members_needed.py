@@ -84,7 +84,7 @@ def test_partitions_of_members_that_left_are_free_to_place():
 
 def test_a_partition_heavier_than_the_wish_is_the_reason():
     found = members_needed(team(3, 1, weights=(1, 9, 2)), makespan=8)
-    assert (found.needed, found.reason) == (None, "t-1 alone weighs 9")
+    assert (found.needed, found.reason) == (None, "t-1 alone has weight 9")
 
 
 def test_a_topic_that_newcomers_do_not_consume_is_the_reason():
@@ -92,7 +92,7 @@ def test_a_topic_that_newcomers_do_not_consume_is_the_reason():
     members = (Member(id="x", subscription=("a", "b")), Member(id="y", subscription=("b",)))
     found = members_needed(Group(topics=topics, members=members), makespan=4, like="y")
     assert found.needed is None
-    assert found.reason == "further members cannot relieve today's of 'a', at best 5 on one of them"
+    assert found.reason == "added members do not consume 'a', makespan at least 5"
 
 
 def test_a_number_that_leaves_a_topic_without_consumer_is_not_enough():
@@ -144,8 +144,8 @@ def test_no_time_costs_proof_never_the_answer():
     [
         ({}, "exactly one"),
         ({"makespan": 1, "capacity": 1}, "exactly one"),
-        ({"makespan": -1}, "must be 0 or more, got -1"),
-        ({"capacity": 1, "sweep": [-2]}, "must be 0 or more, got -2"),
+        ({"makespan": -1}, "must be at least 0, got -1"),
+        ({"capacity": 1, "sweep": [-2]}, "must be at least 0, got -2"),
     ],
 )
 def test_wishes_that_make_no_sense_are_refused(wishes, message):

@@ -1,0 +1,103 @@
+"""CP-SAT search of one level within the limits of the finished levels."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from kassay.solver.cpsat.constraints import add_constraint
+from kassay.solver.cpsat.levels import Term, level_terms
+from kassay.solver.cpsat.model import AssignmentModel
+from kassay.solver.cpsat.search import minimise
+from kassay.solver.cpsat.symmetry import symmetry_classes
+from kassay.solver.incumbent_pool import IncumbentPool
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Level
+from kassay.solver.problem import EXACT_IN_64_BITS
+
+# Building a model with more counts takes longer than its search can repay.
+_MAX_COUNTS = 400_000
+
+
+def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> int:
+    """Add better placements to the pool; return a bound, 0 if there was no search."""
+    model = _build_model(pool) if budget.seconds > 0 else None
+    terms = None if model is None else level_terms(model, level, pool.value(level))
+    if model is None or terms is None:
+        return 0
+    if len(terms) > 1:
+        return _search_leximax(pool, model, terms, level, budget)
+    model.hint(pool.incumbent(level))
+    return _minimise(pool, model, terms[0], bound, budget) or 0
+
+
+def _build_model(pool: IncumbentPool) -> AssignmentModel | None:
+    """Build the model of all constraints and limits; None if it is too large."""
+    problem = pool.problem
+    classes = symmetry_classes(problem, pool.levels, pool.constraints)
+    sizes = [len(consumers) for consumers in problem.consumer_sets]
+    counts = sum(sizes[problem.consumer_set[partitions[0]]] for partitions in classes.partitions)
+    if counts > _MAX_COUNTS or problem.total >= EXACT_IN_64_BITS:
+        return None
+    model = AssignmentModel(problem, classes)
+    for constraint in pool.constraints:
+        add_constraint(model, constraint)
+    for done in pool.reached:
+        terms = level_terms(model, done.claim.level, done.limit)
+        if terms is None:
+            return None
+        limits = [done.limit]
+        if len(terms) > 1:
+            limits = sums_of_greatest(problem.loads(done.placement))
+        for term, limit in zip(terms, limits, strict=True):
+            model.cp.add(term.expression + model.zero <= term.scaled(limit))
+    return model
+
+
+def _minimise(
+    pool: IncumbentPool, model: AssignmentModel, term: Term, bound: int, budget: SearchBudget
+) -> int | None:
+    result = minimise(model, term.expression, budget, max(term.scaled_up(bound), 0))
+    if result.placement is not None:
+        pool.placements.append(result.placement)
+    return None if result.bound is None else term.value(result.bound)
+
+
+def _search_leximax(
+    pool: IncumbentPool,
+    model: AssignmentModel,
+    terms: Sequence[Term],
+    level: Level,
+    budget: SearchBudget,
+) -> int:
+    """Minimise the sum of the k greatest loads for k = 1, 2, ..., hence one load per term."""
+    members, base, unit = len(terms), pool.problem.total + 1, pool.problem.weight_unit
+    rank, before = 0, 0
+    for index, term in enumerate(terms):
+        mean = -(-(model.total - before // unit) // (members - index))
+        bound = before + mean * unit
+        reached = _incumbent_sums(pool, level)[index]
+        if reached > bound:
+            model.hint(pool.incumbent(level))
+            part = budget.share(members - index)
+            bound = max(_minimise(pool, model, term, bound, part) or 0, bound)
+            reached = _incumbent_sums(pool, level)[index]
+        rank = rank * base + min(bound, reached) - before
+        if bound < reached:
+            return rank * int(base ** (members - index - 1))
+        model.cp.add(term.expression + model.zero <= term.scaled(reached))
+        before = reached
+    return rank
+
+
+def _incumbent_sums(pool: IncumbentPool, level: Level) -> list[int]:
+    return sums_of_greatest(pool.problem.loads(pool.incumbent(level)))
+
+
+def sums_of_greatest(loads: Sequence[int]) -> list[int]:
+    """Return the greatest load, the sum of the two greatest, and so on.
+
+    Examples
+    --------
+    >>> sums_of_greatest([1, 3, 2])
+    [3, 5, 6]
+    """
+    return list(accumulate(sorted(loads, reverse=True)))

@@ -1,0 +1,70 @@
+"""Minimum cost flow from topics over members to sinks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from ortools.graph.python import min_cost_flow
+
+from kassay.reference.model.errors import InternalError
+from kassay.solver.problem import Ints
+from kassay.solver.subscription_network import SubscriptionNetwork
+
+
+@dataclass(frozen=True, slots=True)
+class SinkArcs:
+    """Arcs of capacity 1 from members to sinks: their ends, and their costs."""
+
+    member: Ints
+    sink: Ints
+    cost: Ints
+
+
+def min_cost_counts(
+    network: SubscriptionNetwork,
+    arcs: Ints,
+    *,
+    move_cost: int,
+    sink_arcs: SinkArcs,
+    demand: Ints,
+) -> Ints:
+    """Return the counts of a minimum cost flow.
+
+    Parameters
+    ----------
+    network
+        The network. A partition on an arc is free up to the number that the member owns
+        of the topic.
+    arcs
+        Arcs of the network that the flow may use.
+    move_cost
+        Cost per partition beyond the owned ones.
+    sink_arcs
+        Arcs from members to sinks.
+    demand
+        Flow that must end at each member, followed by each sink.
+    """
+    owning = arcs[network.owned[arcs] > 0]
+    member = network.topics + network.head
+    sink = network.topics + network.members + sink_arcs.sink
+    flow = min_cost_flow.SimpleMinCostFlow()
+    ids = flow.add_arcs_with_capacity_and_unit_cost(
+        np.concatenate(
+            [network.tail[arcs], network.tail[owning], network.topics + sink_arcs.member]
+        ).astype(np.int32),
+        np.concatenate([member[arcs], member[owning], sink]).astype(np.int32),
+        np.concatenate(
+            [network.supply[network.tail[arcs]], network.owned[owning], np.ones(len(sink), int)]
+        ),
+        np.concatenate(
+            [np.full(len(arcs), move_cost), np.zeros(len(owning), int), sink_arcs.cost]
+        ).astype(np.int64),
+    )
+    supplies = np.concatenate([network.supply, -demand])
+    flow.set_nodes_supplies(np.arange(len(supplies), dtype=np.int32), supplies)
+    if flow.solve() != flow.OPTIMAL:
+        raise InternalError("OR-Tools found no minimum cost flow")
+    flows = np.asarray(flow.flows(ids), dtype=np.int64)
+    counts = np.zeros(len(network.tail), dtype=np.int64)
+    counts[arcs] = flows[: len(arcs)]
+    counts[owning] += flows[len(arcs) : len(arcs) + len(owning)]
+    return counts

@@ -1,0 +1,77 @@
+"""Optimal assignment for equal weights by network flows, with its prices."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kassay.reference.model.errors import InternalError
+from kassay.solver.certificate.certificate import PriceTable
+from kassay.solver.certificate.check import price_counts
+from kassay.solver.flow.load_levels import LevelSet, level_sets
+from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
+from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.subscription_network import SubscriptionNetwork, build_network
+
+
+@dataclass(frozen=True, slots=True)
+class OptimalFlow:
+    """An optimal placement and its proof."""
+
+    placement: Placement
+    prices: PriceTable
+
+
+def solve_flow(problem: Problem) -> OptimalFlow:
+    """Find the fewest moves among the placements with least majorised loads.
+
+    Weights must be equal: only counts are used. The prices are computed independently of
+    the flows and prove the result.
+
+    Raises
+    ------
+    InternalError
+        If no prices prove the result.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Group, Member, Topic
+    >>> from kassay.solver.problem import build_problem
+    >>> group = Group(
+    ...     topics=(Topic(name="t", partitions=3),),
+    ...     members=(
+    ...         Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1), ("t", 2)]),
+    ...         Member(id="b", subscription=("t",)),
+    ...     ),
+    ... )
+    >>> solve_flow(build_problem(group)).placement.tolist()
+    [0, 0, 1]
+    """
+    network = build_network(problem)
+    counts = _fewest_moves(network, level_sets(network))
+    prices = price_counts(network, counts, moved=network.min_movement(counts))
+    if prices is None:
+        raise InternalError("the result of the flow is not optimal")
+    return OptimalFlow(network.place(counts), prices)
+
+
+def _fewest_moves(network: SubscriptionNetwork, levels: Sequence[LevelSet]) -> Ints:
+    """Return the counts with the fewest moves within the level sets, by one flow over all.
+
+    Every member receives the lower load of its level set, and ``at_high`` members of the
+    set one partition more.
+    """
+    level_of_topic = np.full(network.topics, -1, dtype=np.int64)
+    level_of_member = np.full(network.members, -1, dtype=np.int64)
+    for index, level in enumerate(levels):
+        level_of_topic[level.topics] = index
+        level_of_member[level.members] = index
+    arcs = np.flatnonzero(level_of_topic[network.tail] == level_of_member[network.head])
+    with_topics = np.array([len(level.topics) > 0 for level in levels], dtype=np.bool_)
+    members = np.flatnonzero(with_topics[level_of_member])
+    demand = np.zeros(network.members + len(levels), dtype=np.int64)
+    low = np.array([level.high - 1 for level in levels], dtype=np.int64)
+    demand[members] = low[level_of_member[members]]
+    demand[network.members :] = [level.at_high if len(level.topics) else 0 for level in levels]
+    sinks = SinkArcs(members, level_of_member[members], np.zeros(len(members), dtype=np.int64))
+    return min_cost_counts(network, arcs, move_cost=1, sink_arcs=sinks, demand=demand)

@@ -1,0 +1,68 @@
+"""Placements found so far, and the limits that finished levels set."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kassay.solver.bounds import max_loads_within
+from kassay.solver.certificate.certificate import LevelClaim
+from kassay.solver.constraints import Constraint
+from kassay.solver.evaluation import level_value
+from kassay.solver.objective import Level
+from kassay.solver.problem import Placement, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class LevelResult:
+    """A finished level: what is claimed, the limit for later levels, and the incumbent."""
+
+    claim: LevelClaim
+    limit: int
+    placement: Placement
+
+
+@dataclass
+class IncumbentPool:
+    """Placements of one problem, compared level by level.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    levels
+        Levels to minimise, in order.
+    constraints
+        Constraints that every placement in the pool meets.
+    placements
+        Placements found so far; at least one.
+    reached
+        Finished levels.
+    """
+
+    problem: Problem
+    levels: Sequence[Level]
+    constraints: Sequence[Constraint]
+    placements: list[Placement]
+    reached: list[LevelResult] = field(default_factory=list)
+
+    def incumbent(self, level: Level) -> Placement:
+        """Return the best placement on a level within the limits of the finished levels."""
+        order = [level, *(other for other in self.levels if other is not level)]
+        return min(
+            (placement for placement in self.placements if self._is_within_limits(placement)),
+            key=lambda placement: [self._value(other, placement) for other in order],
+        )
+
+    def value(self, level: Level) -> int:
+        """Return the value of the incumbent on a level."""
+        return self._value(level, self.incumbent(level))
+
+    def max_loads(self) -> list[int] | None:
+        """Return the maximum load per member that the finished levels allow."""
+        limits = [(done.claim.level, done.limit) for done in self.reached]
+        return max_loads_within(self.problem, limits)
+
+    def _value(self, level: Level, placement: Placement) -> int:
+        return level_value(self.problem, level, placement)
+
+    def _is_within_limits(self, placement: Placement) -> bool:
+        return all(self._value(done.claim.level, placement) <= done.limit for done in self.reached)

@@ -1,0 +1,215 @@
+"""Lexicographic solver: level by level, each within the limits of the finished levels.
+
+Modules that load OR-Tools or SciPy are imported in functions, because most small groups are
+solved by counting bounds alone and loading these libraries takes seconds.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.metrics import Measure
+from kassay.solver.bounds import level_bound, makespan_bound
+from kassay.solver.certificate.certificate import LevelClaim, Origin
+from kassay.solver.constraints import Constraint
+from kassay.solver.evaluation import level_value, movement_costs, violated
+from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
+from kassay.solver.initial_solutions import initial_placements, keep_owned
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Imbalance, Level, Movement
+from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
+
+# Finding any placement at all may take this many seconds, whatever the limit.
+_MIN_SECONDS = 2.0
+# CP-SAT solves smaller groups faster than any other method starts.
+_MIN_PARTITIONS = 12
+_MIN_PARTITIONS_FOR_EXCHANGE = 60
+_MIN_CHOICES_FOR_LONG_EXCHANGE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class LexicographicResult:
+    """Best placement and claims per level, or conflicting constraints.
+
+    Parameters
+    ----------
+    placement
+        The incumbent; None if there is none, or none was found in time.
+    claims
+        Value, bound and origin per level.
+    conflict
+        An infeasible subset of the constraints, if they are proven infeasible.
+    """
+
+    placement: Placement | None
+    claims: tuple[LevelClaim, ...] = ()
+    conflict: tuple[Constraint, ...] = ()
+
+
+def solve_levels(
+    problem: Problem,
+    *,
+    levels: Sequence[Level],
+    constraints: Sequence[Constraint],
+    initial_assignment: Assignment | None,
+    budget: SearchBudget,
+) -> LexicographicResult:
+    """Find the best placement, with value and bound per level."""
+    candidates = initial_placements(problem)
+    if initial_assignment is not None:
+        warm_start = problem.to_placement(initial_assignment)
+        candidates += [] if warm_start is None else [warm_start]
+    candidates = [one for one in candidates if not any(violated(problem, constraints, one))]
+    if not candidates:
+        from kassay.solver.cpsat.infeasibility import (  # noqa: PLC0415
+            find_any_placement,
+            find_conflict,
+        )
+
+        result = find_any_placement(problem, constraints, budget.at_least(_MIN_SECONDS))
+        if result.infeasible:
+            return LexicographicResult(None, conflict=find_conflict(problem, constraints, budget))
+        if result.placement is None:
+            return LexicographicResult(None)
+        candidates = [result.placement]
+    pool = IncumbentPool(problem, levels, constraints, candidates)
+    solver = _LexicographicSolver(pool)
+    for index in range(len(levels)):
+        solver.solve_level(index, budget)
+    placement = pool.incumbent(levels[-1])
+    claims = tuple(
+        replace(done.claim, value=level_value(problem, done.claim.level, placement))
+        for done in pool.reached
+    )
+    return LexicographicResult(placement, claims)
+
+
+@dataclass
+class _LexicographicSolver:
+    """Levels of one problem, solved in order.
+
+    Parameters
+    ----------
+    pool
+        Placements found so far and finished levels.
+    proven
+        Optimal values of levels by index; None until they are requested.
+    """
+
+    pool: IncumbentPool
+    proven: dict[int, int] | None = None
+
+    def solve_level(self, index: int, budget: SearchBudget) -> None:
+        """Minimise a level within the limits of the finished levels, in its share of the time."""
+        pool = self.pool
+        level = pool.levels[index]
+        bound = level_bound(pool.problem, level, pool.max_loads())
+        origin = Origin.COUNTING
+        if pool.value(level) > bound and budget.seconds > 0:
+            proven = self._proven_values(budget).get(index, 0)
+            if proven > bound:
+                bound, origin = proven, Origin.ENUMERATION
+        budget = budget.share(len(pool.levels) - index)
+        if pool.value(level) > bound and budget.seconds > 0 and isinstance(level, Imbalance):
+            self._balance_loads(level, budget)
+        if pool.value(level) > bound and isinstance(level, Movement):
+            higher = self._exchange(level, bound, budget)
+            if higher > bound:
+                bound, origin = higher, Origin.EXCHANGE
+        if pool.value(level) > bound and budget.seconds > 0:
+            from kassay.solver.cpsat.level_search import search_level  # noqa: PLC0415
+
+            higher = search_level(pool, level, bound, budget)
+            if higher > bound:
+                bound, origin = higher, Origin.CP_SAT
+        value = pool.value(level)
+        claim = LevelClaim(level, value, min(bound, value), origin)
+        limit = level.tolerance.limit(value)
+        pool.reached.append(LevelResult(claim, limit, pool.incumbent(level)))
+
+    def _proven_values(self, budget: SearchBudget) -> dict[int, int]:
+        """Return optimal values of the first levels by enumeration, if the group is small."""
+        if self.proven is None:
+            self.proven = {}
+            pool, problem = self.pool, self.pool.problem
+            if problem.partition_count >= _MIN_PARTITIONS and problem.group.is_weighted:
+                from kassay.solver.weighted.components import solve_components  # noqa: PLC0415
+
+                optimum = solve_components(problem, pool.levels, pool.constraints, seed=budget.seed)
+                if optimum is not None:
+                    pool.placements.append(optimum.placement)
+                    self.proven = dict(enumerate(optimum.values))
+        return self.proven
+
+    def _balance_loads(self, level: Imbalance, budget: SearchBudget) -> None:
+        """Improve the incumbent on the first level by reassigning few members at a time."""
+        pool, problem = self.pool, self.pool.problem
+        if pool.reached or pool.constraints or problem.total >= EXACT_IN_64_BITS:
+            return
+        if problem.partition_count < _MIN_PARTITIONS:
+            return
+        from kassay.solver.weighted.load_balancing import LoadBalancer  # noqa: PLC0415
+
+        rng = np.random.default_rng(budget.seed)
+        balancer = LoadBalancer(problem, pool.incumbent(level).copy(), rng)
+        may_continue = _continuation(budget.share(2), 5_000)
+        balancer.lower_makespan(makespan_bound(problem), may_continue)
+        balancer.even_out(may_continue)
+        pool.placements.append(balancer.placement)
+
+    def _exchange(self, level: Movement, bound: int, budget: SearchBudget) -> int:
+        """Search few moves within the maximum loads, and bound them; 0 if not applicable."""
+        pool, problem, max_loads = self.pool, self.pool.problem, self.pool.max_loads()
+        if (
+            max_loads is None
+            or pool.constraints
+            or budget.seconds <= 0
+            or problem.partition_count < _MIN_PARTITIONS_FOR_EXCHANGE
+            or problem.total >= EXACT_IN_64_BITS
+            or not problem.group.is_weighted
+        ):
+            return 0
+        from kassay.solver.weighted.few_moves import FewMovesSearch  # noqa: PLC0415
+        from kassay.solver.weighted.movement_bound import exchange_bound  # noqa: PLC0415
+
+        costs = movement_costs(problem, level)
+        search = None
+        if all(
+            isinstance(done.claim.level, Imbalance) and done.claim.level.measure is Measure.MAKESPAN
+            for done in pool.reached
+        ):
+            rng = np.random.default_rng(budget.seed)
+            search = FewMovesSearch(problem, min(max_loads), costs, rng)
+            start = search.initial_solution(keep_owned(problem))
+            if start is None or search.cost(start) > pool.value(level):
+                start = pool.incumbent(level)
+            first = _continuation(budget.until(budget.seconds / 4), 150)
+            pool.placements.append(search.improve(start, bound, first))
+        # CP-SAT improves this bound little if there are many choices.
+        is_large = problem.partition_count * problem.member_count >= _MIN_CHOICES_FOR_LONG_EXCHANGE
+        rest = budget.until(budget.seconds * (0.95 if is_large else 0.5))
+        proven = exchange_bound(
+            problem,
+            max_loads,
+            costs,
+            incumbent=pool.value(level),
+            may_continue=_continuation(rest, 250),
+        )
+        if search is not None and is_large:
+            best = pool.incumbent(level)
+            improved = search.improve(best, max(bound, proven), _continuation(rest, 150))
+            pool.placements.append(improved)
+        return proven
+
+
+def _continuation(budget: SearchBudget, most: int) -> Callable[[], bool]:
+    """Return a function that is true while time is left.
+
+    Under a deterministic limit it counts its calls instead, up to ``most``.
+    """
+    if budget.limits.deterministic is None:
+        return lambda: budget.seconds > 0
+    turns = iter(range(most))
+    return lambda: next(turns, None) is not None
