@@ -46,9 +46,9 @@ import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignment
 import org.apache.kafka.coordinator.group.modern.TopicIds;
 
 /**
- * Puts one group document to one of Kafka's own assignors, the way Kafka itself would:
- * subscriptions go over the wire format of their protocol version, user data is written by
- * the assignor class, the broker's assignors see the coordinator's own specification class.
+ * Calls one of Kafka's assignors with a group document, in the same way as Kafka: subscriptions
+ * are encoded in their protocol version, the assignor class writes the user data, and the
+ * broker's assignors get the coordinator's specification class.
  */
 public final class Driver {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -62,7 +62,7 @@ public final class Driver {
     private Cluster cluster;
     private GroupSpec groupSpec;
 
-    /** A prepared call, good for one use: sticky assignors consume their user data. */
+    /** A prepared call for one use: sticky assignors consume their user data. */
     private interface Call extends Callable<Map<String, Collection<TopicPartition>>> { }
 
     private Driver(JsonNode group, String assignor) {
@@ -71,8 +71,8 @@ public final class Driver {
     }
 
     /**
-     * Assigns once. Answers a JSON object: {"assignment": ...}, {"failed": class, "detail": ...}
-     * or, where the limit passed first, {"terminated": false}.
+     * Assigns once. Returns a JSON object: {"assignment": ...}, {"failed": class, "detail": ...}
+     * or, after the time limit, {"terminated": false}.
      */
     public static String assign(String document, String assignor, long limitMillis) throws Exception {
         Call call = new Driver(JSON.readTree(document), assignor).prepare();
@@ -95,8 +95,8 @@ public final class Driver {
     }
 
     /**
-     * Nanoseconds of several calls, without their preparation; -1 past the limit, which ends it.
-     * Before them come untimed ones to warm the JVM: at most 30, none begun after the warm-up's time.
+     * Returns nanoseconds of several calls, without their preparation; -1 after the time limit,
+     * which stops the measurement. At most 30 untimed calls warm up the JVM first.
      */
     public static long[] time(
             String document, String assignor, int repetitions, long warmUpMillis, long limitMillis)
@@ -136,7 +136,7 @@ public final class Driver {
         }
     }
 
-    /** A loop without end answers no interrupt. From Java 20 on nothing stops it: it ends with the process. */
+    /** An endless loop ignores interrupts. Since Java 20 it stops only with the process. */
     @SuppressWarnings({"deprecation", "removal"})
     private static void stop(Thread thread) {
         try {
@@ -171,7 +171,7 @@ public final class Driver {
             case "uniform": return prepareBroker(new UniformAssignor());
             case "server-range":
                 return prepareBroker(new org.apache.kafka.coordinator.group.assignor.RangeAssignor());
-            default: throw new IllegalArgumentException("no assignor is called " + assignor);
+            default: throw new IllegalArgumentException("unknown assignor " + assignor);
         }
     }
 
@@ -217,14 +217,14 @@ public final class Driver {
         List<String> topics = texts(member.get("topics"));
         List<TopicPartition> owned = owned(member);
         int generation = member.path("generation").asInt(-1);
-        // null says that the subscription has none; left out, that it is the same one.
-        int stated = member.has("sub_generation") ? member.get("sub_generation").asInt(-1) : generation;
+        // null: the subscription has no generation; missing: it has the same one.
+        int subscriptionGeneration = member.has("sub_generation") ? member.get("sub_generation").asInt(-1) : generation;
         boolean cooperative = assignor.equals("cooperative-sticky");
         Subscription sent = new Subscription(
             topics,
             userData(member, owned, generation),
             cooperative ? owned : List.of(),
-            stated,
+            subscriptionGeneration,
             Optional.ofNullable(member.path("rack").textValue()));
         short version = (short) member.path("protocol_version").asInt(3);
         Subscription received = ConsumerProtocol.deserializeSubscription(
@@ -252,7 +252,7 @@ public final class Driver {
         own.onAssignment(last, metadata);
         ByteBuffer data = own.subscriptionUserData(topics);
         if ("v0".equals(member.path("user_data").textValue())) {
-            // Version 0 is version 1 without the generation, an int at its end.
+            // Version 0 is version 1 without the generation, an int at the end.
             data.limit(data.limit() - Integer.BYTES);
         }
         return data;
@@ -300,8 +300,8 @@ public final class Driver {
                 claimed.computeIfAbsent(id, none -> new ArrayList<>()).add(partition.partition());
                 owners.computeIfAbsent(id, none -> new HashMap<>()).put(partition.partition(), memberId);
             }
-            // Made as the broker makes them from its log: these maps' and sets' order is that of put
-            // and of the copy constructor.
+            // Created as the broker does from its log: the order of the maps and sets depends on
+            // put and on the copy constructor.
             Map<Uuid, Set<Integer>> target = new HashMap<>();
             claimed.forEach((id, numbers) -> target.put(id, new HashSet<>(numbers)));
             members.put(memberId, new MemberSubscriptionAndAssignmentImpl(
@@ -315,7 +315,7 @@ public final class Driver {
         return new GroupSpecImpl(members, type, owners);
     }
 
-    /** Resolves the topics with metadata and no others. */
+    /** Resolves only topics with metadata. */
     private final class KnownTopics implements TopicIds.TopicResolver {
         private final Set<Uuid> known;
 
@@ -341,16 +341,16 @@ public final class Driver {
 
     private Uuid topicId(String name) {
         return topicIds.computeIfAbsent(name, missing -> {
-            String stated = group.get("topics").path(name).path("id").textValue();
-            UUID id = stated != null
-                ? UUID.fromString(stated) : UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8));
+            String explicit = group.get("topics").path(name).path("id").textValue();
+            UUID id = explicit != null
+                ? UUID.fromString(explicit) : UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8));
             Uuid kafka = new Uuid(id.getMostSignificantBits(), id.getLeastSignificantBits());
             topicNames.put(kafka, name);
             return kafka;
         });
     }
 
-    // ---- Reading the document ------------------------------------------------------------
+    // ---- Document parsing ---------------------------------------------------------------
 
     private static int partitionCount(JsonNode topic) {
         return topic.isInt() ? topic.intValue() : topic.get("partitions").intValue();

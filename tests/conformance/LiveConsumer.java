@@ -20,8 +20,8 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * A consumer on a thread of its own, which polls until it is told to end. Lists travel as
- * text: topics one a line, partitions as "topic:number", offsets as "topic:number:offset".
+ * Consumer in a separate thread, which polls until it is closed. Lists are passed as text:
+ * one topic per line, partitions as "topic:number", offsets as "topic:number:offset".
  */
 public final class LiveConsumer {
     private static final Duration POLL = Duration.ofMillis(100);
@@ -31,10 +31,10 @@ public final class LiveConsumer {
     private final Properties properties = new Properties();
     private final LinkedBlockingQueue<FutureTask<Integer>> requests = new LinkedBlockingQueue<>();
     private final Thread thread;
-    private final StringBuilder given = new StringBuilder();
+    private final StringBuilder assignedGenerations = new StringBuilder();
     private KafkaConsumer<byte[], byte[]> consumer;
 
-    private volatile String seen = "-1";
+    private volatile String membership = "-1";
     private volatile boolean frozen;
     private final CountDownLatch stopped = new CountDownLatch(1);
     private volatile GroupMembershipOperation ending;
@@ -49,24 +49,23 @@ public final class LiveConsumer {
     }
 
     /**
-     * What it knew of after its latest poll: a line of its generation and of every generation
-     * that it was given an assignment in, then its partitions.
+     * Membership after the last poll: a line with its generation and the generations in which
+     * it received an assignment, then its partitions.
      */
-    public String seen() {
-        return seen;
+    public String membership() {
+        return membership;
     }
 
-    /** What ended it unasked, or null. */
+    /** Failure that stopped the thread, or null. */
     public String failure() {
         return failure == null ? null : failure.toString();
     }
 
     /**
-     * Changes the subscription; the generation in which it did.
+     * Changes the subscription and returns the generation before the change.
      *
-     * It does not poll until the metadata that the change asks for have come: in the midst of
-     * the rebalance they would lack the topics of the others, and a leader would rebalance
-     * once more when it had those again.
+     * It polls only after the new metadata have arrived. Otherwise they would lack the topics of
+     * other members during the rebalance, and the leader would rebalance again.
      */
     public int subscribe(String topics, long millis) throws Exception {
         return request(
@@ -77,7 +76,7 @@ public final class LiveConsumer {
             });
     }
 
-    /** Commits offsets and returns once the broker has them. */
+    /** Commits offsets and waits for the broker's response. */
     public void commit(String offsets, long millis) throws Exception {
         Map<TopicPartition, OffsetAndMetadata> table = new HashMap<>();
         for (String line : lines(offsets)) {
@@ -89,7 +88,7 @@ public final class LiveConsumer {
         request(millis, () -> consumer.commitSync(table));
     }
 
-    /** Stops polling for good and returns once the last poll is over; heartbeats go on. */
+    /** Stops polling and waits for the end of the last poll; heartbeats continue. */
     public void freeze(long millis) throws InterruptedException, TimeoutException {
         frozen = true;
         if (!stopped.await(millis, TimeUnit.MILLISECONDS)) {
@@ -97,7 +96,7 @@ public final class LiveConsumer {
         }
     }
 
-    /** Closes it, and tells whether it was closed in time. */
+    /** Closes it and returns whether it was closed in time. */
     public boolean end(String membership, long millis) throws InterruptedException {
         ending = GroupMembershipOperation.valueOf(membership);
         thread.join(millis);
@@ -116,7 +115,7 @@ public final class LiveConsumer {
         return task.get(millis, TimeUnit.MILLISECONDS);
     }
 
-    /** Works off what the network has, without a word to the coordinator. */
+    /** Handles network responses without a poll. */
     private void awaitMetadata() {
         long until = System.nanoTime() + METADATA.toNanos();
         do {
@@ -130,7 +129,7 @@ public final class LiveConsumer {
             new ConsumerRebalanceListener() {
                 @Override
                 public void onPartitionsAssigned(Collection<TopicPartition> added) {
-                    given.append(' ').append(consumer.groupMetadata().generationId());
+                    assignedGenerations.append(' ').append(consumer.groupMetadata().generationId());
                 }
 
                 @Override
@@ -144,7 +143,7 @@ public final class LiveConsumer {
             consumer = opened;
             subscribe(topics);
             while (ending == null) {
-                turn();
+                pollOnce();
             }
             consumer.close(CloseOptions.timeout(CLOSE).withGroupMembershipOperation(ending));
         } catch (Throwable thrown) {
@@ -152,7 +151,7 @@ public final class LiveConsumer {
         }
     }
 
-    private void turn() throws InterruptedException {
+    private void pollOnce() throws InterruptedException {
         if (frozen) {
             stopped.countDown();
             Thread.sleep(POLL.toMillis());
@@ -162,13 +161,13 @@ public final class LiveConsumer {
         for (FutureTask<Integer> task = requests.poll(); task != null; task = requests.poll()) {
             task.run();
         }
-        // Membership is what matters here: records would only cost time.
+        // Only the membership is needed, not the records.
         consumer.pause(consumer.assignment());
         String partitions =
             consumer.assignment().stream()
                 .map(tp -> "\n" + tp.topic() + ":" + tp.partition())
                 .collect(Collectors.joining());
-        seen = consumer.groupMetadata().generationId() + given.toString() + partitions;
+        membership = consumer.groupMetadata().generationId() + assignedGenerations + partitions;
     }
 
     private static List<String> lines(String text) {

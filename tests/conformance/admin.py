@@ -1,4 +1,4 @@
-"""What a real cluster says of itself, asked through Kafka's own ``Admin`` client."""
+"""Cluster administration through Kafka's Java ``Admin`` client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CALL_SECONDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicView:
-    """A topic as the cluster describes it; racks of the replicas of each partition."""
+    """Description of a topic; ``racks`` are those of the replicas of each partition."""
 
     id: uuid.UUID
     racks: tuple[tuple[str | None, ...], ...]
@@ -30,7 +30,7 @@ class TopicView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberView:
-    """A member as its group describes it; ``target`` only under the ``consumer`` protocol."""
+    """Description of a member; only the consumer protocol has a ``target``."""
 
     id: str
     client: str
@@ -42,7 +42,7 @@ class MemberView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
-    """A group as its coordinator describes it."""
+    """Description of a group by its coordinator."""
 
     state: str
     assignor: str
@@ -50,15 +50,15 @@ class GroupView:
     members: Mapping[str, MemberView]
 
     @property
-    def is_settled(self) -> bool:
-        """Whether it is stable, every member having what it shall have."""
+    def is_stable(self) -> bool:
+        """Whether it is stable and every member has its target assignment."""
         return self.state == "Stable" and all(
             member.target in (None, member.assigned) for member in self.members.values()
         )
 
 
 class Administrator:
-    """Kafka's ``Admin`` and a producer, in Python's words."""
+    """Python interface of Kafka's ``Admin`` and of a producer."""
 
     def __init__(self, bootstrap: str) -> None:
         jars.start_jvm()
@@ -78,13 +78,8 @@ class Administrator:
     ) -> None:
         """Create topics by partition count, or by replica brokers per partition.
 
-        Returns when all replicas are stored: the controller answers before the brokers have
-        heard of the topics, and a broker that has not denies that there are any.
-
-        Raises
-        ------
-        TimeoutError
-            If they are not in time.
+        Wait until all replicas are stored: the controller responds before the brokers know
+        the topics.
         """
         new_topic, topics = JClass("org.apache.kafka.clients.admin.NewTopic"), _list()
         for name, count in counts.items():
@@ -99,17 +94,17 @@ class Administrator:
         self._await_replicas({(name, n) for name, count in counts.items() for n in range(count)})
 
     def grow_topic(self, name: str, count: int) -> None:
-        """Raise the partition count of a topic."""
+        """Increase the partition count of a topic."""
         new = JClass("org.apache.kafka.clients.admin.NewPartitions").increaseTo(count)
         _result(self._admin.createPartitions(java_map({name: new})).all())
 
     def topics(self, *names: str) -> dict[str, TopicView]:
         """Describe topics."""
-        found = _result(self._admin.describeTopics(_list(*names)).allTopicNames())
-        return {name: _topic(found.get(name)) for name in names}
+        descriptions = _result(self._admin.describeTopics(_list(*names)).allTopicNames())
+        return {name: _topic(descriptions.get(name)) for name in names}
 
     def produce(self, messages: Mapping[tuple[str, int], int]) -> None:
-        """Append so many small messages to each partition."""
+        """Append a number of small messages to each partition."""
         writer = JClass("org.apache.kafka.common.serialization.StringSerializer")
         producer = JClass("org.apache.kafka.clients.producer.KafkaProducer")(
             self._properties, writer(), writer()
@@ -138,28 +133,24 @@ class Administrator:
     def await_group(
         self, name: str, condition: Callable[[GroupView], bool], *, seconds: float = 60.0
     ) -> GroupView:
-        """Describe a group until ``condition`` holds.
-
-        Raises
-        ------
-        TimeoutError
-            If it does not within ``seconds``; the message holds the last description.
-        """
+        """Describe a group repeatedly until ``condition`` holds."""
         deadline = time.monotonic() + seconds
         view: GroupView | None = None
         while time.monotonic() < deadline:
             try:
                 view = self.group(name)
             except JClass("java.util.concurrent.ExecutionException"):
-                view = None  # not there yet
+                view = None  # The group does not exist yet.
             if view is not None and condition(view):
                 return view
             time.sleep(0.1)
-        raise TimeoutError(f"group {name!r} is not as awaited after {seconds} s: {view}")
+        raise TimeoutError(
+            f"group {name!r} did not reach the expected state in {seconds} s: {view}"
+        )
 
-    def _await_replicas(self, wanted: set[tuple[str, int]]) -> None:
+    def _await_replicas(self, expected: set[tuple[str, int]]) -> None:
         deadline = time.monotonic() + _CALL_SECONDS
-        while missing := wanted - self._stored():
+        while missing := expected - self._stored():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"not stored after {_CALL_SECONDS} s: {sorted(missing)}")
             time.sleep(0.1)
@@ -167,10 +158,10 @@ class Administrator:
     def _stored(self) -> Pairs:
         """Return the partitions in the log directories of all brokers."""
         nodes = _result(self._admin.describeCluster().nodes())
-        asked = self._admin.describeLogDirs(_list(*(_integer(node.id()) for node in nodes)))
+        described = self._admin.describeLogDirs(_list(*(_integer(node.id()) for node in nodes)))
         return frozenset(
             (str(stored.topic()), int(stored.partition()))
-            for directories in _result(asked.allDescriptions()).values()
+            for directories in _result(described.allDescriptions()).values()
             for directory in directories.values()
             for stored in directory.replicaInfos().keySet()
         )
@@ -178,7 +169,7 @@ class Administrator:
 
 @contextmanager
 def administrator(bootstrap: str) -> Iterator[Administrator]:
-    """Have an `Administrator` for as long as the block lasts."""
+    """Provide an `Administrator`."""
     admin = Administrator(bootstrap)
     try:
         yield admin
@@ -218,10 +209,10 @@ def _integer(value: int) -> Any:
 
 
 def _list(*values: Any) -> Any:
-    filled = JClass("java.util.ArrayList")()
+    result = JClass("java.util.ArrayList")()
     for value in values:
-        filled.add(value)
-    return filled
+        result.add(value)
+    return result
 
 
 def _result(future: Any) -> Any:

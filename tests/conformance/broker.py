@@ -1,7 +1,6 @@
-"""A real Apache Kafka cluster on loopback, for as long as a ``with`` block lasts.
+"""Apache Kafka cluster on loopback, with free ports and a temporary directory.
 
-KRaft, the first node being controller and broker in one. Ports are free ones, data
-lies in a temporary directory, and nothing is left behind.
+The cluster uses KRaft; its first node is controller and broker.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from tests.conformance import jars
 START_SECONDS = 90.0
 STOP_SECONDS = 20.0
 SESSION_MILLIS = 10_000
-"""Session time-out of the ``consumer`` protocol here, which the broker decides, in ms."""
+"""Session timeout of the consumer protocol in ms, a broker setting."""
 
 _SETTINGS = {
     "auto.create.topics.enable": "false",
@@ -38,7 +37,7 @@ _SETTINGS = {
     "group.consumer.session.timeout.ms": str(SESSION_MILLIS),
     "group.initial.rebalance.delay.ms": "1000",
     "group.min.session.timeout.ms": "1000",
-    # Its default of 128 MiB is a quarter of the heap.
+    # The default of 128 MiB is a quarter of the heap.
     "log.cleaner.dedupe.buffer.size": str(16 << 20),
     "num.io.threads": "4",
     "num.network.threads": "2",
@@ -51,11 +50,11 @@ _SETTINGS = {
 
 
 class BrokerFailedError(RuntimeError):
-    """The broker ended, or was not ready in time; the message ends with its log."""
+    """The broker stopped or was not ready in time; the message contains its log."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class KafkaCluster:
     """A running cluster.
 
     Parameters
@@ -63,9 +62,9 @@ class Cluster:
     bootstrap
         ``host:port`` of every broker, separated by commas.
     directory
-        Where the nodes keep configuration, data and ``node-<n>.log``.
+        Directory with configuration, data and ``node-<n>.log`` of the nodes.
     listeners
-        ``host:port`` of every broker, by further listener.
+        ``host:port`` of every broker, per additional listener.
     """
 
     bootstrap: str
@@ -80,8 +79,8 @@ def running_cluster(
     heap_mib: int = 512,
     settings: Mapping[str, str] | None = None,
     listeners: Mapping[str, str] | None = None,
-) -> Iterator[Cluster]:
-    """Run one broker for each rack and stop them all at the end.
+) -> Iterator[KafkaCluster]:
+    """Run one broker per rack, and stop all brokers at the end.
 
     Parameters
     ----------
@@ -90,18 +89,13 @@ def running_cluster(
     heap_mib
         Heap limit of each broker, in MiB.
     settings
-        Broker properties to add or to change.
+        Additional broker properties.
     listeners
-        Further listeners of each broker, and the security protocol of each.
-
-    Raises
-    ------
-    BrokerFailedError
-        If the cluster is not ready after `START_SECONDS`.
+        Security protocols of additional listeners.
     """
     ports = _free_ports(len(racks) + 1)
-    further = {name: _free_ports(len(racks)) for name in listeners or {}}
-    # As Kafka's own ids, it never begins with a dash, which its tools would take for an option.
+    additional = {name: _free_ports(len(racks)) for name in listeners or {}}
+    # Kafka's tools would parse an id that starts with a dash as an option.
     cluster_id = "k" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
     with tempfile.TemporaryDirectory(prefix="kassay-kafka-") as home, ExitStack() as stack:
         directory = Path(home)
@@ -109,23 +103,25 @@ def running_cluster(
         for node, rack in enumerate(racks, start=1):
             properties = _properties(node, ports, rack, directory) | dict(settings or {})
             for name, protocol in (listeners or {}).items():
-                _add_listener(properties, name, protocol, further[name][node - 1])
+                _add_listener(properties, name, protocol, additional[name][node - 1])
             config = directory / f"node-{node}.properties"
             config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
             _format(config, cluster_id)
             nodes.append(stack.enter_context(_running_node(config, heap_mib)))
         bootstrap = _addresses(ports[1:])
         _await_ready(bootstrap, nodes, directory)
-        yield Cluster(bootstrap, directory, {name: _addresses(further[name]) for name in further})
+        yield KafkaCluster(
+            bootstrap, directory, {name: _addresses(additional[name]) for name in additional}
+        )
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports free at this moment, all different."""
+    """Return different free ports."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for taken in sockets:
-            taken.bind(("127.0.0.1", 0))
-        return [int(taken.getsockname()[1]) for taken in sockets]
+        for opened in sockets:
+            opened.bind(("127.0.0.1", 0))
+        return [int(opened.getsockname()[1]) for opened in sockets]
 
 
 def _addresses(ports: Sequence[int]) -> str:
@@ -142,7 +138,7 @@ def _add_listener(properties: dict[str, str], name: str, protocol: str, port: in
 def _properties(
     node: int, ports: Sequence[int], rack: str | None, directory: Path
 ) -> dict[str, str]:
-    """Configuration of one node; ``ports[0]`` is the controller's."""
+    """Return the configuration of a node; ``ports[0]`` is the controller's port."""
     controller, broker = f"127.0.0.1:{ports[0]}", f"127.0.0.1:{ports[node]}"
     first = node == 1
     properties = _SETTINGS | {
@@ -159,8 +155,8 @@ def _properties(
 
 
 def _java(main: str, *arguments: str, heap_mib: int) -> list[str]:
-    """Command that runs a class of the broker's class path."""
-    # Short lives: the first compiler tier and the smallest collector cost least.
+    """Return the command that runs a class of the broker's class path."""
+    # For short runs, the first compiler tier and the serial collector are the fastest.
     options = [f"-Xmx{heap_mib}m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     return [
         jars.java(),
@@ -173,7 +169,7 @@ def _java(main: str, *arguments: str, heap_mib: int) -> list[str]:
 
 
 def _format(config: Path, cluster_id: str) -> None:
-    """Write the metadata that a KRaft node wants on its disk before it starts."""
+    """Format the storage of a KRaft node."""
     command = _java(
         "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config), heap_mib=128
     )
@@ -184,13 +180,13 @@ def _format(config: Path, cluster_id: str) -> None:
 
 @contextmanager
 def _running_node(config: Path, heap_mib: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Run one node; ask it to stop at the end, and make it stop if it does not.
+    """Run one node; stop it at the end, by force if necessary.
 
-    The shell around it asks as well when its input ends: a node does not outlive whoever
-    started it, however that came to its end.
+    The surrounding shell stops the node when its input is closed, so the node also stops
+    when this process dies.
     """
-    watch = 'exec 3<&0; "$@" & node=$!; (read -r _ <&3; kill "$node") & wait "$node"'
-    command = ["sh", "-c", watch, "sh", *_java("kafka.Kafka", str(config), heap_mib=heap_mib)]
+    script = 'exec 3<&0; "$@" & node=$!; (read -r _ <&3; kill "$node") & wait "$node"'
+    command = ["sh", "-c", script, "sh", *_java("kafka.Kafka", str(config), heap_mib=heap_mib)]
     with config.with_suffix(".log").open("wb") as log:
         node = subprocess.Popen(
             command,
@@ -212,22 +208,24 @@ def _running_node(config: Path, heap_mib: int) -> Iterator[subprocess.Popen[byte
 
 
 def _await_ready(bootstrap: str, nodes: Sequence[subprocess.Popen[bytes]], directory: Path) -> None:
-    """Wait until every broker is in the cluster's metadata."""
+    """Wait until the cluster's metadata contain every broker."""
     deadline = time.monotonic() + START_SECONDS
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     while time.monotonic() < deadline:
         if any(node.poll() is not None for node in nodes):
-            raise BrokerFailedError(f"a broker ended early\n{_tails(directory)}")
+            raise BrokerFailedError(f"a broker stopped early\n{_tails(directory)}")
         try:
             if len(admin.list_topics(timeout=2).brokers) == len(nodes):
                 return
         except KafkaException:
             pass
         time.sleep(0.2)
-    raise BrokerFailedError(f"no broker after {START_SECONDS} s\n{_tails(directory)}")
+    raise BrokerFailedError(
+        f"the brokers are not ready after {START_SECONDS} s\n{_tails(directory)}"
+    )
 
 
 def _tails(directory: Path) -> str:
-    """Last lines of every node's log."""
+    """Return the last lines of every node's log."""
     logs = sorted(directory.glob("node-*.log"))
     return "\n".join("\n".join(log.read_text().splitlines()[-20:]) for log in logs)

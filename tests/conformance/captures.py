@@ -1,8 +1,7 @@
-"""Make ``examples/captures``: what Kafka's own tools print about real groups, verbatim.
+"""Create ``examples/captures``: the output of Kafka's tools for real groups.
 
-Run as ``python -m tests.conformance.captures [DIRECTORY]``. It starts a broker, plays
-`SCENARIOS` with real consumers and keeps standard output and standard error of the
-tools as one stream, as ``2>&1`` does.
+``python -m tests.conformance.captures [DIRECTORY]`` starts a broker, plays `SCENARIOS` with
+Java consumers and records standard output and standard error of the tools as one stream.
 """
 
 from __future__ import annotations
@@ -25,17 +24,13 @@ from typing import Any
 from tests.conformance import jars
 from tests.conformance.admin import Administrator, GroupView, MemberView, Pairs, administrator
 from tests.conformance.broker import running_cluster
-from tests.conformance.livegroup import LiveGroup
-from tests.conformance.scenarios import (
+from tests.conformance.capture_scenarios import (
     SCENARIOS,
     TOPICS,
-    Freeze,
-    Join,
-    Leave,
-    Scenario,
-    Step,
-    Subscribe,
+    CaptureScenario,
+    ScenarioStep,
 )
+from tests.conformance.running_group import RunningGroup
 
 CAPTURES = Path(__file__).parents[2] / "examples" / "captures"
 SEED = 20261121
@@ -50,53 +45,53 @@ VIEWS = {
     "state": ("--describe", "--state"),
     "state-verbose": ("--describe", "--state", "--verbose"),
 }
-"""File name and options of ``kafka-consumer-groups.sh``, each for one group."""
+"""Options of ``kafka-consumer-groups.sh`` for one group, by file name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """A scenario and the group that it was played with."""
+class PlayedScenario:
+    """A scenario and its running group."""
 
-    scenario: Scenario
-    group: LiveGroup
+    scenario: CaptureScenario
+    group: RunningGroup
 
     def play(self) -> None:
-        """Take every step once the one before it has settled; commit while there are members."""
+        """Run every step after the group is stable; commit while there are members."""
         *steps, last = self.scenario.steps
         for step in steps:
-            self._take(step)
-            self.group.await_settled()
-            if self.scenario.ends == "Empty":
+            self._run(step)
+            self.group.await_stable()
+            if self.scenario.final_state == "Empty":
                 self._commit()
-        self._take(last)
-        self.group.await_state(self.scenario.ends)
-        if self.scenario.ends == "Stable":
+        self._run(last)
+        self.group.await_state(self.scenario.final_state)
+        if self.scenario.final_state == "Stable":
             self._commit()
 
-    def _take(self, step: Step) -> None:
-        match step:
-            case Join(profiles):
-                self.group.join(*profiles)
-            case Leave(client):
-                self.group.leave(client)
-            case Freeze(client):
-                self.group.freeze(client)
-            case Subscribe(client, topics):
-                self.group.subscribe(client, *topics)
+    def _run(self, step: ScenarioStep) -> None:
+        match step.action:
+            case "join":
+                self.group.join(*step.profiles)
+            case "leave":
+                self.group.leave(step.client)
+            case "freeze":
+                self.group.freeze(step.client)
+            case "subscribe":
+                self.group.subscribe(step.client, *step.topics)
 
     def _commit(self) -> None:
-        """Have every member commit offsets that lag behind by a skewed random count."""
+        """Commit offsets of all members, with random lags."""
         every = self.scenario.uncommitted
         for consumer in self.group.running.values():
             offsets = {}
-            for topic, partition in sorted(consumer.seen.assigned):
+            for topic, partition in sorted(consumer.membership.assigned):
                 if not every or partition % every != every - 1:
                     lag = _skewed(f"{self.scenario.name}/{topic}/{partition}", 30)
                     offsets[topic, partition] = max(0, end_offset(topic, partition) - lag)
             consumer.commit(offsets)
 
-    def truth(self, view: GroupView) -> dict[str, Any]:
-        """What was really run and what the cluster says it came to."""
+    def description(self, view: GroupView) -> dict[str, Any]:
+        """Return the scenario and the state of its group as JSON."""
         return {
             "directory": self.scenario.directory,
             "about": self.scenario.about,
@@ -113,7 +108,7 @@ class Played:
             "client": member.client,
             "instance_id": member.instance,
             "protocol": consumer.profile.protocol,
-            "generation": consumer.seen.generation,
+            "generation": consumer.membership.generation,
             "topics": sorted(self.group.subscriptions[member.client]),
             "assigned": _by_topic(member.assigned),
             "target": None if member.target is None else _by_topic(member.target),
@@ -121,7 +116,7 @@ class Played:
 
 
 def _by_topic(pairs: Pairs) -> dict[str, list[int]]:
-    """Partition numbers of each topic, everything sorted."""
+    """Return sorted partition numbers per topic."""
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(pairs):
         topics.setdefault(topic, []).append(partition)
@@ -129,17 +124,17 @@ def _by_topic(pairs: Pairs) -> dict[str, list[int]]:
 
 
 def _skewed(key: str, scale: int) -> int:
-    """A count of messages with a heavy tail, the same for the same key."""
+    """Return a number of messages from a heavy-tailed distribution, seeded by the key."""
     return int(scale * (random.Random(f"{SEED}/{key}").paretovariate(0.9) - 1))
 
 
 def end_offset(topic: str, partition: int) -> int:
-    """How many messages a partition is given."""
+    """Return the number of messages of a partition."""
     return min(5000, 40 + _skewed(f"{topic}/{partition}", 80))
 
 
 def run_tool(tool: str, *arguments: str) -> str:
-    """Run one of Kafka's command line tools; what it prints on both streams."""
+    """Run one of Kafka's command line tools; return its output and errors."""
     command = [jars.java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
     command += ["-cp", os.pathsep.join(jars.classpath("tools")), tool, *arguments]
@@ -150,27 +145,27 @@ def run_tool(tool: str, *arguments: str) -> str:
 
 
 def capture_group(bootstrap: str, name: str, directory: Path) -> None:
-    """Write what the tools print about one group."""
+    """Record the tools' output for one group."""
     directory.mkdir(parents=True)
     for view, options in VIEWS.items():
-        printed = run_tool(GROUP_TOOL, "--bootstrap-server", bootstrap, *options, "--group", name)
-        (directory / f"{view}.txt").write_text(printed)
+        output = run_tool(GROUP_TOOL, "--bootstrap-server", bootstrap, *options, "--group", name)
+        (directory / f"{view}.txt").write_text(output)
 
 
 def capture_cluster(bootstrap: str, directory: Path) -> None:
-    """Write what the tools print about all groups at once, and about the topics."""
+    """Record the tools' output for all groups and for the topics."""
     server = ("--bootstrap-server", bootstrap)
     (directory / "all-groups").mkdir()
     for view in ("offsets", "members-verbose", "state"):
-        printed = run_tool(GROUP_TOOL, *server, *VIEWS[view], "--all-groups")
-        (directory / "all-groups" / f"{view}.txt").write_text(printed)
+        output = run_tool(GROUP_TOOL, *server, *VIEWS[view], "--all-groups")
+        (directory / "all-groups" / f"{view}.txt").write_text(output)
     (directory / "groups.txt").write_text(run_tool(GROUP_TOOL, *server, "--list", "--state"))
-    printed = run_tool(TOPIC_TOOL, *server, "--describe", "--exclude-internal")
-    (directory / "topics.txt").write_text(printed)
+    output = run_tool(TOPIC_TOOL, *server, "--describe", "--exclude-internal")
+    (directory / "topics.txt").write_text(output)
 
 
 def manifest(admin: Administrator, groups: Mapping[str, Any]) -> dict[str, Any]:
-    """The truth that captures are compared with."""
+    """Return the manifest with which imports are compared."""
     known = admin.topics(*TOPICS)
     return {
         "captured": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -187,32 +182,32 @@ def manifest(admin: Administrator, groups: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _steady_truth(one: Played, admin: Administrator) -> dict[str, Any]:
-    """The truth about a group once it has been the same for a while.
+def _stable_description(played: PlayedScenario, admin: Administrator) -> dict[str, Any]:
+    """Return the description of a group after it has stopped changing.
 
-    A group that is stuck on purpose is in its state some heartbeats before its members
-    have heard all that there is to hear.
+    Members of a blocked group receive their last response some heartbeats later.
     """
-    truth: dict[str, Any] = {}
+    description: dict[str, Any] = {}
     for _ in range(30):
-        before, truth = truth, one.truth(admin.group(one.scenario.name))
-        if truth == before:
-            return truth
+        previous = description
+        description = played.description(admin.group(played.scenario.name))
+        if description == previous:
+            return description
         time.sleep(2)
-    raise RuntimeError(f"{one.scenario.name!r} does not come to rest")
+    raise RuntimeError(f"group {played.scenario.name!r} does not stop changing")
 
 
 def _pretty(document: Mapping[str, Any]) -> str:
-    """JSON with one line a list of numbers or words, so that a person can read it."""
+    """Format JSON with one line per list of scalars."""
     text = json.dumps(document, indent=1)
-    return re.sub(r"\[[^][{}]*]", lambda found: " ".join(found[0].split()), text) + "\n"
+    return re.sub(r"\[[^][{}]*]", lambda match: " ".join(match[0].split()), text) + "\n"
 
 
 def make_captures(directory: Path) -> None:
     """Play every scenario on a new cluster and replace the captures in ``directory``."""
-    fresh = directory.with_name(directory.name + ".new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
+    new_directory = directory.with_name(directory.name + ".new")
+    shutil.rmtree(new_directory, ignore_errors=True)
+    new_directory.mkdir(parents=True)
     settings = {"group.initial.rebalance.delay.ms": "3000"}
     with ExitStack() as stack:
         cluster = stack.enter_context(running_cluster(settings=settings))
@@ -221,39 +216,36 @@ def make_captures(directory: Path) -> None:
         admin.produce(
             {(name, n): end_offset(name, n) for name, count in TOPICS.items() for n in range(count)}
         )
-        played = [
-            Played(scenario, LiveGroup(scenario.name, cluster.bootstrap, admin, TOPICS))
+        scenarios = [
+            PlayedScenario(scenario, RunningGroup(scenario.name, cluster.bootstrap, admin, TOPICS))
             for scenario in SCENARIOS
         ]
-        truths = {}
-        for one in played:
-            name = one.scenario.name
-            _say(f"playing and capturing {name}")
-            one.play()
-            truths[name] = _steady_truth(one, admin)
-            capture_group(cluster.bootstrap, name, fresh / one.scenario.directory)
-        capture_group(cluster.bootstrap, "no-such-group", fresh / "no-such-group")
-        capture_cluster(cluster.bootstrap, fresh)
-        for one in played:
-            if one.truth(admin.group(one.scenario.name)) != truths[one.scenario.name]:
-                raise RuntimeError(f"{one.scenario.name!r} rebalanced while it was captured")
-        (fresh / "manifest.json").write_text(_pretty(manifest(admin, truths)))
-        for one in played:
-            one.group.close()
-    _replace(directory, fresh)
+        descriptions = {}
+        for played in scenarios:
+            name = played.scenario.name
+            print(f"capturing {name}", file=sys.stderr, flush=True)  # noqa: T201 - progress
+            played.play()
+            descriptions[name] = _stable_description(played, admin)
+            capture_group(cluster.bootstrap, name, new_directory / played.scenario.directory)
+        capture_group(cluster.bootstrap, "no-such-group", new_directory / "no-such-group")
+        capture_cluster(cluster.bootstrap, new_directory)
+        for played in scenarios:
+            name = played.scenario.name
+            if played.description(admin.group(name)) != descriptions[name]:
+                raise RuntimeError(f"group {name!r} rebalanced during the capture")
+        (new_directory / "manifest.json").write_text(_pretty(manifest(admin, descriptions)))
+        for played in scenarios:
+            played.group.close()
+    _replace(directory, new_directory)
 
 
-def _replace(directory: Path, fresh: Path) -> None:
-    """Put the new captures where the old ones are, keeping what is written by hand."""
+def _replace(directory: Path, new_directory: Path) -> None:
+    """Replace the old captures by the new ones; keep the README."""
     readme = directory / "README.md"
     if readme.exists():
-        shutil.copy(readme, fresh / readme.name)
+        shutil.copy(readme, new_directory / readme.name)
     shutil.rmtree(directory, ignore_errors=True)
-    fresh.rename(directory)
-
-
-def _say(what: str) -> None:
-    print(what, file=sys.stderr, flush=True)  # noqa: T201 - progress of a command
+    new_directory.rename(directory)
 
 
 if __name__ == "__main__":

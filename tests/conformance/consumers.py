@@ -1,8 +1,7 @@
-"""Real Kafka consumers, driven from Python.
+"""Java consumers, controlled from Python.
 
-A consumer joins its group when started, and polls until it is told to leave, to freeze
-or to be gone. Polling is Java's own business: Python threads that share JPype's classes
-would trip over each other.
+A consumer joins its group when it is created and polls in a Java thread, because Python
+threads cannot share JPype's classes safely.
 """
 
 from __future__ import annotations
@@ -22,32 +21,30 @@ CLIENT_ASSIGNORS: Mapping[str, str] = {
     "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
     "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
 }
-"""Assignors of the ``classic`` protocol and the classes that Kafka configures them by."""
+"""Classes of the assignors of the classic protocol, by assignor."""
 
 BROKER_ASSIGNORS: Mapping[str, str] = {"uniform": "uniform", "server-range": "range"}
-"""Assignors of the ``consumer`` protocol and the names that brokers know them by."""
+"""Broker configuration names of the assignors of the consumer protocol."""
 
 _WAIT_MILLIS = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """How one consumer is configured.
+    """Configuration of a consumer.
 
     Parameters
     ----------
     client
-        ``client.id``; the member id begins with it.
-    topics
-        What it subscribes to.
+        ``client.id``, the prefix of the member id.
     assignor
-        A key of `CLIENT_ASSIGNORS` or `BROKER_ASSIGNORS`; it decides the protocol.
+        A key of `CLIENT_ASSIGNORS` or `BROKER_ASSIGNORS`; it determines the protocol.
     instance
         ``group.instance.id`` of a static member.
     rack
         ``client.rack``.
     session_millis
-        ``session.timeout.ms`` under the classic protocol; the other leaves it to brokers.
+        ``session.timeout.ms`` under the classic protocol.
     """
 
     client: str
@@ -59,11 +56,11 @@ class Profile:
 
     @property
     def protocol(self) -> str:
-        """``group.protocol`` that the assignor belongs to."""
+        """``group.protocol`` of the assignor."""
         return "consumer" if self.assignor in BROKER_ASSIGNORS else "classic"
 
     def properties(self, bootstrap: str, group: str) -> dict[str, str]:
-        """Consumer properties, as one writes them into a file."""
+        """Return the consumer properties."""
         properties = {
             "bootstrap.servers": bootstrap,
             "group.id": group,
@@ -72,7 +69,7 @@ class Profile:
             "auto.offset.reset": "earliest",
             "allow.auto.create.topics": "false",
             "group.protocol": self.protocol,
-            # So long may a frozen consumer hold up its group.
+            # A frozen consumer can block its group for this time.
             "max.poll.interval.ms": "1800000",
             "max.poll.records": "10",
         }
@@ -92,27 +89,20 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What a consumer knew of its membership after a poll.
+class Membership:
+    """Membership of a consumer after a poll.
 
-    Parameters
-    ----------
-    assigned
-        Its partitions.
-    generation
-        The generation that it was in.
-    given
-        The generations that it was given an assignment in. One that is slow to ask for it
-        misses a generation, when others are quick to join for the next.
+    ``assigned_generations`` are the generations in which it received an assignment. A slow
+    consumer misses a generation if others start the next rebalance earlier.
     """
 
     assigned: frozenset[tuple[str, int]] = frozenset()
     generation: int = -1
-    given: frozenset[int] = frozenset()
+    assigned_generations: frozenset[int] = frozenset()
 
 
 class RunningConsumer:
-    """One consumer at work, on a Java thread of its own (``LiveConsumer.java``)."""
+    """Consumer in a Java thread of this process (``LiveConsumer.java``)."""
 
     def __init__(self, bootstrap: str, group: str, profile: Profile) -> None:
         self.profile = profile
@@ -121,40 +111,40 @@ class RunningConsumer:
         )
 
     @property
-    def seen(self) -> Seen:
-        """What it knew after its latest poll."""
-        generations, *partitions = str(self._consumer.seen()).split("\n")
-        generation, *given = map(int, generations.split(" "))
+    def membership(self) -> Membership:
+        """Membership after the last poll."""
+        generations, *partitions = str(self._consumer.membership()).split("\n")
+        generation, *assigned_generations = map(int, generations.split(" "))
         pairs = (partition.rsplit(":", 1) for partition in partitions)
-        return Seen(
+        return Membership(
             assigned=frozenset((topic, int(number)) for topic, number in pairs),
             generation=generation,
-            given=frozenset(given),
+            assigned_generations=frozenset(assigned_generations),
         )
 
     def subscribe(self, *topics: str) -> int:
-        """Change the subscription; the generation in which that was done."""
+        """Change the subscription; return the generation before the change."""
         return int(self._consumer.subscribe("\n".join(topics), _WAIT_MILLIS))
 
     def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Commit offsets of its own partitions, and wait until the broker has them."""
+        """Commit offsets and wait for the broker's response."""
         lines = (f"{topic}:{number}:{offset}" for (topic, number), offset in offsets.items())
         self._consumer.commit("\n".join(lines), _WAIT_MILLIS)
 
     def freeze(self) -> None:
-        """Stop polling for good; heartbeats go on, so the group still counts it in."""
+        """Stop polling; heartbeats continue, so it remains a member."""
         self._consumer.freeze(_WAIT_MILLIS)
 
     def leave(self) -> None:
-        """Close it, leaving the group in so many words; a static member too."""
+        """Close it and leave the group, also as a static member."""
         self._end("LEAVE_GROUP")
 
     def abandon(self) -> None:
-        """Close it without leaving: a classic group must find out by time-out."""
+        """Close it without leaving the group."""
         self._end("REMAIN_IN_GROUP")
 
     def check(self) -> None:
-        """Raise what ended the thread, if anything did that was not asked for."""
+        """Raise an error if the consumer failed."""
         failure = self._consumer.failure()
         if failure is not None:
             raise RuntimeError(f"consumer {self.profile.client!r} failed: {failure}")
@@ -165,8 +155,8 @@ class RunningConsumer:
         self.check()
 
 
-class DoomedConsumer:
-    """A consumer in a process of its own, which dies of a kill and not of a close."""
+class KillableConsumer:
+    """Consumer in a separate process, which can be killed."""
 
     def __init__(self, bootstrap: str, group: str, profile: Profile) -> None:
         self.profile = profile
@@ -180,42 +170,43 @@ class DoomedConsumer:
         )
 
     @property
-    def seen(self) -> Seen:
-        """What it knew after its latest poll; nothing, once its process has ended."""
-        questions, answers = self._process.stdin, self._process.stdout
-        if questions is None or answers is None or self._process.poll() is not None:
-            return Seen()
-        questions.write("\n")
-        questions.flush()
-        assigned, generation, given = json.loads(answers.readline())
-        return Seen(frozenset(map(tuple, assigned)), generation, frozenset(given))
+    def membership(self) -> Membership:
+        """Membership after the last poll; empty after the end of the process."""
+        requests, responses = self._process.stdin, self._process.stdout
+        if requests is None or responses is None or self._process.poll() is not None:
+            return Membership()
+        requests.write("\n")
+        requests.flush()
+        assigned, generation, generations = json.loads(responses.readline())
+        return Membership(frozenset(map(tuple, assigned)), generation, frozenset(generations))
 
     def check(self) -> None:
-        """Raise if its process ended before it was killed."""
+        """Raise an error if the process ended before it was killed."""
         status = self._process.poll()
         if status is not None:
             raise RuntimeError(f"consumer {self.profile.client!r} ended with status {status}")
 
     def kill(self) -> None:
-        """Kill the process and with it the consumer, its heartbeats and its connections."""
+        """Kill the process."""
         self._process.kill()
         self._process.communicate()
 
 
 def _main(bootstrap: str, group: str, profile: str) -> None:
-    """Be a consumer until killed, or until whoever started this is gone.
-
-    Each line of standard input asks what the consumer has seen.
-    """
+    """Run a consumer until standard input ends; each input line requests its membership."""
     fields = json.loads(profile)
     consumer = RunningConsumer(
         bootstrap, group, Profile(**fields | {"topics": tuple(fields["topics"])})
     )
     for _ in sys.stdin:
         consumer.check()
-        seen = consumer.seen
-        told = [sorted(seen.assigned), seen.generation, sorted(seen.given)]
-        sys.stdout.write(json.dumps(told) + "\n")
+        membership = consumer.membership
+        response = [
+            sorted(membership.assigned),
+            membership.generation,
+            sorted(membership.assigned_generations),
+        ]
+        sys.stdout.write(json.dumps(response) + "\n")
         sys.stdout.flush()
     consumer.abandon()
 

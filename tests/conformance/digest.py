@@ -1,8 +1,8 @@
-"""One line for each assignor: a digest of what our port makes of many groups.
+"""Digest of a port's results on many groups, one line per assignor.
 
     python -m tests.conformance.digest 500
 
-Run under different values of ``PYTHONHASHSEED`` it must print the same.
+The output must not depend on ``PYTHONHASHSEED``.
 """
 
 from __future__ import annotations
@@ -13,36 +13,31 @@ import sys
 from collections.abc import Iterator
 
 from kassay.reference.model.group import Group
-from tests.conformance.check import Answer, port_answer
 from tests.conformance.groups import histories
+from tests.conformance.port_comparison import AssignorOutput, port_output
 from tests.conformance.upstream import NAMES
 
 
-def answers(name: str, number: int) -> Iterator[tuple[Group, Answer]]:
-    """Yield the first groups of an assignor's histories, and our port's answers to them.
+def outputs(name: str, number: int) -> Iterator[tuple[Group, AssignorOutput]]:
+    """Yield the first groups of an assignor's histories and the port's results.
 
-    Parameters
-    ----------
-    name
-        The assignor.
-    number
-        How many groups. Each step goes on from the port's own answer to the last.
+    Each step continues from the port's last result.
     """
     groups = histories(name)
     group = next(groups)
     for _ in range(number):
-        answer = port_answer(group, name)
-        yield group, answer
-        group = groups.send(answer.lists)
+        output = port_output(group, name)
+        yield group, output
+        group = groups.send(output.lists)
 
 
 def digest(name: str, number: int) -> str:
-    """Hash all answers, order of lists included."""
-    seen = hashlib.sha256()
-    for group, answer in answers(name, number):
-        line = [group.id, answer.lists, answer.failed, answer.terminated]
-        seen.update(json.dumps(line).encode())
-    return seen.hexdigest()
+    """Return a digest of all results, including the order of lists."""
+    hashed = hashlib.sha256()
+    for group, output in outputs(name, number):
+        line = [group.id, output.lists, output.failed, output.terminated]
+        hashed.update(json.dumps(line).encode())
+    return hashed.hexdigest()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Fresh groups for the conformance harness, each a step in a seeded history.
+"""Generated groups for the conformance tests, as steps of seeded histories.
 
-A history starts with some group and goes on from what the real class made of it: what it
-assigned is what the members own in the next step, after something has happened to them.
+In each step, members own the partitions that Kafka's class assigned in the previous step, and
+random events change the group.
 """
 
 from __future__ import annotations
@@ -12,17 +12,23 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from kassay.reference.model.group import Group, Member, Topic
-from tests.conformance.events import ODD, USUAL
-from tests.conformance.names import NAMINGS, fresh_name
-from tests.conformance.setting import RACKS, Setting, new_member, new_topic, settled
+from tests.conformance.generated_names import NAMINGS, new_name
+from tests.conformance.group_events import UNUSUAL, USUAL
+from tests.conformance.history_settings import (
+    RACKS,
+    HistorySettings,
+    after_assignment,
+    new_member,
+    new_topic,
+)
 
 Lists = Mapping[str, Sequence[Sequence[object]]]
-"""Each member's partitions, as [topic, partition] pairs."""
+"""Partitions per member, as [topic, partition] pairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """Upper limits of a group, and how often groups of that size come."""
+    """Upper limits of a group's size, and the weight of the size."""
 
     weight: int
     members: int
@@ -37,9 +43,9 @@ _SIZES = (
     _Size(4, 60, 40, 60),
 )
 _MAX_STEPS = 8
-_LIVELOCKS = 0.004
-# A group on which the sticky assignor never returns: partitions of each topic; for each
-# member the topics it subscribes to and the partitions it claims.
+_LIVELOCK_SHARE = 0.004
+# A group on which the sticky assignor does not terminate: partition counts of the topics, and
+# topics and claimed partitions of the members.
 _COUNTS = (5, 3, 5, 2, 6)
 _CLAIMS: tuple[tuple[tuple[int, ...], tuple[tuple[int, int], ...]], ...] = (
     ((1, 4), ((4, 0), (4, 1), (4, 3), (4, 5))),
@@ -51,40 +57,27 @@ _CLAIMS: tuple[tuple[tuple[int, ...], tuple[tuple[int, int], ...]], ...] = (
 
 
 def history(assignor: str, seed: int) -> Generator[Group, Lists | None, None]:
-    """Yield the groups of one history; send each one's assignment back to get the next.
-
-    Parameters
-    ----------
-    assignor
-        Name of the assignor under test; each has histories of its own.
-    seed
-        Number of the history.
-
-    Yields
-    ------
-    Group
-        A group; `send` what the real class assigned, or None where it failed.
-    """
+    """Yield the groups of one history; `send` the assignment, or None after a failure."""
     rng = random.Random(f"{assignor}/{seed}")
     setting = _setting(rng)
-    endless = rng.random() < _LIVELOCKS
-    group = _near_livelock(rng, setting) if endless else _first(rng, setting)
+    is_livelock = rng.random() < _LIVELOCK_SHARE
+    group = _near_livelock(rng, setting) if is_livelock else _first(rng, setting)
     for step in range(rng.randint(1, _MAX_STEPS)):
         lists = yield replace(group, id=f"{assignor}/{seed}/{step}")
-        group = group if lists is None else settled(group, lists)
+        group = group if lists is None else after_assignment(group, lists)
         group = _after_events(rng, group, setting)
 
 
 def histories(assignor: str, *, first: int = 0) -> Generator[Group, Lists | None, None]:
-    """Yield the groups of one history after the other, without end; see `history`."""
+    """Yield the groups of all histories without end; see `history`."""
     for seed in count(first):
         yield from history(assignor, seed)
 
 
-def _setting(rng: random.Random) -> Setting:
+def _setting(rng: random.Random) -> HistorySettings:
     size = rng.choices(_SIZES, [size.weight for size in _SIZES])[0]
     racks = RACKS[: rng.randint(2, len(RACKS))] if rng.random() < 0.3 else ()
-    return Setting(
+    return HistorySettings(
         members=rng.randint(size.members // 4, size.members),
         topics=rng.randint(size.topics // 4, size.topics),
         partitions=rng.randint(size.partitions // 5, size.partitions),
@@ -100,7 +93,7 @@ def _setting(rng: random.Random) -> Setting:
     )
 
 
-def _first(rng: random.Random, setting: Setting) -> Group:
+def _first(rng: random.Random, setting: HistorySettings) -> Group:
     group = Group(topics=(), members=())
     for _ in range(setting.topics):
         topic = new_topic(rng, group, setting)
@@ -109,17 +102,17 @@ def _first(rng: random.Random, setting: Setting) -> Group:
         member = new_member(rng, group, setting)
         group = replace(group, members=(*group.members, member))
     if rng.random() < 0.3:
-        group = _with_some_past(rng, group)
-    return _odd_events(rng, group, setting)
+        group = _with_owned_partitions(rng, group)
+    return _unusual_events(rng, group, setting)
 
 
-def _near_livelock(rng: random.Random, setting: Setting) -> Group:
-    """Rename the known livelock, which may end it, and change it a little or not at all."""
+def _near_livelock(rng: random.Random, setting: HistorySettings) -> Group:
+    """Return the known livelock with other names and sometimes small changes."""
     topics: list[str] = []
     members: list[str] = []
     for _ in _COUNTS:
-        topics.append(fresh_name(rng, setting.topic_naming, topics))
-        members.append(fresh_name(rng, setting.member_naming, members))
+        topics.append(new_name(rng, setting.topic_naming, topics))
+        members.append(new_name(rng, setting.member_naming, members))
     if rng.random() < 0.7:
         topics.sort()
         members.sort()
@@ -140,15 +133,15 @@ def _near_livelock(rng: random.Random, setting: Setting) -> Group:
     return group if rng.random() < 0.5 else _after_events(rng, group, setting)
 
 
-def _with_some_past(rng: random.Random, group: Group) -> Group:
-    """Deal partitions to random subscribers, as no assignor would have left them."""
+def _with_owned_partitions(rng: random.Random, group: Group) -> Group:
+    """Let random subscribers own the partitions."""
     owned: dict[int, list[tuple[str, int]]] = {index: [] for index in range(len(group.members))}
-    favourites = rng.random() < 0.5
+    uneven = rng.random() < 0.5
     for topic, subscribers in group.subscribers().items():
         for partition in range(group.topic_table()[topic].partitions):
             if subscribers and rng.random() < 0.85:
-                few = subscribers[: max(1, len(subscribers) // 2)] if favourites else subscribers
-                owned[rng.choice(few)].append((topic, partition))
+                candidates = subscribers[: max(1, len(subscribers) // 2)] if uneven else subscribers
+                owned[rng.choice(candidates)].append((topic, partition))
     generation = rng.randint(0, 9)
     members = (
         replace(member, owned=owned[index], generation=generation if owned[index] else -1)
@@ -157,17 +150,17 @@ def _with_some_past(rng: random.Random, group: Group) -> Group:
     return replace(group, members=tuple(members))
 
 
-def _after_events(rng: random.Random, group: Group, setting: Setting) -> Group:
+def _after_events(rng: random.Random, group: Group, setting: HistorySettings) -> Group:
     if not group.members:
         group = replace(group, members=(new_member(rng, group, setting),))
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         group = rng.choice(USUAL)(rng, group, setting)
-    return _odd_events(rng, group, setting)
+    return _unusual_events(rng, group, setting)
 
 
-def _odd_events(rng: random.Random, group: Group, setting: Setting) -> Group:
+def _unusual_events(rng: random.Random, group: Group, setting: HistorySettings) -> Group:
     while rng.random() < setting.oddity:
-        group = rng.choice(ODD)(rng, group, setting)
+        group = rng.choice(UNUSUAL)(rng, group, setting)
     if rng.random() < 0.3:
         group = replace(group, members=tuple(rng.sample(group.members, len(group.members))))
     if rng.random() < 0.2:

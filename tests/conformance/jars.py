@@ -1,8 +1,7 @@
-"""The pinned jars of real Apache Kafka, resolved through Maven, and the JVM over them.
+"""Pinned jars of Apache Kafka, resolved by Maven, and the JVM.
 
-The versions stand in ``pom.xml`` beside this file and nowhere else. A resolved class
-path is kept under ``.cache/jars`` of the repository and used for as long as the
-``pom.xml`` is the same and every jar on it is still there.
+``pom.xml`` in this directory contains the versions. A resolved class path is cached in
+``.cache/jars`` until ``pom.xml`` changes or a jar is missing.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ broker. ``tools``: the classes behind ``kafka-consumer-groups.sh`` and its sibli
 POM = Path(__file__).with_name("pom.xml")
 CACHE = Path(__file__).parents[2] / ".cache" / "jars"
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
-"""JVM option that silences Kafka's own log, whose only sink is slf4j-simple."""
+"""JVM option that disables Kafka's log, which slf4j-simple writes."""
 
 _NAMESPACE = {"m": "http://maven.apache.org/POM/4.0.0"}
 _RESOLVE_SECONDS = 900
 
 
 class JarsUnavailableError(RuntimeError):
-    """Maven or Java is missing, or the jars could not be fetched."""
+    """Maven or Java is missing, or the jars could not be downloaded."""
 
 
 def version(kind: Kind = "clients") -> str:
-    """Kafka's version on the class path of ``kind``, as ``pom.xml`` pins it.
+    """Return Kafka's version on the class path of ``kind``.
 
     Examples
     --------
@@ -52,13 +51,7 @@ def version(kind: Kind = "clients") -> str:
 
 @cache
 def classpath(kind: Kind) -> tuple[str, ...]:
-    """Paths of the jars for ``kind``, fetched on first use.
-
-    Raises
-    ------
-    JarsUnavailableError
-        If Maven is missing or cannot resolve the jars.
-    """
+    """Return the paths of the jars for ``kind``, downloaded on first use."""
     if kind not in get_args(Kind):
         raise ValueError(f"kind must be one of {get_args(Kind)}, got {kind!r}")
     digest = hashlib.sha256(POM.read_bytes()).hexdigest()[:16]
@@ -72,12 +65,12 @@ def classpath(kind: Kind) -> tuple[str, ...]:
 
 
 def _resolve(kind: Kind, target: Path) -> None:
-    """Have Maven fetch the jars of the profile ``kind`` and write their paths."""
+    """Download the jars of a Maven profile and write their paths to a file."""
     maven = shutil.which("mvn")
     if maven is None:
         raise JarsUnavailableError("mvn is not on PATH; install Maven 3.6+ to fetch Kafka's jars")
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Two processes may resolve at once: each writes its own file, the rename is atomic.
+    # Several processes may resolve at the same time; the rename is atomic.
     partial = target.with_suffix(f".{os.getpid()}")
     command = [maven, "--quiet", "--batch-mode", f"--file={POM}", f"--activate-profiles={kind}"]
     command += ["dependency:build-classpath", f"-Dmdep.outputFile={partial}"]
@@ -90,34 +83,25 @@ def _resolve(kind: Kind, target: Path) -> None:
             f"mvn did not resolve the {kind} jars within {_RESOLVE_SECONDS} s"
         ) from None
     if done.returncode != 0 or not partial.exists():
-        said = [line for line in done.stdout.splitlines() if "[ERROR]" in line]
-        reason = said[0] if said else (done.stderr or done.stdout).strip()[-500:]
+        errors = [line for line in done.stdout.splitlines() if "[ERROR]" in line]
+        reason = errors[0] if errors else (done.stderr or done.stdout).strip()[-500:]
         raise JarsUnavailableError(f"mvn could not resolve the {kind} jars of Kafka: {reason}")
     partial.replace(target)
 
 
 def java() -> str:
-    """Path of the Java launcher: ``$JAVA_HOME`` if set, else the one on PATH.
-
-    Raises
-    ------
-    JarsUnavailableError
-        If there is none.
-    """
+    """Return the path of the Java launcher, from ``$JAVA_HOME`` if set, else from PATH."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
-    if found is None:
+    path = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+    if path is None:
         raise JarsUnavailableError("no java on PATH; Kafka's jars need Java 17 or newer")
-    return found
+    return path
 
 
 def start_jvm(heap_mib: int = 1024) -> None:
-    """Start this process's one JVM over the ``clients`` jars, unless it runs already.
+    """Start the JVM of this process with the ``clients`` jars, unless it runs already.
 
-    Parameters
-    ----------
-    heap_mib
-        Most heap it may use, in MiB. Only the first call decides.
+    ``heap_mib`` is the heap limit in MiB; only the first call sets it.
     """
     if not jpype.isJVMStarted():
         jpype.startJVM(f"-Xmx{heap_mib}m", QUIET, classpath=list(classpath("clients")))

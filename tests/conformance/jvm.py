@@ -1,4 +1,4 @@
-"""Our own Java classes over Kafka's: compiled once, loaded into this process's one JVM."""
+"""Java classes of this directory: compiled once and loaded into the JVM."""
 
 from __future__ import annotations
 
@@ -21,24 +21,14 @@ _COMPILE_SECONDS = 300
 
 @cache
 def driver(heap_mib: int = 1024) -> Any:
-    """``Driver.java`` as a class of the JVM; see `java_class`."""
+    """Return the class of ``Driver.java``."""
     return java_class("Driver", heap_mib)
 
 
 def java_class(name: str, heap_mib: int = 1024) -> Any:
-    """One of our Java classes in the JVM, which is started if need be.
+    """Return a class of this directory; start the JVM if necessary.
 
-    Parameters
-    ----------
-    name
-        Name of the class.
-    heap_mib
-        Most heap of the JVM, in MiB, if this is what starts it.
-
-    Raises
-    ------
-    jars.JarsUnavailableError
-        If Kafka's jars or a JDK are missing.
+    ``heap_mib`` is the heap limit in MiB, if this call starts the JVM.
     """
     compiled = _compiled()
     jars.start_jvm(heap_mib)
@@ -47,16 +37,16 @@ def java_class(name: str, heap_mib: int = 1024) -> Any:
 
 
 def java_map(entries: Mapping[str, Any]) -> Any:
-    """A ``HashMap`` with these entries."""
-    filled = jpype.JClass("java.util.HashMap")()
+    """Create a ``HashMap`` with these entries."""
+    result = jpype.JClass("java.util.HashMap")()
     for key, value in entries.items():
-        filled.put(key, value)
-    return filled
+        result.put(key, value)
+    return result
 
 
 @cache
 def _compiled() -> Path:
-    """Folder with the class files, made anew when a source or the jars change."""
+    """Return the directory of class files, compiled when a source or the jars change."""
     key = b"".join(source.read_bytes() for source in (*SOURCES, jars.POM))
     target = jars.CACHE.parent / "driver" / hashlib.sha256(key).hexdigest()[:16]
     if target.exists():
@@ -66,7 +56,7 @@ def _compiled() -> Path:
         raise jars.JarsUnavailableError(
             "javac is not on PATH; a JDK 17+ compiles the conformance driver"
         )
-    # Two processes may compile at once: each into its own folder, the rename is atomic.
+    # Several processes may compile at the same time; the rename is atomic.
     partial = target.with_suffix(f".{os.getpid()}")
     partial.mkdir(parents=True)
     classpath = os.pathsep.join(jars.classpath("clients"))

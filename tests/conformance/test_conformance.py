@@ -13,9 +13,9 @@ from dataclasses import replace
 import pytest
 
 from kassay.reference.model.group import Group, Member, Topic
-from tests.conformance import check as checking
-from tests.conformance.check import Answer, check, smallest_disagreement
+from tests.conformance import port_comparison
 from tests.conformance.groups import histories
+from tests.conformance.port_comparison import AssignorOutput, compare_port, shrink_mismatch
 from tests.conformance.upstream import CLIENT_ASSIGNORS, NAMES, upstream_assign
 
 SOAK = int(os.environ.get("SOAK", "5000"))
@@ -30,16 +30,16 @@ def test_the_port_does_what_the_real_class_does(name: str) -> None:
     groups = histories(name)
     group = next(groups)
     for _ in range(SOAK):
-        checked = check(group, name)
+        checked = compare_port(group, name)
         if not checked.agree:
-            smallest = smallest_disagreement(group, name)
+            smallest = shrink_mismatch(group, name)
             pytest.fail(f"{name} differs on {group.id}, shrunk to\n{smallest.document()}")
         group = groups.send(checked.real.lists)
 
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 def test_the_real_class_never_returns_on_the_known_livelock(name: str) -> None:
-    checked = check(_livelock(), name)
+    checked = compare_port(_livelock(), name)
     assert not checked.real.terminated
     assert checked.agree
 
@@ -53,7 +53,7 @@ def test_the_real_class_never_returns_on_the_smallest_livelock_found(name: str) 
         "c3": ("t0 t1", []),
         "c4": ("t1", [("t1", number) for number in (0, 2, 6, 9)]),
     }
-    checked = check(_owning({"t0": 5, "t1": 10}, owned), name)
+    checked = compare_port(_owning({"t0": 5, "t1": 10}, owned), name)
     assert not checked.real.terminated
     assert checked.agree
 
@@ -64,7 +64,7 @@ def test_one_call_of_the_real_class_leaves_nothing_behind_for_the_next(name: str
     group = next(groups)
     cases = []
     for _ in range(60):
-        answer = upstream_assign(group, name, limit=checking.ENDLESS_LIMIT)
+        answer = upstream_assign(group, name, limit=port_comparison.ENDLESS_LIMIT)
         cases.append((group, answer))
         group = groups.send(answer.lists)
     for again, answer in random.Random(1).sample(cases, len(cases)):
@@ -83,22 +83,22 @@ def test_names_beyond_the_basic_plane_survive_the_way_to_java_and_back() -> None
 def test_a_port_that_is_wrong_is_caught_and_the_group_shrunk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    right = checking.port_answer
+    right = port_comparison.port_output
 
-    def wrong(group: Group, name: str) -> Answer:
+    def wrong(group: Group, name: str) -> AssignorOutput:
         answer = right(group, name)
         if answer.lists is None:
             return answer
         backwards = {member: pairs[::-1] for member, pairs in answer.lists.items()}
         return replace(answer, lists=backwards)
 
-    monkeypatch.setattr(checking, "port_answer", wrong)
+    monkeypatch.setattr(port_comparison, "port_output", wrong)
     groups = histories("range", first=3)
     group = next(groups)
-    while check(group, "range").agree:
+    while compare_port(group, "range").agree:
         group = groups.send(None)
 
-    smallest = smallest_disagreement(group, "range")
+    smallest = shrink_mismatch(group, "range")
 
     # Two partitions in one list are what it takes to see that lists are backwards.
     assert smallest.group.partition_count == 2

@@ -27,9 +27,9 @@ from kassay.experiments.simulation.script import (
 from kassay.experiments.simulation.simulation import Simulation
 from kassay.reference.coordinator.config import CoordinatorConfig
 from tests.conformance.admin import Administrator, administrator
-from tests.conformance.broker import Cluster, running_cluster
+from tests.conformance.broker import KafkaCluster, running_cluster
 from tests.conformance.consumers import Profile
-from tests.conformance.livegroup import LiveGroup
+from tests.conformance.running_group import RunningGroup
 
 pytestmark = [pytest.mark.kafka, pytest.mark.coordinator, pytest.mark.slow]
 
@@ -46,7 +46,7 @@ _BROKER = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class PlannedStep:
     """One thing that happens to one client."""
 
     act: str
@@ -55,15 +55,15 @@ class Step:
     static: bool = False
 
 
-def _join(client: str, *topics: str, static: bool = False) -> Step:
-    return Step(act="join", client=client, topics=topics or ("orders",), static=static)
+def _join(client: str, *topics: str, static: bool = False) -> PlannedStep:
+    return PlannedStep(act="join", client=client, topics=topics or ("orders",), static=static)
 
 
-def _step(act: str, client: str, *topics: str) -> Step:
-    return Step(act=act, client=client, topics=topics)
+def _step(act: str, client: str, *topics: str) -> PlannedStep:
+    return PlannedStep(act=act, client=client, topics=topics)
 
 
-SCENARIOS: Mapping[str, tuple[Step, ...]] = {
+SCENARIOS: Mapping[str, tuple[PlannedStep, ...]] = {
     "scale out and in": (
         _join("a"),
         _join("b"),
@@ -88,7 +88,7 @@ SCENARIOS: Mapping[str, tuple[Step, ...]] = {
     "crash": (
         _join("a"),
         _join("b"),
-        Step(act="join doomed", client="c", topics=("orders",)),
+        PlannedStep(act="join doomed", client="c", topics=("orders",)),
         _step("crash", "c"),
         _join("d"),
     ),
@@ -115,7 +115,7 @@ class Course:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[tuple[Cluster, Administrator]]:
+def cluster() -> Iterator[tuple[KafkaCluster, Administrator]]:
     with ExitStack() as stack:
         running = stack.enter_context(running_cluster(heap_mib=384, settings=_BROKER))
         admin = stack.enter_context(administrator(running.bootstrap))
@@ -124,15 +124,18 @@ def cluster() -> Iterator[tuple[Cluster, Administrator]]:
 
 
 def _play_really(
-    cluster: tuple[Cluster, Administrator], name: str, assignor: str, steps: tuple[Step, ...]
+    cluster: tuple[KafkaCluster, Administrator],
+    name: str,
+    assignor: str,
+    steps: tuple[PlannedStep, ...],
 ) -> Course:
     running, admin = cluster
-    live, course = LiveGroup(name, running.bootstrap, admin, TOPICS), Course()
+    live, course = RunningGroup(name, running.bootstrap, admin, TOPICS), Course()
     profiles: dict[str, Profile] = {}
     try:
         for step in steps:
             _happen(live, step, profiles, assignor)
-            view = live.await_settled()
+            view = live.await_stable()
             for client, member in sorted(view.members.items()):
                 if member.id not in course.ids[client]:
                     course.ids[client].append(member.id)
@@ -148,7 +151,9 @@ def _play_really(
     return course
 
 
-def _happen(live: LiveGroup, step: Step, profiles: dict[str, Profile], assignor: str) -> None:
+def _happen(
+    live: RunningGroup, step: PlannedStep, profiles: dict[str, Profile], assignor: str
+) -> None:
     if step.act in ("join", "join doomed"):
         profile = profiles[step.client] = Profile(
             client=step.client,
@@ -157,7 +162,7 @@ def _happen(live: LiveGroup, step: Step, profiles: dict[str, Profile], assignor:
             instance=step.client if step.static else None,
             session_millis=SESSION,
         )
-        (live.join if step.act == "join" else live.join_doomed)(profile)
+        (live.join if step.act == "join" else live.join_killable)(profile)
     elif step.act == "leave":
         live.leave(step.client)
     elif step.act == "crash":
@@ -169,7 +174,7 @@ def _happen(live: LiveGroup, step: Step, profiles: dict[str, Profile], assignor:
         live.subscribe(step.client, *step.topics)
 
 
-def _script(cluster: tuple[Cluster, Administrator], steps: tuple[Step, ...]) -> Script:
+def _script(cluster: tuple[KafkaCluster, Administrator], steps: tuple[PlannedStep, ...]) -> Script:
     known = cluster[1].topics(*TOPICS)
     events = []
     for number, step in enumerate(steps):
@@ -222,7 +227,7 @@ def _play_in_simulation(script: Script, assignor: str, ids: Mapping[str, deque[s
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_simulation_goes_the_way_of_the_real_group(
-    cluster: tuple[Cluster, Administrator], scenario: str, assignor: str
+    cluster: tuple[KafkaCluster, Administrator], scenario: str, assignor: str
 ) -> None:
     steps = SCENARIOS[scenario]
     real = _play_really(cluster, f"{scenario}/{assignor}", assignor, steps)

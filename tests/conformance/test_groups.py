@@ -1,4 +1,4 @@
-"""The generator makes the groups that the conformance harness promises."""
+"""Variety and reproducibility of the generated groups."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import pytest
 
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.group import Group
+from tests.conformance.generated_names import NAMINGS, new_name
 from tests.conformance.groups import histories, history
-from tests.conformance.names import NAMINGS, fresh_name
 
-_MANY = 15_000
+_NUM_GROUPS = 15_000
 
 
-def _without_answers(assignor: str, number: int) -> Iterator[Group]:
+def _with_stand_in_assignments(assignor: str, number: int) -> Iterator[Group]:
     groups = histories(assignor)
     group = next(groups)
     for _ in range(number):
         yield group
-        group = groups.send(_all_to_the_first(group))
+        group = groups.send(_assign_to_first_subscriber(group))
 
 
-def _all_to_the_first(group: Group) -> dict[str, list[tuple[str, int]]]:
-    """Give every partition to its topic's first subscriber, as a stand-in for an assignor."""
+def _assign_to_first_subscriber(group: Group) -> dict[str, list[tuple[str, int]]]:
+    """Assign every partition to the first subscriber of its topic."""
     lists: dict[str, list[tuple[str, int]]] = {member.id: [] for member in group.members}
     for topic, subscribers in group.subscribers().items():
         for partition in range(group.topic_table()[topic].partitions if subscribers else 0):
@@ -33,23 +33,23 @@ def _all_to_the_first(group: Group) -> dict[str, list[tuple[str, int]]]:
 
 
 @pytest.fixture(scope="module")
-def many() -> list[Group]:
-    return list(_without_answers("sticky", _MANY))
+def groups() -> list[Group]:
+    return list(_with_stand_in_assignments("sticky", _NUM_GROUPS))
 
 
-def test_the_same_seed_gives_the_same_history(many: list[Group]) -> None:
-    assert list(_without_answers("sticky", 200)) == many[:200]
+def test_equal_seeds_give_equal_histories(groups: list[Group]) -> None:
+    assert list(_with_stand_in_assignments("sticky", 200)) == groups[:200]
 
 
-def test_every_assignor_has_histories_of_its_own(many: list[Group]) -> None:
-    assert next(history("range", 0)) != many[0]
+def test_assignors_have_different_histories(groups: list[Group]) -> None:
+    assert next(history("range", 0)) != groups[0]
 
 
-def test_what_was_assigned_is_owned_in_the_next_step() -> None:
+def test_assigned_partitions_are_owned_in_the_next_step() -> None:
     for seed in range(200):
         steps = history("uniform", seed)
         first = next(steps)
-        lists = _all_to_the_first(first)
+        lists = _assign_to_first_subscriber(first)
         try:
             second = steps.send(lists)
         except StopIteration:
@@ -61,8 +61,8 @@ def test_what_was_assigned_is_owned_in_the_next_step() -> None:
     pytest.fail("no history went on from its assignment")
 
 
-def test_documents_hold_all_that_a_group_says(many: list[Group]) -> None:
-    for group in many[:500]:
+def test_documents_hold_all_that_a_group_says(groups: list[Group]) -> None:
+    for group in groups[:500]:
         assert parse_group(group_document(group)) == group
 
 
@@ -115,20 +115,20 @@ def _distinct_subscriptions(group: Group) -> int:
 
 
 @pytest.mark.parametrize("trait", _TRAITS)
-def test_some_groups_have(trait: str, many: list[Group]) -> None:
-    assert any(_TRAITS[trait](group) for group in many)
+def test_some_groups_have_the_trait(trait: str, groups: list[Group]) -> None:
+    assert any(_TRAITS[trait](group) for group in groups)
 
 
-def test_no_group_is_larger_than_promised_by_much(many: list[Group]) -> None:
-    # Events add a member, a topic or up to four partitions a step.
-    assert max(len(group.members) for group in many) <= 60 + 50
-    assert max(len(group.topics) for group in many) <= 40 + 30
+def test_group_sizes_are_limited(groups: list[Group]) -> None:
+    # Events add members, topics or up to four partitions per step.
+    assert max(len(group.members) for group in groups) <= 60 + 50
+    assert max(len(group.topics) for group in groups) <= 40 + 30
 
 
 @pytest.mark.parametrize("naming", NAMINGS)
-def test_names_are_not_given_twice(naming: str) -> None:
+def test_names_are_unique(naming: str) -> None:
     rng = random.Random(naming)
     taken: list[str] = []
     for _ in range(120):
-        taken.append(fresh_name(rng, naming, taken))
+        taken.append(new_name(rng, naming, taken))
     assert len(set(taken)) == len(taken)

@@ -21,10 +21,10 @@ import pytest
 
 from kassay.experiments.cli import main
 from tests.conformance.admin import Administrator, GroupView, Pairs, administrator
-from tests.conformance.broker import Cluster, running_cluster
+from tests.conformance.broker import KafkaCluster, running_cluster
 from tests.conformance.captures import run_tool
 from tests.conformance.consumers import Profile
-from tests.conformance.livegroup import LiveGroup
+from tests.conformance.running_group import RunningGroup
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -47,13 +47,13 @@ Table = list[dict]
 class Told:
     """What was seen of one group while it was alive."""
 
-    live: LiveGroup
+    live: RunningGroup
     seen: dict[int, dict[str, Pairs]] = field(default_factory=dict)
     view: GroupView | None = None
     fresh: int = 0
 
     def note(self) -> None:
-        self.view = self.live.await_settled()
+        self.view = self.live.await_stable()
         self.seen[self.live.generation] = {
             member.id: member.assigned for member in self.view.members.values()
         }
@@ -63,7 +63,7 @@ class Told:
 class Played:
     """The cluster after all rebalances, and what its history says in each form."""
 
-    cluster: Cluster
+    cluster: KafkaCluster
     groups: dict[str, Told]
     home: Path
 
@@ -87,8 +87,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         yield Played(cluster, groups, home)
 
 
-def _group(name: str, cluster: Cluster, admin: Administrator) -> LiveGroup:
-    return LiveGroup(name, cluster.bootstrap, admin, TOPICS)
+def _group(name: str, cluster: KafkaCluster, admin: Administrator) -> RunningGroup:
+    return RunningGroup(name, cluster.bootstrap, admin, TOPICS)
 
 
 def _play(groups: dict[str, Told], rng: random.Random) -> None:
@@ -108,7 +108,7 @@ def _play(groups: dict[str, Told], rng: random.Random) -> None:
         told.note()
 
 
-def _dump(cluster: Cluster, home: Path) -> None:
+def _dump(cluster: KafkaCluster, home: Path) -> None:
     """Print the log of the topic with Kafka's own tool, and read that."""
     logs = sorted(cluster.directory.glob("node-1/__consumer_offsets-*/*.log"))
     files = ",".join(str(log) for log in logs if log.stat().st_size)

@@ -19,25 +19,25 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import Partitions
 from tests.conformance.admin import Administrator
 from tests.conformance.captures import GROUP_TOOL, LOG_DIRS_TOOL, VIEWS, run_tool
-from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
-from tests.conformance.livegroup import LiveGroup
-from tests.conformance.site import (
+from tests.conformance.cluster_with_groups import (
     EMPTY,
     JAAS,
     PASSWORD,
     RACKS,
     TOPICS,
-    Site,
+    ClusterWithGroups,
     documents,
     quoted,
     running_site,
 )
+from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
+from tests.conformance.running_group import RunningGroup
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterWithGroups]:
     with running_site(tmp_path_factory.mktemp("site")) as running:
         yield running
 
@@ -59,7 +59,9 @@ def _in_common(group: Group) -> Group:
 
 
 @pytest.mark.parametrize("weights", [WeightSource.NONE, WeightSource.LAG])
-def test_the_cluster_tells_what_its_tools_print(site: Site, weights: WeightSource) -> None:
+def test_the_cluster_tells_what_its_tools_print(
+    site: ClusterWithGroups, weights: WeightSource
+) -> None:
     joining = ImportOptions(subscriptions=site.told, weights=weights, missing_lag=1)
     live, text = site.live(joining), site.text(joining)
     assert list(live) == sorted(site.groups)
@@ -74,7 +76,9 @@ def test_the_cluster_tells_what_its_tools_print(site: Site, weights: WeightSourc
 
 
 @pytest.fixture(scope="module")
-def remembered(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Group]:
+def remembered(
+    site: ClusterWithGroups, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Group]:
     """Groups with members, as ``__consumer_offsets`` has them."""
     out = tmp_path_factory.mktemp("remembered")
     server = ("--bootstrap-server", site.cluster.bootstrap)
@@ -87,7 +91,7 @@ def remembered(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 @pytest.mark.parametrize("name", [*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS])
 def test_the_history_ends_in_what_the_cluster_tells(
-    site: Site, remembered: Mapping[str, Group], name: str
+    site: ClusterWithGroups, remembered: Mapping[str, Group], name: str
 ) -> None:
     assert set(remembered) == set(site.groups) - {EMPTY}
     wanted = {client: tuple(sorted(topics)) for client, topics in site.told[name].items()}
@@ -105,7 +109,9 @@ def test_the_history_ends_in_what_the_cluster_tells(
 
 
 @pytest.mark.parametrize("name", CLIENT_ASSIGNORS)
-def test_subscriptions_and_racks_of_classic_groups_are_told(site: Site, name: str) -> None:
+def test_subscriptions_and_racks_of_classic_groups_are_told(
+    site: ClusterWithGroups, name: str
+) -> None:
     group = site.live(ImportOptions())[name]
     clients = {member.id: client for client, member in site.admin.group(name).members.items()}
     assert {clients[m.id]: set(m.subscription) for m in group.members} == {
@@ -118,13 +124,15 @@ def test_subscriptions_and_racks_of_classic_groups_are_told(site: Site, name: st
 
 
 @pytest.mark.parametrize("name", BROKER_ASSIGNORS)
-def test_the_document_says_what_is_not_told_of_consumer_groups(site: Site, name: str) -> None:
+def test_the_document_says_what_is_not_told_of_consumer_groups(
+    site: ClusterWithGroups, name: str
+) -> None:
     group = site.live(ImportOptions())[name]
     assert any("subscriptions are not shown" in note for note in group.notes)
     assert any("client.rack is shown of no member" in note for note in group.notes)
 
 
-def test_topics_come_with_their_ids_and_racks(site: Site) -> None:
+def test_topics_come_with_their_ids_and_racks(site: ClusterWithGroups) -> None:
     for group in site.live(ImportOptions()).values():
         for topic in group.topics:
             assert topic.partitions == TOPICS[topic.name]
@@ -132,7 +140,7 @@ def test_topics_come_with_their_ids_and_racks(site: Site) -> None:
             assert topic.racks == site.topics[topic.name].racks
 
 
-def test_a_rate_is_what_was_appended_between_two_samples(site: Site) -> None:
+def test_a_rate_is_what_was_appended_between_two_samples(site: ClusterWithGroups) -> None:
     appended = {("b.payments", 1): 40, ("b.payments", 3): 2}
     [imported] = import_live(
         site.ask(),
@@ -144,7 +152,7 @@ def test_a_rate_is_what_was_appended_between_two_samples(site: Site) -> None:
     assert [topic.weights for topic in imported.group.topics] == [(0, 40, 0, 2)]
 
 
-def test_sizes_are_those_of_the_largest_replicas(site: Site, tmp_path: Path) -> None:
+def test_sizes_are_those_of_the_largest_replicas(site: ClusterWithGroups, tmp_path: Path) -> None:
     server = site.cluster.bootstrap
     printed = run_tool(LOG_DIRS_TOOL, "--describe", "--bootstrap-server", server)
     file = tmp_path / "sizes.txt"
@@ -170,7 +178,7 @@ def test_sizes_are_those_of_the_largest_replicas(site: Site, tmp_path: Path) -> 
     }
 
 
-def test_a_cluster_is_as_before_after_it_was_read(site: Site) -> None:
+def test_a_cluster_is_as_before_after_it_was_read(site: ClusterWithGroups) -> None:
     before = {name: site.admin.group(name) for name in site.ask().group_ids()}
     site.live(ImportOptions(weights=WeightSource.LAG, missing_lag=0))
     assert set(site.groups) <= set(before)
@@ -215,7 +223,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
 
 
 def test_a_file_that_lets_the_tools_log_in_lets_the_import_log_in(
-    site: Site, tmp_path: Path, run: Callable[..., Ended]
+    site: ClusterWithGroups, tmp_path: Path, run: Callable[..., Ended]
 ) -> None:
     server, config = site.cluster.listeners["LOGIN"], _login(tmp_path, PASSWORD)
     asked = ("--bootstrap-server", server, "--command-config", str(config))
@@ -226,7 +234,7 @@ def test_a_file_that_lets_the_tools_log_in_lets_the_import_log_in(
 
 
 def test_a_wrong_password_is_one_clear_error(
-    site: Site, tmp_path: Path, run: Callable[..., Ended]
+    site: ClusterWithGroups, tmp_path: Path, run: Callable[..., Ended]
 ) -> None:
     server, config = site.cluster.listeners["LOGIN"], _login(tmp_path, "guessed")
     ended = run(server, "--command-config", config)
@@ -236,7 +244,9 @@ def test_a_wrong_password_is_one_clear_error(
     assert "guessed" not in error
 
 
-def test_a_cluster_is_read_by_tls(site: Site, tmp_path: Path, run: Callable[..., Ended]) -> None:
+def test_a_cluster_is_read_by_tls(
+    site: ClusterWithGroups, tmp_path: Path, run: Callable[..., Ended]
+) -> None:
     trust = f"ssl.truststore.type=PEM\nssl.truststore.location={site.authority}\n"
     config = _config(tmp_path, f"security.protocol=SSL\n{trust}")
     ended = run(site.cluster.listeners["TLS"], "--command-config", config)
@@ -245,7 +255,7 @@ def test_a_cluster_is_read_by_tls(site: Site, tmp_path: Path, run: Callable[...,
 
 
 def test_a_certificate_that_nothing_vouches_for_is_one_clear_error(
-    site: Site, tmp_path: Path, run: Callable[..., Ended]
+    site: ClusterWithGroups, tmp_path: Path, run: Callable[..., Ended]
 ) -> None:
     config = _config(tmp_path, "security.protocol=SSL")
     ended = run(site.cluster.listeners["TLS"], "--command-config", config)
@@ -255,7 +265,7 @@ def test_a_certificate_that_nothing_vouches_for_is_one_clear_error(
 
 
 def test_a_group_that_is_not_there_is_an_error_and_the_others_are_imported(
-    site: Site, run: Callable[..., Ended]
+    site: ClusterWithGroups, run: Callable[..., Ended]
 ) -> None:
     ended = run(site.cluster.bootstrap, "--group", "range", "--group", "no-such-group")
     missing, found = map(json.loads, ended.out)
@@ -275,14 +285,14 @@ def test_a_group_that_is_not_there_is_an_error_and_the_others_are_imported(
     ],
 )
 def test_a_group_that_hangs_between_two_assignments_is_told_as_its_tools_print_it(
-    site: Site, assignor: str, state: str, note: str, tmp_path: Path
+    site: ClusterWithGroups, assignor: str, state: str, note: str, tmp_path: Path
 ) -> None:
-    group = LiveGroup(f"hung-{assignor}", site.cluster.bootstrap, site.admin, TOPICS)
+    group = RunningGroup(f"hung-{assignor}", site.cluster.bootstrap, site.admin, TOPICS)
     # Of eleven partitions, each of two members has to give one up for a third.
     seats = [Profile(client=c, topics=("c.clicks",), assignor=assignor) for c in ("v", "w", "x")]
     try:
         group.join(*seats[:2])
-        group.await_settled()
+        group.await_stable()
         group.freeze("v")
         group.join(seats[2])
         group.await_state(state)

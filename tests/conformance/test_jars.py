@@ -1,4 +1,4 @@
-"""Resolving the jars: what is cached, and what is said when it cannot be done."""
+"""Resolution of the jars: cache and error messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conformance import jars
 
 @pytest.fixture(autouse=True)
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No jars resolved so far, and nothing on PATH."""
+    """Provide an empty cache and an empty PATH."""
     jars.classpath.cache_clear()
     monkeypatch.setattr(jars, "CACHE", tmp_path / "jars")
     (tmp_path / "bin").mkdir()
@@ -29,28 +29,28 @@ def _install_maven(tmp_path: Path, script: str) -> None:
     maven.chmod(0o755)
 
 
-def test_a_missing_maven_is_named() -> None:
+def test_missing_maven_is_an_error() -> None:
     with pytest.raises(jars.JarsUnavailableError, match="mvn is not on PATH"):
         jars.classpath("clients")
 
 
-def test_a_missing_java_is_named() -> None:
+def test_missing_java_is_an_error() -> None:
     with pytest.raises(jars.JarsUnavailableError, match="no java on PATH"):
         jars.java()
 
 
-def test_the_first_error_of_maven_is_handed_on(tmp_path: Path) -> None:
+def test_first_error_of_maven_is_reported(tmp_path: Path) -> None:
     _install_maven(tmp_path, "echo '[ERROR] no such artifact'; echo '[ERROR] -e'; exit 1")
     with pytest.raises(jars.JarsUnavailableError, match=r"broker jars .* no such artifact$"):
         jars.classpath("broker")
 
 
-def test_an_unknown_class_path_is_refused() -> None:
+def test_unknown_class_path_is_rejected() -> None:
     with pytest.raises(ValueError, match="'server'"):
         jars.classpath("server")
 
 
-def test_a_resolved_class_path_is_kept_while_its_jars_are_there(tmp_path: Path) -> None:
+def test_resolved_class_path_is_cached_while_its_jars_exist(tmp_path: Path) -> None:
     first, second = tmp_path / "a.jar", tmp_path / "b.jar"
     first.touch()
     second.touch()

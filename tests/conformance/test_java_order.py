@@ -11,8 +11,8 @@ import pytest
 
 from kassay.reference.java.hash_map import HashMap, uuid_map
 from kassay.reference.java.strings import string_hash, utf16_key
+from tests.conformance.generated_names import NAMINGS, new_name
 from tests.conformance.jvm import driver
-from tests.conformance.names import NAMINGS, fresh_name
 
 pytestmark = pytest.mark.kafka
 
@@ -36,7 +36,7 @@ def test_maps_of_strings_iterate_as_in_java(naming: str, seed: int) -> None:
     real = _java_map(capacity)
     names: list[str] = []
     for _ in range(60):
-        names.append(fresh_name(rng, naming, names))
+        names.append(new_name(rng, naming, names))
     for _ in range(rng.randint(10, 300)):
         name = rng.choice(names)
         match rng.choice(("put", "put", "compute", "remove")):
@@ -72,7 +72,7 @@ def test_strings_hash_and_sort_as_in_java(naming: str) -> None:
     rng = random.Random(naming)
     names: list[str] = []
     for _ in range(60):
-        names.append(fresh_name(rng, naming, names))
+        names.append(new_name(rng, naming, names))
     java = jpype.JClass("java.lang.String")
     assert [string_hash(name) for name in names] == [java(name).hashCode() for name in names]
     real = jpype.JClass("java.util.TreeSet")(names)

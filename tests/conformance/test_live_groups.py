@@ -21,9 +21,9 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from tests.conformance.admin import Administrator, GroupView, administrator
-from tests.conformance.broker import Cluster, running_cluster
+from tests.conformance.broker import KafkaCluster, running_cluster
 from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
-from tests.conformance.livegroup import LiveGroup
+from tests.conformance.running_group import RunningGroup
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -40,16 +40,16 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SharedCluster:
     """The cluster that all tests here share."""
 
-    cluster: Cluster
+    cluster: KafkaCluster
     admin: Administrator
     topics: tuple[Topic, ...]
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
+def site() -> Iterator[SharedCluster]:
     """Two brokers in two racks, and topics whose partitions are in one rack each."""
     with ExitStack() as stack:
         cluster = stack.enter_context(
@@ -65,14 +65,14 @@ def site() -> Iterator[Site]:
             Topic(name=name, partitions=count, racks=known[name].racks, id=known[name].id)
             for name, count in TOPICS.items()
         )
-        yield Site(cluster, admin, topics)
+        yield SharedCluster(cluster, admin, topics)
 
 
-class Rehearsal:
+class PredictedGroup:
     """A live group, and the port that has to foretell it."""
 
-    def __init__(self, site: Site, name: str, assignor: str) -> None:
-        self.live = LiveGroup(name, site.cluster.bootstrap, site.admin, TOPICS)
+    def __init__(self, site: SharedCluster, name: str, assignor: str) -> None:
+        self.live = RunningGroup(name, site.cluster.bootstrap, site.admin, TOPICS)
         self.assignor = assignor
         self._topics = site.topics
         self._profiles: dict[str, Profile] = {}
@@ -88,8 +88,8 @@ class Rehearsal:
         self.live.join(replace(self._profile(client, topics), instance=instance))
         self._check(f"{client} joined as {instance}")
 
-    def join_doomed(self, client: str, *topics: str) -> None:
-        self.live.join_doomed(self._profile(client, topics))
+    def join_killable(self, client: str, *topics: str) -> None:
+        self.live.join_killable(self._profile(client, topics))
         self._check(f"{client} joined from another process")
 
     def subscribe(self, client: str, *topics: str) -> None:
@@ -116,21 +116,24 @@ class Rehearsal:
 
     def _check(self, event: str) -> None:
         """Compare cluster and port, and remember what the next step starts from."""
-        view = self.live.await_settled()
+        view = self.live.await_stable()
         generation = self.live.generation
         group = self._group(view)
-        given = {member.id: self.live.given(client) for client, member in view.members.items()}
-        foretold = self._foretell(group, generation, given)
+        given = {
+            member.id: self.live.assigned_generations(client)
+            for client, member in view.members.items()
+        }
+        predicted_assignment = self._predict(group, generation, given)
         names = {member.id: client for client, member in view.members.items()}
         assert {
             names[id]: frozenset((tp.topic, tp.partition) for tp in tps)
-            for id, tps in foretold.items()
+            for id, tps in predicted_assignment.items()
         } == {client: member.assigned for client, member in view.members.items()}, (
             f"generation {generation}, after {event}: {json.dumps(group_document(group))}"
         )
-        self._previous, self._generation = foretold, generation
+        self._previous, self._generation = predicted_assignment, generation
 
-    def _foretell(
+    def _predict(
         self, group: Group, generation: int, given: Mapping[str, frozenset[int]]
     ) -> Assignment:
         """What the group comes to by ``generation``, rebalance by rebalance.
@@ -185,43 +188,45 @@ class Rehearsal:
 
 
 @pytest.fixture
-def rehearsal(site: Site, request: pytest.FixtureRequest) -> Iterator[Rehearsal]:
-    rehearsal = Rehearsal(site, request.node.name, request.param)
-    yield rehearsal
-    rehearsal.live.close()
+def predicted(site: SharedCluster, request: pytest.FixtureRequest) -> Iterator[PredictedGroup]:
+    predicted = PredictedGroup(site, request.node.name, request.param)
+    yield predicted
+    predicted.live.close()
 
 
-@pytest.mark.parametrize("rehearsal", ASSIGNORS, indirect=True)
-def test_members_with_one_subscription_join_leave_and_crash(rehearsal: Rehearsal) -> None:
+@pytest.mark.parametrize("predicted", ASSIGNORS, indirect=True)
+def test_members_with_one_subscription_join_leave_and_crash(predicted: PredictedGroup) -> None:
     topics = ("a.orders", "c.clicks", "d.audit")
-    rehearsal.join("m", *topics)
-    rehearsal.join("b", *topics)
-    rehearsal.join_static("z", "a-post", *topics)
-    rehearsal.join("k", *topics)
-    rehearsal.leave("b")
-    rehearsal.join_doomed("f", *topics)
-    rehearsal.kill("f")
-    rehearsal.join("y", *topics)
+    predicted.join("m", *topics)
+    predicted.join("b", *topics)
+    predicted.join_static("z", "a-post", *topics)
+    predicted.join("k", *topics)
+    predicted.leave("b")
+    predicted.join_killable("f", *topics)
+    predicted.kill("f")
+    predicted.join("y", *topics)
 
 
-@pytest.mark.parametrize("rehearsal", ASSIGNORS, indirect=True)
-def test_members_with_differing_subscriptions_join_change_and_leave(rehearsal: Rehearsal) -> None:
-    rehearsal.join("m", "a.orders", "b.payments", "e.stock")
-    rehearsal.join("b", "a.orders", "c.clicks")
-    rehearsal.join("k", "b.payments", "c.clicks")
-    rehearsal.join_static("z", "a-post", "c.clicks", "d.audit", "e.stock")
-    rehearsal.join("f", "a.orders", "b.payments", "c.clicks", "d.audit", "e.stock")
-    rehearsal.subscribe("b", "a.orders", "d.audit")
-    rehearsal.leave("m")
-    rehearsal.leave("z")
+@pytest.mark.parametrize("predicted", ASSIGNORS, indirect=True)
+def test_members_with_differing_subscriptions_join_change_and_leave(
+    predicted: PredictedGroup,
+) -> None:
+    predicted.join("m", "a.orders", "b.payments", "e.stock")
+    predicted.join("b", "a.orders", "c.clicks")
+    predicted.join("k", "b.payments", "c.clicks")
+    predicted.join_static("z", "a-post", "c.clicks", "d.audit", "e.stock")
+    predicted.join("f", "a.orders", "b.payments", "c.clicks", "d.audit", "e.stock")
+    predicted.subscribe("b", "a.orders", "d.audit")
+    predicted.leave("m")
+    predicted.leave("z")
     # Last, for a leader that looks for a topic in vain may assign before it has the others.
-    rehearsal.join("y", "c.clicks", "e.stock", "no.such.topic")
+    predicted.join("y", "c.clicks", "e.stock", "no.such.topic")
 
 
-@pytest.mark.parametrize("rehearsal", CLIENT_ASSIGNORS, indirect=True)
-def test_members_in_racks_get_what_is_near(rehearsal: Rehearsal) -> None:
-    rehearsal.join("m", "a.orders", "e.stock", rack="left")
-    rehearsal.join("b", "a.orders", "e.stock", rack="right")
-    rehearsal.join("k", "c.clicks", "e.stock", rack="right")
-    rehearsal.join("f", "a.orders", "c.clicks", rack="left")
-    rehearsal.leave("b")
+@pytest.mark.parametrize("predicted", CLIENT_ASSIGNORS, indirect=True)
+def test_members_in_racks_get_what_is_near(predicted: PredictedGroup) -> None:
+    predicted.join("m", "a.orders", "e.stock", rack="left")
+    predicted.join("b", "a.orders", "e.stock", rack="right")
+    predicted.join("k", "c.clicks", "e.stock", rack="right")
+    predicted.join("f", "a.orders", "c.clicks", rack="left")
+    predicted.leave("b")

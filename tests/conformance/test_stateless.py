@@ -1,4 +1,4 @@
-"""Our ports keep nothing from one call to the next, and nothing hangs on Python's hash seed."""
+"""Independence of the ports' results of earlier calls and of Python's hash seed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.check import port_answer
-from tests.conformance.digest import answers
+from tests.conformance.digest import outputs
+from tests.conformance.port_comparison import port_output
 from tests.conformance.upstream import NAMES
 
 _ROOT = Path(__file__).parents[2]
@@ -20,14 +20,14 @@ _GROUPS = 400
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_groups_in_another_order_get_the_same_answers(name: str) -> None:
-    cases = list(answers(name, _GROUPS))
-    for group, answer in random.Random(name).sample(cases, len(cases)):
-        assert port_answer(group, name) == answer
+def test_results_do_not_depend_on_the_order_of_groups(name: str) -> None:
+    cases = list(outputs(name, _GROUPS))
+    for group, output in random.Random(name).sample(cases, len(cases)):
+        assert port_output(group, name) == output
 
 
 @pytest.mark.slow
-def test_every_hash_seed_gives_the_same_answers() -> None:
+def test_results_do_not_depend_on_the_hash_seed() -> None:
     printed = {_digests(seed) for seed in _HASH_SEEDS}
     assert len(printed) == 1
     assert len(printed.pop().splitlines()) == len(NAMES)

@@ -1,8 +1,7 @@
-"""Kafka's own assignor classes, called with a `Group`.
+"""Kafka's assignor classes, called with a `Group`.
 
-`upstream_assign` answers what the real class does; `upstream_seconds` how long it takes.
-Both prepare the call as Kafka would (see ``Driver.java``), with a new assignor object each
-time, so that nothing is carried from one call to the next.
+`upstream_assign` returns the result, `upstream_seconds` the time. Both prepare the call like
+Kafka (see ``Driver.java``), with a new assignor object per call.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from kassay.reference.model.group import Group
 from tests.conformance.jvm import driver
 
 Lists = dict[str, list[list[Any]]]
-"""Each member's partitions as [topic, partition] pairs, in the order of the real list."""
+"""Partitions per member as [topic, partition] pairs, in the order of Kafka's list."""
 
 CLIENT_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 BROKER_ASSIGNORS = ("uniform", "server-range")
@@ -26,19 +25,11 @@ NAMES = CLIENT_ASSIGNORS + BROKER_ASSIGNORS
 
 
 @dataclass(frozen=True, slots=True)
-class Upstream:
-    """What the real class did.
+class UpstreamResult:
+    """Result of Kafka's class.
 
-    Parameters
-    ----------
-    lists
-        Its assignment, every member of the group with a list; None if there is none.
-    failed
-        Simple name of the exception's class, if it threw.
-    detail
-        The exception's message.
-    terminated
-        False if it did not return within the limit.
+    ``failed`` is the simple name of the exception's class, ``detail`` its message.
+    ``terminated`` is False after the time limit.
     """
 
     lists: Lists | None = None
@@ -47,36 +38,34 @@ class Upstream:
     terminated: bool = True
 
     @property
-    def kind(self) -> Literal["assigned", "failed", "endless"]:
-        """Which of the three it is."""
+    def kind(self) -> Literal["assigned", "failed", "nonterminating"]:
+        """Kind of the result."""
         if not self.terminated:
-            return "endless"
+            return "nonterminating"
         return "assigned" if self.failed is None else "failed"
 
 
 def upstream_assign(
     group: Group, name: str, *, limit: float = 30.0, user_data: Mapping[str, str] | None = None
-) -> Upstream:
-    """Run the real class once.
+) -> UpstreamResult:
+    """Run Kafka's class once.
 
     Parameters
     ----------
-    group
-        The rebalance.
     name
         One of `NAMES`.
     limit
-        Seconds until it counts as not terminating and is stopped.
+        Time limit in seconds, after which the result is non-termination.
     user_data
-        By member, user data in base64 to send instead of what follows from the group.
+        User data in base64 per member, instead of the user data that the group implies.
     """
     text = driver().assign(_text(group, user_data or {}), name, round(limit * 1000))
-    answer = json.loads(str(text))
-    return Upstream(
-        lists=answer.get("assignment"),
-        failed=answer.get("failed"),
-        detail=answer.get("detail"),
-        terminated=answer.get("terminated", True),
+    result = json.loads(str(text))
+    return UpstreamResult(
+        lists=result.get("assignment"),
+        failed=result.get("failed"),
+        detail=result.get("detail"),
+        terminated=result.get("terminated", True),
     )
 
 
@@ -89,28 +78,17 @@ def upstream_seconds(
     limit: float = 120.0,
     heap_mib: int = 4096,
 ) -> tuple[float | None, ...]:
-    """Time several calls of the real class, each on inputs prepared anew and untimed.
+    """Measure calls of Kafka's class in seconds, without their preparation.
 
     Parameters
     ----------
-    group
-        The rebalance.
-    name
-        One of `NAMES`.
-    repetitions
-        Number of calls that are timed.
     warm_up
-        Seconds of untimed calls before them, 30 at most, so that the JVM has compiled
-        what it runs often.
+        Seconds of untimed calls before the measurement, at most 30 calls.
     limit
-        Seconds until a call is stopped; it and those after it are then not timed.
+        Time limit in seconds per call. A call that reaches it is None in the result and ends
+        the measurement.
     heap_mib
-        Heap of the JVM in MiB, if this is the first use of it.
-
-    Returns
-    -------
-    tuple
-        Seconds of each call, and None for a call that reached the limit, the last one.
+        Heap limit in MiB, if this call starts the JVM.
     """
     nanos = driver(heap_mib).time(
         _text(group), name, repetitions, round(warm_up * 1000), round(limit * 1000)

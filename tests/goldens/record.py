@@ -15,7 +15,7 @@ from typing import Any
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.group import Group
 from tests.conformance.groups import history
-from tests.conformance.upstream import NAMES, Upstream, upstream_assign
+from tests.conformance.upstream import NAMES, UpstreamResult, upstream_assign
 
 FILE = Path(__file__).with_name("pinned.jsonl.gz")
 _HISTORIES = 400
@@ -58,7 +58,7 @@ _NAMED: tuple[dict[str, Any], ...] = (
 )
 
 
-def _kind(group: Group, result: Upstream) -> tuple[object, ...]:
+def _kind(group: Group, result: UpstreamResult) -> tuple[object, ...]:
     """Return the kind of a case."""
     return (
         result.kind,
@@ -86,7 +86,7 @@ def _cases(assignor: str) -> Iterator[dict[str, Any]]:
         yield {**group_document(group), "assignor": assignor, "expected": expected}
 
 
-def _results(assignor: str) -> Iterator[tuple[Group, Upstream]]:
+def _results(assignor: str) -> Iterator[tuple[Group, UpstreamResult]]:
     for document in _NAMED:
         group = parse_group(document)
         yield group, upstream_assign(group, assignor, limit=_LIMIT)

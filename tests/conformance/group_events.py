@@ -1,7 +1,6 @@
-"""What happens to a group between two rebalances: the usual, and the odd.
+"""Random events that change a group between two rebalances.
 
-Every event takes the source of random choices, the group and its setting, and returns the
-group after it; where an event cannot happen, the group as it was.
+Every event returns the changed group, or the same group if the event is not possible.
 """
 
 from __future__ import annotations
@@ -12,23 +11,23 @@ from dataclasses import replace
 from typing import Any
 
 from kassay.reference.model.group import Group, Member, Topic
-from tests.conformance.names import fresh_name
-from tests.conformance.setting import (
-    Setting,
+from tests.conformance.generated_names import new_name
+from tests.conformance.history_settings import (
+    HistorySettings,
     new_member,
     new_topic,
     replica_racks,
     subscription,
 )
 
-Event = Callable[[random.Random, Group, Setting], Group]
+Event = Callable[[random.Random, Group, HistorySettings], Group]
 
 
-def _nothing(_: random.Random, group: Group, __: Setting) -> Group:
+def _no_change(_: random.Random, group: Group, __: HistorySettings) -> Group:
     return group
 
 
-def _join(rng: random.Random, group: Group, setting: Setting) -> Group:
+def _join(rng: random.Random, group: Group, setting: HistorySettings) -> Group:
     joined = list(group.members)
     for _ in range(rng.choice((1, 1, 2))):
         member = new_member(rng, replace(group, members=tuple(joined)), setting)
@@ -36,23 +35,23 @@ def _join(rng: random.Random, group: Group, setting: Setting) -> Group:
     return replace(group, members=tuple(joined))
 
 
-def _leave(rng: random.Random, group: Group, _: Setting) -> Group:
+def _leave(rng: random.Random, group: Group, _: HistorySettings) -> Group:
     if len(group.members) < 2:
         return group
-    staying = rng.randint(max(1, len(group.members) - 3), len(group.members) - 1)
-    kept = sorted(rng.sample(range(len(group.members)), staying))
+    remaining = rng.randint(max(1, len(group.members) - 3), len(group.members) - 1)
+    kept = sorted(rng.sample(range(len(group.members)), remaining))
     return replace(group, members=tuple(group.members[i] for i in kept))
 
 
-def _replace_member(rng: random.Random, group: Group, setting: Setting) -> Group:
+def _replace_member(rng: random.Random, group: Group, setting: HistorySettings) -> Group:
     return _join(rng, _leave(rng, group, setting), setting)
 
 
-def _bounce(rng: random.Random, group: Group, setting: Setting) -> Group:
-    """Restart a member: a new id; a static one keeps what it owned."""
+def _restart(rng: random.Random, group: Group, setting: HistorySettings) -> Group:
+    """Restart a member with a new id; a static member keeps its owned partitions."""
 
     def restarted(member: Member) -> Member:
-        name = fresh_name(rng, setting.member_naming, group.member_table())
+        name = new_name(rng, setting.member_naming, group.member_table())
         if member.instance_id is not None:
             return replace(member, id=name)
         return replace(member, id=name, owned=(), generation=-1)
@@ -60,7 +59,7 @@ def _bounce(rng: random.Random, group: Group, setting: Setting) -> Group:
     return _with_member(rng, group, restarted)
 
 
-def _resubscribe(rng: random.Random, group: Group, setting: Setting) -> Group:
+def _resubscribe(rng: random.Random, group: Group, setting: HistorySettings) -> Group:
     if setting.equal:
         names = [topic.name for topic in group.topics]
         if not names:
@@ -73,7 +72,7 @@ def _resubscribe(rng: random.Random, group: Group, setting: Setting) -> Group:
     )
 
 
-def _grow(rng: random.Random, group: Group, setting: Setting) -> Group:
+def _grow(rng: random.Random, group: Group, setting: HistorySettings) -> Group:
     def grown(topic: Topic) -> Topic:
         more = topic.partitions + rng.randint(1, 4)
         return replace(topic, partitions=more, racks=replica_racks(rng, more, setting))
@@ -81,7 +80,7 @@ def _grow(rng: random.Random, group: Group, setting: Setting) -> Group:
     return _with_topic(rng, group, grown)
 
 
-def _create(rng: random.Random, group: Group, setting: Setting) -> Group:
+def _create(rng: random.Random, group: Group, setting: HistorySettings) -> Group:
     topic = new_topic(rng, group, setting)
     members = (
         replace(member, subscription=(*member.subscription, topic.name))
@@ -93,22 +92,22 @@ def _create(rng: random.Random, group: Group, setting: Setting) -> Group:
     return replace(group, topics=(*group.topics, topic), members=tuple(members))
 
 
-def _delete(rng: random.Random, group: Group, _: Setting) -> Group:
-    """Delete a topic; the subscriptions to it stay, or go."""
+def _delete(rng: random.Random, group: Group, _: HistorySettings) -> Group:
+    """Delete a topic, and sometimes the subscriptions to it."""
     if not group.topics:
         return group
-    gone = rng.choice(group.topics)
-    group = replace(group, topics=tuple(t for t in group.topics if t is not gone))
+    deleted = rng.choice(group.topics)
+    group = replace(group, topics=tuple(t for t in group.topics if t is not deleted))
     if rng.random() < 0.5:
         return group
     members = (
-        replace(member, subscription=tuple(t for t in member.subscription if t != gone.name))
+        replace(member, subscription=tuple(t for t in member.subscription if t != deleted.name))
         for member in group.members
     )
     return replace(group, members=tuple(members))
 
 
-def _move_replicas(rng: random.Random, group: Group, setting: Setting) -> Group:
+def _move_replicas(rng: random.Random, group: Group, setting: HistorySettings) -> Group:
     return _with_topic(
         rng,
         group,
@@ -116,16 +115,16 @@ def _move_replicas(rng: random.Random, group: Group, setting: Setting) -> Group:
     )
 
 
-def _move_member(rng: random.Random, group: Group, setting: Setting) -> Group:
+def _move_member(rng: random.Random, group: Group, setting: HistorySettings) -> Group:
     rack = rng.choice((*setting.racks, None, "elsewhere")) if setting.racks else None
     return _with_member(rng, group, lambda member: replace(member, rack=rack))
 
 
-# ---- Odd events -----------------------------------------------------------------
+# ---- Unusual events --------------------------------------------------------------
 
 
-def _claim_others(rng: random.Random, group: Group, _: Setting) -> Group:
-    """Let a member claim what another one owns, in an older, the same or a newer generation."""
+def _claim_others(rng: random.Random, group: Group, _: HistorySettings) -> Group:
+    """Let a member claim partitions of others, in an older, equal or newer generation."""
     others = [tp for member in group.members for tp in member.owned]
     if not others:
         return group
@@ -141,8 +140,8 @@ def _claim_others(rng: random.Random, group: Group, _: Setting) -> Group:
     return _with_member(rng, group, claiming)
 
 
-def _claim_beyond(rng: random.Random, group: Group, _: Setting) -> Group:
-    """Let a member claim partitions that its topic does not have, or a topic that is gone."""
+def _claim_beyond(rng: random.Random, group: Group, _: HistorySettings) -> Group:
+    """Let a member claim partitions beyond the partition count, or of a deleted topic."""
     topics = [(topic.name, topic.partitions) for topic in group.topics]
     name, partitions = rng.choice([*topics, ("gone", 0)])
     claim = (name, partitions + rng.randint(0, 2))
@@ -155,7 +154,7 @@ def _claim_beyond(rng: random.Random, group: Group, _: Setting) -> Group:
     )
 
 
-def _shrink(rng: random.Random, group: Group, setting: Setting) -> Group:
+def _shrink(rng: random.Random, group: Group, setting: HistorySettings) -> Group:
     def shrunk(topic: Topic) -> Topic:
         fewer = rng.randint(0, max(0, topic.partitions - 1))
         return replace(topic, partitions=fewer, racks=replica_racks(rng, fewer, setting))
@@ -163,7 +162,7 @@ def _shrink(rng: random.Random, group: Group, setting: Setting) -> Group:
     return _with_topic(rng, group, shrunk)
 
 
-def _empty_topic(rng: random.Random, group: Group, _: Setting) -> Group:
+def _empty_topic(rng: random.Random, group: Group, _: HistorySettings) -> Group:
     return _with_topic(
         rng,
         group,
@@ -171,11 +170,11 @@ def _empty_topic(rng: random.Random, group: Group, _: Setting) -> Group:
     )
 
 
-def _subscribe_to_nothing(rng: random.Random, group: Group, _: Setting) -> Group:
+def _subscribe_to_no_change(rng: random.Random, group: Group, _: HistorySettings) -> Group:
     return _with_member(rng, group, lambda member: replace(member, subscription=()))
 
 
-def _subscribe_to_unknown(rng: random.Random, group: Group, _: Setting) -> Group:
+def _subscribe_to_unknown(rng: random.Random, group: Group, _: HistorySettings) -> Group:
     return _with_member(
         rng,
         group,
@@ -187,8 +186,8 @@ def _subscribe_to_unknown(rng: random.Random, group: Group, _: Setting) -> Group
     )
 
 
-def _fenced(rng: random.Random, group: Group, _: Setting) -> Group:
-    """Take a member's generation, and sometimes what it owned."""
+def _fenced(rng: random.Random, group: Group, _: HistorySettings) -> Group:
+    """Reset a member's generation, and sometimes its owned partitions."""
     keeps = rng.random() < 0.6
     return _with_member(
         rng,
@@ -197,15 +196,15 @@ def _fenced(rng: random.Random, group: Group, _: Setting) -> Group:
     )
 
 
-def _older_generation(rng: random.Random, group: Group, _: Setting) -> Group:
+def _older_generation(rng: random.Random, group: Group, _: HistorySettings) -> Group:
     back = rng.randint(1, 3)
     return _with_member(
         rng, group, lambda member: replace(member, generation=max(-1, member.generation - back))
     )
 
 
-def _two_generations(rng: random.Random, group: Group, _: Setting) -> Group:
-    """Let the subscription state another generation than the user data."""
+def _different_generations(rng: random.Random, group: Group, _: HistorySettings) -> Group:
+    """Set different generations in the subscription and the user data."""
     drift = rng.choice((None, -1, 1, 2))
     return _with_member(
         rng,
@@ -217,26 +216,28 @@ def _two_generations(rng: random.Random, group: Group, _: Setting) -> Group:
     )
 
 
-def _old_client(rng: random.Random, group: Group, _: Setting) -> Group:
+def _old_client(rng: random.Random, group: Group, _: HistorySettings) -> Group:
     version = rng.randint(0, 3)
     data = rng.choice((None, "v0"))
-    everybody = rng.random() < 0.3
+    all_members = rng.random() < 0.3
 
     def older(member: Member) -> Member:
         return replace(member, protocol_version=version, user_data=data)
 
-    if everybody:
+    if all_members:
         return replace(group, members=tuple(older(member) for member in group.members))
     return _with_member(rng, group, older)
 
 
-def _everybody_leaves(_: random.Random, group: Group, __: Setting) -> Group:
+def _all_leave(_: random.Random, group: Group, __: HistorySettings) -> Group:
     return replace(group, members=())
 
 
-def _same_instance(rng: random.Random, group: Group, _: Setting) -> Group:
-    twin = next((m.instance_id for m in group.members if m.instance_id is not None), "twin")
-    return _with_member(rng, group, lambda member: replace(member, instance_id=twin))
+def _same_instance(rng: random.Random, group: Group, _: HistorySettings) -> Group:
+    shared_instance = next(
+        (m.instance_id for m in group.members if m.instance_id is not None), "twin"
+    )
+    return _with_member(rng, group, lambda member: replace(member, instance_id=shared_instance))
 
 
 def _with_member(rng: random.Random, group: Group, change: Callable[[Member], Member]) -> Group:
@@ -258,13 +259,13 @@ def _changed(items: tuple[Any, ...], chosen: int, change: Callable[[Any], Any]) 
 
 
 USUAL: tuple[Event, ...] = (
-    _nothing,
+    _no_change,
     _join,
     _join,
     _leave,
     _leave,
     _replace_member,
-    _bounce,
+    _restart,
     _resubscribe,
     _grow,
     _create,
@@ -272,19 +273,19 @@ USUAL: tuple[Event, ...] = (
     _move_replicas,
     _move_member,
 )
-ODD: tuple[Event, ...] = (
+UNUSUAL: tuple[Event, ...] = (
     _claim_others,
     _claim_others,
     _claim_others,
     _claim_beyond,
     _shrink,
     _empty_topic,
-    _subscribe_to_nothing,
+    _subscribe_to_no_change,
     _subscribe_to_unknown,
     _fenced,
     _older_generation,
-    _two_generations,
+    _different_generations,
     _old_client,
     _same_instance,
-    _everybody_leaves,
+    _all_leave,
 )

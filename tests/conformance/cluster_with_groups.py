@@ -15,10 +15,10 @@ from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
 from tests.conformance import jars
 from tests.conformance.admin import Administrator, TopicView, administrator
-from tests.conformance.broker import Cluster, running_cluster
+from tests.conformance.broker import KafkaCluster, running_cluster
 from tests.conformance.captures import capture_cluster
 from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
-from tests.conformance.livegroup import LiveGroup
+from tests.conformance.running_group import RunningGroup
 
 TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 11, "d.audit": 1}
 EMPTY = "left-long-ago"
@@ -28,12 +28,12 @@ RACKS = {"left-c": "left", "right-s": "right"}
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ClusterWithGroups:
     """A cluster with a group of each kind at work, and what its tools print."""
 
-    cluster: Cluster
+    cluster: KafkaCluster
     admin: Administrator
-    groups: Mapping[str, LiveGroup]
+    groups: Mapping[str, RunningGroup]
     topics: Mapping[str, TopicView]
     captures: Path
     authority: Path
@@ -61,7 +61,7 @@ def documents(found: Iterable[ImportedGroup]) -> dict[str, Group]:
 
 
 @contextmanager
-def running_site(home: Path) -> Iterator[Site]:
+def running_site(home: Path) -> Iterator[ClusterWithGroups]:
     """Start a cluster and its groups, and capture what its tools print to ``home``."""
     store, authority = _make_certificate(home)
     with ExitStack() as stack:
@@ -89,18 +89,20 @@ def running_site(home: Path) -> Iterator[Site]:
         )
         groups = {}
         for assignor in (*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS):
-            groups[assignor] = LiveGroup(assignor, cluster.bootstrap, admin, TOPICS)
+            groups[assignor] = RunningGroup(assignor, cluster.bootstrap, admin, TOPICS)
             stack.callback(groups[assignor].close)
             groups[assignor].join(*_profiles(assignor))
-        groups[EMPTY] = LiveGroup(EMPTY, cluster.bootstrap, admin, TOPICS)
+        groups[EMPTY] = RunningGroup(EMPTY, cluster.bootstrap, admin, TOPICS)
         groups[EMPTY].join(Profile(client="gone", topics=("b.payments",), assignor="range"))
         for group in groups.values():
-            group.await_settled()
+            group.await_stable()
             _commit(group)
         groups[EMPTY].leave("gone")
         groups[EMPTY].await_state("Empty")
         capture_cluster(cluster.bootstrap, home / "captures")
-        yield Site(cluster, admin, groups, admin.topics(*TOPICS), home / "captures", authority)
+        yield ClusterWithGroups(
+            cluster, admin, groups, admin.topics(*TOPICS), home / "captures", authority
+        )
 
 
 def _profiles(assignor: str) -> tuple[Profile, ...]:
@@ -123,13 +125,13 @@ def _profiles(assignor: str) -> tuple[Profile, ...]:
     )
 
 
-def _commit(group: LiveGroup) -> None:
+def _commit(group: RunningGroup) -> None:
     """Commit a third of what there is, and of ``c.clicks`` every other partition only."""
     for consumer in group.running.values():
         consumer.commit(
             {
                 (topic, n): (5 + 3 * n) // 3
-                for topic, n in sorted(consumer.seen.assigned)
+                for topic, n in sorted(consumer.membership.assigned)
                 if topic != "c.clicks" or n % 2
             }
         )

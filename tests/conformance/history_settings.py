@@ -1,4 +1,4 @@
-"""What the groups of one history have in common, and the making of their members and topics."""
+"""Settings of one history, and generation of its members and topics."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.ownership import rejoin
 from kassay.reference.model.topic_partitions import Partitions
-from tests.conformance.names import fresh_name
+from tests.conformance.generated_names import new_name
 
 RACKS = ("a", "b", "rack-10", "rack-9", "Ω")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """One history's sizes and habits.
+class HistorySettings:
+    """Sizes and probabilities of one history.
 
     Parameters
     ----------
     members, topics, partitions
-        How many of each at the start; partitions is the most that a topic has.
+        Initial numbers; ``partitions`` is the maximum per topic.
     equal
         Whether all members subscribe to all topics.
     density
-        Share of the topics that a member subscribes to, where they differ.
+        Share of the topics to which a member subscribes, for mixed subscriptions.
     racks
         Racks of members and replicas; none if empty.
     static
@@ -39,7 +39,7 @@ class Setting:
     member_naming, topic_naming
         Keys of `names.NAMINGS`.
     oddity
-        Chance of one more odd event in a step.
+        Probability of a further unusual event in a step.
     """
 
     members: int
@@ -56,9 +56,9 @@ class Setting:
     oddity: float
 
 
-def new_topic(rng: random.Random, group: Group, setting: Setting) -> Topic:
-    """Make a topic that the group does not have yet."""
-    name = fresh_name(rng, setting.topic_naming, group.topic_table())
+def new_topic(rng: random.Random, group: Group, setting: HistorySettings) -> Topic:
+    """Generate a topic with a new name."""
+    name = new_name(rng, setting.topic_naming, group.topic_table())
     same = setting.copartitioned and rng.random() < 0.8
     partitions = setting.partitions if same else rng.randint(1, setting.partitions)
     identifier = uuid.UUID(int=rng.getrandbits(128)) if setting.topic_ids else None
@@ -71,9 +71,9 @@ def new_topic(rng: random.Random, group: Group, setting: Setting) -> Topic:
 
 
 def replica_racks(
-    rng: random.Random, partitions: int, setting: Setting
+    rng: random.Random, partitions: int, setting: HistorySettings
 ) -> tuple[tuple[str | None, ...], ...] | None:
-    """Racks of each partition's replicas; sometimes none, unknown ones, or all the same."""
+    """Generate racks of the replicas per partition, sometimes none or unknown ones."""
     if not setting.racks or rng.random() < 0.1:
         return None
     replicas = rng.randint(1, min(3, len(setting.racks)))
@@ -88,31 +88,31 @@ def replica_racks(
     return tuple(rows)
 
 
-def new_member(rng: random.Random, group: Group, setting: Setting) -> Member:
-    """Make a member that the group does not have yet."""
+def new_member(rng: random.Random, group: Group, setting: HistorySettings) -> Member:
+    """Generate a member with a new id."""
     instances = [m.instance_id for m in group.members if m.instance_id is not None]
     static = rng.random() < setting.static
     return Member(
-        id=fresh_name(rng, setting.member_naming, group.member_table()),
+        id=new_name(rng, setting.member_naming, group.member_table()),
         subscription=subscription(rng, group, setting),
-        instance_id=fresh_name(rng, setting.member_naming, instances) if static else None,
+        instance_id=new_name(rng, setting.member_naming, instances) if static else None,
         rack=rng.choice(setting.racks) if setting.racks and rng.random() < 0.9 else None,
     )
 
 
-def subscription(rng: random.Random, group: Group, setting: Setting) -> tuple[str, ...]:
-    """Topics that a member of such a group subscribes to, in random order."""
+def subscription(rng: random.Random, group: Group, setting: HistorySettings) -> tuple[str, ...]:
+    """Generate a subscription in random order."""
     names = [topic.name for topic in group.topics]
     if setting.equal:
-        # The others' may have a topic that is gone, which counts in whether all are equal.
+        # Subscriptions can contain deleted topics, which count for equality.
         names = list(group.members[0].subscription) if group.members else names
         return tuple(rng.sample(names, len(names)))
-    wanted = [name for name in names if rng.random() < setting.density]
-    if not wanted and names:
-        wanted = [rng.choice(names)]
-    return tuple(rng.sample(wanted, len(wanted)))
+    chosen = [name for name in names if rng.random() < setting.density]
+    if not chosen and names:
+        chosen = [rng.choice(names)]
+    return tuple(rng.sample(chosen, len(chosen)))
 
 
-def settled(group: Group, lists: Mapping[str, Sequence[Any]]) -> Group:
-    """Let each member own what was assigned to it, in the next generation."""
+def after_assignment(group: Group, lists: Mapping[str, Sequence[Any]]) -> Group:
+    """Return the group in the next generation, with the assigned partitions as owned ones."""
     return rejoin(group, {member: Partitions.of(map(tuple, tps)) for member, tps in lists.items()})

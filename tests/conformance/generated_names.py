@@ -1,7 +1,7 @@
-"""Names for generated groups, picked for the ways in which order can go wrong.
+"""Names of generated groups, chosen to test sort orders and hash tables.
 
-Java sorts strings by UTF-16 code unit and spreads them over hash tables by
-``String.hashCode``: names that differ in those ways, or share a hash, find ports that do not.
+Java sorts strings by UTF-16 code unit and uses ``String.hashCode``. The names include
+surrogate pairs and names with equal hash codes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection
 
 Naming = Callable[[random.Random, int], str]
 
-# One hash code for each pair, so 2**n names of n pairs share one: a hash table's bin as a tree.
+# Both have the same hash code, so 2**n names of n parts share one: a tree bin.
 _SAME_HASH = ("Aa", "BB")
-# Java puts U+1F600, a surrogate pair, before U+FF21; by code point it comes after.
+# Java sorts U+1F600, a surrogate pair, before U+FF21; by code point it is after it.
 _SIGNS = ("é", "ß", "Ω", "ж", "中", "\ue000", "Ａ", "😀", "𝒳", "\U0010fffd")
 _NUMBERS = ("{}", "0{}", "00{}", "-{}", "+{}", "{}.0", "1e{}", " {}", "0x{}")
 
@@ -64,23 +64,13 @@ NAMINGS: dict[str, Naming] = {
 }
 
 
-def fresh_name(rng: random.Random, naming: str, taken: Collection[str]) -> str:
-    """Make a name of the kind that is not yet taken.
-
-    Parameters
-    ----------
-    rng
-        Source of every random choice.
-    naming
-        Key of `NAMINGS`.
-    taken
-        Names in use. The 65th of the colliding kind, which has 64, is a plain one.
-    """
+def new_name(rng: random.Random, naming: str, used: Collection[str]) -> str:
+    """Generate a name that is not in use; ``naming`` is a key of `NAMINGS`."""
     for attempt in range(20):
-        name = NAMINGS[naming](rng, len(taken) + attempt)
-        if name not in taken:
+        name = NAMINGS[naming](rng, len(used) + attempt)
+        if name not in used:
             return name
-    index = len(taken)
-    while f"n{index}" in taken:
+    index = len(used)
+    while f"n{index}" in used:
         index += 1
     return f"n{index}"
