@@ -39,24 +39,16 @@ class Generation:
 
     Parameters
     ----------
-    group
-        Group id.
     life
         Number of times that the group was deleted or restarted its generations before.
     number
         Generation id, or epoch of the target assignment.
-    protocol
-        Type of the group.
-    assignor
-        Name of the assignor, if recorded.
     timestamp
         Milliseconds since 1970, if recorded.
     partition, offset
         Position of the generation's last record.
     members
         Members sorted by id.
-    partition_counts
-        Partition counts of topics, if recorded.
     skipped_epochs
         Number of directly preceding epochs that were replaced before they had an
         assignment.

@@ -27,16 +27,9 @@ class GroupRecord:
 
 
 def record_row(record: DecodedRecord, position: Row, *, records: int = 1) -> dict[str, Any]:
-    """Return the row of a decoded record.
+    """Return the row of a decoded record, which represents a number of ``records``.
 
-    Parameters
-    ----------
-    record
-        The record.
-    position
-        Its partition, offset and timestamp.
-    records
-        Number of records that the row represents.
+    ``position`` has the columns ``partition``, ``offset`` and ``timestamp``.
     """
     return {
         **_EMPTY,

@@ -27,12 +27,8 @@ _CONSUMER_SETTINGS = {
 class OffsetsReader:
     """Reader of the topic, up to its current end.
 
-    Parameters
-    ----------
-    settings
-        Settings of librdkafka, including ``bootstrap.servers``.
-    timeout
-        Seconds to wait for the cluster.
+    ``settings`` are librdkafka's and include ``bootstrap.servers``. If the cluster does not
+    answer within ``timeout`` seconds, methods raise `InputError`.
     """
 
     def __init__(self, settings: Mapping[str, str], *, timeout: float = 30.0) -> None:
@@ -41,13 +37,7 @@ class OffsetsReader:
         self._timeout = timeout
 
     def partitions(self) -> list[int]:
-        """Return the numbers of the topic's partitions.
-
-        Raises
-        ------
-        InputError
-            If the cluster does not answer, or does not have the topic.
-        """
+        """Return the numbers of the topic's partitions."""
         topic = _list_topics(self._settings, self._timeout, TOPIC)[TOPIC]
         if topic.error is not None or not topic.partitions:
             reason = "no group has existed yet" if topic.error is None else topic.error.str()
@@ -55,13 +45,7 @@ class OffsetsReader:
         return sorted(topic.partitions)
 
     def read(self, partitions: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """Yield the records of partitions as rows.
-
-        Raises
-        ------
-        InputError
-            If the cluster does not answer in time.
-        """
+        """Yield the records of partitions as rows."""
         if not partitions:
             return
         unfinished = set(partitions)
@@ -91,13 +75,7 @@ class OffsetsReader:
 def list_cluster_topics(
     settings: Mapping[str, str], *, timeout: float = 30.0
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Return partition counts by topic, and topic names by id.
-
-    Raises
-    ------
-    InputError
-        If the cluster does not answer.
-    """
+    """Return partition counts by topic, and topic names by id."""
     listed = _list_topics(settings, timeout)
     names = sorted(name for name in listed if not name.startswith("__"))
     cluster = LiveCluster(settings["bootstrap.servers"], settings, timeout=timeout)

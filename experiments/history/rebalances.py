@@ -44,7 +44,7 @@ class Rebalance:
     first: int
     rounds: int
     group: Group | None
-    assignment: Assignment | None
+    assignment: Assignment
     unknown: str | None = None
 
 
@@ -98,22 +98,38 @@ def find_rebalances(
 
 
 def compare_rebalance(rebalance: Rebalance, *, limits: CaseLimits = LIMITS) -> Comparison | None:
-    """Compare a rebalance with the optimum; return None if it has no group.
-
-    If the previous owners are unknown, the columns about moves are None.
-    """
-    group, assignment = rebalance.group, rebalance.assignment
-    if group is None or assignment is None:
+    """Compare a rebalance with the optimum; return None if it has no group."""
+    if rebalance.group is None:
         return None
+    return compare_result(
+        rebalance.group,
+        rebalance.assignment,
+        assignor=rebalance.last.assignor or "",
+        rounds=rebalance.rounds,
+        owners_known=rebalance.unknown is None,
+        limits=limits,
+    )
+
+
+def compare_result(
+    group: Group,
+    assignment: Assignment,
+    *,
+    assignor: str,
+    rounds: int,
+    owners_known: bool,
+    limits: CaseLimits = LIMITS,
+) -> Comparison:
+    """Compare a recorded assignment with the optimum; without owners, moves are None."""
     violation = next(violations(group, assignment), None)
-    outcome = StableResult(
+    result = StableResult(
         ending=Ending.OK if violation is None else Ending.INVALID,
         assignment=assignment if violation is None else None,
-        rounds=rebalance.rounds,
+        rounds=rounds,
         detail=violation,
     )
-    comparison = compare(group, rebalance.last.assignor or "", result=outcome, limits=limits)
-    if rebalance.unknown is None:
+    comparison = compare(group, assignor, result=result, limits=limits)
+    if owners_known:
         return comparison
     return replace(comparison, movement=UNKNOWN_GAP, movement_within=None)
 
@@ -184,10 +200,10 @@ def _member(state: _State, member: GenerationMember) -> Member:
 
 
 def _withholds(rebalance: Rebalance) -> bool:
-    group, assignment = rebalance.group, rebalance.assignment
-    if group is None or assignment is None or not group.members:
+    group = rebalance.group
+    if group is None or not group.members:
         return False
-    return withheld_partitions(group, assignment) > 0
+    return withheld_partitions(group, rebalance.assignment) > 0
 
 
 def _identity(member: GenerationMember) -> str:

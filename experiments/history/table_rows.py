@@ -9,14 +9,9 @@ from typing import Any
 
 from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.history.generation_replay import reconstruct_generations
-from kassay.experiments.history.generations import (
-    Generation,
-    GroupType,
-    generation_of,
-    generation_row,
-)
+from kassay.experiments.history.generations import generation_of, generation_row
 from kassay.experiments.history.group_records import Row, from_row
-from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
+from kassay.experiments.history.rebalances import Rebalance, compare_result, find_rebalances
 from kassay.experiments.study.table_rows import ComparisonRow, comparison_row
 from kassay.reference.documents.json_codec import (
     assignment_document,
@@ -24,7 +19,6 @@ from kassay.reference.documents.json_codec import (
     parse_assignment,
     parse_group,
 )
-from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.ownership import rejoin
 
 _NO_COMPARISON = dict.fromkeys(field.name for field in fields(ComparisonRow))
@@ -34,22 +28,10 @@ _NO_COMPARISON = dict.fromkeys(field.name for field in fields(ComparisonRow))
 class RebalanceRow:
     """A row of the table ``rebalances``, without the columns of `ComparisonRow`.
 
-    Parameters
-    ----------
-    group, life, generation
-        Group id and last generation of the rebalance.
-    first
-        First generation of the rebalance.
-    protocol
-        Type of the group.
-    timestamp
-        Time of the last generation, in milliseconds since 1970.
-    members, partitions
-        Number of members and of assigned partitions.
-    unknown
-        Reason why the moves are unknown.
-    document, assigned
-        Group document and assignment as JSON.
+    ``generation`` is the last generation of the rebalance and ``first`` the first one;
+    ``timestamp`` is that of the last one. ``members`` and ``partitions`` are numbers, the
+    latter of assigned partitions. ``unknown`` is the reason why the moves are unknown.
+    ``document`` and ``assigned`` are the group document and the assignment as JSON.
     """
 
     group: str
@@ -93,13 +75,20 @@ def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
 
     An exception in kassay itself becomes the row's ending and detail.
     """
+    if row["document"] is None:
+        return {**_NO_COMPARISON, **row, "ending": "unknown", "detail": row["unknown"]}
     try:
-        comparison = compare_rebalance(_rebalance_of(row), limits=limits)
+        comparison = compare_result(
+            parse_group(json.loads(row["document"])),
+            parse_assignment(json.loads(row["assigned"])),
+            assignor=row["assignor"],
+            rounds=row["rounds"],
+            owners_known=row["unknown"] is None,
+            limits=limits,
+        )
     except Exception as error:  # noqa: BLE001 - one bad row must not end thousands of others
         failure = {"ending": "error", "detail": f"{type(error).__name__}: {error}"}
         return {**_NO_COMPARISON, **row, **failure}
-    if comparison is None:
-        return {**_NO_COMPARISON, **row, "ending": "unknown", "detail": row["unknown"]}
     names = {"case": row["case"], "assignor": row["assignor"]}
     return {**row, **asdict(comparison_row(comparison)), **names}
 
@@ -114,7 +103,7 @@ def last_document(row: Row) -> dict[str, object] | None:
 
 
 def _rebalance_row(rebalance: Rebalance) -> dict[str, object]:
-    last, assignment = rebalance.last, rebalance.assignment or Assignment({})
+    last, assignment = rebalance.last, rebalance.assignment
     document = None if rebalance.group is None else group_document(rebalance.group)
     row = RebalanceRow(
         group=last.group,
@@ -134,27 +123,3 @@ def _rebalance_row(rebalance: Rebalance) -> dict[str, object]:
         "assignor": last.assignor or "",
         "rounds": rebalance.rounds,
     }
-
-
-def _rebalance_of(row: Row) -> Rebalance:
-    document = row["document"]
-    last = Generation(
-        group=row["group"],
-        life=row["life"],
-        number=row["generation"],
-        protocol=GroupType(row["protocol"]),
-        assignor=row["assignor"],
-        timestamp=row["timestamp"],
-        partition=None,
-        offset=None,
-        members=(),
-    )
-    return Rebalance(
-        case=row["case"],
-        last=last,
-        first=row["first"],
-        rounds=row["rounds"],
-        group=None if document is None else parse_group(json.loads(document)),
-        assignment=parse_assignment(json.loads(row["assigned"])),
-        unknown=row["unknown"],
-    )

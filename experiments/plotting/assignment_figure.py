@@ -57,15 +57,10 @@ def draw_assignment(
 
     Parameters
     ----------
-    group
-        The rebalance.
-    assignment
-        The assignment to draw.
     title
         Text alternative of the drawing.
     longest_bar
-        Partitions of the longest bar of all drawings of this group, which gives them one
-        scale.
+        Partitions of the longest bar in all drawings of this group, for one common scale.
     """
     owners = _owners(group)
     active = participants(group)

@@ -14,12 +14,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
     """Return a Jinja environment for the shared templates and those of further folders.
 
-    Parameters
-    ----------
-    folders
-        Folders with the page's own templates. Their style sheets follow the shared one.
-    autoescape
-        True for HTML, False for Markdown.
+    Style sheets of the folders follow the shared one. Set ``autoescape`` for HTML.
     """
     jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, _TEMPLATES]),

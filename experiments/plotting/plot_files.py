@@ -26,18 +26,9 @@ class ScenarioBars:
 def draw_frontier(
     points: Sequence[tuple[int, int]], file: Path, *, measure: str, title: str | None = None
 ) -> None:
-    """Draw a frontier as a step function.
+    """Draw a frontier as a step function; the suffix of ``file`` selects SVG or PNG.
 
-    Parameters
-    ----------
-    points
-        (moves, imbalance) by ascending moves.
-    file
-        Output file; its suffix selects SVG or PNG.
-    measure
-        Name of the imbalance measure, for the y axis.
-    title
-        Title of the plot.
+    ``points`` are (moves, imbalance) by ascending moves; ``measure`` names the y axis.
     """
     _save(_frontier(points, measure, title), file)
 
@@ -104,14 +95,8 @@ def _draw_improvement(axes: Axes, step: Explanation) -> None:
         height = top * (1 + 0.2 * level)
         start, end = place[transfer.giver], place[transfer.taker]
         axes.annotate("", xy=(end, height), xytext=(start, height), arrowprops=arrow)
-        axes.text(
-            (start + end) / 2,
-            height + 0.02 * top,
-            str(transfer.partition),
-            ha="center",
-            va="bottom",
-            fontsize=8,
-        )
+        place_of_text = ((start + end) / 2, height + 0.02 * top)
+        axes.text(*place_of_text, str(transfer.partition), ha="center", va="bottom", fontsize=8)
     axes.set_ylim(0, top * (1.25 + 0.2 * len(step.transfers)))
     axes.set_xlim(-0.6, len(place) - 0.4)
     axes.set_xticks(list(place.values()), list(place))

@@ -37,10 +37,7 @@ _STYLE: Any = {
     "ytick.color": INK,
     "xtick.major.size": 0,
     "ytick.major.size": 0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
-    "axes.spines.bottom": False,
+    **{f"axes.spines.{side}": False for side in ("top", "right", "left", "bottom")},
     "grid.color": RULE,
     "grid.linewidth": 0.6,
 }
@@ -50,18 +47,8 @@ _STYLE: Any = {
 class Plot:
     """A figure of a page.
 
-    Parameters
-    ----------
-    name
-        File name of its data, without the ending.
-    title
-        Subject of the figure.
-    caption
-        Axes and units.
-    svg
-        The SVG element.
-    csv
-        The plotted numbers.
+    ``name`` is the file name of the plotted numbers without its ending; ``caption`` states
+    axes and units.
     """
 
     name: str
@@ -82,15 +69,8 @@ class DotStyle:
 def dot_plot(table: "pd.DataFrame", styles: Mapping[str, DotStyle], *, label: str) -> str:
     """Draw shares as dots with their intervals, one row per assignor.
 
-    Parameters
-    ----------
-    table
-        Columns ``assignor``, ``series``, ``share``, ``low`` and ``high``; shares are
-        fractions of 1. Rows without a share are left empty.
-    styles
-        Style of each series.
-    label
-        Text alternative of the figure.
+    ``table`` has the columns ``assignor``, ``series``, ``share``, ``low`` and ``high``;
+    shares are fractions of 1 or missing. ``label`` is the text alternative of the figure.
     """
     names = list(dict.fromkeys(table["assignor"]))
     with _row_figure(0.3 * len(names) + 0.5) as (figure, axes):
@@ -119,15 +99,11 @@ def stacked_bars(counts: "pd.DataFrame", *, label: str) -> str:
 
 
 def step_lines(table: "pd.DataFrame", *, label: str, unit: str) -> str:
-    """Draw up to three columns over the index as step functions, the first in front."""
+    """Draw two columns over the index as step functions, the first in front."""
     with _line_figure(2 * _WIDTH, 2.2) as (figure, axes):
-        for place, (column, colour) in enumerate(
-            zip(table.columns, (ORANGE, BLUE, MUTED), strict=False)
-        ):
-            values = table[column].astype(float)
-            axes.step(
-                table.index, values, where="post", color=colour, linewidth=1.6, zorder=9 - place
-            )
+        for place, (column, colour) in enumerate(zip(table.columns, (ORANGE, BLUE), strict=True)):
+            style: dict[str, Any] = {"color": colour, "linewidth": 1.6, "zorder": 9 - place}
+            axes.step(table.index, table[column].astype(float), where="post", **style)
         axes.set_ylabel(unit)
         axes.set_ylim(bottom=0)
         axes.grid(visible=True, axis="y")
@@ -144,18 +120,8 @@ def cumulative_shares(
 ) -> str:
     """Draw cumulative shares as step functions, one line per assignor.
 
-    Parameters
-    ----------
-    series
-        x values and shares (fractions of 1) per assignor.
-    label
-        Text alternative of the figure.
-    xlabel
-        Name of the x axis.
-    scale
-        Scale of the x axis: ``log`` or ``symlog``.
-    ticks
-        Ticks of the x axis; the first one is its left end.
+    ``series`` has x values and shares (fractions of 1) per assignor. ``scale`` is
+    matplotlib's name of the x scale. The first tick is the left end of the x axis.
     """
     with _line_figure(_WIDTH, 3.4) as (figure, axes):
         for place, (name, (x, y)) in enumerate(series.items()):
@@ -178,13 +144,7 @@ def cumulative_shares(
 def shares_by_level(table: "pd.DataFrame", *, label: str) -> str:
     """Draw shares over the levels of a parameter, one line per assignor, with intervals.
 
-    Parameters
-    ----------
-    table
-        Columns ``assignor``, ``level``, ``share``, ``low`` and ``high``; shares are
-        fractions of 1.
-    label
-        Text alternative of the figure.
+    ``table`` has the columns ``assignor``, ``level``, ``share``, ``low`` and ``high``.
     """
     levels = list(dict.fromkeys(table["level"]))
     with _line_figure(_WIDTH, 2.6) as (figure, axes):

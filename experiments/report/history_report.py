@@ -33,20 +33,11 @@ _COLUMNS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHistory:
-    """Rebalances of one group, added up.
+    """Rebalances and moves of one group, added up.
 
-    Parameters
-    ----------
-    name, assignor
-        Group id, and the names of its assignors.
-    rebalances, proven
-        All rebalances, and those with a proven number of necessary moves.
-    moves, necessary, unnecessary
-        Partitions moved in the proven rebalances, the necessary number, the difference.
-    minimum_imbalance
-        Rebalances that reached the minimum imbalance.
-    plots
-        Moves and imbalance over time; only for the groups with the most unnecessary moves.
+    ``proven`` rebalances have a proven number of necessary moves; only these count in
+    ``moves``, ``necessary`` and ``unnecessary``. ``minimum_imbalance`` counts all
+    rebalances that reach it.
     """
 
     name: str
@@ -66,13 +57,7 @@ def is_history(directory: Path) -> bool:
 
 
 def render(directory: Path) -> tuple[str, str]:
-    """Render the page and the summary in Markdown. Equal tables give equal bytes.
-
-    Raises
-    ------
-    InputError
-        If a table is missing.
-    """
+    """Render the page and the summary in Markdown. Equal tables give equal bytes."""
     rows = _rebalances(directory)
     values = {
         "manifest": json.loads((directory / MANIFEST).read_text(encoding="utf-8")),

@@ -24,15 +24,7 @@ _OUTCOMES = {"missed": "misses the minimum imbalance", "wasteful": "makes unnece
 def parameter_section(
     rows: pd.DataFrame, families: Sequence[Mapping[str, object]]
 ) -> Mapping[str, object]:
-    """Return the tables and figures of the section.
-
-    Parameters
-    ----------
-    rows
-        Comparisons with the properties of their groups.
-    families
-        The families as the manifest records them.
-    """
+    """Return the tables and figures of the section; the manifest records ``families``."""
     names = assignors_of(rows)
     compared = [name for name in BALANCING if name in names] or list(names)[:3]
     described = with_parameters(rows, families)

@@ -43,20 +43,7 @@ def with_interval(share: Proportion) -> str:
 
 
 def replace_numbers(page: str, text: str, *, where: str) -> str:
-    r"""Replace the text between the two marks of a page.
-
-    Raises
-    ------
-    InputError
-        If a mark is missing or they are in the wrong order.
-
-    Examples
-    --------
-    >>> replace_numbers(f"a\n{BEGIN}\nold\n{END}\nz\n", "new\n", where="page") == (
-    ...     f"a\n{BEGIN}\n\nnew\n\n{END}\nz\n"
-    ... )
-    True
-    """
+    """Replace the text between the two marks of a page; ``where`` names it in errors."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

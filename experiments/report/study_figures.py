@@ -54,13 +54,7 @@ MOVE_BINS = GapBins(((0, 0), (1, 1), (2, 3), (4, 7), (8, None)))
 def subscription_plots(
     summaries: Mapping[str, tuple[AssignorSummary, AssignorSummary]],
 ) -> tuple[Plot, ...]:
-    """Draw two shares of each assignor for groups with equal and with mixed subscriptions.
-
-    Parameters
-    ----------
-    summaries
-        Summaries of groups with equal and with mixed subscriptions, per assignor.
-    """
+    """Draw two shares of each assignor for groups with equal and with mixed subscriptions."""
     return tuple(
         _dot_plot(
             {

@@ -29,14 +29,8 @@ from kassay.experiments.report.worst_groups import named_groups, worst_groups
 class Report:
     """Report of a study. Equal tables give equal bytes.
 
-    Parameters
-    ----------
-    html, markdown
-        The page and the summary.
-    data
-        The numbers of every figure and table as CSV, by name.
-    drawings
-        The figures as SVG, by name.
+    ``data`` has the numbers of every figure and table as CSV, by name. ``drawings`` has
+    the figures as SVG, by name.
     """
 
     html: str

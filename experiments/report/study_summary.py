@@ -109,26 +109,12 @@ class Proportion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorSummary:
-    """Results of an assignor over a set of groups.
+    """Results of an assignor over the groups with a proven optimum.
 
-    Parameters
-    ----------
-    groups
-        Groups with a proven optimum.
-    minimum_imbalance
-        Share of groups in which the assignor reaches the minimum imbalance.
-    with_unnecessary_moves
-        Share of groups, among those with owned partitions, in which the assignor makes
-        unnecessary moves.
-    moves, unnecessary_moves
-        Moves in groups for which the necessary number is proven.
-    largest_excess
-        Largest difference between the assignor's maximum load and the minimum one.
-    nonterminating
-        Groups on which the assignor does not terminate.
-    failed
-        Groups on which Kafka's class throws or assigns a topic to a member that is not
-        subscribed to it.
+    ``with_unnecessary_moves`` is a share of the groups with owned partitions.
+    ``largest_excess`` is the largest difference between the assignor's maximum load and the
+    minimum one. ``failed`` counts groups on which Kafka's class throws, or assigns a topic
+    to a member that is not subscribed to it.
     """
 
     groups: int

@@ -67,16 +67,7 @@ def load_tables(directory: Path) -> Tables:
 def read_table(
     path: Path, columns: list[str] | None = None, *, categories: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Read one table, or some of its columns.
-
-    Parameters
-    ----------
-    path
-        Directory of Parquet files.
-    columns
-        Columns to read; None for all.
-    categories
-        Columns to convert to categories, if the table has them.
+    """Read one table, or some of its columns; ``categories`` are converted if present.
 
     Raises
     ------

@@ -32,27 +32,10 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstGroup:
-    """A group with an assignor's assignment and an optimal one.
+    """A group with an assignor's assignment, if there is one, and an optimal one.
 
-    Parameters
-    ----------
-    title
-        Assignor and kind of shortcoming.
-    case
-        Name of the case.
-    assignor
-        The assignor.
-    description
-        The group and the shortcoming in sentences.
-    panels
-        The assignor's assignment, if there is one, and an optimal one.
-    steps
-        Improving chains of transfers, as `kassay explain` prints them. Empty for groups
-        with weights.
-    more_steps
-        Number of further steps that are not listed.
-    document
-        The group document.
+    ``steps`` are improving chains of transfers, as `kassay explain` prints them; groups
+    with weights have none. ``more_steps`` is the number of steps that are not listed.
     """
 
     title: str
