@@ -30,12 +30,7 @@ if TYPE_CHECKING:
     from kassay.reference.documents.json_codec import load_assignment, load_group, load_groups
     from kassay.reference.model.assignment import Assignment, violations
     from kassay.reference.model.group import Group, Member, Topic
-    from kassay.reference.model.metrics import (
-        Measure,
-        imbalance,
-        loads,
-        movement,
-    )
+    from kassay.reference.model.metrics import Measure, imbalance, loads, movement
     from kassay.reference.model.ownership import Ownership, ownership
     from kassay.reference.model.topic_partitions import Partitions, TopicPartition
     from kassay.solver.certificate.certificate import Certificate
@@ -65,46 +60,15 @@ if TYPE_CHECKING:
     from kassay.solver.solve import Method, solve
 
 _MODULES = {
-    "kassay.experiments.compare": (
-        "Comparison",
-        "compare",
-    ),
-    "kassay.experiments.planning.plan": (
-        "Plan",
-        "plan",
-    ),
-    "kassay.reference.assignors": (
-        "ASSIGNORS",
-        "assign",
-    ),
-    "kassay.reference.documents.json_codec": (
-        "load_assignment",
-        "load_group",
-        "load_groups",
-    ),
-    "kassay.reference.model.assignment": (
-        "Assignment",
-        "violations",
-    ),
-    "kassay.reference.model.group": (
-        "Group",
-        "Member",
-        "Topic",
-    ),
-    "kassay.reference.model.metrics": (
-        "Measure",
-        "imbalance",
-        "loads",
-        "movement",
-    ),
-    "kassay.reference.model.ownership": (
-        "Ownership",
-        "ownership",
-    ),
-    "kassay.reference.model.topic_partitions": (
-        "Partitions",
-        "TopicPartition",
-    ),
+    "kassay.experiments.compare": ("Comparison", "compare"),
+    "kassay.experiments.planning.plan": ("Plan", "plan"),
+    "kassay.reference.assignors": ("ASSIGNORS", "assign"),
+    "kassay.reference.documents.json_codec": ("load_assignment", "load_group", "load_groups"),
+    "kassay.reference.model.assignment": ("Assignment", "violations"),
+    "kassay.reference.model.group": ("Group", "Member", "Topic"),
+    "kassay.reference.model.metrics": ("Measure", "imbalance", "loads", "movement"),
+    "kassay.reference.model.ownership": ("Ownership", "ownership"),
+    "kassay.reference.model.topic_partitions": ("Partitions", "TopicPartition"),
     "kassay.solver.certificate.certificate": ("Certificate",),
     "kassay.solver.certificate.check": ("certify",),
     "kassay.solver.constraints": (
@@ -116,14 +80,8 @@ _MODULES = {
         "Pinned",
         "Separated",
     ),
-    "kassay.solver.frontier": (
-        "Frontier",
-        "frontier",
-    ),
-    "kassay.solver.improvement.explanation": (
-        "Explanation",
-        "explain",
-    ),
+    "kassay.solver.frontier": ("Frontier", "frontier"),
+    "kassay.solver.improvement.explanation": ("Explanation", "explain"),
     "kassay.solver.objective": (
         "CrossRack",
         "Imbalance",
@@ -134,14 +92,8 @@ _MODULES = {
     ),
     "kassay.solver.sizing.member_loss": ("member_loss",),
     "kassay.solver.sizing.members_needed": ("members_needed",),
-    "kassay.solver.solution": (
-        "Solution",
-        "Status",
-    ),
-    "kassay.solver.solve": (
-        "Method",
-        "solve",
-    ),
+    "kassay.solver.solution": ("Solution", "Status"),
+    "kassay.solver.solve": ("Method", "solve"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -1,4 +1,4 @@
-"""Kafka's side, and what both sides refer to: groups, assignments, measures, assignors."""
+"""Kafka's side: groups, assignments, metrics and assignors."""
 
 from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import Assignment, InvalidAssignmentError, violations

@@ -97,11 +97,11 @@ def _require(node: ConfigNode, items: Mapping[str, ConfigNode], *keys: str) -> N
 
 def _topic(name: str, node: ConfigNode) -> TopicPlan:
     if not isinstance(node.value, dict):
-        return TopicPlan(name=name, partitions=node.integer(most=_MAX_PARTITIONS))
+        return TopicPlan(name=name, partitions=node.integer(maximum=_MAX_PARTITIONS))
     items = node.only("partitions", "rate")
     _require(node, items, "partitions")
     rate = items["rate"].integer() if "rate" in items else 0
-    partitions = items["partitions"].integer(most=_MAX_PARTITIONS)
+    partitions = items["partitions"].integer(maximum=_MAX_PARTITIONS)
     return TopicPlan(name=name, partitions=partitions, rate=rate)
 
 

@@ -1,4 +1,4 @@
-"""YAML and JSON scripts with the line of every value, so that errors can say where they are."""
+"""YAML and JSON configuration files with the line of every value, for error messages."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ import yaml
 from kassay.reference.documents.document_fields import format_value
 from kassay.reference.model.errors import InputError
 
-MOST = 2**31 - 1
-"""Greatest integer of a script that says nothing narrower, Java's."""
+MAX_INTEGER = 2**31 - 1
+"""Default maximum of integers: Java's maximum ``int``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigNode:
-    """A value of a script, and where it stands.
+    """A value of a configuration file and its position.
 
     Parameters
     ----------
     value
-        A scalar; for mappings and lists what `items` and `elements` yield.
+        A scalar, a dict of nodes or a list of nodes.
     where
         File and line, as ``restart.yaml:12``.
     path
-        Way from the top of the document, as ``events[2].at``.
+        Path from the root of the document, as ``events[2].at``.
     """
 
     value: object
@@ -32,52 +32,52 @@ class ConfigNode:
     path: str
 
     def fail(self, problem: str) -> NoReturn:
-        """Raise InvalidGroupError that says where and what."""
+        """Raise InputError with position and problem."""
         raise InputError(f"{self.where}: {self.path or 'the script'}: {problem}")
 
     def items(self) -> dict[str, "ConfigNode"]:
-        """Take a mapping."""
+        """Return a mapping."""
         if not isinstance(self.value, dict):
-            self.fail(f"expected a mapping, got {self._shown()}")
+            self.fail(f"expected a mapping, got {self._format()}")
         return self.value
 
     def elements(self) -> list["ConfigNode"]:
-        """Take a list."""
+        """Return a list."""
         if not isinstance(self.value, list):
-            self.fail(f"expected a list, got {self._shown()}")
+            self.fail(f"expected a list, got {self._format()}")
         return self.value
 
     def text(self) -> str:
-        """Take a string."""
+        """Return a string."""
         if not isinstance(self.value, str):
-            self.fail(f"expected a string, got {self._shown()}")
+            self.fail(f"expected a string, got {self._format()}")
         return self.value
 
     def flag(self) -> bool:
-        """Take true or false."""
+        """Return a boolean."""
         if not isinstance(self.value, bool):
-            self.fail(f"expected true or false, got {self._shown()}")
+            self.fail(f"expected true or false, got {self._format()}")
         return self.value
 
-    def integer(self, least: int = 0, most: int = MOST) -> int:
-        """Take an integer from ``least`` to ``most``."""
+    def integer(self, minimum: int = 0, maximum: int = MAX_INTEGER) -> int:
+        """Return an integer from ``minimum`` to ``maximum``."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
-            self.fail(f"expected an integer, got {self._shown()}")
-        if self.value < least:
-            self.fail(f"must be {least} or more, got {self.value}")
-        if self.value > most:
-            self.fail(f"must be {most} or less, got {self.value}")
+            self.fail(f"expected an integer, got {self._format()}")
+        if self.value < minimum:
+            self.fail(f"must be at least {minimum}, got {self.value}")
+        if self.value > maximum:
+            self.fail(f"must be at most {maximum}, got {self.value}")
         return self.value
 
     def only(self, *known: str) -> dict[str, "ConfigNode"]:
-        """Take a mapping that has no other keys than these."""
+        """Return a mapping after a check for unknown keys."""
         items = self.items()
         for key, place in items.items():
             if key not in known:
                 place.fail(f"unknown key {key!r}, known are {', '.join(map(repr, known))}")
         return items
 
-    def _shown(self) -> str:
+    def _format(self) -> str:
         if isinstance(self.value, dict):
             return "a mapping"
         if isinstance(self.value, list):
@@ -86,12 +86,12 @@ class ConfigNode:
 
 
 def read_nodes(text: str, name: str) -> ConfigNode:
-    r"""Read a script: YAML, of which JSON is a part.
+    r"""Parse a configuration file: YAML, or JSON as a part of it.
 
     Raises
     ------
-    InvalidGroupError
-        If the text is neither, or repeats a key.
+    InputError
+        If the text is not valid YAML or JSON, or repeats a key.
 
     Examples
     --------
@@ -100,8 +100,7 @@ def read_nodes(text: str, name: str) -> ConfigNode:
     'restart.yaml:2'
     """
     if text.lstrip().startswith("{"):
-        # A tab between two JSON values is white space, but not so in YAML; within a JSON
-        # string there can be none.
+        # JSON allows tabs between values, YAML does not; JSON strings contain no tabs.
         text = text.replace("\t", " ")
     try:
         loader = yaml.SafeLoader(text)
@@ -154,7 +153,7 @@ def _entries(
 
 
 def format_choices(table: Mapping[str, object]) -> str:
-    """List names as errors do.
+    """Return the keys as a list for error messages.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What an assignor returns, and the judge of its validity."""
+"""Assignments and the check of their validity."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model import html_tables as notebook
-from kassay.reference.model.errors import RunError
+from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.partition_index import (
@@ -23,8 +23,8 @@ from kassay.reference.model.result_cache import Results, cached_per_group
 from kassay.reference.model.topic_partitions import Column, Partitions, TopicPartition
 
 
-class InvalidAssignmentError(RunError):
-    """An assignment of our own making that breaks the rules: a bug."""
+class InvalidAssignmentError(InternalError):
+    """An assignment computed by kassay that is not valid: a defect."""
 
 
 class Assignment(Mapping[str, Partitions]):
@@ -67,7 +67,7 @@ class Assignment(Mapping[str, Partitions]):
         return len(self._by_member)
 
     def __reduce__(self) -> tuple[type["Assignment"], tuple[dict[str, Partitions]]]:
-        """Pickle the lists, without what is remembered of them."""
+        """Pickle without cached results."""
         return (Assignment, (self._by_member,))
 
     def __hash__(self) -> int:
@@ -79,37 +79,29 @@ class Assignment(Mapping[str, Partitions]):
         return f"Assignment({self._by_member!r})"
 
     def _repr_html_(self) -> str:
-        """Show the members in a notebook: how many partitions each has, and which."""
+        """Show load and partitions per member in a notebook."""
         return notebook.loads_table("assignment", self.loads(), self)
 
 
 def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:
-    """For each topic with metadata, the member index that each partition is assigned to.
+    """Return the member index of each partition's assignee per topic with metadata.
 
-    Entries that `violations` would complain of (unknown members, topics or partition
-    numbers) are passed over; of several assignees the last listed counts.
-
-    Returns
-    -------
-    dict
-        Topic to an array of shape (partitions,), `NO_OWNER` where unassigned.
+    Arrays have the shape (partitions,), with `NO_OWNER` for unassigned partitions. Unknown
+    members, topics and partition numbers are skipped; of several assignees the last counts.
     """
     return offsets_of(group).by_topic(group, assignee_column(group, assignment))
 
 
 def assignee_column(group: Group, assignment: Assignment) -> Column:
-    """Return the arrays of `assignees` as one, in the order of the topics."""
-    return _tally(group, assignment).column
+    """Return the arrays of `assignees` as one array, in the order of the topics."""
+    return _check(group, assignment).column
 
 
 @cached_per_group
 def held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
-    """Count the partitions that each member is assigned of each topic.
+    """Count the assigned partitions per topic and member, shape (topics, members).
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (topics, members); what `assignees` passes over does not count.
+    Entries that `assignees` skips do not count.
     """
     column, width = assignee_column(group, assignment), len(group.members)
     topic = np.repeat(np.arange(len(group.topics)), offsets_of(group).counts)
@@ -120,15 +112,15 @@ def held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tally:
-    """Who got each partition, and whether there is nothing to complain of."""
+class _Assignees:
+    """Assignee of each partition, and whether the assignment is valid."""
 
     column: Column
     valid: bool
 
 
 @cached_per_group
-def _tally(group: Group, assignment: Assignment) -> _Tally:
+def _check(group: Group, assignment: Assignment) -> _Assignees:
     offsets = offsets_of(group)
     rows = offsets.rows(
         (index, assignment[member.id])
@@ -143,31 +135,25 @@ def _tally(group: Group, assignment: Assignment) -> _Tally:
     column[offsets.flat(rows)] = rows.member
     valid = (
         known
-        # As many rows as partitions that somebody consumes, and each of these has one.
+        # As many rows as partitions with subscribers, and each of these has an assignee.
         and len(rows.member) == np.count_nonzero(consumed_partitions(group))
         and np.array_equal(column != NO_OWNER, consumed_partitions(group))
         and bool(subscription_mask(group)[rows.member, rows.topic].all())
     )
-    return _Tally(column, valid)
+    return _Assignees(column, valid)
 
 
 def violations(group: Group, assignment: Assignment) -> Iterator[str]:
-    """Say what makes an assignment invalid; nothing if it is valid.
+    """Yield why an assignment is not valid; nothing if it is valid.
 
-    Valid: every partition of a topic that somebody subscribes to has exactly one
-    assignee, a member subscribed to its topic, and nothing else is assigned.
-
-    Parameters
-    ----------
-    group
-        The rebalance.
-    assignment
-        What to judge. Members it leaves out have no partitions.
+    In a valid assignment, each partition of a topic with subscribers has exactly one
+    assignee, which subscribes to the topic, and no other partition is assigned. Members
+    that are not in the assignment have no partitions.
 
     Yields
     ------
     str
-        One violation, naming member and partition.
+        One violation, with member and partition.
 
     Examples
     --------
@@ -177,9 +163,9 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     ...     members=(Member(id="a", subscription=("t",)),),
     ... )
     >>> list(violations(group, Assignment({"a": [("t", 0), ("t", 0)]})))
-    ["t-0 is assigned 2 times: ['a', 'a']", 't-1 is assigned to nobody']
+    ["t-0 is assigned 2 times: ['a', 'a']", 't-1 is not assigned']
     """
-    if _tally(group, assignment).valid:
+    if _check(group, assignment).valid:
         return
     offsets = offsets_of(group)
     index_of = {member.id: index for index, member in enumerate(group.members)}
@@ -195,17 +181,17 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
         yield f"member {group.members[member].id!r} is assigned {name}, which does not exist"
     present = select(rows, exists)
     subscribed = subscription_mask(group)
-    strangers = select(present, ~subscribed[present.member, present.topic])
-    pairs = dict.fromkeys((member, topic) for member, topic, _ in _triples(strangers))
+    not_subscribed = select(present, ~subscribed[present.member, present.topic])
+    pairs = dict.fromkeys((member, topic) for member, topic, _ in _triples(not_subscribed))
     for member, topic in pairs:
         yield (
             f"member {group.members[member].id!r} is assigned {group.topics[topic].name!r}, "
             "which it does not subscribe to"
         )
     times = np.bincount(offsets.flat(present), minlength=offsets.size)
-    wanted = consumed_partitions(group)
-    for place in np.flatnonzero((times > 1) | ((times == 0) & wanted)).tolist():
-        yield _not_exactly_once(group, assignment, offsets, place, int(times[place]))
+    consumed = consumed_partitions(group)
+    for position in np.flatnonzero((times > 1) | ((times == 0) & consumed)).tolist():
+        yield _not_exactly_once(group, assignment, offsets, position, int(times[position]))
 
 
 def _not_in_metadata(
@@ -224,11 +210,11 @@ def _triples(rows: PartitionIndex) -> Iterator[tuple[int, int, int]]:
 
 
 def _not_exactly_once(
-    group: Group, assignment: Assignment, offsets: Offsets, place: int, times: int
+    group: Group, assignment: Assignment, offsets: Offsets, position: int, times: int
 ) -> str:
-    index = int(np.searchsorted(offsets.starts, place, side="right")) - 1
-    tp = TopicPartition(group.topics[index].name, place - int(offsets.starts[index]))
+    index = int(np.searchsorted(offsets.starts, position, side="right")) - 1
+    tp = TopicPartition(group.topics[index].name, position - int(offsets.starts[index]))
     if times == 0:
-        return f"{tp} is assigned to nobody"
-    holders = [member for member, tps in assignment.items() for held in tps if held == tp]
-    return f"{tp} is assigned {times} times: {holders}"
+        return f"{tp} is not assigned"
+    assignees_of_tp = [m for m, tps in assignment.items() for assigned in tps if assigned == tp]
+    return f"{tp} is assigned {times} times: {assignees_of_tp}"

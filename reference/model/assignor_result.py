@@ -1,4 +1,4 @@
-"""What came of an assignor's run: an assignment, a loop without end, or an exception."""
+"""Result of an assignor: an assignment, a livelock, or an exception."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -19,19 +19,19 @@ JavaClass = Literal[
 
 
 class UpstreamError(KassayError):
-    """Real Kafka throws an exception on this group.
+    """The real assignor throws an exception for this group.
 
     Parameters
     ----------
     java_class
-        Simple name of the exception's class.
+        Simple name of the exception class.
     detail
-        Where and why, in words.
+        Method and reason.
 
     Examples
     --------
-    >>> str(UpstreamError("IllegalStateException", "nobody may take t-3"))
-    'IllegalStateException: nobody may take t-3'
+    >>> str(UpstreamError("IllegalStateException", "no member can take t-3"))
+    'IllegalStateException: no member can take t-3'
     """
 
     def __init__(self, java_class: JavaClass, detail: str) -> None:
@@ -40,21 +40,21 @@ class UpstreamError(KassayError):
         self.detail = detail
 
     def __str__(self) -> str:
-        """Name the class and the reason."""
+        """Return class and reason."""
         return f"{self.java_class}: {self.detail}"
 
 
 class LivelockError(KassayError):
-    """Real Kafka never returns on this group: its reassignment came back to a state it had.
+    """The real assignor does not terminate: its reassignment reached an earlier state again.
 
     Parameters
     ----------
     state
-        Assignment at the moment that the repetition was found.
+        Assignment when the repetition was detected.
     cycle_length
         Passes over the partitions from a state to its first repetition.
     circling
-        Partitions that change hands within the cycle, by topic and number.
+        Partitions that move within the cycle, by topic and number.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class LivelockError(KassayError):
         self.circling = circling
 
     def __str__(self) -> str:
-        """Tell the period and what moves in it."""
+        """Return the length of the cycle and its partitions."""
         names = ", ".join(str(tp) for tp in self.circling)
         passes = "pass" if self.cycle_length == 1 else "passes"
         return f"the state repeats every {self.cycle_length} {passes}; circling partitions: {names}"
@@ -79,18 +79,18 @@ class LivelockError(KassayError):
 
 @dataclass(frozen=True, slots=True)
 class AssignorResult:
-    """What an assignor did with a group; exactly one of the last three is not None.
+    """Result of an assignor for a group; exactly one of the last three is not None.
 
     Parameters
     ----------
     assignor
         Name of the assignor.
     assignment
-        What it assigned.
+        The assignment.
     livelock
-        The state that repeats, where the real class would never return.
+        The repeated state if the real assignor does not terminate.
     failed
-        The exception, where the real class throws.
+        The exception if the real assignor throws one.
     """
 
     assignor: str
@@ -100,5 +100,5 @@ class AssignorResult:
 
     @property
     def terminated(self) -> bool:
-        """Whether the real class comes to an end on this group, be it with an exception."""
+        """Whether the real assignor terminates, possibly with an exception."""
         return self.livelock is None

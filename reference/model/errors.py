@@ -2,7 +2,7 @@
 
 
 class KassayError(Exception):
-    """Base class of all errors that kassay raises on purpose."""
+    """Base class of kassay's errors."""
 
 
 class InputError(KassayError, ValueError):

@@ -1,6 +1,6 @@
-"""Measures that other tools report, so that their users find their own numbers here.
+"""Balance metrics of other tools: Kafka, Cruise Control, topicmappr.
 
-None of these is what kassay minimises; `kassay.reference.model.metrics` has those.
+kassay does not minimise them; its objectives are in `kassay.reference.model.metrics`.
 """
 
 import math
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kassay.reference.model.assignment import Assignment, held_counts
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import (
     balance_score,
@@ -16,7 +17,7 @@ from kassay.reference.model.metrics import (
     participant_indices,
     spread,
 )
-from kassay.reference.model.metrics import loads as weighed_loads
+from kassay.reference.model.metrics import loads as weighted_loads
 from kassay.reference.model.partition_index import subscription_mask
 from kassay.reference.model.result_cache import cached
 
@@ -24,10 +25,10 @@ CRUISE_CONTROL_BAND = 9  # percent
 
 
 def kafka_balance_score(group: Group, assignment: Assignment) -> int:
-    """Kafka's balance score over the members that can take part in a reassignment.
+    """Return Kafka's balance score over the members that can participate in a reassignment.
 
-    A member takes part if it could hold more partitions than it does, or holds one of
-    a topic with two or more subscribers. Counts partitions, whatever they weigh.
+    A member participates if it subscribes to more partitions than it has, or has one of a
+    topic with several subscribers. The score counts partitions and ignores weights.
 
     Source: ``AbstractStickyAssignor.getBalanceScore`` and
     ``canConsumerParticipateInReassignment``, kafka-clients 4.4.0.
@@ -68,11 +69,11 @@ def kafka_balance_score(group: Group, assignment: Assignment) -> int:
 
 
 def kafka_is_balanced(group: Group, assignment: Assignment) -> bool:
-    """Whether Kafka's sticky assignors would leave the assignment as it is.
+    """Return whether Kafka's sticky assignors accept the assignment as balanced.
 
-    True if counts differ by at most one, or if no member can take a partition it
-    subscribes to from a member that holds at least two more: no direct transfer helps.
-    Chains of transfers may still.
+    True if partition counts differ by at most one, or if no direct transfer improves them:
+    no member subscribes to a partition of a member with at least two more partitions.
+    Chains of transfers may still improve the balance.
 
     Source: ``AbstractStickyAssignor.isBalanced``, kafka-clients 4.4.0.
 
@@ -91,11 +92,11 @@ def kafka_is_balanced(group: Group, assignment: Assignment) -> bool:
 
 
 def r_score(group: Group, assignment: Assignment, *, capacity: int) -> float:
-    """Weight moved over the capacity of one member (Landau et al., 2024).
+    """Return the moved weight divided by the capacity of one member (Landau et al., 2024).
 
     Raises
     ------
-    ValueError
+    UsageError
         If the capacity is not positive.
 
     Examples
@@ -104,7 +105,7 @@ def r_score(group: Group, assignment: Assignment, *, capacity: int) -> float:
     0.0
     """
     if capacity <= 0:
-        raise ValueError(f"capacity must be positive, got {capacity}")
+        raise UsageError(f"capacity must be positive, got {capacity}")
     return movement_count(group, assignment).moved_weight / capacity
 
 
@@ -121,9 +122,9 @@ def outside_band(loads: Sequence[int], *, percent: int = CRUISE_CONTROL_BAND) ->
 
 
 def balancedness(loads: Sequence[int]) -> float:
-    """Share of members within Cruise Control's band, from 0 to 100.
+    """Return the percentage of members within Cruise Control's band.
 
-    Cruise Control weighs many goals by priority; this is the one goal "even load".
+    Cruise Control combines many goals by priority; this is the goal of even load alone.
 
     Examples
     --------
@@ -157,14 +158,14 @@ def range_spread(loads: Sequence[int]) -> float:
     """
     if not loads or max(loads) == min(loads):
         return 0.0
-    least = min(loads)
-    return math.inf if least == 0 else 100.0 * (max(loads) - least) / least
+    smallest = min(loads)
+    return math.inf if smallest == 0 else 100.0 * (max(loads) - smallest) / smallest
 
 
 def off_rack(group: Group, assignment: Assignment) -> int:
-    """Count the partitions read across racks: no replica in the member's known rack.
+    """Count the partitions without a replica in their member's rack.
 
-    Kafka Streams' traffic cost is this number times its weight for off-rack traffic.
+    Members without a rack do not count. Kafka Streams' traffic cost is a multiple of this.
     """
     topics = group.topic_table()
     if all(topic.racks is None for topic in group.topics):
@@ -181,13 +182,13 @@ def off_rack(group: Group, assignment: Assignment) -> int:
 def streams_cost(
     group: Group, assignment: Assignment, *, traffic_cost: int = 1, non_overlap_cost: int = 10
 ) -> int:
-    """Kafka Streams' rack-aware objective: traffic across racks and moves, weighed (KIP-925)."""
+    """Return Kafka Streams' rack-aware objective: weighted off-rack traffic and moves (KIP-925)."""
     moved = movement_count(group, assignment).moved
     return traffic_cost * off_rack(group, assignment) + non_overlap_cost * moved
 
 
 def count_then_load(group: Group, assignment: Assignment) -> tuple[int, int]:
-    """Spread in partitions, then in load: what lag-based assignors compare, in this order.
+    """Return the spread in partitions and in load, as lag-based assignors compare them.
 
     Examples
     --------
@@ -195,13 +196,13 @@ def count_then_load(group: Group, assignment: Assignment) -> tuple[int, int]:
     (0, 0)
     """
     active = [group.members[index].id for index in participant_indices(group)]
-    counts = [len(assignment[m]) if m in assignment else 0 for m in active]
-    loads = list(weighed_loads(group, assignment).values())
+    counts = [len(assignment.get(m, ())) for m in active]
+    loads = list(weighted_loads(group, assignment).values())
     return spread(counts), spread(loads)
 
 
 def per_topic_spread(group: Group, assignment: Assignment) -> int:
-    """Sum over topics of max - min partitions among the topic's subscribers.
+    """Return the sum over topics of max - min partitions among the topic's subscribers.
 
     Examples
     --------
@@ -213,14 +214,14 @@ def per_topic_spread(group: Group, assignment: Assignment) -> int:
     held, subscribed = held[consumed], subscribed[consumed]
     if not held.size:
         return 0
-    most = np.where(subscribed, held, 0).max(axis=1)
-    least = np.where(subscribed, held, np.iinfo(np.int64).max).min(axis=1)
-    return int((most - least).sum())
+    largest = np.where(subscribed, held, 0).max(axis=1)
+    smallest = np.where(subscribed, held, np.iinfo(np.int64).max).min(axis=1)
+    return int((largest - smallest).sum())
 
 
 @cached
 def _reachable(group: Group) -> list[int]:
-    """For each member, the partitions of all topics that it subscribes to."""
+    """Return the number of subscribed partitions per member."""
     topics = group.topic_table()
     return [
         sum(topics[topic].partitions for topic in member.subscription if topic in topics)

@@ -1,4 +1,4 @@
-"""What an assignor may see: topics, members, subscriptions and prior ownership."""
+"""Consumer groups: topics, members, subscriptions and owned partitions."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from typing import cast
 
 from kassay.reference.java.strings import name_uuid
 from kassay.reference.model import html_tables as notebook
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, InternalError
 from kassay.reference.model.result_cache import Results, cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
@@ -21,29 +21,28 @@ MAX_WEIGHT = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """One topic, as the cluster's metadata describes it.
+    """A topic as described by the cluster's metadata.
 
     Parameters
     ----------
     name
-        Its name, unique in the group.
+        Name, unique in the group.
     partitions
-        How many partitions it has. A topic of 0 partitions is left out by every
-        assignor, as Kafka does.
+        Number of partitions. Every assignor skips topics with 0 partitions.
     weights
-        Load of each partition, a non-negative integer in the caller's unit
-        (messages, bytes a second); every partition weighs 1 where it is None.
+        Load of each partition, a non-negative integer in the caller's unit (messages or
+        bytes per second); None if every partition has weight 1.
     racks
-        For each partition the racks of its replicas, None for a replica whose rack is
-        not known; None as a whole where no rack is known.
+        Racks of the replicas per partition, None for a replica with an unknown rack; None
+        as a whole if no rack is known.
     id
-        Topic id, by which the broker's assignors order topics. Where it is None,
-        `uuid` derives one from the name.
+        Topic id, by which the broker's assignors order topics. If it is None, `uuid` is
+        derived from the name.
 
     Raises
     ------
-    InvalidGroupError
-        If a count or weight is negative, or a list is not one entry a partition.
+    InputError
+        If a count or weight is out of range, or a list has not one entry per partition.
 
     Examples
     --------
@@ -58,7 +57,7 @@ class Topic:
     id: uuid.UUID | None = None
 
     def __post_init__(self) -> None:
-        """Freeze lists and check lengths and signs."""
+        """Convert lists to tuples and check lengths and ranges."""
         where = f"topic {self.name!r}"
         if not 0 <= self.partitions <= MAX_PARTITIONS:
             raise InputError(
@@ -75,17 +74,17 @@ class Topic:
             _check_length(where, "racks", self.racks, self.partitions)
 
     def weight(self, partition: int) -> int:
-        """Return the load that one partition brings."""
+        """Return the weight of one partition."""
         return 1 if self.weights is None else self.weights[partition]
 
     @property
     def total_weight(self) -> int:
-        """Load of all its partitions together."""
+        """Total weight of the partitions."""
         return self.partitions if self.weights is None else sum(self.weights)
 
     @property
     def uuid(self) -> uuid.UUID:
-        """Topic id, or else Java's ``UUID.nameUUIDFromBytes`` of the name in UTF-8."""
+        """Topic id; if it is None, Java's ``UUID.nameUUIDFromBytes`` of the name."""
         if self.id is not None:
             return self.id
         return name_uuid(self.name.encode("utf-8", "surrogatepass"))
@@ -93,40 +92,40 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One consumer, as its join request describes it.
+    """A consumer as described by its join request.
 
     Parameters
     ----------
     id
-        Member id, unique in the group. Kafka breaks ties by its order.
+        Member id, unique in the group. Kafka breaks ties by the order of the ids.
     subscription
-        Topics it consumes, in the order it sent them.
+        Topics that the member consumes, in the order sent.
     owned
-        Partitions it claims from before, in the order claimed; any sequence of
-        (topic, partition) pairs is taken.
+        Partitions claimed from an earlier generation, in the order claimed; any iterable of
+        (topic, partition) pairs is accepted.
     generation
-        Generation in which it got ``owned``; `NO_GENERATION` for none.
+        Generation of ``owned``; `NO_GENERATION` if there is none.
     instance_id
         ``group.instance.id`` of a static member.
     rack
         ``client.rack``.
     capacity
-        The most load it can carry, in the unit of the weights; None for no limit.
+        Maximum load in the unit of the weights; None for no limit.
     protocol_version
-        Version of its consumer protocol subscription, 0 to 3.
+        Version of the consumer protocol subscription, 0 to 3.
     sub_generation
-        Generation in the subscription, where that differs from ``generation``, which
-        is then the one in the sticky assignor's user data.
+        Generation in the subscription if it differs from ``generation``, which is then the
+        generation in the sticky assignor's user data.
     user_data
-        ``"v0"`` where the sticky user data carries no generation, else None.
+        ``"v0"`` if the sticky user data has no generation, else None.
     streams
-        Streams asked for per topic, as (topic, count); only the legacy ZooKeeper
-        consumer has several. Topics not listed have one.
+        Streams per topic as (topic, count), for the legacy ZooKeeper consumer. Other topics
+        have one stream.
 
     Raises
     ------
-    InvalidGroupError
-        If a value is out of its range.
+    InputError
+        If a value is out of range.
 
     Examples
     --------
@@ -147,7 +146,7 @@ class Member:
     streams: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
-        """Freeze lists and check ranges."""
+        """Convert lists to tuples and check ranges."""
         if type(self.subscription) is not tuple:
             object.__setattr__(self, "subscription", tuple(self.subscription))
         if type(self.owned) is not Partitions:
@@ -160,12 +159,12 @@ class Member:
 
     def _check(self) -> None:
         if len(set(self.subscription)) != len(self.subscription):
-            twice = _first_repeated(self.subscription)
-            raise self._invalid(f"topic {twice!r} is subscribed to twice")
+            repeated = _first_repeated(self.subscription)
+            raise self._invalid(f"topic {repeated!r} is subscribed to twice")
         if self.generation < NO_GENERATION:
-            raise self._invalid(f"generation must be -1 or more, got {self.generation!r}")
+            raise self._invalid(f"generation must be at least -1, got {self.generation!r}")
         if self.capacity is not None and self.capacity < 0:
-            raise self._invalid(f"capacity must be 0 or more, got {self.capacity!r}")
+            raise self._invalid(f"capacity must be at least 0, got {self.capacity!r}")
         if not 0 <= self.protocol_version <= LATEST_PROTOCOL_VERSION:
             raise self._invalid(
                 f"protocol_version must be 0 to {LATEST_PROTOCOL_VERSION}, "
@@ -175,22 +174,22 @@ class Member:
             raise self._invalid(f"user_data must be null or 'v0', got {self.user_data!r}")
         for topic, count in self.streams:
             if count < 1:
-                raise self._invalid(f"streams of topic {topic!r} must be 1 or more, got {count!r}")
+                raise self._invalid(f"streams of topic {topic!r} must be at least 1, got {count!r}")
         numbers = self.owned.numbers
-        # The place of the least: of a short list found several times as fast as the least itself.
-        if len(numbers) and (least := numbers[numbers.argmin()]) < 0:
-            raise self._invalid(f"owned partition numbers must be 0 or more, got {least}")
+        # For short arrays, argmin is several times as fast as min.
+        if len(numbers) and (smallest := numbers[numbers.argmin()]) < 0:
+            raise self._invalid(f"owned partition numbers must be at least 0, got {smallest}")
 
-    def _invalid(self, what: str) -> InputError:
-        return InputError(f"member {self.id!r}: {what}")
+    def _invalid(self, problem: str) -> InputError:
+        return InputError(f"member {self.id!r}: {problem}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A consumer group at the moment of a rebalance.
+    """A consumer group at a rebalance.
 
-    Subscriptions to topics without metadata, topics of 0 partitions and claims to
-    partitions that no longer exist are legal: real groups have them.
+    Subscriptions to topics without metadata, topics with 0 partitions and claims to
+    partitions that do not exist are valid: real groups have them.
 
     Parameters
     ----------
@@ -201,12 +200,14 @@ class Group:
     id
         Name of the group or of the case.
     notes
-        What the source of the group could not tell, in words; no algorithm reads them.
+        Information that the source of the group lacks, as text; no algorithm uses it.
+    results
+        Cached results, see `kassay.reference.model.result_cache`.
 
     Raises
     ------
-    InvalidGroupError
-        If two topics share a name or two members an id.
+    InputError
+        If two topics have the same name or two members the same id.
 
     Examples
     --------
@@ -225,7 +226,7 @@ class Group:
     results: Results = field(default_factory=Results, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Freeze lists and check that names are unique."""
+        """Convert lists to tuples and check that names are unique."""
         object.__setattr__(self, "topics", tuple(self.topics))
         object.__setattr__(self, "members", tuple(self.members))
         object.__setattr__(self, "notes", tuple(self.notes))
@@ -248,7 +249,7 @@ class Group:
 
     @cached
     def subscribers(self) -> Mapping[str, tuple[int, ...]]:
-        """For each topic with partitions, the indices of the members that consume it."""
+        """Return the indices of the subscribed members per topic with partitions."""
         table: dict[str, list[int]] = {t.name: [] for t in self.topics if t.partitions > 0}
         for index, member in enumerate(self.members):
             for topic in member.subscription:
@@ -258,7 +259,7 @@ class Group:
 
     @property
     def partition_count(self) -> int:
-        """Partitions of all topics with metadata, subscribed to or not."""
+        """Number of partitions of all topics with metadata."""
         return sum(topic.partitions for topic in self.topics)
 
     @property
@@ -278,7 +279,7 @@ class Group:
         return self.common_weight is None
 
     def _repr_html_(self) -> str:
-        """Show the members in a notebook: what each subscribes to and owns."""
+        """Show subscription and owned partitions per member in a notebook."""
         kind = "weighted " if self.is_weighted else ""
         caption = (
             f"group {self.id or 'without a name'}: {len(self.members)} members, "
@@ -294,7 +295,7 @@ class Group:
 def _check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:
     if len(values) != partitions:
         raise InputError(
-            f"{where}: {name} must have one entry a partition ({partitions}), got {len(values)}"
+            f"{where}: {name} must have one entry per partition ({partitions}), got {len(values)}"
         )
 
 
@@ -304,4 +305,4 @@ def _first_repeated(names: Iterable[str]) -> str:
         if name in seen:
             return name
         seen.add(name)
-    raise LookupError("no name is repeated")
+    raise InternalError("no name is repeated")

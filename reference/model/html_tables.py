@@ -1,27 +1,27 @@
-"""Small HTML tables: how groups and assignments show themselves in notebooks."""
+"""HTML tables that show groups and assignments in notebooks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import islice
 
-MOST_ROWS = 40
-"""Rows that a table shows before it says how many more there are."""
-_MOST_NAMES = 12
+MAX_ROWS = 40
+"""Maximum number of rows of a table; a last row has the number of the others."""
+_MAX_NAMES = 12
 _BAR = (
     '<span style="display:inline-block;height:.7em;width:{width}px;max-width:none;'
     'background:#0b66a8;margin-right:.4em"></span>{value}'
 )
-_BAR_WIDTH = 160  # pixels of the greatest value
+_BAR_WIDTH = 160  # pixels for the maximum value
 
 
 class Markup(str):
-    """HTML that is put into a cell as it is."""
+    """HTML that is not escaped in a cell."""
 
     __slots__ = ()
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Write a table; what is not `Markup` is escaped.
+    """Return a table; every value that is not `Markup` is escaped.
 
     Examples
     --------
@@ -29,11 +29,11 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]])
     True
     """
     rest = iter(rows)
-    shown = list(islice(rest, MOST_ROWS))
-    left = sum(1 for _ in rest)
+    shown = list(islice(rest, MAX_ROWS))
+    remaining = sum(1 for _ in rest)
     lines = ["".join(f"<td>{_cell(value)}</td>" for value in row) for row in shown]
-    if left:
-        lines.append(f'<td colspan="{len(header)}">and {left} more</td>')
+    if remaining:
+        lines.append(f'<td colspan="{len(header)}">and {remaining} more</td>')
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return (
@@ -42,27 +42,27 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]])
     )
 
 
-def bar(value: int, greatest: int) -> Markup:
-    """Draw a number as a bar, as long as its share of the greatest."""
-    width = round(_BAR_WIDTH * value / greatest) if greatest else 0
+def bar(value: int, maximum: int) -> Markup:
+    """Return a number with a bar, proportional to its share of the maximum."""
+    width = round(_BAR_WIDTH * value / maximum) if maximum else 0
     return Markup(_BAR.format(width=width, value=value))
 
 
 def names(values: Iterable[object]) -> str:
-    """List names, the first of them where there are many."""
+    """Return the first names and the number of the others."""
     rest = iter(values)
-    shown = [str(value) for value in islice(rest, _MOST_NAMES)]
-    left = sum(1 for _ in rest)
-    return ", ".join(shown) + (f" and {left} more" if left else "")
+    shown = [str(value) for value in islice(rest, _MAX_NAMES)]
+    remaining = sum(1 for _ in rest)
+    return ", ".join(shown) + (f" and {remaining} more" if remaining else "")
 
 
 def loads_table(
     caption: str, loads: Mapping[str, int], partitions: Mapping[str, Iterable[object]]
 ) -> str:
-    """Write loads as bars, with the partitions of each member."""
-    greatest = max(loads.values(), default=0)
+    """Return a table of loads with bars, and the partitions of each member."""
+    maximum = max(loads.values(), default=0)
     rows = (
-        (member, bar(load, greatest), names(partitions.get(member, ())))
+        (member, bar(load, maximum), names(partitions.get(member, ())))
         for member, load in loads.items()
     )
     return table(caption, ("member", "load", "partitions"), rows)

@@ -1,8 +1,8 @@
-"""The ruler: every measure of imbalance and of movement.
+"""Imbalance and movement metrics.
 
-A measure of imbalance is a function of the loads alone; smaller is better, and all but
-`leximax` are integers. Members that subscribe to no topic with partitions are idle:
-they are left out of every load vector (see `participants`).
+Imbalance measures are functions of the loads alone; smaller is better, and all except
+`leximax` are integers. Members that subscribe to no topic with partitions are idle and
+not part of any load vector (see `participants`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 
 class Measure(StrEnum):
-    """Imbalance measures. `MEASURES` has the integer ones, which are all but ``leximax``."""
+    """Imbalance measures; `MEASURES` contains the integer ones, all except ``leximax``."""
 
     SUM_OF_SQUARES = "sum_of_squares"
     MAKESPAN = "makespan"
@@ -32,13 +32,13 @@ class Measure(StrEnum):
 
 @cached
 def participants(group: Group) -> tuple[str, ...]:
-    """Ids of the members that subscribe to some topic with partitions, in group order."""
+    """Return the ids of the members that subscribe to a topic with partitions, in group order."""
     return tuple(group.members[index].id for index in participant_indices(group))
 
 
 @cached
 def participant_indices(group: Group) -> tuple[int, ...]:
-    """Return the ascending indices of the members that `participants` names."""
+    """Return the indices of the `participants`, ascending."""
     with_partitions = frozenset(t.name for t in group.topics if t.partitions)
     return tuple(
         index
@@ -48,13 +48,13 @@ def participant_indices(group: Group) -> tuple[int, ...]:
 
 
 def idle_members(group: Group) -> tuple[str, ...]:
-    """Ids of the members that no assignment can give anything, in group order."""
+    """Return the ids of the members that cannot get partitions, in group order."""
     active = set(participants(group))
     return tuple(member.id for member in group.members if member.id not in active)
 
 
 def loads(group: Group, assignment: Assignment) -> dict[str, int]:
-    """Load of every participant, in total weight (partitions, where weights are absent).
+    """Return the load per participant: total weight, or partitions without weights.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def loads(group: Group, assignment: Assignment) -> dict[str, int]:
 
 @cached_per_group
 def load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
-    """Return `loads` without the names, in group order."""
+    """Return the loads of the participants in group order."""
     topics = group.topic_table()
     lists = [assignment.get(member, NO_PARTITIONS) for member in participants(group)]
     if all(topic.weights is None for topic in group.topics):
@@ -83,9 +83,9 @@ def load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
 
 
 def sum_of_squares(loads: Iterable[int]) -> int:
-    """Sum of squared loads; by it, fixed totals rank as by the variance of the loads.
+    """Return the sum of squared loads, which ranks assignments as the variance does.
 
-    For equal weights its minimum minimises every other measure here too.
+    With equal weights, its minimum minimises every other imbalance measure.
 
     References
     ----------
@@ -101,19 +101,19 @@ def sum_of_squares(loads: Iterable[int]) -> int:
 
 
 def makespan(loads: Iterable[int]) -> int:
-    """Return the greatest load; 0 for no members."""
+    """Return the maximum load; 0 without members."""
     return max(loads, default=0)
 
 
 def spread(loads: Sequence[int]) -> int:
-    """Greatest load minus least load; 0 for no members."""
+    """Return maximum load minus minimum load; 0 without members."""
     return max(loads) - min(loads) if loads else 0
 
 
 def deviation(loads: Sequence[int]) -> int:
-    """Sum of distances from the mean load, times the number of members.
+    """Return the sum of distances from the mean load, times the number of members.
 
-    The factor keeps it an integer: the sum over members of ``|n * load - total|``.
+    The factor makes it an integer: the sum over members of ``|n * load - total|``.
 
     Examples
     --------
@@ -125,10 +125,10 @@ def deviation(loads: Sequence[int]) -> int:
 
 
 def balance_score(loads: Sequence[int]) -> int:
-    """Kafka's pairwise sum ``|load_i - load_j|`` over all pairs of the loads given.
+    """Return the sum of ``|load_i - load_j|`` over all pairs of loads.
 
-    ``AbstractStickyAssignor.getBalanceScore`` (Kafka 4.4.0) restricts it to some
-    members; see `kassay.reference.model.external_metrics.kafka_balance_score`.
+    ``AbstractStickyAssignor.getBalanceScore`` (Kafka 4.4.0) counts only some members;
+    see `kassay.reference.model.external_metrics.kafka_balance_score`.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def balance_score(loads: Sequence[int]) -> int:
 
 
 def leximax(loads: Iterable[int]) -> tuple[int, ...]:
-    """Return the loads in descending order; the lexicographically least vector is the best.
+    """Return the loads in descending order; smaller vectors (lexicographically) are better.
 
     Examples
     --------
@@ -163,7 +163,7 @@ MEASURES: dict[Measure, Callable[[Sequence[int]], int]] = {
 def imbalance(
     group: Group, assignment: Assignment, *, measure: Measure = Measure.SUM_OF_SQUARES
 ) -> int:
-    """Measure the imbalance of an assignment.
+    """Return the imbalance of an assignment.
 
     Examples
     --------
@@ -181,27 +181,27 @@ def imbalance(
 
 @cached_per_group
 def measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
-    """Measure the imbalance of an assignment by every one of `MEASURES`."""
+    """Return the imbalance of an assignment by each of the `MEASURES`."""
     vector = load_vector(group, assignment)
     return MappingProxyType({name: value(vector) for name, value in MEASURES.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class MovementCount:
-    """Where the partitions of a group went, each figure in partitions and in weight.
+    """Movement of an assignment, in partitions and in weight.
 
     Parameters
     ----------
     kept
-        Partitions whose owner still has them.
+        Partitions assigned to their current owner.
     moved
-        Partitions that have an owner and are assigned to somebody else.
+        Partitions assigned to another member than their current owner.
     placed
-        New or orphaned partitions (no owner before) that are now assigned.
+        Assigned partitions without a current owner.
     unassigned
-        Partitions that have an owner and are now assigned to nobody.
+        Partitions with a current owner that are not assigned.
     kept_weight, moved_weight, placed_weight, unassigned_weight
-        The same, weighed.
+        Total weights of the same partitions.
     """
 
     kept: int
@@ -216,7 +216,7 @@ class MovementCount:
 
 @cached_per_group
 def movement_count(group: Group, assignment: Assignment) -> MovementCount:
-    """Compare an assignment with the ownership before it, partition by partition."""
+    """Count kept, moved, placed and unassigned partitions of an assignment."""
     before, after = ownership(group).column, assignee_column(group, assignment)
     owned, assigned, same = before != NO_OWNER, after != NO_OWNER, before == after
     masks = (owned & same, owned & assigned & ~same, ~owned & assigned, owned & ~assigned)
@@ -230,7 +230,7 @@ def movement_count(group: Group, assignment: Assignment) -> MovementCount:
 
 
 def movement(group: Group, assignment: Assignment) -> int:
-    """Count the partitions that have an owner and are assigned to somebody else.
+    """Count the partitions assigned to another member than their current owner.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def _weight_of(partitions: Partitions, topics: Mapping[str, Topic]) -> int:
     pairs = zip(partitions.codes.tolist(), partitions.numbers.tolist(), strict=True)
     for code, number in pairs:
         topic = tables[code]
-        # A partition beyond the topic's count has no weight to look up: violations() tells.
+        # A partition that does not exist has no weight; violations() reports it.
         inside = topic is not None and 0 <= number < topic.partitions
         total += topic.weight(number) if topic is not None and inside else 1
     return total

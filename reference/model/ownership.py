@@ -1,4 +1,4 @@
-"""Who owns what before a rebalance: claims, and which of them hold."""
+"""Current owners of partitions, derived from the members' claims."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ NO_OWNER = -1
 
 
 class Claim(NamedTuple):
-    """A member's claim to a partition that was not granted, and why.
+    """A claim of a member to a partition that it does not own.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Claim(NamedTuple):
     partition
         Partition number claimed.
     reason
-        Why it does not hold, in words.
+        Why the claim is not valid.
     """
 
     member: str
@@ -43,21 +43,21 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The owner of every partition, and the claims that came to nothing.
+    """Current owners of the partitions, and the claims that are not valid.
 
     Parameters
     ----------
     owners
-        Per topic with metadata, the index in ``group.members`` of each partition's
-        owner, `NO_OWNER` where there is none. Arrays are read-only, shape (partitions,).
+        Index of each partition's owner in ``group.members`` per topic with metadata,
+        `NO_OWNER` without an owner. Arrays are read-only, shape (partitions,).
     stale
-        Claims dropped: topic or partition gone, topic no longer subscribed to, or
-        beaten by a higher generation.
+        Claims to a topic or partition that does not exist or is not subscribed to, and
+        claims of an older generation.
     contested
-        Claims of one generation by several members to one partition: none of them
-        owns it.
+        Claims of several members to one partition in the same generation: the partition
+        has no owner.
     column
-        The arrays of ``owners`` as one, in the order of the topics.
+        The arrays of ``owners`` as one array, in the order of the topics.
     """
 
     owners: dict[str, Column]
@@ -67,28 +67,18 @@ class Ownership:
 
     @property
     def owned_count(self) -> int:
-        """Partitions that have an owner."""
+        """Number of partitions with an owner."""
         return int(np.count_nonzero(self.column != NO_OWNER))
 
 
 @cached
 def ownership(group: Group) -> Ownership:
-    """Decide who owns each partition before the rebalance.
+    """Return the current owner of each partition.
 
-    A claim holds if the claimant subscribes to the topic, the partition exists and
-    no claim of a higher generation beats it. Where several members claim a partition
-    in the same highest generation, nobody owns it: Kafka's sticky assignors drop such
-    a partition from all of their lists (``AbstractStickyAssignor``, Kafka 4.4.0).
-
-    Parameters
-    ----------
-    group
-        The rebalance.
-
-    Returns
-    -------
-    Ownership
-        Owners and the claims that do not hold.
+    A claim is valid if the member subscribes to the topic, the partition exists and no
+    claim has a higher generation. If several members claim a partition in the highest
+    generation, it has no owner: Kafka's sticky assignors remove such a partition from all
+    lists (``AbstractStickyAssignor``, Kafka 4.4.0).
 
     Examples
     --------
@@ -115,27 +105,27 @@ def ownership(group: Group) -> Ownership:
     generation = generations[present.member]
     highest = np.full(offsets.size, NO_GENERATION, dtype=np.int64)
     np.maximum.at(highest, place, generation)
-    beaten = generation < highest[place]
+    outdated = generation < highest[place]
     claimant = np.full(offsets.size, NO_OWNER, dtype=np.int32)
-    claimant[place[~beaten]] = present.member[~beaten]
+    claimant[place[~outdated]] = present.member[~outdated]
     disputed = np.zeros(offsets.size, dtype=np.bool_)
-    disputed[place[~beaten & (claimant[place] != present.member)]] = True
+    disputed[place[~outdated & (claimant[place] != present.member)]] = True
     subscribed = subscription_mask(group)[present.member, present.topic]
     owners = claimant.copy()
     owners[disputed] = NO_OWNER
-    owners[place[~subscribed & ~beaten & ~disputed[place]]] = NO_OWNER
-    refusals = [
+    owners[place[~subscribed & ~outdated & ~disputed[place]]] = NO_OWNER
+    refused = [
         (select(claims, ~exists & (claims.topic == UNKNOWN)), "no such topic"),
         (select(claims, ~exists & (claims.topic != UNKNOWN)), "no such partition"),
         (select(present, ~subscribed), "topic not subscribed to"),
-        (select(present, subscribed & beaten), "claimed in a higher generation"),
+        (select(present, subscribed & outdated), "claimed in a higher generation"),
     ]
-    contested = select(present, subscribed & ~beaten & disputed[place])
+    contested = select(present, subscribed & ~outdated & disputed[place])
     return Ownership(
         owners=offsets.by_topic(group, owners),
-        stale=tuple(claim for rows, why in refusals for claim in _name(group, rows, why)),
+        stale=tuple(claim for rows, reason in refused for claim in _claims(group, rows, reason)),
         contested=tuple(
-            _name(group, contested, "claimed by another member in the same generation")
+            _claims(group, contested, "claimed by another member in the same generation")
         ),
         column=owners,
     )
@@ -191,8 +181,8 @@ def rejoin(
     return replace(group, members=members)
 
 
-def _name(group: Group, rows: PartitionIndex, reason: str) -> Iterator[Claim]:
-    """Write refused claims out; those to unknown topics are looked up in the member's list."""
+def _claims(group: Group, rows: PartitionIndex, reason: str) -> Iterator[Claim]:
+    """Yield invalid claims; names of unknown topics are only in the members' lists."""
     if len(rows.topic) and int(rows.topic[0]) == UNKNOWN:
         known = {topic.name for topic in group.topics}
         for index in dict.fromkeys(rows.member.tolist()):

@@ -1,4 +1,4 @@
-"""Many members' lists of partitions as three flat columns, so that a million are one pass."""
+"""Columns of member, topic and partition number for the partitions of many members."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -15,16 +15,16 @@ UNKNOWN = -1
 
 
 class PartitionIndex(NamedTuple):
-    """One entry for each partition in somebody's list, list after list.
+    """One row per partition in the list of a member, list after list.
 
     Parameters
     ----------
     member
-        Index of the list's member.
+        Index of the member.
     topic
-        Index in ``group.topics``, `UNKNOWN` where the group has no such topic.
+        Index in ``group.topics``, `UNKNOWN` for a topic without metadata.
     number
-        Partition number, in range or not.
+        Partition number, possibly out of range.
     """
 
     member: Column
@@ -36,7 +36,7 @@ EMPTY_INDEX = PartitionIndex(*[np.zeros(0, dtype=np.int32)] * 3)
 
 
 class Offsets:
-    """Where each topic of a group begins when all partitions stand in one column."""
+    """Position of each topic in one column of all partitions of a group."""
 
     def __init__(self, group: Group) -> None:
         self.counts: NDArray[np.int64] = np.array(
@@ -47,35 +47,35 @@ class Offsets:
 
     @property
     def size(self) -> int:
-        """Partitions of all topics together."""
+        """Number of partitions of all topics."""
         return int(self.starts[-1])
 
     def exist(self, rows: PartitionIndex) -> NDArray[np.bool_]:
-        """Say of each row whether its topic has such a partition."""
+        """Return per row whether the partition exists."""
         known: NDArray[np.bool_] = rows.topic != UNKNOWN
         if len(self.counts):
             known &= (rows.number >= 0) & (rows.number < self.counts[rows.topic])
         return known
 
     def flat(self, rows: PartitionIndex) -> NDArray[np.int64]:
-        """Return the place of each row in the one column; rows must exist."""
+        """Return the position of each row in the column; the partitions must exist."""
         return self.starts[rows.topic] + rows.number
 
     def rows(self, lists: Iterable[tuple[int, Partitions]]) -> PartitionIndex:
-        """Lay (member index, partitions) pairs out as columns, in their order."""
-        # Tables of names, one behind the other, and where each list's own begins.
+        """Convert (member index, partitions) pairs to columns, in their order."""
+        # Topic indices of all name tables in one list, and the start of each table in it.
         table: list[int] = []
-        begins: dict[tuple[str, ...], int] = {}
+        starts_of_tables: dict[tuple[str, ...], int] = {}
         runs: list[tuple[int, int, int]] = []
         codes: list[Column] = []
         numbers: list[Column] = []
         for member, partitions in lists:
             names = partitions.topics
-            if names not in begins:
-                begins[names] = len(table)
+            if names not in starts_of_tables:
+                starts_of_tables[names] = len(table)
                 table.extend([self.index.get(name, UNKNOWN) for name in names])
             if size := partitions.numbers.size:
-                runs.append((member, begins[names], size))
+                runs.append((member, starts_of_tables[names], size))
                 codes.append(partitions.codes)
                 numbers.append(partitions.numbers)
         if not runs:
@@ -89,7 +89,7 @@ class Offsets:
         )
 
     def by_topic(self, group: Group, column: Column) -> dict[str, Column]:
-        """Cut the one column into read-only pieces by topic name."""
+        """Split the column into read-only arrays per topic name."""
         column.flags.writeable = False
         bounds = pairwise(self.starts.tolist())
         return {
@@ -100,18 +100,18 @@ class Offsets:
 
 @cached
 def offsets_of(group: Group) -> Offsets:
-    """Return a group's `Offsets`."""
+    """Return the `Offsets` of a group."""
     return Offsets(group)
 
 
 def select(rows: PartitionIndex, mask: NDArray[np.bool_]) -> PartitionIndex:
-    """Keep the rows that a mask names."""
+    """Return the rows selected by a mask."""
     return PartitionIndex(rows.member[mask], rows.topic[mask], rows.number[mask])
 
 
 @cached
 def subscription_mask(group: Group) -> NDArray[np.bool_]:
-    """Return a table, members by topics, of who subscribes to what."""
+    """Return whether each member subscribes to each topic, shape (members, topics)."""
     offsets = offsets_of(group)
     table = np.zeros((len(group.members), len(group.topics)), dtype=np.bool_)
     for row, member in enumerate(group.members):
@@ -122,5 +122,5 @@ def subscription_mask(group: Group) -> NDArray[np.bool_]:
 
 @cached
 def consumed_partitions(group: Group) -> NDArray[np.bool_]:
-    """Say of every partition whether anybody subscribes to its topic."""
+    """Return whether each partition's topic has a subscriber."""
     return np.repeat(subscription_mask(group).any(axis=0), offsets_of(group).counts)

@@ -1,4 +1,4 @@
-"""Lists of topic partitions, small enough in memory to hold a million of them."""
+"""Topic partitions, and immutable lists of them with 8 bytes per partition."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
@@ -6,6 +6,8 @@ from typing import NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kassay.reference.model.errors import UsageError
 
 Column = NDArray[np.int32]
 
@@ -18,7 +20,7 @@ class TopicPartition(NamedTuple):
     topic
         Name of the topic.
     partition
-        Number of the partition within its topic, from 0.
+        Partition number, from 0.
 
     Examples
     --------
@@ -32,28 +34,28 @@ class TopicPartition(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
-        """Write it as Kafka's logs do."""
+        """Return the form of Kafka's logs."""
         return f"{self.topic}-{self.partition}"
 
 
 class Partitions(Sequence[TopicPartition]):
-    """An ordered, immutable list of topic partitions, held as columns.
+    """An ordered, immutable list of topic partitions, stored in columns.
 
-    A million partitions take 8 MB here, against about 100 MB as tuples. The order
-    is part of the value: Kafka's assignors take and return lists.
+    A million partitions take 8 MB, as tuples about 100 MB. The order is part of the value,
+    because Kafka's assignors use and return lists.
 
     Parameters
     ----------
     topics
-        Table of topic names that ``codes`` points into.
+        Distinct topic names.
     codes
-        Index into ``topics``, one entry a partition.
+        Index in ``topics`` per partition.
     numbers
-        Partition number, one entry a partition.
+        Partition number per partition.
 
     Raises
     ------
-    ValueError
+    UsageError
         If the two columns differ in length.
 
     Examples
@@ -73,13 +75,13 @@ class Partitions(Sequence[TopicPartition]):
 
     def __init__(self, topics: tuple[str, ...], codes: Column, numbers: Column) -> None:
         if len(codes) != len(numbers):
-            raise ValueError(f"columns differ in length: {len(codes)} and {len(numbers)}")
+            raise UsageError(f"columns differ in length: {len(codes)} and {len(numbers)}")
         object.__setattr__(self, "topics", topics)
         object.__setattr__(self, "codes", _read_only(codes))
         object.__setattr__(self, "numbers", _read_only(numbers))
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse: the list is immutable."""
+        """Raise AttributeError: the list is immutable."""
         raise AttributeError(f"Partitions is immutable, cannot set {name!r}")
 
     @classmethod
@@ -105,7 +107,7 @@ class Partitions(Sequence[TopicPartition]):
         """Return the partitions as a list of `TopicPartition`."""
         topics = map(self.topics.__getitem__, self.codes.tolist())
         pairs = zip(topics, self.numbers.tolist(), strict=True)
-        # Made without a call in Python each, which takes a third less time.
+        # Without a Python call per partition this takes a third less time.
         return list(map(tuple.__new__, repeat(TopicPartition), pairs))
 
     def __len__(self) -> int:
@@ -127,9 +129,9 @@ class Partitions(Sequence[TopicPartition]):
         return TopicPartition(self.topics[self.codes[index]], int(self.numbers[index]))
 
     def __eq__(self, other: object) -> bool:
-        """Compare as sequences: same partitions in the same order."""
+        """Compare as sequences: the same partitions in the same order."""
         if isinstance(other, Partitions) and self.topics == other.topics:
-            # Bytes of short lists compare ten times as fast as arrays, of long ones half as fast.
+            # Short lists compare ten times as fast as bytes, long lists half as fast.
             return (
                 self.numbers.tobytes() == other.numbers.tobytes()
                 and self.codes.tobytes() == other.codes.tobytes()
@@ -145,7 +147,7 @@ class Partitions(Sequence[TopicPartition]):
         return hash(tuple(self.to_list()))
 
     def __repr__(self) -> str:
-        """Show the content, shortened past eight partitions."""
+        """Show up to eight partitions."""
         shown = ", ".join(str(tp) for tp in self[:8])
         more = f", ... {len(self)} in all" if len(self) > 8 else ""
         return f"Partitions([{shown}{more}])"

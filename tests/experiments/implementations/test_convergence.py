@@ -56,7 +56,7 @@ def test_an_eager_assignor_that_omits_partitions_is_invalid(answers):
     answers(AssignorResult("x", assignment=HALF))
     result = run_until_stable(GROUP, "sticky")
     assert result.ending is Ending.INVALID
-    assert result.detail == "t-1 is assigned to nobody"
+    assert result.detail == "t-1 is not assigned"
     assert result.assignment is None
 
 

@@ -24,7 +24,7 @@ BAD = {
     "topics: {t: 1}\n": "'members' is missing",
     "topics: {t: 1}\nmembers: []\ntopcs: {}\n": "bad.yaml:3: topcs: unknown key 'topcs'",
     "topics: {t: 1, t: 2}\nmembers: []\n": "bad.yaml:1: topics.t: the key is repeated",
-    "topics: {t: -1}\nmembers: []\n": "bad.yaml:1: topics.t: must be 0 or more, got -1",
+    "topics: {t: -1}\nmembers: []\n": "bad.yaml:1: topics.t: must be at least 0, got -1",
     "topics: {t: yes}\nmembers: []\n": "topics.t: expected an integer, got true",
     GOOD + "until: 10\n": "bad.yaml:5: until: expected a time such as 500ms, 30s or 5m, got 10",
     GOOD + "policies: [stikcy]\n": "bad.yaml:5: policies[0]: no policy is called 'stikcy'",
@@ -33,16 +33,16 @@ BAD = {
     GOOD + "events:\n  - {at: 1s, do: crash}\n": "'member' is missing, crash requires it",
     GOOD + "events:\n  - {at: 1s, do: crash, member: c7}\n": "no member is called 'c7'",
     GOOD + "events:\n  - {at: 1s, do: crash, member: c0, for: 1s}\n": "unknown key 'for'",
-    GOOD + "events:\n  - {at: 1s, do: grow, topic: orders, partitions: 3}\n": "must be 4 or more",
+    GOOD + "events:\n  - {at: 1s, do: grow, topic: orders, partitions: 3}\n": "must be at least 4",
     GOOD + "events:\n  - {at: 1s, do: subscribe, member: c0, topics: [x]}\n": "no topic is called",
     GOOD + "events:\n  - {at: 1s, do: join, member: {id: c0, topics: []}}\n": "exists already",
     GOOD + "events:\n  - {at: 1s, do: leave, member: c0, every: 5s}\n": "require each other",
     "topics: {t: 9999999999999999999999}\nmembers: []\n": (
-        "bad.yaml:1: topics.t: must be 1000000 or less, got 9999999999999999999999"
+        "bad.yaml:1: topics.t: must be at most 1000000, got 9999999999999999999999"
     ),
     GOOD
-    + "events:\n  - {at: 1s, do: grow, topic: orders, partitions: 2000000}\n": "1000000 or less",
-    GOOD + "seed: 99999999999\n": "seed: must be 2147483647 or less, got 99999999999",
+    + "events:\n  - {at: 1s, do: grow, topic: orders, partitions: 2000000}\n": "at most 1000000",
+    GOOD + "seed: 99999999999\n": "seed: must be at most 2147483647, got 99999999999",
     GOOD + "settings: {heartbeat: 60s}\n": "heartbeat must be above 0 and below session",
     GOOD + "settings: {commit: 0}\n": "commit must be above 0 ms",
     GOOD

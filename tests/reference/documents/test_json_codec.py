@@ -99,7 +99,7 @@ BAD = [
     ({"topics": {"t": {"partitions": 1, "weights": [0.5]}}, "members": []}, "weights[0]: expected"),
     (
         {"topics": {"t": {"partitions": 2, "weights": [1]}}, "members": []},
-        "one entry a partition (2)",
+        "one entry per partition (2)",
     ),
     (
         {"topics": {"t": {"partitions": 1, "racks": ["a"]}}, "members": []},
@@ -140,11 +140,11 @@ def test_a_bad_document_gives_one_error_that_names_field_and_value(document, mes
     assert "\n" not in str(caught.value)
 
 
-# What JSON Schema cannot say: uniqueness of ids, one entry a partition, the form of a UUID;
+# What JSON Schema cannot say: uniqueness of ids, one entry per partition, the form of a UUID;
 # and it takes 2.0 for an integer.
 BEYOND_SCHEMA = (
     "listed twice",
-    "one entry a partition",
+    "one entry per partition",
     "not a topic id",
     "got 2.0",
     "'t']: expected a partition count",

@@ -1,5 +1,5 @@
 from kassay.reference import Assignment, Group, Member, Topic
-from kassay.reference.model.html_tables import MOST_ROWS, bar, names, table
+from kassay.reference.model.html_tables import MAX_ROWS, bar, names, table
 from kassay.solver import solve
 
 
@@ -21,8 +21,8 @@ def test_names_are_escaped_everywhere():
 
 
 def test_long_tables_say_how_much_they_leave_out():
-    assert "and 3 more" in _group(MOST_ROWS + 3)._repr_html_()
-    assert "more" not in _group(MOST_ROWS)._repr_html_()
+    assert "and 3 more" in _group(MAX_ROWS + 3)._repr_html_()
+    assert "more" not in _group(MAX_ROWS)._repr_html_()
 
 
 def test_long_lists_say_how_much_they_leave_out():

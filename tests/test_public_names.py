@@ -1,0 +1,16 @@
+"""The documented names of the package."""
+
+import pytest
+
+import kassay
+
+
+@pytest.mark.parametrize("name", kassay.__all__)
+def test_every_documented_name_can_be_imported(name: str) -> None:
+    assert getattr(kassay, name) is not None
+    assert name in dir(kassay)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'solv'"):
+        kassay.solv  # noqa: B018
