@@ -40,7 +40,7 @@ _BYTE_ORDER_MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class ImportedGroup:
-    """One group, or the error or the reason for which it is missing."""
+    """One group, or the error or reason for which it is missing."""
 
     id: str | None
     group: Group | None = None
@@ -71,15 +71,9 @@ def import_groups(
     paths
         Files, or directories of captures from one moment. Captures in a directory and its
         subdirectories are merged per group. ``-`` is standard input.
-    options
-        Values for everything that captures do not show.
-    stdin
-        Standard input.
     group
         Group id for tables without a group column. The default is the name of the file
         without its suffix, or of the directory.
-    skip_empty
-        Whether to skip groups without members.
     """
     for path in paths:
         try:
@@ -95,11 +89,6 @@ def load_metadata(path: Path) -> DocumentRows:
 
     The file holds the output of ``kafka-topics.sh --describe``, ``kcat -L -J`` or an
     exporter, a topic list of the REST API, or a list of ``kafka-reassign-partitions.sh``.
-
-    Raises
-    ------
-    InputError
-        If the file has another form or is damaged.
     """
     found = _read_metadata(_decode(path), str(path))
     if found is None or not (found.partition_counts or found.minimum_counts):
@@ -108,13 +97,7 @@ def load_metadata(path: Path) -> DocumentRows:
 
 
 def load_sizes(path: Path) -> Mapping[PartitionKey, int]:
-    """Read the bytes per partition from the output of ``kafka-log-dirs.sh --describe``.
-
-    Raises
-    ------
-    InputError
-        If the file has another form or is damaged.
-    """
+    """Read the bytes per partition from the output of ``kafka-log-dirs.sh --describe``."""
     text = _decode(path)
     if not is_log_dirs(text):
         raise InputError(f"{path}: is not the output of kafka-log-dirs.sh --describe")

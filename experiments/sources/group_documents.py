@@ -21,14 +21,7 @@ MAX_ASSUMED_PARTITIONS = 1_000_000
 
 
 def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
-    """Build a group from the captures of it.
-
-    Raises
-    ------
-    InputError
-        If a partition number exceeds the count in the metadata, a member owns a partition
-        outside its given subscription, a weight is missing, or the group is invalid.
-    """
+    """Build a group from the captures of it."""
     notes: list[str] = []
     _check_partition_numbers_shown(observed)
     members = sorted(observed.members.values(), key=lambda member: member.id)

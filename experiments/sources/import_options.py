@@ -69,13 +69,7 @@ class ImportOptions:
 
 
 def load_subscriptions(path: Path) -> dict[str, MemberTopics]:
-    """Read ``{"group": {"member, client or instance id": ["topic", ...]}}``.
-
-    Raises
-    ------
-    InputError
-        If the file has another form.
-    """
+    """Read ``{"group": {"member, client or instance id": ["topic", ...]}}``."""
     return {
         group: {
             member: tuple(
@@ -89,13 +83,7 @@ def load_subscriptions(path: Path) -> dict[str, MemberTopics]:
 
 
 def load_weights(path: Path) -> dict[str, tuple[int, ...]]:
-    """Read ``{"topic": [weight of partition 0, ...]}``.
-
-    Raises
-    ------
-    InputError
-        If the file has another form.
-    """
+    """Read ``{"topic": [weight of partition 0, ...]}``."""
     weights: dict[str, tuple[int, ...]] = {}
     for topic, numbers in _load_object(path).items():
         where = f"{path}: {topic}"

@@ -7,7 +7,6 @@ from pathlib import Path
 from kassay.experiments.sources.describe_output import (
     MemberRow,
     Notice,
-    OffsetCheckerRow,
     OffsetRow,
     ParsedTable,
     ParsedText,
@@ -17,82 +16,42 @@ from kassay.experiments.sources.located_error import error_at
 from kassay.reference.model.errors import InputError
 
 PartitionKey = tuple[str, int]
-DescribedRow = MemberRow | OffsetRow | OffsetCheckerRow | StateRow
+DescribedRow = MemberRow | OffsetRow | StateRow
 _OWNER_COLUMNS = frozenset({"CONSUMER-ID", "OWNER", "Owner"})
 _RETRY = "the captures are from different moments, take them again"
 
 
 @dataclass(slots=True)
 class ObservedMember:
-    """A member as the captures show it.
-
-    Parameters
-    ----------
-    epoch
-        Member epoch, if shown.
-    count
-        Stated number of partitions, if shown.
-    reconciled
-        Whether the current assignment equals the target assignment.
-    owned
-        Partitions that the captures show for the member.
-    """
+    """A member as the captures show it; None for values that are not shown."""
 
     id: str
     client_id: str | None = None
     instance_id: str | None = None
     epoch: int | None = None
-    count: int | None = None
-    reconciled: bool = True
+    count: int | None = None  # of partitions, as the members table states it
+    reconciled: bool = True  # the current assignment equals the target assignment
     owned: set[PartitionKey] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class ObservedGroup:
-    """A group as the captures show it.
-
-    Parameters
-    ----------
-    members
-        By member id.
-    partitions
-        Owner of each partition that is shown, None if no owner is shown.
-    lag
-        Known lags, in messages.
-    appended
-        Messages appended to each partition between two samples.
-    has_members_table
-        Whether all members are listed, including members without partitions.
-    owners_without_ids
-        Whether owners are shown by another name than the member id.
-    shows_owners
-        Whether a capture has a column for owners.
-    stated_members
-        Number of members in the state table, if shown.
-    notices
-        Kinds of the notices about the group.
-    directories
-        Directories of its captures.
-    unreadable_files
-        Files in these directories that could not be read.
-    error
-        First contradiction between its captures.
-    """
+    """A group as the captures show it; None for values that are not shown."""
 
     id: str
     members: dict[str, ObservedMember] = field(default_factory=dict)
-    partitions: dict[PartitionKey, str | None] = field(default_factory=dict)
-    lag: dict[PartitionKey, int] = field(default_factory=dict)
-    appended: dict[PartitionKey, int] = field(default_factory=dict)
-    has_members_table: bool = False
-    owners_without_ids: bool = False
-    shows_owners: bool = False
+    partitions: dict[PartitionKey, str | None] = field(default_factory=dict)  # and their owners
+    lag: dict[PartitionKey, int] = field(default_factory=dict)  # in messages
+    appended: dict[PartitionKey, int] = field(default_factory=dict)  # messages between two samples
+    has_members_table: bool = False  # which also lists members without partitions
+    owners_without_ids: bool = False  # owners have another name than the member id
+    shows_owners: bool = False  # a capture has a column for owners
     state: str | None = None
-    stated_members: int | None = None
+    stated_members: int | None = None  # number of members in the state table
     notices: set[str] = field(default_factory=set)
-    directories: set[str] = field(default_factory=set)
-    unreadable_files: tuple[str, ...] = ()
-    error: str | None = None
+    directories: set[str] = field(default_factory=set)  # of its captures
+    unreadable_files: tuple[str, ...] = ()  # in these directories
+    error: str | None = None  # first contradiction between its captures
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +70,6 @@ def merge_captures(
 
     A contradiction between two captures is stored as the error of their group. Groups with
     captures in the directory of an unreadable file list that file.
-
-    Raises
-    ------
-    InputError
-        If a table or notice names no group and its capture has none.
     """
     groups: dict[str, ObservedGroup] = {}
     ordered = list(captures)
@@ -157,9 +111,6 @@ def _add_row(group: ObservedGroup, row: DescribedRow, where: str) -> None:
             _add_member(group, row, where)
         case OffsetRow():
             _add_offset(group, row, where)
-        case OffsetCheckerRow():
-            group.owners_without_ids |= row.owner is not None
-            _add_partition(group, (row.topic, row.partition), row.owner, row.lag, where)
         case StateRow():
             group.state = row.state if row.state != "-" else group.state
             group.stated_members = group.stated_members if row.members is None else row.members

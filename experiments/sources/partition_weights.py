@@ -12,13 +12,7 @@ from kassay.reference.model.group import Group
 def topic_weights(
     observed: ObservedGroup, topic: str, count: int, options: ImportOptions, notes: list[str]
 ) -> tuple[int, ...] | None:
-    """Return the weights of a topic's partitions, or None for equal weights.
-
-    Raises
-    ------
-    InputError
-        If the weight of a partition is not known.
-    """
+    """Return the weights of a topic's partitions, or None for equal weights."""
     where = f"group {observed.id!r}"
     if options.weight_table is not None:
         return _from_table(options.weight_table, topic, count, where)
@@ -38,11 +32,6 @@ def apply_weights(group: Group, options: ImportOptions) -> Group:
     """Set the weights of a group that was read from a group document.
 
     Without weight options, the group keeps its own weights.
-
-    Raises
-    ------
-    InputError
-        If the weight of a partition is not known, or ``options.weights`` is a lag or a rate.
     """
     where = f"group {group.id!r}"
     if options.weight_table is None and options.weights is WeightSource.NONE:

@@ -23,11 +23,6 @@ def is_topic_description(text: str) -> bool:
 def parse_topic_description(text: str, *, name: str) -> Counts:
     r"""Read partition counts from the output of ``kafka-topics.sh --describe``.
 
-    Raises
-    ------
-    InputError
-        If a line is cut, or two lines have different counts of a topic.
-
     Examples
     --------
     >>> text = "Topic: t\tTopicId: x\tPartitionCount: 3\tReplicationFactor: 1\tConfigs: \n"
@@ -47,11 +42,6 @@ def parse_topic_description(text: str, *, name: str) -> Counts:
 
 def parse_kcat_metadata(value: object, *, name: str) -> Counts:
     """Read partition counts from the output of ``kcat -L -J``.
-
-    Raises
-    ------
-    InputError
-        If the document has another form.
 
     Examples
     --------
@@ -79,13 +69,7 @@ def parse_kcat_metadata(value: object, *, name: str) -> Counts:
 
 
 def merge_counts(left: Counts, right: Mapping[str, int], *, where: str) -> Counts:
-    """Merge two tables of partition counts.
-
-    Raises
-    ------
-    InputError
-        If the counts of a topic differ.
-    """
+    """Merge two tables of partition counts."""
     merged = dict(left)
     for topic, count in right.items():
         _add(merged, topic, count, where)

@@ -8,7 +8,6 @@ from kassay.experiments.sources.describe_output.parser import (
 )
 from kassay.experiments.sources.describe_output.typed_rows import (
     MemberRow,
-    OffsetCheckerRow,
     OffsetRow,
     ResetRow,
     StateRow,
@@ -17,7 +16,6 @@ from kassay.experiments.sources.describe_output.typed_rows import (
 __all__ = [
     "MemberRow",
     "Notice",
-    "OffsetCheckerRow",
     "OffsetRow",
     "ParsedTable",
     "ParsedText",

@@ -24,67 +24,44 @@ class TableKind(StrEnum):
 
 _OFFSET_COLUMNS = "TOPIC PARTITION( LEADER-EPOCH)? CURRENT-OFFSET LOG-END-OFFSET LAG"
 # All sequences of columns that a release prints. Any other header is cut or unknown.
-_LAYOUTS: tuple[tuple[TableKind, re.Pattern[str]], ...] = (
-    (
-        TableKind.OFFSETS,
-        re.compile(f"(GROUP )?{_OFFSET_COLUMNS} (OWNER|CONSUMER-ID( HOST CLIENT-ID)?)"),
+_LAYOUTS = {
+    TableKind.OFFSETS: f"(GROUP )?{_OFFSET_COLUMNS} (OWNER|CONSUMER-ID( HOST CLIENT-ID)?)",
+    TableKind.MEMBERS: (
+        r"(GROUP )?CONSUMER-ID( GROUP-INSTANCE-ID)? HOST CLIENT-ID #PARTITIONS( ASSIGNMENT|"
+        r" CURRENT-EPOCH CURRENT-ASSIGNMENT TARGET-EPOCH TARGET-ASSIGNMENT( UPGRADED)?)?"
     ),
-    (
-        TableKind.MEMBERS,
-        re.compile(
-            r"(GROUP )?CONSUMER-ID( GROUP-INSTANCE-ID)? HOST CLIENT-ID #PARTITIONS( ASSIGNMENT|"
-            r" CURRENT-EPOCH CURRENT-ASSIGNMENT TARGET-EPOCH TARGET-ASSIGNMENT( UPGRADED)?)?"
-        ),
+    TableKind.STATE: (
+        r"(GROUP )?COORDINATOR \(ID\) ASSIGNMENT-STRATEGY STATE"
+        r"( GROUP-EPOCH TARGET-ASSIGNMENT-EPOCH)? #MEMBERS"
     ),
-    (
-        TableKind.STATE,
-        re.compile(
-            r"(GROUP )?COORDINATOR \(ID\) ASSIGNMENT-STRATEGY STATE"
-            r"( GROUP-EPOCH TARGET-ASSIGNMENT-EPOCH)? #MEMBERS"
-        ),
-    ),
-    (TableKind.OFFSET_CHECKER, re.compile("Group Topic Pid Offset logSize Lag Owner")),
-    (TableKind.RESET, re.compile("(GROUP )?TOPIC PARTITION NEW-OFFSET")),
-    (TableKind.DELETION, re.compile("TOPIC PARTITION STATUS")),
-    (TableKind.LISTING, re.compile("GROUP( TYPE)?( PROTOCOL)?( STATE)?")),
-)
+    TableKind.OFFSET_CHECKER: "Group Topic Pid Offset logSize Lag Owner",
+    TableKind.RESET: "(GROUP )?TOPIC PARTITION NEW-OFFSET",
+    TableKind.DELETION: "TOPIC PARTITION STATUS",
+    TableKind.LISTING: "GROUP( TYPE)?( PROTOCOL)?( STATE)?",
+}
 _KNOWN = frozenset(
-    name for _, layout in _LAYOUTS for name in re.findall("#?[A-Za-z-]{3,}", layout.pattern)
+    name for layout in _LAYOUTS.values() for name in re.findall("#?[A-Za-z-]{3,}", layout)
 ) | {"COORDINATOR (ID)"}
 _NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,]+")
 # Release 0.9 writes these names with spaces.
 _CURRENT_SPELLING = {"CURRENT OFFSET": "CURRENT-OFFSET", "LOG END OFFSET": "LOG-END-OFFSET"}
 _MIN_KNOWN_COLUMNS = 2
+_FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group")
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Header of a table.
-
-    Parameters
-    ----------
-    starts
-        Offsets in the line at which the columns start.
-    commas
-        Whether commas separate the columns (release 0.9).
-    line
-        Line number, from 1.
-    """
+    """Header of a table."""
 
     kind: TableKind
     names: tuple[str, ...]
-    starts: tuple[int, ...]
-    commas: bool
+    starts: tuple[int, ...]  # offsets of the columns in the line
+    commas: bool  # separate the columns (release 0.9)
     line: int
 
 
 def read_header(text: str, *, name: str, line: int) -> Header | None:
     """Parse a header, or return None if the line is not a header.
-
-    Raises
-    ------
-    InputError
-        If the line starts like a header, but no release prints these columns.
 
     Examples
     --------
@@ -95,17 +72,15 @@ def read_header(text: str, *, name: str, line: int) -> Header | None:
     columns = list(_NAME.finditer(text))
     names = tuple(_CURRENT_SPELLING.get(match.group(), match.group()) for match in columns)
     known = [word for word in names if word in _KNOWN]
-    if len(known) < _MIN_KNOWN_COLUMNS or not _starts_like_header(names):
+    if len(known) < _MIN_KNOWN_COLUMNS or names[0] not in _FIRST_COLUMNS:
         return None
     unknown = next((word for word in names if word not in _KNOWN), None)
     if unknown is not None:
         raise error_at(name, line, f"unknown column {unknown!r} in the header of a table", text)
     layout_text = " ".join(names)
-    kind = next((kind for kind, layout in _LAYOUTS if layout.fullmatch(layout_text)), None)
+    kind = next(
+        (kind for kind, layout in _LAYOUTS.items() if re.fullmatch(layout, layout_text)), None
+    )
     if kind is None:
         raise error_at(name, line, "the header of a table is cut or of an unknown layout", text)
     return Header(kind, names, tuple(match.start() for match in columns), "," in text, line)
-
-
-def _starts_like_header(names: tuple[str, ...]) -> bool:
-    return names[0] in ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group")

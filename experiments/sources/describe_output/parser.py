@@ -86,18 +86,7 @@ class _OpenTable:
 def parse_text(text: str, *, name: str) -> ParsedText:
     r"""Parse the output of ``kafka-consumer-groups.sh --describe``.
 
-    Parameters
-    ----------
-    text
-        The output, with or without standard error.
-    name
-        File name, for errors.
-
-    Raises
-    ------
-    InputError
-        If a row or a header is cut or damaged, two rows contradict each other, or the text
-        has neither a table nor a notice.
+    The text may include standard error. ``name`` is the file name in errors.
 
     Examples
     --------

@@ -26,13 +26,7 @@ def split_row(text: str, header: Header, is_valid: Callable[[Cells], bool]) -> C
     A row of release 0.9 is split at commas. Other rows are split at the offsets of the
     header, else at spaces if there are as many words as columns (fixed widths overflow), else
     at spaces with a consumer id joined to its host.
-
-    Parameters
-    ----------
-    text
-        The line, including spaces at its end.
-    is_valid
-        Returns whether cells match the types of their columns.
+    The text includes the spaces at its end.
     """
     if header.commas:
         # Groups and owners may contain commas. The split must be unambiguous.

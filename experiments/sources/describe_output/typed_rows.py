@@ -1,7 +1,6 @@
 """Typed rows, one type per kind of table."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from kassay.experiments.sources.describe_output.headers import TableKind
@@ -25,18 +24,21 @@ _STATE = re.compile(r"[A-Za-z]+|-")
 
 @dataclass(frozen=True, slots=True)
 class OffsetRow:
-    """A partition with offsets and consumer, or a member without partitions."""
+    """A partition with offsets and consumer, or a member without partitions.
+
+    Also a row of ``kafka.tools.ConsumerOffsetChecker`` (0.8 to 0.11).
+    """
 
     line: int
     group: str | None
     topic: str | None
     partition: int | None
-    current: int | None
-    end: int | None
-    lag: int | None
-    consumer_id: str | None
-    host: str | None
-    client_id: str | None
+    current: int | None = None
+    end: int | None = None
+    lag: int | None = None
+    consumer_id: str | None = None
+    host: str | None = None
+    client_id: str | None = None
     owner: str | None = None
 
 
@@ -47,10 +49,10 @@ class MemberRow:
     line: int
     group: str | None
     consumer_id: str
-    instance_id: str | None
-    host: str | None
-    client_id: str | None
-    partitions: int | None
+    instance_id: str | None = None
+    host: str | None = None
+    client_id: str | None = None
+    partitions: int | None = None
     assignment: Assignment | None = None
     epoch: int | None = None
     target: Assignment | None = None
@@ -62,26 +64,12 @@ class StateRow:
 
     line: int
     group: str | None
-    coordinator: str | None
-    coordinator_id: int | None
-    strategy: str | None
     state: str
-    members: int | None
+    coordinator: str | None = None
+    coordinator_id: int | None = None
+    strategy: str | None = None
+    members: int | None = None
     epoch: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetCheckerRow:
-    """A row of ``kafka.tools.ConsumerOffsetChecker`` (0.8 to 0.11)."""
-
-    line: int
-    group: str
-    topic: str
-    partition: int
-    current: int | None
-    end: int | None
-    lag: int | None
-    owner: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +101,7 @@ class ResetRow:
     new_offset: int | None
 
 
-TableRow = OffsetRow | MemberRow | StateRow | OffsetCheckerRow | ResetRow | ListingRow | DeletionRow
+TableRow = OffsetRow | MemberRow | StateRow | ResetRow | ListingRow | DeletionRow
 
 _NUMBERS = {
     TableKind.OFFSETS: ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH"),
@@ -126,6 +114,17 @@ _COUNTS = {
     TableKind.OFFSET_CHECKER: ("Pid",),
     TableKind.RESET: ("PARTITION",),
     TableKind.DELETION: ("PARTITION",),
+}
+
+
+_CHECKER_COLUMNS = {
+    "Group": "GROUP",
+    "Topic": "TOPIC",
+    "Pid": "PARTITION",
+    "Offset": "CURRENT-OFFSET",
+    "logSize": "LOG-END-OFFSET",
+    "Lag": "LAG",
+    "Owner": "OWNER",
 }
 
 
@@ -166,7 +165,20 @@ def _is_valid_consumer(cells: Cells) -> bool:
 
 def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
     """Build a row from cells that match their columns."""
-    return _ROWS[kind](cells, line)
+    match kind:
+        case TableKind.OFFSETS | TableKind.OFFSET_CHECKER:
+            return _offsets({_CHECKER_COLUMNS.get(k, k): v for k, v in cells.items()}, line)
+        case TableKind.MEMBERS:
+            return _members(cells, line)
+        case TableKind.STATE:
+            return _state(cells, line)
+        case TableKind.RESET:
+            offset = _number(cells["NEW-OFFSET"])
+            return ResetRow(line, cells["TOPIC"], int(cells["PARTITION"]), offset)
+        case TableKind.LISTING:
+            return ListingRow(line, cells["GROUP"], _text(cells.get("STATE")))
+        case TableKind.DELETION:
+            return DeletionRow(line, cells["TOPIC"], int(cells["PARTITION"]), cells["STATUS"])
 
 
 def read_assignment(text: str) -> Assignment | None:
@@ -207,19 +219,6 @@ def _offsets(cells: Cells, line: int) -> OffsetRow:
     )
 
 
-def _offset_checker(cells: Cells, line: int) -> OffsetCheckerRow:
-    return OffsetCheckerRow(
-        line=line,
-        group=cells["Group"],
-        topic=cells["Topic"],
-        partition=int(cells["Pid"]),
-        current=_number(cells["Offset"]),
-        end=_number(cells["logSize"]),
-        lag=_number(cells["Lag"]),
-        owner=_owner(cells["Owner"]),
-    )
-
-
 def _members(cells: Cells, line: int) -> MemberRow:
     current = cells.get("CURRENT-ASSIGNMENT", cells.get("ASSIGNMENT"))
     target = cells.get("TARGET-ASSIGNMENT")
@@ -251,18 +250,6 @@ def _state(cells: Cells, line: int) -> StateRow:
     )
 
 
-def _reset(cells: Cells, line: int) -> ResetRow:
-    return ResetRow(line, cells["TOPIC"], int(cells["PARTITION"]), _number(cells["NEW-OFFSET"]))
-
-
-def _listing(cells: Cells, line: int) -> ListingRow:
-    return ListingRow(line, cells["GROUP"], _text(cells.get("STATE")))
-
-
-def _deletion(cells: Cells, line: int) -> DeletionRow:
-    return DeletionRow(line, cells["TOPIC"], int(cells["PARTITION"]), cells["STATUS"])
-
-
 def _text(value: str | None) -> str | None:
     return None if value is None or value in ("-", "") else value
 
@@ -273,14 +260,3 @@ def _number(value: str) -> int | None:
 
 def _owner(value: str | None) -> str | None:
     return None if value in (None, "none", "-", "unknown", "") else value
-
-
-_ROWS: dict[TableKind, Callable[[Cells, int], TableRow]] = {
-    TableKind.OFFSETS: _offsets,
-    TableKind.MEMBERS: _members,
-    TableKind.STATE: _state,
-    TableKind.OFFSET_CHECKER: _offset_checker,
-    TableKind.RESET: _reset,
-    TableKind.LISTING: _listing,
-    TableKind.DELETION: _deletion,
-}

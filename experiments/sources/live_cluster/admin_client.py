@@ -62,19 +62,7 @@ _T = TypeVar("_T")
 class LiveCluster:
     """Implementation of `group_descriptions.Cluster` with confluent-kafka.
 
-    Parameters
-    ----------
-    bootstrap_servers
-        ``host:port`` of some brokers, separated by commas.
-    settings
-        librdkafka properties, such as those for TLS and SASL.
-    timeout
-        Time limit per request, in seconds.
-
-    Raises
-    ------
-    InputError
-        If the settings contradict each other.
+    The settings are librdkafka properties. The timeout is in seconds per request.
     """
 
     def __init__(

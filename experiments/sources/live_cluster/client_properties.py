@@ -112,24 +112,12 @@ class Property:
 
 
 def load_librdkafka_settings(path: Path) -> dict[str, str]:
-    """Read a Java properties file as properties of librdkafka.
-
-    Raises
-    ------
-    InputError
-        If a property cannot be translated. The message never contains the value.
-    """
+    """Read a Java properties file as properties of librdkafka."""
     return librdkafka_settings(_read_properties(path), name=str(path))
 
 
 def load_spark_options(path: Path) -> dict[str, str]:
-    """Read a Java properties file as options of Spark's Kafka source.
-
-    Raises
-    ------
-    InputError
-        If the file is not text, or an escape sequence is incomplete.
-    """
+    """Read a Java properties file as options of Spark's Kafka source."""
     return {f"kafka.{key}": found.value for key, found in _read_properties(path).items()}
 
 
@@ -143,11 +131,6 @@ def _read_properties(path: Path) -> dict[str, Property]:
 
 def parse_properties(text: str, *, name: str) -> dict[str, Property]:
     r"""Parse Java properties; the last value of a key counts.
-
-    Raises
-    ------
-    InputError
-        If an escape sequence is incomplete.
 
     Examples
     --------
@@ -165,10 +148,7 @@ def parse_properties(text: str, *, name: str) -> dict[str, Property]:
 def librdkafka_settings(properties: Mapping[str, Property], *, name: str) -> dict[str, str]:
     """Translate Java client properties; keep properties of librdkafka.
 
-    Raises
-    ------
-    InputError
-        If a property cannot be translated.
+    Errors never contain the value of a property.
 
     Examples
     --------

@@ -20,21 +20,13 @@ _ATTEMPT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LiveMember:
-    """A member as its group's coordinator describes it.
-
-    Parameters
-    ----------
-    assigned
-        Current assignment.
-    target
-        Target assignment, under the consumer protocol.
-    """
+    """A member as its group's coordinator describes it."""
 
     id: str
     client_id: str
     instance_id: str | None
-    assigned: frozenset[PartitionKey]
-    target: frozenset[PartitionKey] | None = None
+    assigned: frozenset[PartitionKey]  # current assignment
+    target: frozenset[PartitionKey] | None = None  # under the consumer protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +49,11 @@ class LiveTopic:
 
 @dataclass(frozen=True, slots=True)
 class JoinedSubscription:
-    """The subscription that a member of the classic protocol sent when it joined.
+    """The subscription that a member of the classic protocol sent when it joined."""
 
-    Parameters
-    ----------
-    version
-        Version of the message, 0 to 3. Later versions are reported as 3.
-    topics
-        In the order sent.
-    rack
-        ``client.rack``, sent since version 3.
-    """
-
-    version: int
-    topics: tuple[str, ...]
-    rack: str | None = None
+    version: int  # of the message, 0 to 3; later versions are reported as 3
+    topics: tuple[str, ...]  # in the order sent
+    rack: str | None = None  # client.rack, sent since version 3
 
 
 class Cluster(Protocol):
@@ -100,30 +82,16 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """All answers about one group and its topics.
-
-    Parameters
-    ----------
-    subscriptions
-        By member id, for members of the classic protocol.
-    topics
-        Topics of the group that exist.
-    appended
-        Growth of end offsets between two samples.
-    seconds
-        Time between the samples.
-    unchanged
-        Whether the group was stable and the same before and after it was read.
-    """
+    """All answers about one group and its topics; subscriptions are by member id."""
 
     group: LiveGroup
     subscriptions: Mapping[str, JoinedSubscription] = field(default_factory=dict)
     committed_offsets: Mapping[PartitionKey, int] = field(default_factory=dict)
     topics: Mapping[str, LiveTopic] = field(default_factory=dict)
     end_offsets: Mapping[PartitionKey, int] = field(default_factory=dict)
-    appended: Mapping[PartitionKey, int] = field(default_factory=dict)
-    seconds: float = 0.0
-    unchanged: bool = True
+    appended: Mapping[PartitionKey, int] = field(default_factory=dict)  # between two samples
+    seconds: float = 0.0  # between the samples
+    unchanged: bool = True  # stable, and the same before and after it was read
 
     @property
     def partitions(self) -> set[PartitionKey]:
@@ -168,11 +136,6 @@ def read_consumer_groups(
 
 def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
     r"""Decode a ``ConsumerProtocolSubscription``, without the partitions owned at that time.
-
-    Raises
-    ------
-    InputError
-        If the bytes are malformed.
 
     Examples
     --------

@@ -43,8 +43,6 @@ def import_live(
 
     Parameters
     ----------
-    cluster
-        Connection to the cluster.
     groups
         Group ids; empty for all consumer groups.
     options
@@ -52,10 +50,6 @@ def import_live(
         from the cluster.
     sample_seconds
         Time between the two samples of a rate.
-    skip_empty
-        Whether to skip groups without members.
-    sleep, clock
-        Replacements of `time.sleep` and `time.monotonic`.
 
     Raises
     ------
@@ -97,11 +91,6 @@ def import_live(
 
 def build_live_group(reading: ClusterReading, options: ImportOptions) -> Group:
     """Build a group from what the cluster shows.
-
-    Raises
-    ------
-    InputError
-        If a weight is missing, or a member has a partition outside its given subscription.
 
     Examples
     --------

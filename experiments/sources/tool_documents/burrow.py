@@ -4,7 +4,6 @@ from kassay.experiments.sources.describe_output import OffsetRow
 from kassay.experiments.sources.tool_documents.document_rows import (
     DocumentFields,
     DocumentRows,
-    offset_row,
 )
 from kassay.reference.model.errors import InputError
 
@@ -13,12 +12,6 @@ def read_burrow_lag(document: DocumentFields, *, line: int) -> DocumentRows:
     """Read a lag response.
 
     Burrow shows the owner's host and, in newer releases, its client id. It has no member ids.
-
-    Raises
-    ------
-    InputError
-        If the response reports an error, lists only some partitions as ``/status`` does, or
-        lacks a field.
     """
     if document.table.get("error") is not False:
         raise InputError(f"{document.where}: Burrow answered: {document.table.get('message')!r}")
@@ -38,10 +31,11 @@ def _row(partition: DocumentFields, group: str, line: int) -> OffsetRow:
     host, client = partition.optional_text("owner"), partition.optional_text("client_id")
     end = partition.optional_inner("end")
     lag = partition.optional_integer("current_lag")
-    return offset_row(
+    return OffsetRow(
         line,
         group,
-        (partition.text("topic"), partition.count("partition")),
+        partition.text("topic"),
+        partition.count("partition"),
         current=None if end is None else end.optional_integer("offset"),
         lag=lag if lag is not None or end is None else end.optional_integer("lag"),
         owner=host if client is None else f"{client}_{host or ''}",

@@ -31,27 +31,16 @@ _MAX_COUNT = 2**31
 class DocumentRows:
     """Content of one document.
 
-    Parameters
-    ----------
-    offsets, members, states
-        Rows, in the order of the document.
-    shows_owners
-        Whether the format can show owners of partitions.
-    partition_counts
-        By topic.
-    minimum_counts
-        By topic: lower bounds of partition counts.
-    sizes
-        Bytes per partition.
+    Partition counts are by topic; minimum counts are lower bounds of them.
     """
 
     offsets: Sequence[OffsetRow] = ()
     members: Sequence[MemberRow] = ()
     states: Sequence[StateRow] = ()
-    shows_owners: bool = True
+    shows_owners: bool = True  # the format can show owners
     partition_counts: Counts = field(default_factory=dict)
     minimum_counts: Counts = field(default_factory=dict)
-    sizes: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    sizes: Mapping[tuple[str, int], int] = field(default_factory=dict)  # bytes per partition
 
     def parsed(self) -> ParsedText:
         """Return the rows as tables of a parsed text."""
@@ -133,13 +122,7 @@ class DocumentFields:
 
 
 def embedded_objects(text: str, *, name: str, kind: str) -> Iterator[DocumentFields]:
-    """Yield the JSON objects in a text, and skip the text around them.
-
-    Raises
-    ------
-    InputError
-        If an object is not complete; ``kind`` names it in the message.
-    """
+    """Yield the JSON objects in a text, and skip the text around them."""
     position = text.find("{")
     while position >= 0:
         line = text.count("\n", 0, position) + 1
@@ -151,44 +134,3 @@ def embedded_objects(text: str, *, name: str, kind: str) -> Iterator[DocumentFie
         document = parse_json(text[position:end], where=name, first_line=line)
         yield DocumentFields(as_object(document, where), where)
         position = text.find("{", end)
-
-
-def offset_row(
-    line: int,
-    group: str,
-    partition: tuple[str, int],
-    *,
-    lag: int | None,
-    consumer_id: str | None = None,
-    client_id: str | None = None,
-    owner: str | None = None,
-    current: int | None = None,
-    end: int | None = None,
-) -> OffsetRow:
-    """Build the row of one partition."""
-    return OffsetRow(
-        line=line,
-        group=group,
-        topic=partition[0],
-        partition=partition[1],
-        current=current,
-        end=end,
-        lag=lag,
-        consumer_id=consumer_id,
-        host=None,
-        client_id=client_id,
-        owner=owner,
-    )
-
-
-def state_row(line: int, group: str, *, state: str, members: int | None) -> StateRow:
-    """Build the row of a group's state."""
-    return StateRow(
-        line=line,
-        group=group,
-        coordinator=None,
-        coordinator_id=None,
-        strategy=None,
-        state=state,
-        members=members,
-    )

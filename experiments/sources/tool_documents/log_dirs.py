@@ -24,11 +24,6 @@ def parse_log_dirs(text: str, *, name: str) -> DocumentRows:
     The size of a partition is the size of its largest replica, because the tool does not show
     the leader. Replicas that are being copied to another directory do not count.
 
-    Raises
-    ------
-    InputError
-        If the document is cut or damaged, or a size is negative.
-
     Examples
     --------
     >>> replica = '{"partition": "t-0", "size": 120, "isFuture": false}'

@@ -1,31 +1,26 @@
 """Events of Metricbeat's ``kafka.consumergroup`` metricset, one per partition."""
 
+from kassay.experiments.sources.describe_output import OffsetRow
 from kassay.experiments.sources.tool_documents.document_rows import (
     DocumentFields,
     DocumentRows,
-    offset_row,
 )
 from kassay.reference.model.errors import InputError
 
 
 def read_metricbeat_event(event: DocumentFields, *, line: int) -> DocumentRows:
-    """Read one event.
-
-    Raises
-    ------
-    InputError
-        If the event reports an error or lacks a field.
-    """
+    """Read one event."""
     group = event.inner("kafka").inner("consumergroup")
     error = group.optional_inner("error")
     code = None if error is None else error.optional_integer("code")
     if code:
         raise InputError(f"{group.where}.error.code: Kafka returned error {code}")
     client = group.optional_inner("client")
-    row = offset_row(
+    row = OffsetRow(
         line,
         group.text("id"),
-        (_topic(group), group.count("partition")),
+        _topic(group),
+        group.count("partition"),
         consumer_id=None if client is None else client.optional_text("member_id"),
         client_id=None if client is None else client.optional_text("id"),
         current=group.optional_integer("offset"),

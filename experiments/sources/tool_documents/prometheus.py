@@ -5,12 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
-from kassay.experiments.sources.describe_output import OffsetRow
+from kassay.experiments.sources.describe_output import OffsetRow, StateRow
 from kassay.experiments.sources.located_error import error_at
 from kassay.experiments.sources.tool_documents.document_rows import (
     DocumentRows,
-    offset_row,
-    state_row,
 )
 from kassay.experiments.sources.topic_metadata import Counts
 
@@ -49,11 +47,6 @@ def is_metrics(text: str) -> bool:
 def parse_metrics(text: str, *, name: str) -> DocumentRows:
     r"""Read the samples of one scrape, and ignore other metrics and text.
 
-    Raises
-    ------
-    InputError
-        If a sample of a supported metric is cut, or its value is not an integer.
-
     Examples
     --------
     >>> text = 'kafka_consumergroup_lag{consumergroup="g",partition="0",topic="t"} 1.5e+01\n'
@@ -75,7 +68,7 @@ def parse_metrics(text: str, *, name: str) -> DocumentRows:
         except _InvalidSampleError as error:
             raise error_at(name, line, str(error), content) from None
     states = [
-        state_row(1, group, state=scrape.states.get(group, "-"), members=scrape.members.get(group))
+        StateRow(1, group, state=scrape.states.get(group, "-"), members=scrape.members.get(group))
         for group in dict.fromkeys([*scrape.states, *scrape.members])
     ]
     return DocumentRows(
@@ -127,12 +120,13 @@ def _value(text: str) -> int | None:
 
 def _lag(group: str, topic: str, partition: str) -> "Callable[[_Scrape, Labels, str], None]":
     def add(scrape: _Scrape, labels: Labels, value: str) -> None:
-        key = (_label(labels, topic), _number(labels, partition))
+        topic_name, number = _label(labels, topic), _number(labels, partition)
         scrape.offsets.append(
-            offset_row(
+            OffsetRow(
                 scrape.line,
                 _label(labels, group),
-                key,
+                topic_name,
+                number,
                 lag=_value(value),
                 consumer_id=labels.get("consumer_id") or None,
                 client_id=labels.get("client_id") or None,

@@ -18,11 +18,6 @@ def parse_reassignment(text: str, *, name: str) -> DocumentRows:
     ``--generate`` lists all partitions of its topics. Other lists have only the partitions to
     move, so they give minimum counts.
 
-    Raises
-    ------
-    InputError
-        If a list is damaged, or has topics without their partitions.
-
     Examples
     --------
     >>> rows = '[{"topic": "t", "partition": 0, "replicas": [1]}]'

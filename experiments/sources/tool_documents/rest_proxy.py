@@ -2,24 +2,16 @@
 
 from collections.abc import Callable
 
-from kassay.experiments.sources.describe_output import MemberRow, OffsetRow
+from kassay.experiments.sources.describe_output import MemberRow, OffsetRow, StateRow
 from kassay.experiments.sources.tool_documents.document_rows import (
     DocumentFields,
     DocumentRows,
-    offset_row,
-    state_row,
 )
 from kassay.reference.model.errors import InputError
 
 
 def read_rest_resource(document: DocumentFields, *, line: int) -> DocumentRows:
-    """Read a resource or a list of resources.
-
-    Raises
-    ------
-    InputError
-        If the kind is not supported, the list has another page, or a field is missing.
-    """
+    """Read a resource or a list of resources."""
     kind = document.text("kind")
     if not kind.endswith("List"):
         return _read([document], kind, line)
@@ -47,11 +39,10 @@ def _require_single_page(document: DocumentFields) -> None:
 
 def _groups(resources: list[DocumentFields], line: int) -> DocumentRows:
     rows = [
-        state_row(
+        StateRow(
             line,
             resource.text("consumer_group_id"),
-            state=resource.optional_text("state") or "Unknown",
-            members=None,
+            resource.optional_text("state") or "Unknown",
         )
         for resource in resources
     ]
@@ -68,9 +59,7 @@ def _member(resource: DocumentFields, line: int) -> MemberRow:
         group=resource.text("consumer_group_id"),
         consumer_id=resource.text("consumer_id"),
         instance_id=resource.optional_text("instance_id"),
-        host=None,
         client_id=resource.optional_text("client_id"),
-        partitions=None,
     )
 
 
@@ -80,10 +69,11 @@ def _partitions(resources: list[DocumentFields], line: int) -> DocumentRows:
 
 def _partition(resource: DocumentFields, line: int) -> OffsetRow:
     lag = resource.table.get("lag")
-    return offset_row(
+    return OffsetRow(
         line,
         resource.text("consumer_group_id"),
-        (resource.text("topic_name"), resource.count("partition_id")),
+        resource.text("topic_name"),
+        resource.count("partition_id"),
         consumer_id=resource.optional_text("consumer_id"),
         client_id=resource.optional_text("client_id"),
         current=resource.optional_integer("current_offset"),
