@@ -18,6 +18,7 @@ BENCHMARKS = {
     "weights": ("weighted_groups:timings", "proven optimum of groups with weights"),
     "throughput": ("study_throughput:throughput", "study on Spark and on multiprocessing"),
     "simulation": ("simulation_speed:simulated_rebalances", "simulated rebalances, CPU seconds"),
+    "start-up": ("start_up:timings", "processor time of whole kassay processes"),
     "history": ("history_throughput:history", "records of __consumer_offsets on Spark"),
 }
 """Function (module:name) and description of each benchmark."""

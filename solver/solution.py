@@ -66,6 +66,11 @@ class LevelValue:
         return self.gap <= self.slack
 
 
+def value_and_bound(level: LevelValue | None) -> dict[str, int] | None:
+    """Return value and bound as a JSON object; None for no level."""
+    return None if level is None else {"value": level.value, "bound": level.bound}
+
+
 @dataclass(frozen=True, slots=True)
 class Solution:
     """Best assignment found, with value and bound per level.

@@ -1,32 +1,13 @@
 """Options that select assignors: Kafka's by name, your own as a command or a function."""
 
-from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
 
+from kassay.experiments.cli.option_checks import check_name, known_names
 from kassay.experiments.implementations.user_assignors import ANSWER_SECONDS, user_assignor_names
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.errors import InputError, UsageError
-
-
-def known_names(
-    kind: str, choices: Sequence[str], default: Sequence[str] = ()
-) -> Callable[[list[str] | None], list[str]]:
-    """Return an option callback that removes duplicates and rejects unknown names."""
-
-    def check(names: list[str] | None) -> list[str]:
-        for name in names or ():
-            check_name(kind, choices, name)
-        return list(dict.fromkeys(names or default))
-
-    return check
-
-
-def check_name(kind: str, choices: Sequence[str], name: str) -> None:
-    """Raise a usage error if the name is not one of the choices."""
-    if name not in choices:
-        raise typer.BadParameter(f"no {kind} {name!r}; choose from {', '.join(choices)}")
 
 
 def _known_assignor(name: str | None) -> str | None:

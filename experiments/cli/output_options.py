@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-_PLOT_FORMATS = (".svg", ".png")
+from kassay.experiments.cli.option_checks import plot_file
 
 
 class Format(StrEnum):
@@ -15,14 +15,6 @@ class Format(StrEnum):
     JSONL = "jsonl"
     JSON = "json"
     TABLE = "table"
-
-
-def _plot_file(file: Path | None) -> Path | None:
-    if file is not None and file.suffix not in _PLOT_FORMATS:
-        raise typer.BadParameter(
-            f"the file name must end in {' or '.join(_PLOT_FORMATS)}, got {file.name!r}"
-        )
-    return file
 
 
 OutputFormat = Annotated[
@@ -36,7 +28,7 @@ PlotFile = Annotated[
     Path | None,
     typer.Option(
         "--plot",
-        callback=_plot_file,
+        callback=plot_file,
         metavar="FILE",
         help="Write a plot to this .svg or .png file; later groups get FILE-2, FILE-3, ...",
         show_default=False,

@@ -1,13 +1,11 @@
 """Options for searches: measure, limits, workers, seeds and Spark."""
 
-import re
 from typing import Annotated
 
 import typer
 
+from kassay.experiments.cli.option_checks import spark_master
 from kassay.reference.model.metrics import Measure
-
-_MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|(spark|k8s|sc)://.+|yarn")
 
 ImbalanceMeasure = Annotated[
     Measure | None,
@@ -30,21 +28,11 @@ DeterministicLimit = Annotated[
 ]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Number of CP-SAT threads.")]
 Seed = Annotated[int, typer.Option("--seed", help="Random seed of the search.")]
-
-
-def _spark_master(master: str | None) -> str | None:
-    if master is not None and not _MASTER.fullmatch(master):
-        raise typer.BadParameter(
-            f"{master!r} is no Spark master such as local[4] or spark://host:7077"
-        )
-    return master
-
-
 SparkMaster = Annotated[
     str | None,
     typer.Option(
         "--master",
-        callback=_spark_master,
+        callback=spark_master,
         help="Spark master: local[N], spark://HOST:PORT, yarn, k8s://..., sc://HOST:PORT.",
         show_default="local[*], or the value of spark-submit",
     ),

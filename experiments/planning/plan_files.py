@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from kassay.experiments.planning.assignor_outcomes import AssignmentMetrics, AssignorOutcome
 from kassay.experiments.planning.plan import GrowthSizing, Plan
 from kassay.experiments.planning.rack_locality import RackLocality
-from kassay.experiments.planning.what_if import bounded
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.ownership import rejoin
 from kassay.reference.protocol.consumer_protocol import StickyUserData, encode_sticky_user_data
+from kassay.solver.solution import value_and_bound
 
 VERSION = 2
 """Version of the format of ``plan.json``; see ``plan.schema.json``."""
@@ -29,7 +29,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
             {"level": level.name, "value": level.value, "bound": level.bound}
             for level in plan.optimum.levels
         ],
-        "makespan": bounded(plan.makespan),
+        "makespan": value_and_bound(plan.makespan),
         "current": {
             **_metrics(plan.current),
             "unowned": len(plan.unowned),
@@ -57,7 +57,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
         "member_losses": [
             {
                 "member": loss.member,
-                "makespan": bounded(loss.makespan),
+                "makespan": value_and_bound(loss.makespan),
                 "partitions_without_consumer": loss.unserved,
             }
             for loss in plan.member_losses.losses
@@ -155,7 +155,7 @@ def _racks(racks: RackLocality) -> dict[str, object]:
         "cross_rack_partitions": {
             "current": racks.current,
             "planned": racks.planned,
-            "minimum": bounded(racks.minimum),
+            "minimum": value_and_bound(racks.minimum),
         },
         "racks": [
             {
@@ -189,7 +189,7 @@ def _members_needed(result: GrowthSizing) -> dict[str, object]:
     return {
         "growth": str(result.growth),
         "makespan": result.makespan,
-        "members": bounded(result.sizing.needed),
+        "members": value_and_bound(result.sizing.needed),
         "reason": result.sizing.reason,
     }
 

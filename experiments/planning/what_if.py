@@ -11,7 +11,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads, participants
 from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.resized_groups import with_valid_ownership
-from kassay.solver.solution import LevelValue, Solution, Status
+from kassay.solver.solution import LevelValue, Solution, Status, value_and_bound
 from kassay.solver.solve import solve
 
 
@@ -65,17 +65,12 @@ class ScenarioResult:
             "members": self.members,
             "partitions": self.partitions,
             "status": str(self.status),
-            "makespan": bounded(self.makespan),
-            "movement": bounded(self.movement),
+            "makespan": value_and_bound(self.makespan),
+            "movement": value_and_bound(self.movement),
             "placed": self.placed,
             "topics_without_subscribers": list(self.topics_without_subscribers),
             "seconds": round(self.seconds, 3),
         }
-
-
-def bounded(level: LevelValue | None) -> dict[str, int] | None:
-    """Return value and bound as a JSON object; None for no value."""
-    return None if level is None else {"value": level.value, "bound": level.bound}
 
 
 def scenarios(

@@ -14,7 +14,6 @@ from kassay.experiments.cli.assignor_options import (
     AssignorFunction,
     AssignorTimeout,
     OptionalAssignorName,
-    known_names,
     single_assignor,
 )
 from kassay.experiments.cli.group_io import (
@@ -24,6 +23,7 @@ from kassay.experiments.cli.group_io import (
     to_json,
     write_text,
 )
+from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.cli.output_options import OutputDirectory
 from kassay.experiments.cli.search_options import (
     Cases,

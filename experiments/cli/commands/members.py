@@ -15,11 +15,11 @@ from kassay.experiments.cli.group_io import (
 )
 from kassay.experiments.cli.output_options import Format, OutputFormat
 from kassay.experiments.cli.search_options import DeterministicLimit, Seed, TimeLimit, Workers
-from kassay.experiments.planning.what_if import bounded
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
 from kassay.solver.sizing.members_needed import MemberCount, Sizing, members_needed
+from kassay.solver.solution import value_and_bound
 
 
 def members(
@@ -115,9 +115,9 @@ def _size(size: MemberCount) -> dict[str, object]:
     record: dict[str, object] = {
         "members": size.members,
         "sufficient": size.enough,
-        "makespan": bounded(size.makespan),
+        "makespan": value_and_bound(size.makespan),
         "imbalance": size.imbalance,
-        "movement": bounded(size.movement),
+        "movement": value_and_bound(size.movement),
     }
     if size.unserved:
         record["topics_without_subscribers"] = list(size.unserved)
@@ -135,7 +135,7 @@ def _resilience(group: Group, sizing: Sizing, limits: SearchLimits, seed: int) -
 def _losses(result: MemberLosses) -> dict[str, object]:
     worst = result.worst
     return {
-        "makespan": bounded(result.makespan),
+        "makespan": value_and_bound(result.makespan),
         "worst_member": None if worst is None else worst.member,
         "partitions_without_consumer": max((loss.unserved for loss in result.losses), default=0),
         "losses": {loss.member: loss.makespan.value for loss in result.losses},

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.assignor_options import known_names
 from kassay.experiments.cli.group_io import new_table, table_console, to_json
+from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.cli.output_options import Format, PlotFile
 from kassay.experiments.simulation.cost import SimulationCost, cost_of
 from kassay.experiments.simulation.policies import POLICIES

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.assignor_options import known_names
 from kassay.experiments.cli.group_io import (
     STDIN,
     GroupFile,
@@ -14,6 +13,7 @@ from kassay.experiments.cli.group_io import (
     TableLayout,
     process_groups,
 )
+from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.cli.output_options import Format, OutputFormat
 from kassay.experiments.cli.search_options import (
     DeterministicLimit,
@@ -22,7 +22,6 @@ from kassay.experiments.cli.search_options import (
     TimeLimit,
     Workers,
 )
-from kassay.experiments.planning.what_if import bounded
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -30,7 +29,7 @@ from kassay.reference.model.metrics import loads
 from kassay.solver.constraints import Colocated, Constraint, MaxMoves, MaxPartitions
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import FURTHER_LEVELS, Tolerance, default_levels
-from kassay.solver.solution import Solution
+from kassay.solver.solution import Solution, value_and_bound
 from kassay.solver.solve import Method
 from kassay.solver.solve import solve as solve_group
 
@@ -149,8 +148,8 @@ def _record(group: Group, solution: Solution) -> dict[str, object]:
         record["conflict"] = list(solution.conflict)
     else:
         first, *rest = solution.levels
-        record["imbalance"] = {"measure": first.name, **(bounded(first) or {})}
-        record |= {level.name: bounded(level) for level in rest}
+        record["imbalance"] = {"measure": first.name, **(value_and_bound(first) or {})}
+        record |= {level.name: value_and_bound(level) for level in rest}
         record["loads"] = loads(group, assignment)
         record["assignment"] = assignment_document(assignment)
     record["seconds"] = round(solution.seconds, 6)

@@ -16,7 +16,6 @@ from kassay.experiments.cli.assignor_options import (
     AssignorNames,
     AssignorTimeout,
     custom_assignors,
-    known_names,
 )
 from kassay.experiments.cli.group_io import (
     name_of,
@@ -25,6 +24,7 @@ from kassay.experiments.cli.group_io import (
     read_documents,
     table_console,
 )
+from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.cli.output_options import OutputDirectory
 from kassay.experiments.cli.search_options import (
     Cases,
