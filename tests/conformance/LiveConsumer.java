@@ -167,7 +167,8 @@ public final class LiveConsumer {
             consumer.assignment().stream()
                 .map(tp -> "\n" + tp.topic() + ":" + tp.partition())
                 .collect(Collectors.joining());
-        membership = consumer.groupMetadata().generationId() + assignedGenerations + partitions;
+        membership =
+            consumer.groupMetadata().generationId() + assignedGenerations.toString() + partitions;
     }
 
     private static List<String> lines(String text) {

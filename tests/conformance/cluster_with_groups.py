@@ -1,4 +1,4 @@
-"""A real cluster with a group of each kind at work, and what its own tools print about it."""
+"""Real cluster with a running group per assignor, and the output of its tools."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RACKS = {"left-c": "left", "right-s": "right"}
 
 @dataclass(frozen=True, slots=True)
 class ClusterWithGroups:
-    """A cluster with a group of each kind at work, and what its tools print."""
+    """A cluster, a running group per assignor, and the output of its tools."""
 
     cluster: KafkaCluster
     admin: Administrator
@@ -38,31 +38,31 @@ class ClusterWithGroups:
     captures: Path
     authority: Path
 
-    def ask(self) -> LiveCluster:
+    def client(self) -> LiveCluster:
         return LiveCluster(self.cluster.bootstrap, timeout=20)
 
-    def live(self, joining: ImportOptions) -> dict[str, Group]:
-        return documents(import_live(self.ask(), list(self.groups), joining))
+    def live(self, options: ImportOptions) -> dict[str, Group]:
+        return documents(import_live(self.client(), list(self.groups), options))
 
-    def text(self, joining: ImportOptions) -> dict[str, Group]:
-        return documents(import_groups([self.captures], joining))
+    def text(self, options: ImportOptions) -> dict[str, Group]:
+        return documents(import_groups([self.captures], options))
 
     @property
-    def told(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        """What every client subscribed to, by group."""
+    def subscriptions(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Subscriptions by group and client."""
         return {name: dict(group.subscriptions) for name, group in self.groups.items()}
 
 
-def documents(found: Iterable[ImportedGroup]) -> dict[str, Group]:
-    """Return the groups imported, none of which may be an error, by id."""
-    everything = list(found)
-    assert [one.error for one in everything if one.error] == []
-    return {one.group.id: one.group for one in everything if one.group and one.group.id}
+def documents(imported: Iterable[ImportedGroup]) -> dict[str, Group]:
+    """Return the imported groups by id; none may be an error."""
+    results = list(imported)
+    assert [result.error for result in results if result.error] == []
+    return {result.group.id: result.group for result in results if result.group and result.group.id}
 
 
 @contextmanager
-def running_site(home: Path) -> Iterator[ClusterWithGroups]:
-    """Start a cluster and its groups, and capture what its tools print to ``home``."""
+def running_cluster_with_groups(home: Path) -> Iterator[ClusterWithGroups]:
+    """Start a cluster and its groups, and record the output of its tools in ``home``."""
     store, authority = _make_certificate(home)
     with ExitStack() as stack:
         cluster = stack.enter_context(
@@ -106,8 +106,8 @@ def running_site(home: Path) -> Iterator[ClusterWithGroups]:
 
 
 def _profiles(assignor: str) -> tuple[Profile, ...]:
-    """Members with differing subscriptions, of which two are in racks and two static."""
-    wanted = {
+    """Return members with mixed subscriptions, two with racks and two static."""
+    subscriptions = {
         "left-c": ("c.clicks", "a.orders"),
         "right-s": ("a.orders", "b.payments"),
         "plain-c": ("a.orders", "d.audit", "c.clicks"),
@@ -119,14 +119,14 @@ def _profiles(assignor: str) -> tuple[Profile, ...]:
             topics=topics,
             assignor=assignor,
             rack=RACKS.get(client),
-            instance=f"{client}.seat" if client.endswith("-s") else None,
+            instance=f"{client}.instance" if client.endswith("-s") else None,
         )
-        for client, topics in wanted.items()
+        for client, topics in subscriptions.items()
     )
 
 
 def _commit(group: RunningGroup) -> None:
-    """Commit a third of what there is, and of ``c.clicks`` every other partition only."""
+    """Commit a third of the messages, for ``c.clicks`` in every other partition."""
     for consumer in group.running.values():
         consumer.commit(
             {
@@ -138,7 +138,7 @@ def _commit(group: RunningGroup) -> None:
 
 
 def _make_certificate(home: Path) -> tuple[Path, Path]:
-    """Make a key and a certificate for the brokers; the keystore, and what to trust."""
+    """Create a key and a certificate; return the keystore and the certificate file."""
     (home / "captures").mkdir()
     store, authority = home / "broker.p12", home / "authority.pem"
     keytool = Path(jars.java()).resolve().with_name("keytool")

@@ -1,6 +1,6 @@
-"""Our ports against Kafka's own classes, on groups made afresh. Needs a JDK and Maven.
+"""Ports compared with Kafka's classes on generated groups. Needs a JDK and Maven.
 
-``SOAK=100000 make conformance`` puts more groups to them than the default.
+``SOAK=100000 make conformance`` sets the number of groups per assignor.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from tests.conformance.port_comparison import AssignorOutput, compare_port, shri
 from tests.conformance.upstream import CLIENT_ASSIGNORS, NAMES, upstream_assign
 
 SOAK = int(os.environ.get("SOAK", "5000"))
-"""Groups put to each assignor."""
+"""Number of groups per assignor."""
 
 pytestmark = pytest.mark.kafka
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_the_port_does_what_the_real_class_does(name: str) -> None:
+def test_port_agrees_with_kafkas_class(name: str) -> None:
     groups = histories(name)
     group = next(groups)
     for _ in range(SOAK):
-        checked = compare_port(group, name)
-        if not checked.agree:
+        comparison = compare_port(group, name)
+        if not comparison.agree:
             smallest = shrink_mismatch(group, name)
             pytest.fail(f"{name} differs on {group.id}, shrunk to\n{smallest.document()}")
-        group = groups.send(checked.real.lists)
+        group = groups.send(comparison.real.lists)
 
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
-def test_the_real_class_never_returns_on_the_known_livelock(name: str) -> None:
-    checked = compare_port(_livelock(), name)
-    assert not checked.real.terminated
-    assert checked.agree
+def test_kafkas_class_does_not_terminate_on_the_known_livelock(name: str) -> None:
+    comparison = compare_port(_livelock(), name)
+    assert not comparison.real.terminated
+    assert comparison.agree
 
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
-def test_the_real_class_never_returns_on_the_smallest_livelock_found(name: str) -> None:
+def test_kafkas_class_does_not_terminate_on_the_smallest_livelock(name: str) -> None:
     owned = {
         "c0": ("t1", [("t1", number) for number in (1, 3, 4, 5, 7, 8)]),
         "c1": ("t0", [("t0", number) for number in (2, 3, 4)]),
@@ -53,26 +53,26 @@ def test_the_real_class_never_returns_on_the_smallest_livelock_found(name: str) 
         "c3": ("t0 t1", []),
         "c4": ("t1", [("t1", number) for number in (0, 2, 6, 9)]),
     }
-    checked = compare_port(_owning({"t0": 5, "t1": 10}, owned), name)
-    assert not checked.real.terminated
-    assert checked.agree
+    comparison = compare_port(_owning({"t0": 5, "t1": 10}, owned), name)
+    assert not comparison.real.terminated
+    assert comparison.agree
 
 
 @pytest.mark.parametrize("name", CLIENT_ASSIGNORS)
-def test_one_call_of_the_real_class_leaves_nothing_behind_for_the_next(name: str) -> None:
+def test_calls_of_kafkas_class_are_independent(name: str) -> None:
     groups = histories(name, first=10_000)
     group = next(groups)
     cases = []
     for _ in range(60):
-        answer = upstream_assign(group, name, limit=port_comparison.ENDLESS_LIMIT)
-        cases.append((group, answer))
-        group = groups.send(answer.lists)
-    for again, answer in random.Random(1).sample(cases, len(cases)):
-        if answer.terminated:
-            assert upstream_assign(again, name) == answer
+        output = upstream_assign(group, name, limit=port_comparison.NONTERMINATION_LIMIT)
+        cases.append((group, output))
+        group = groups.send(output.lists)
+    for again, output in random.Random(1).sample(cases, len(cases)):
+        if output.terminated:
+            assert upstream_assign(again, name) == output
 
 
-def test_names_beyond_the_basic_plane_survive_the_way_to_java_and_back() -> None:
+def test_names_with_surrogate_pairs_survive_a_round_trip() -> None:
     group = Group(
         topics=(Topic(name="t😀", partitions=1),),
         members=(Member(id="𝒳Ａ", subscription=("t😀",)),),
@@ -80,17 +80,17 @@ def test_names_beyond_the_basic_plane_survive_the_way_to_java_and_back() -> None
     assert upstream_assign(group, "range").lists == {"𝒳Ａ": [["t😀", 0]]}
 
 
-def test_a_port_that_is_wrong_is_caught_and_the_group_shrunk(
+def test_wrong_port_is_detected_and_the_group_shrunk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    right = port_comparison.port_output
+    port_output = port_comparison.port_output
 
     def wrong(group: Group, name: str) -> AssignorOutput:
-        answer = right(group, name)
-        if answer.lists is None:
-            return answer
-        backwards = {member: pairs[::-1] for member, pairs in answer.lists.items()}
-        return replace(answer, lists=backwards)
+        output = port_output(group, name)
+        if output.lists is None:
+            return output
+        backwards = {member: pairs[::-1] for member, pairs in output.lists.items()}
+        return replace(output, lists=backwards)
 
     monkeypatch.setattr(port_comparison, "port_output", wrong)
     groups = histories("range", first=3)
@@ -100,7 +100,7 @@ def test_a_port_that_is_wrong_is_caught_and_the_group_shrunk(
 
     smallest = shrink_mismatch(group, "range")
 
-    # Two partitions in one list are what it takes to see that lists are backwards.
+    # A reversed list needs two partitions to be detected.
     assert smallest.group.partition_count == 2
     assert len(smallest.group.members) == 1
     assert '"port": {"assignment"' in smallest.document()

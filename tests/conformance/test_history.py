@@ -1,7 +1,7 @@
-"""The history in ``__consumer_offsets`` of a real broker is what real consumers went through.
+"""History in ``__consumer_offsets`` of a real broker, compared with observed assignments.
 
-Groups rebalance one event at a time, and after every event it is noted who has what.
-`REBALANCES` events are played, by default few; set it to 200 for the long run.
+Groups rebalance one event at a time, and the assignment is recorded after every event. The
+environment variable `REBALANCES` sets the number of events.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SPARK_KAFKA = os.environ.get("KASSAY_SPARK_KAFKA", "")
 TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 11}
 ASSIGNORS = ("range", "cooperative-sticky", "uniform")
 DUMP_TOOL = "org.apache.kafka.tools.DumpLogSegments"
-_MOST = 4  # consumers in a group
+_MAX_CONSUMERS = 4
 _SETTINGS = {
     "group.consumer.assignment.interval.ms": "0",
     "group.initial.rebalance.delay.ms": "0",
@@ -44,27 +44,27 @@ Table = list[dict]
 
 
 @dataclass
-class Told:
-    """What was seen of one group while it was alive."""
+class ObservedGroup:
+    """A running group and its observed assignments per generation."""
 
     live: RunningGroup
-    seen: dict[int, dict[str, Pairs]] = field(default_factory=dict)
+    assignments: dict[int, dict[str, Pairs]] = field(default_factory=dict)
     view: GroupView | None = None
-    fresh: int = 0
+    num_clients: int = 0
 
-    def note(self) -> None:
+    def record(self) -> None:
         self.view = self.live.await_stable()
-        self.seen[self.live.generation] = {
+        self.assignments[self.live.generation] = {
             member.id: member.assigned for member in self.view.members.values()
         }
 
 
 @dataclass(frozen=True)
-class Played:
-    """The cluster after all rebalances, and what its history says in each form."""
+class PlayedHistory:
+    """The cluster after all rebalances, and its history in each form."""
 
     cluster: KafkaCluster
-    groups: dict[str, Told]
+    groups: dict[str, ObservedGroup]
     home: Path
 
     def table(self, form: str, name: str) -> Table:
@@ -72,44 +72,44 @@ class Played:
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedHistory]:
     home = tmp_path_factory.mktemp("history")
     with ExitStack() as stack:
         cluster = stack.enter_context(running_cluster(heap_mib=384, settings=_SETTINGS))
         admin = stack.enter_context(administrator(cluster.bootstrap))
         admin.create_topics(TOPICS)
-        groups = {name: Told(_group(name, cluster, admin)) for name in ASSIGNORS}
-        for told in groups.values():
-            stack.callback(told.live.close)
+        groups = {name: ObservedGroup(_group(name, cluster, admin)) for name in ASSIGNORS}
+        for observed in groups.values():
+            stack.callback(observed.live.close)
         _play(groups, random.Random(7))
         _history("--bootstrap-server", cluster.bootstrap, "--output", str(home / "live"))
         _dump(cluster, home)
-        yield Played(cluster, groups, home)
+        yield PlayedHistory(cluster, groups, home)
 
 
 def _group(name: str, cluster: KafkaCluster, admin: Administrator) -> RunningGroup:
     return RunningGroup(name, cluster.bootstrap, admin, TOPICS)
 
 
-def _play(groups: dict[str, Told], rng: random.Random) -> None:
-    """Have members join and leave, group by group, one event a rebalance."""
+def _play(groups: dict[str, ObservedGroup], rng: random.Random) -> None:
+    """Let members join and leave the groups in turn, one event per rebalance."""
     names = sorted(groups)
     for number in range(REBALANCES):
-        told = groups[names[number % len(names)]]
-        live = told.live
-        here = sorted(live.running)
-        if len(here) < 2 or (len(here) < _MOST and rng.random() < 0.5):
+        observed = groups[names[number % len(names)]]
+        live = observed.live
+        clients = sorted(live.running)
+        if len(clients) < 2 or (len(clients) < _MAX_CONSUMERS and rng.random() < 0.5):
             topics = rng.choice((("a.orders", "c.clicks"), tuple(TOPICS)))
-            profile = Profile(client=f"c{told.fresh}", topics=topics, assignor=live.name)
-            told.fresh += 1
+            profile = Profile(client=f"c{observed.num_clients}", topics=topics, assignor=live.name)
+            observed.num_clients += 1
             live.join(profile)
         else:
-            live.leave(rng.choice(here))
-        told.note()
+            live.leave(rng.choice(clients))
+        observed.record()
 
 
 def _dump(cluster: KafkaCluster, home: Path) -> None:
-    """Print the log of the topic with Kafka's own tool, and read that."""
+    """Print the log of the topic with Kafka's tool, and import the output."""
     logs = sorted(cluster.directory.glob("node-1/__consumer_offsets-*/*.log"))
     files = ",".join(str(log) for log in logs if log.stat().st_size)
     text = run_tool(DUMP_TOOL, "--offsets-decoder", "--files", files)
@@ -129,29 +129,31 @@ def _history(*arguments: str) -> None:
     assert ended.value.code == 0
 
 
-def test_every_generation_is_found_in_order_and_none_invented(played: Played) -> None:
+def test_history_contains_exactly_the_generations_in_order(played: PlayedHistory) -> None:
     rows = played.table("live", "generations")
     assert {row["group"] for row in rows} == set(played.groups)
-    for name, told in played.groups.items():
-        mine = [row for row in rows if row["group"] == name]
-        last = max(told.seen)
-        assert {row["life"] for row in mine} == {0}
-        # An epoch may be overtaken by the next before brokers have assigned anything in it.
-        overtaken = [row["number"] - 1 - n for row in mine for n in range(row["passed"])]
-        first = mine[0]["number"]
-        found = sorted([row["number"] for row in mine] + overtaken)
+    for name, observed in played.groups.items():
+        group_rows = [row for row in rows if row["group"] == name]
+        last = max(observed.assignments)
+        assert {row["life"] for row in group_rows} == {0}
+        # The broker may start the next epoch before it assigns anything in this one.
+        skipped = [row["number"] - 1 - n for row in group_rows for n in range(row["passed"])]
+        first = group_rows[0]["number"]
+        found = sorted([row["number"] for row in group_rows] + skipped)
         assert found == list(range(first, last + 1)), name
-        # Brokers give a new group of theirs epoch 2 in the batch that creates it.
+        # The broker creates a group of the consumer protocol with epoch 2.
         assert first == 1 or (name == "uniform" and first == 2)
-        assert [row["number"] for row in mine] == sorted({row["number"] for row in mine})
-        assert {row["number"] for row in mine} >= set(told.seen)
-        assert name == "uniform" or not overtaken
+        assert [row["number"] for row in group_rows] == sorted(
+            {row["number"] for row in group_rows}
+        )
+        assert {row["number"] for row in group_rows} >= set(observed.assignments)
+        assert name == "uniform" or not skipped
 
 
-def test_every_generation_seen_alive_says_who_had_what(played: Played) -> None:
+def test_history_contains_the_observed_assignments(played: PlayedHistory) -> None:
     for row in played.table("live", "generations"):
-        seen = played.groups[row["group"]].seen.get(row["number"])
-        if seen is not None:
+        expected = played.groups[row["group"]].assignments.get(row["number"])
+        if expected is not None:
             assert {
                 member["id"]: frozenset(
                     (each["topic"], number)
@@ -159,57 +161,57 @@ def test_every_generation_seen_alive_says_who_had_what(played: Played) -> None:
                     for number in each["partitions"]
                 )
                 for member in row["members"]
-            } == seen, (row["group"], row["number"])
+            } == expected, (row["group"], row["number"])
 
 
-def test_every_rebalance_is_judged(played: Played) -> None:
+def test_every_rebalance_is_compared_with_the_optimum(played: PlayedHistory) -> None:
     rows = played.table("live", "rebalances")
     assert {row["ending"] for row in rows} == {"ok"}
     assert all(row["unknown"] is None for row in rows)
     assert all(row["proven"] for row in rows)
-    for name, told in played.groups.items():
-        mine = [row for row in rows if row["group"] == name]
-        assert len(mine) == len(told.seen)
-        assert [row["generation"] for row in mine] == sorted(told.seen)
-        assert all(row["unnecessary_moves"] >= 0 for row in mine)
+    for name, observed in played.groups.items():
+        group_rows = [row for row in rows if row["group"] == name]
+        assert len(group_rows) == len(observed.assignments)
+        assert [row["generation"] for row in group_rows] == sorted(observed.assignments)
+        assert all(row["unnecessary_moves"] >= 0 for row in group_rows)
     assert not played.table("live", "errors")
 
 
-def test_the_last_generation_is_the_group_as_it_is(played: Played) -> None:
+def test_last_generation_is_the_present_group(played: PlayedHistory) -> None:
     lines = (played.home / "live" / "groups.jsonl").read_text().splitlines()
     documents = {document["id"]: document for document in map(json.loads, lines)}
     assert set(documents) == set(played.groups)
-    for name, told in played.groups.items():
-        document, view = documents[name], told.view
+    for name, observed in played.groups.items():
+        document, view = documents[name], observed.view
         assert view is not None
         clients = {member.id: client for client, member in view.members.items()}
         found = {member["id"]: member for member in document["members"]}
         assert set(found) == set(clients)
         for id, member in found.items():
-            assert set(member["topics"]) == set(told.live.subscriptions[clients[id]])
+            assert set(member["topics"]) == set(observed.live.subscriptions[clients[id]])
             assert {tuple(tp) for tp in member.get("owned", ())} == view.members[
                 clients[id]
             ].assigned
-            assert member["generation"] == told.live.generation
+            assert member["generation"] == observed.live.generation
         for topic in {t for m in document["members"] for t in m["topics"]}:
             assert document["topics"][topic] in (TOPICS[topic], {"partitions": TOPICS[topic]})
 
 
-def test_what_the_tool_prints_tells_the_same_history(played: Played) -> None:
+def test_history_of_the_tools_output_is_equal(played: PlayedHistory) -> None:
     live, text = (
         {(row["group"], row["number"]): row for row in played.table(form, "generations")}
         for form in ("live", "text")
     )
     assert set(live) == set(text)
     for key, row in live.items():
-        if key[0] != "uniform":  # whose topics have ids here and names there
+        if key[0] != "uniform":  # Its topics have ids in one form and names in the other.
             assert text[key] == row, key
 
 
 @pytest.mark.skipif(
-    not SPARK_KAFKA, reason="KASSAY_SPARK_KAFKA names no package of Spark's Kafka source"
+    not SPARK_KAFKA, reason="KASSAY_SPARK_KAFKA is not set to a package of Spark's Kafka source"
 )
-def test_sparks_own_source_tells_the_same_history(played: Played, tmp_path: Path) -> None:
+def test_history_of_sparks_kafka_source_is_equal(played: PlayedHistory, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kassay", "history", "--output", str(tmp_path)]
     command += ["--bootstrap-server", played.cluster.bootstrap, "--spark-package", SPARK_KAFKA]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
@@ -226,9 +228,7 @@ def _untimed(row: dict) -> dict:
     return {key: value for key, value in row.items() if "seconds" not in key}
 
 
-def test_a_package_of_sparks_that_cannot_be_had_is_one_clear_error(
-    played: Played, tmp_path: Path
-) -> None:
+def test_unavailable_spark_package_is_an_error(played: PlayedHistory, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kassay", "history", "--output", str(tmp_path)]
     command += ["--bootstrap-server", played.cluster.bootstrap, "--spark-package", "no:where"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)

@@ -1,4 +1,4 @@
-"""What a live import tells of a real cluster is what Kafka's own tools print about it."""
+"""Import from a real cluster, compared with the output of Kafka's tools."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.conformance.cluster_with_groups import (
     ClusterWithGroups,
     documents,
     quoted,
-    running_site,
+    running_cluster_with_groups,
 )
 from tests.conformance.consumers import BROKER_ASSIGNORS, CLIENT_ASSIGNORS, Profile
 from tests.conformance.running_group import RunningGroup
@@ -38,12 +38,12 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterWithGroups]:
-    with running_site(tmp_path_factory.mktemp("site")) as running:
+    with running_cluster_with_groups(tmp_path_factory.mktemp("site")) as running:
         yield running
 
 
-def _in_common(group: Group) -> Group:
-    """Leave out what only some sources tell, the order of what members have included."""
+def _common_properties(group: Group) -> Group:
+    """Remove properties that only some sources contain, such as the order of partitions."""
     topics = (replace(topic, id=None, racks=None) for topic in group.topics)
     members = (
         replace(
@@ -59,14 +59,14 @@ def _in_common(group: Group) -> Group:
 
 
 @pytest.mark.parametrize("weights", [WeightSource.NONE, WeightSource.LAG])
-def test_the_cluster_tells_what_its_tools_print(
+def test_live_import_equals_the_import_of_tool_output(
     site: ClusterWithGroups, weights: WeightSource
 ) -> None:
-    joining = ImportOptions(subscriptions=site.told, weights=weights, missing_lag=1)
-    live, text = site.live(joining), site.text(joining)
+    import_options = ImportOptions(subscriptions=site.subscriptions, weights=weights, missing_lag=1)
+    live, text = site.live(import_options), site.text(import_options)
     assert list(live) == sorted(site.groups)
-    assert {name: _in_common(group) for name, group in live.items()} == {
-        name: _in_common(group) for name, group in text.items()
+    assert {name: _common_properties(group) for name, group in live.items()} == {
+        name: _common_properties(group) for name, group in text.items()
     }
     assert len(live[EMPTY].members) == 0
     assert sum(len(member.owned) for member in live["sticky"].members) == sum(TOPICS.values())
@@ -76,55 +76,57 @@ def test_the_cluster_tells_what_its_tools_print(
 
 
 @pytest.fixture(scope="module")
-def remembered(
+def from_history(
     site: ClusterWithGroups, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Group]:
     """Groups with members, as ``__consumer_offsets`` has them."""
-    out = tmp_path_factory.mktemp("remembered")
+    out = tmp_path_factory.mktemp("history")
     server = ("--bootstrap-server", site.cluster.bootstrap)
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as result:
         main(["history", *server, "--output", str(out), "--master", "local[1]", "--tasks", "1"])
-    assert ended.value.code == 0
+    assert result.value.code == 0
     groups = map(parse_group, map(json.loads, (out / "groups.jsonl").read_text().splitlines()))
     return {group.id: group for group in groups if group.id in site.groups}
 
 
 @pytest.mark.parametrize("name", [*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS])
-def test_the_history_ends_in_what_the_cluster_tells(
-    site: ClusterWithGroups, remembered: Mapping[str, Group], name: str
+def test_history_ends_with_the_present_groups(
+    site: ClusterWithGroups, from_history: Mapping[str, Group], name: str
 ) -> None:
-    assert set(remembered) == set(site.groups) - {EMPTY}
-    wanted = {client: tuple(sorted(topics)) for client, topics in site.told[name].items()}
-    of_classic = name in CLIENT_ASSIGNORS  # whose subscriptions are told
-    joining = ImportOptions() if of_classic else ImportOptions(subscriptions={name: wanted})
-    live = site.live(joining)[name]
-    assert _in_common(remembered[name]) == _in_common(live)
-    assert {m.generation for m in remembered[name].members if len(m.owned)} == {
+    assert set(from_history) == set(site.groups) - {EMPTY}
+    subscriptions = {
+        client: tuple(sorted(topics)) for client, topics in site.subscriptions[name].items()
+    }
+    is_classic = name in CLIENT_ASSIGNORS
+    import_options = (
+        ImportOptions() if is_classic else ImportOptions(subscriptions={name: subscriptions})
+    )
+    live = site.live(import_options)[name]
+    assert _common_properties(from_history[name]) == _common_properties(live)
+    assert {m.generation for m in from_history[name].members if len(m.owned)} == {
         site.groups[name].generation
     }
     clients = {member.id: client for client, member in site.admin.group(name).members.items()}
-    assert {clients[member.id]: member.rack for member in remembered[name].members} == {
-        client: RACKS.get(client) for client in site.told[name]
+    assert {clients[member.id]: member.rack for member in from_history[name].members} == {
+        client: RACKS.get(client) for client in site.subscriptions[name]
     }
 
 
 @pytest.mark.parametrize("name", CLIENT_ASSIGNORS)
-def test_subscriptions_and_racks_of_classic_groups_are_told(
-    site: ClusterWithGroups, name: str
-) -> None:
+def test_classic_groups_have_subscriptions_and_racks(site: ClusterWithGroups, name: str) -> None:
     group = site.live(ImportOptions())[name]
     clients = {member.id: client for client, member in site.admin.group(name).members.items()}
     assert {clients[m.id]: set(m.subscription) for m in group.members} == {
-        client: set(topics) for client, topics in site.told[name].items()
+        client: set(topics) for client, topics in site.subscriptions[name].items()
     }
     assert {clients[m.id]: m.rack for m in group.members} == {
-        client: RACKS.get(client) for client in site.told[name]
+        client: RACKS.get(client) for client in site.subscriptions[name]
     }
     assert not any("subscription" in note for note in group.notes)
 
 
 @pytest.mark.parametrize("name", BROKER_ASSIGNORS)
-def test_the_document_says_what_is_not_told_of_consumer_groups(
+def test_notes_name_the_missing_properties_of_consumer_groups(
     site: ClusterWithGroups, name: str
 ) -> None:
     group = site.live(ImportOptions())[name]
@@ -132,7 +134,7 @@ def test_the_document_says_what_is_not_told_of_consumer_groups(
     assert any("client.rack is shown of no member" in note for note in group.notes)
 
 
-def test_topics_come_with_their_ids_and_racks(site: ClusterWithGroups) -> None:
+def test_topics_have_ids_and_racks(site: ClusterWithGroups) -> None:
     for group in site.live(ImportOptions()).values():
         for topic in group.topics:
             assert topic.partitions == TOPICS[topic.name]
@@ -140,10 +142,10 @@ def test_topics_come_with_their_ids_and_racks(site: ClusterWithGroups) -> None:
             assert topic.racks == site.topics[topic.name].racks
 
 
-def test_a_rate_is_what_was_appended_between_two_samples(site: ClusterWithGroups) -> None:
+def test_rate_counts_messages_between_two_samples(site: ClusterWithGroups) -> None:
     appended = {("b.payments", 1): 40, ("b.payments", 3): 2}
     [imported] = import_live(
-        site.ask(),
+        site.client(),
         [EMPTY],
         ImportOptions(weights=WeightSource.RATE),
         sleep=lambda _: site.admin.produce(appended),
@@ -152,13 +154,13 @@ def test_a_rate_is_what_was_appended_between_two_samples(site: ClusterWithGroups
     assert [topic.weights for topic in imported.group.topics] == [(0, 40, 0, 2)]
 
 
-def test_sizes_are_those_of_the_largest_replicas(site: ClusterWithGroups, tmp_path: Path) -> None:
+def test_size_is_that_of_the_largest_replica(site: ClusterWithGroups, tmp_path: Path) -> None:
     server = site.cluster.bootstrap
     printed = run_tool(LOG_DIRS_TOOL, "--describe", "--bootstrap-server", server)
     file = tmp_path / "sizes.txt"
     file.write_text(printed)
     sizes = load_sizes(file)
-    assert {place for place in sizes if place[0] in TOPICS} == {
+    assert {tp for tp in sizes if tp[0] in TOPICS} == {
         (name, number) for name, count in TOPICS.items() for number in range(count)
     }
     on_disk = {
@@ -169,7 +171,7 @@ def test_sizes_are_those_of_the_largest_replicas(site: ClusterWithGroups, tmp_pa
         for name, number in sizes
         if name in TOPICS
     }
-    assert {place: sizes[place] for place in on_disk} == on_disk
+    assert {tp: sizes[tp] for tp in on_disk} == on_disk
     assert min(on_disk.values()) > 0
     group = site.live(ImportOptions(weights=WeightSource.SIZE, sizes=sizes))["range"]
     assert {topic.name: topic.weights for topic in group.topics} == {
@@ -178,11 +180,11 @@ def test_sizes_are_those_of_the_largest_replicas(site: ClusterWithGroups, tmp_pa
     }
 
 
-def test_a_cluster_is_as_before_after_it_was_read(site: ClusterWithGroups) -> None:
-    before = {name: site.admin.group(name) for name in site.ask().group_ids()}
+def test_import_does_not_change_the_cluster(site: ClusterWithGroups) -> None:
+    before = {name: site.admin.group(name) for name in site.client().group_ids()}
     site.live(ImportOptions(weights=WeightSource.LAG, missing_lag=0))
     assert set(site.groups) <= set(before)
-    assert {name: site.admin.group(name) for name in site.ask().group_ids()} == before
+    assert {name: site.admin.group(name) for name in site.client().group_ids()} == before
 
 
 def _config(tmp_path: Path, text: str) -> Path:
@@ -201,8 +203,8 @@ def _login(tmp_path: Path, password: str) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a command ended."""
+class CommandResult:
+    """Exit code and output of a command."""
 
     code: object
     out: list[str]
@@ -210,71 +212,71 @@ class Ended:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., CommandResult]:
     """Run ``kassay import --bootstrap-server``."""
 
-    def run_import(server: str, *options: str | Path) -> Ended:
-        with pytest.raises(SystemExit) as ended:
+    def run_import(server: str, *options: str | Path) -> CommandResult:
+        with pytest.raises(SystemExit) as result:
             main(["import", "--bootstrap-server", server, *map(str, options)])
         printed = capsys.readouterr()
-        return Ended(ended.value.code, printed.out.splitlines(), printed.err.splitlines())
+        return CommandResult(result.value.code, printed.out.splitlines(), printed.err.splitlines())
 
     return run_import
 
 
-def test_a_file_that_lets_the_tools_log_in_lets_the_import_log_in(
-    site: ClusterWithGroups, tmp_path: Path, run: Callable[..., Ended]
+def test_import_logs_in_with_the_configuration_of_the_tools(
+    site: ClusterWithGroups, tmp_path: Path, run: Callable[..., CommandResult]
 ) -> None:
     server, config = site.cluster.listeners["LOGIN"], _login(tmp_path, PASSWORD)
-    asked = ("--bootstrap-server", server, "--command-config", str(config))
-    assert sorted(run_tool(GROUP_TOOL, *asked, "--list").split()) == site.ask().group_ids()
-    ended = run(server, "--command-config", config, "--group", "sticky", "--group", "uniform")
-    assert (ended.code, ended.err) == (0, [])
-    assert [json.loads(line)["id"] for line in ended.out] == ["sticky", "uniform"]
+    options = ("--bootstrap-server", server, "--command-config", str(config))
+    assert sorted(run_tool(GROUP_TOOL, *options, "--list").split()) == site.client().group_ids()
+    result = run(server, "--command-config", config, "--group", "sticky", "--group", "uniform")
+    assert (result.code, result.err) == (0, [])
+    assert [json.loads(line)["id"] for line in result.out] == ["sticky", "uniform"]
 
 
-def test_a_wrong_password_is_one_clear_error(
-    site: ClusterWithGroups, tmp_path: Path, run: Callable[..., Ended]
+def test_wrong_password_is_one_error(
+    site: ClusterWithGroups, tmp_path: Path, run: Callable[..., CommandResult]
 ) -> None:
     server, config = site.cluster.listeners["LOGIN"], _login(tmp_path, "guessed")
-    ended = run(server, "--command-config", config)
-    assert (ended.code, ended.out) == (2, [])
-    [error] = ended.err
+    result = run(server, "--command-config", config)
+    assert (result.code, result.out) == (2, [])
+    [error] = result.err
     assert "Authentication failed" in error
     assert "guessed" not in error
 
 
-def test_a_cluster_is_read_by_tls(
-    site: ClusterWithGroups, tmp_path: Path, run: Callable[..., Ended]
+def test_import_uses_tls(
+    site: ClusterWithGroups, tmp_path: Path, run: Callable[..., CommandResult]
 ) -> None:
     trust = f"ssl.truststore.type=PEM\nssl.truststore.location={site.authority}\n"
     config = _config(tmp_path, f"security.protocol=SSL\n{trust}")
-    ended = run(site.cluster.listeners["TLS"], "--command-config", config)
-    assert (ended.code, ended.err) == (0, [])
-    assert [json.loads(line)["id"] for line in ended.out] == site.ask().group_ids()
+    result = run(site.cluster.listeners["TLS"], "--command-config", config)
+    assert (result.code, result.err) == (0, [])
+    assert [json.loads(line)["id"] for line in result.out] == site.client().group_ids()
 
 
-def test_a_certificate_that_nothing_vouches_for_is_one_clear_error(
-    site: ClusterWithGroups, tmp_path: Path, run: Callable[..., Ended]
+def test_untrusted_certificate_is_one_error(
+    site: ClusterWithGroups, tmp_path: Path, run: Callable[..., CommandResult]
 ) -> None:
     config = _config(tmp_path, "security.protocol=SSL")
-    ended = run(site.cluster.listeners["TLS"], "--command-config", config)
-    assert (ended.code, ended.out) == (2, [])
-    [error] = ended.err
+    result = run(site.cluster.listeners["TLS"], "--command-config", config)
+    assert (result.code, result.out) == (2, [])
+    [error] = result.err
     assert "certificate verify failed" in error
 
 
-def test_a_group_that_is_not_there_is_an_error_and_the_others_are_imported(
-    site: ClusterWithGroups, run: Callable[..., Ended]
+def test_unknown_group_is_an_error_and_others_are_imported(
+    site: ClusterWithGroups, run: Callable[..., CommandResult]
 ) -> None:
-    ended = run(site.cluster.bootstrap, "--group", "range", "--group", "no-such-group")
-    missing, found = map(json.loads, ended.out)
+    result = run(site.cluster.bootstrap, "--group", "range", "--group", "no-such-group")
+    missing, found = map(json.loads, result.out)
     assert missing == {
         "id": "no-such-group",
         "error": "group 'no-such-group': the cluster has no such consumer group",
     }
     assert found["id"] == "range"
-    assert (ended.code, ended.err) == (2, [f"kassay: {missing['error']}"])
+    assert (result.code, result.err) == (2, [f"kassay: {missing['error']}"])
 
 
 @pytest.mark.parametrize(
@@ -284,40 +286,40 @@ def test_a_group_that_is_not_there_is_an_error_and_the_others_are_imported(
         ("uniform", "Reconciling", "the group was reconciling"),
     ],
 )
-def test_a_group_that_hangs_between_two_assignments_is_told_as_its_tools_print_it(
+def test_blocked_rebalance_is_imported_like_the_tool_output(
     site: ClusterWithGroups, assignor: str, state: str, note: str, tmp_path: Path
 ) -> None:
-    group = RunningGroup(f"hung-{assignor}", site.cluster.bootstrap, site.admin, TOPICS)
-    # Of eleven partitions, each of two members has to give one up for a third.
-    seats = [Profile(client=c, topics=("c.clicks",), assignor=assignor) for c in ("v", "w", "x")]
+    group = RunningGroup(f"blocked-{assignor}", site.cluster.bootstrap, site.admin, TOPICS)
+    # Each of two members must revoke partitions for the third member.
+    profiles = [Profile(client=c, topics=("c.clicks",), assignor=assignor) for c in ("v", "w", "x")]
     try:
-        group.join(*seats[:2])
+        group.join(*profiles[:2])
         group.await_stable()
         group.freeze("v")
-        group.join(seats[2])
+        group.join(profiles[2])
         group.await_state(state)
-        _await_rest(site.admin, group.name)
+        _await_no_change(site.admin, group.name)
         group.await_state(state)
         for view in ("offsets", "members-verbose", "state"):
-            asked = ("--bootstrap-server", site.cluster.bootstrap, "--group", group.name)
-            (tmp_path / f"{view}.txt").write_text(run_tool(GROUP_TOOL, *VIEWS[view], *asked))
+            options = ("--bootstrap-server", site.cluster.bootstrap, "--group", group.name)
+            (tmp_path / f"{view}.txt").write_text(run_tool(GROUP_TOOL, *VIEWS[view], *options))
         (tmp_path / "topics.txt").write_text((site.captures / "topics.txt").read_text())
-        joining = ImportOptions(subscriptions={group.name: dict(group.subscriptions)})
-        live = documents(import_live(site.ask(), [group.name], joining))[group.name]
-        text = documents(import_groups([tmp_path], joining))[group.name]
+        import_options = ImportOptions(subscriptions={group.name: dict(group.subscriptions)})
+        live = documents(import_live(site.client(), [group.name], import_options))[group.name]
+        text = documents(import_groups([tmp_path], import_options))[group.name]
     finally:
         group.close()
-    assert _in_common(live) == _in_common(text)
+    assert _common_properties(live) == _common_properties(text)
     assert len(live.members) >= 2
-    assert any(told.startswith(note) for told in live.notes)
-    assert any(told.startswith(note) for told in text.notes)
+    assert any(line.startswith(note) for line in live.notes)
+    assert any(line.startswith(note) for line in text.notes)
 
 
-def _await_rest(admin: Administrator, name: str) -> None:
-    """Wait until a group that hangs has been the same for a while."""
+def _await_no_change(admin: Administrator, name: str) -> None:
+    """Wait until a group stops changing."""
     for _ in range(20):
         before = admin.group(name)
         time.sleep(2)
         if admin.group(name) == before:
             return
-    raise TimeoutError(f"{name!r} does not come to rest")
+    raise TimeoutError(f"{name!r} does not stop changing")

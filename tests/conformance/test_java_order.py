@@ -1,4 +1,4 @@
-"""Our hash maps iterate as the JVM's own do, whatever is done to them."""
+"""Iteration order of our hash maps compared with the JVM's."""
 
 from __future__ import annotations
 
@@ -29,14 +29,12 @@ def _java_map(capacity: int | None) -> Any:
 
 @pytest.mark.parametrize("naming", NAMINGS)
 @pytest.mark.parametrize("seed", range(12))
-def test_maps_of_strings_iterate_as_in_java(naming: str, seed: int) -> None:
+def test_string_maps_iterate_like_javas(naming: str, seed: int) -> None:
     rng = random.Random(f"{naming}/{seed}")
     capacity = rng.choice((None, None, 0, 1, 5, 33, 100))
     ours: HashMap[str, int] = HashMap(string_hash, sort_key=utf16_key, capacity=capacity)
     real = _java_map(capacity)
-    names: list[str] = []
-    for _ in range(60):
-        names.append(new_name(rng, naming, names))
+    names = _names(rng, naming)
     for _ in range(rng.randint(10, 300)):
         name = rng.choice(names)
         match rng.choice(("put", "put", "compute", "remove")):
@@ -53,13 +51,13 @@ def test_maps_of_strings_iterate_as_in_java(naming: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_maps_of_topic_ids_iterate_as_in_java(seed: int) -> None:
+def test_topic_id_maps_iterate_like_javas(seed: int) -> None:
     rng = random.Random(seed)
     ours = uuid_map()
     real = _java_map(None)
     kafka_id = jpype.JClass("org.apache.kafka.common.Uuid")
     for _ in range(rng.randint(5, 90)):
-        # Halves from few values, so that ids collide.
+        # The halves have few values, so that ids collide.
         high, low = (rng.choice((0, 1, 2**63, 2**64 - 1, 2**32)) for _ in range(2))
         bits = rng.getrandbits(128) if rng.random() < 0.5 else high << 64 | low
         ours.put(uuid.UUID(int=bits), None)
@@ -68,15 +66,20 @@ def test_maps_of_topic_ids_iterate_as_in_java(seed: int) -> None:
 
 
 @pytest.mark.parametrize("naming", NAMINGS)
-def test_strings_hash_and_sort_as_in_java(naming: str) -> None:
+def test_strings_hash_and_sort_like_javas(naming: str) -> None:
     rng = random.Random(naming)
-    names: list[str] = []
-    for _ in range(60):
-        names.append(new_name(rng, naming, names))
+    names = _names(rng, naming)
     java = jpype.JClass("java.lang.String")
     assert [string_hash(name) for name in names] == [java(name).hashCode() for name in names]
     real = jpype.JClass("java.util.TreeSet")(names)
     assert sorted(names, key=utf16_key) == [str(name) for name in real]
+
+
+def _names(rng: random.Random, naming: str) -> list[str]:
+    names: list[str] = []
+    for _ in range(60):
+        names.append(new_name(rng, naming, names))
+    return names
 
 
 def _signed(half: int) -> int:

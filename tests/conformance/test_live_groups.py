@@ -1,9 +1,8 @@
-"""Real consumers on a real broker do what the ports say they will.
+"""Assignments of real groups, predicted by the ports.
 
-Each test plays one group, one event at a time. Before an event is over, the group that
-the assignor saw is rebuilt as a group document: member ids as the broker gave them out,
-ownership and generation as the step before left them. What the port then assigns must be
-what the cluster reports.
+Each test runs one group, one event at a time. After each event the test rebuilds the input of
+the assignor from the member ids of the broker and the result of the previous event. The
+port's assignment must be equal to the assignment on the cluster.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 11, "d.audit": 1, "e.stock": 7}
 ASSIGNORS = (*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS)
 SESSION_MILLIS = 5_000
-"""How long a killed consumer is missed before its group goes on without it, in ms."""
+"""Session timeout in ms, after which a killed consumer is removed."""
 
 _SETTINGS = {
     "group.consumer.assignment.interval.ms": "0",
@@ -41,7 +40,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class SharedCluster:
-    """The cluster that all tests here share."""
+    """Cluster that all tests of this module share."""
 
     cluster: KafkaCluster
     admin: Administrator
@@ -50,7 +49,7 @@ class SharedCluster:
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[SharedCluster]:
-    """Two brokers in two racks, and topics whose partitions are in one rack each."""
+    """Provide two brokers in two racks, and topics with one replica per partition."""
     with ExitStack() as stack:
         cluster = stack.enter_context(
             running_cluster(racks=("left", "right"), heap_mib=384, settings=_SETTINGS)
@@ -69,7 +68,7 @@ def site() -> Iterator[SharedCluster]:
 
 
 class PredictedGroup:
-    """A live group, and the port that has to foretell it."""
+    """Running group whose assignments the port predicts."""
 
     def __init__(self, site: SharedCluster, name: str, assignor: str) -> None:
         self.live = RunningGroup(name, site.cluster.bootstrap, site.admin, TOPICS)
@@ -115,15 +114,15 @@ class PredictedGroup:
         return self._profiles[client]
 
     def _check(self, event: str) -> None:
-        """Compare cluster and port, and remember what the next step starts from."""
+        """Compare cluster and port, and store the state for the next step."""
         view = self.live.await_stable()
         generation = self.live.generation
         group = self._group(view)
-        given = {
+        assigned_generations = {
             member.id: self.live.assigned_generations(client)
             for client, member in view.members.items()
         }
-        predicted_assignment = self._predict(group, generation, given)
+        predicted_assignment = self._predict(group, generation, assigned_generations)
         names = {member.id: client for client, member in view.members.items()}
         assert {
             names[id]: frozenset((tp.topic, tp.partition) for tp in tps)
@@ -134,13 +133,13 @@ class PredictedGroup:
         self._previous, self._generation = predicted_assignment, generation
 
     def _predict(
-        self, group: Group, generation: int, given: Mapping[str, frozenset[int]]
+        self, group: Group, generation: int, assigned_generations: Mapping[str, frozenset[int]]
     ) -> Assignment:
         """What the group comes to by ``generation``, rebalance by rebalance.
 
         Cooperative members give up in one rebalance what others get in the next, and now
         and then the leader asks for one more when it learns of a topic late. A member that
-        was not ``given`` an assignment in a generation claims what it had before.
+        was not ``assigned_generations`` an assignment in a generation claims what it had before.
         """
         assignment = assign(group, self.assignor)
         if self.assignor in BROKER_ASSIGNORS:
@@ -148,7 +147,7 @@ class PredictedGroup:
         for reached in range(max(0, self._generation) + 1, generation):
             members = (
                 replace(member, owned=assignment[member.id], generation=reached)
-                if reached in given[member.id]
+                if reached in assigned_generations[member.id]
                 else member
                 for member in group.members
             )

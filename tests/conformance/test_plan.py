@@ -1,4 +1,4 @@
-"""A plan is carried out on a real broker, and gives the loads that it promised."""
+"""Execution of plans on a real broker."""
 
 import json
 from collections import Counter
@@ -22,14 +22,14 @@ CAPTURE = "examples/captures/analytics-sticky"
 SUBSCRIPTIONS = "examples/captures/subscriptions.json"
 
 
-def test_consumers_that_take_the_planned_lists_carry_the_promised_loads(tmp_path, capsys):
+def test_consumers_with_the_planned_lists_have_the_planned_loads(tmp_path, capsys):
     main_arguments = ["plan", CAPTURE, "--subscriptions", SUBSCRIPTIONS, "-o", str(tmp_path)]
-    with pytest.raises(SystemExit) as leaving:
+    with pytest.raises(SystemExit) as exited:
         main(main_arguments)
-    assert not leaving.value.code, capsys.readouterr().err
-    promised = json.loads((tmp_path / "plan.json").read_text())
+    assert not exited.value.code, capsys.readouterr().err
+    planned = json.loads((tmp_path / "plan.json").read_text())
     lists = json.loads((tmp_path / "static-assignment.json").read_text())["members"]
-    assert promised["current"]["loads"] != promised["planned"]["loads"]
+    assert planned["current"]["loads"] != planned["planned"]["loads"]
     subscribed = {topic for topics in lists.values() for topic in topics}
     counts = {
         topic: 1 + max(max(numbers.get(topic, [-1])) for numbers in lists.values())
@@ -39,52 +39,58 @@ def test_consumers_that_take_the_planned_lists_carry_the_promised_loads(tmp_path
         cluster = stack.enter_context(running_cluster(heap_mib=384))
         admin = stack.enter_context(administrator(cluster.bootstrap))
         admin.create_topics(counts)
-        places = [(topic, number) for topic, count in counts.items() for number in range(count)]
-        admin.produce(dict.fromkeys(places, 1))
+        partitions = [(topic, number) for topic, count in counts.items() for number in range(count)]
+        admin.produce(dict.fromkeys(partitions, 1))
         read = {
             member: _read(cluster.bootstrap, member, topics) for member, topics in lists.items()
         }
-    assert {member: sum(seen.values()) for member, seen in read.items()} == promised["planned"][
+    assert {member: sum(seen.values()) for member, seen in read.items()} == planned["planned"][
         "loads"
     ]
-    assert sum(read.values(), Counter()) == Counter(places)
+    assert sum(read.values(), Counter()) == Counter(partitions)
 
 
 @pytest.mark.parametrize("name", "DE")
-def test_the_real_sticky_assignor_keeps_what_the_seed_tells_it(name):
+def test_sticky_keeps_the_assignment_of_the_seed(name):
     group = NAMED_GROUPS[name].group
     found = plan(group)
     seed = sticky_seed(found)["members"]
-    # They know nothing but the seed.
-    blank = replace(
+    # The members have no other information than the seed.
+    without_ownership = replace(
         group, members=tuple(replace(m, owned=(), generation=-1) for m in group.members)
     )
-    told = upstream_assign(blank, "sticky", user_data=seed)
-    assert told.kind == "assigned"
-    promised = {member: set(found.assignment[member]) for member in seed}
-    assert {member: set(map(tuple, given)) for member, given in told.lists.items()} == promised
-    untold = upstream_assign(blank, "sticky")
-    assert {member: set(map(tuple, given)) for member, given in untold.lists.items()} != promised
+    with_seed = upstream_assign(without_ownership, "sticky", user_data=seed)
+    assert with_seed.kind == "assigned"
+    planned = {member: set(found.assignment[member]) for member in seed}
+    assert {
+        member: set(map(tuple, partitions)) for member, partitions in with_seed.lists.items()
+    } == planned
+    without_seed = upstream_assign(without_ownership, "sticky")
+    assert {
+        member: set(map(tuple, partitions)) for member, partitions in without_seed.lists.items()
+    } != planned
 
 
 def _read(bootstrap: str, member: str, topics: dict[str, list[int]]) -> Counter[tuple[str, int]]:
-    """Read all messages of a static list, as a consumer that assigns itself does."""
-    places = [
+    """Read all messages of a static assignment."""
+    partitions = [
         TopicPartition(topic, number, 0) for topic, numbers in topics.items() for number in numbers
     ]
     settings = {
         "bootstrap.servers": bootstrap,
-        "group.id": "carried-out",
+        "group.id": "plan",
         "client.id": member,
         "enable.auto.commit": False,
         "enable.partition.eof": False,
     }
     seen: Counter[tuple[str, int]] = Counter()
     with closing(Consumer(settings)) as consumer:
-        consumer.assign(places)
-        while len(seen) < len(places):
-            messages = consumer.consume(num_messages=len(places), timeout=20)
-            assert messages, f"{member} waits in vain for {len(places) - len(seen)} partitions"
+        consumer.assign(partitions)
+        while len(seen) < len(partitions):
+            messages = consumer.consume(num_messages=len(partitions), timeout=20)
+            assert messages, (
+                f"{member} received nothing from {len(partitions) - len(seen)} partitions"
+            )
             for message in messages:
                 assert message.error() is None, message.error()
                 seen[message.topic(), message.partition()] += 1

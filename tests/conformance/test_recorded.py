@@ -1,4 +1,4 @@
-"""The driver prepares calls as the recorded cases were, so the pinned release reproduces them."""
+"""Reproduction of the recorded cases by the pinned release."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.conformance.upstream import upstream_assign
 pytestmark = pytest.mark.kafka
 
 _GROUP_KEYS = ("id", "topics", "members")
-# The release after the recording made the uniform assignor leave balanced groups alone
-# (KAFKA-18688): on equal subscriptions the members with one more are others than before.
+# After the recording, KAFKA-18688 changed which members with equal subscriptions get one
+# more partition from the uniform assignor.
 _CHANGED = ("uniform", "homogeneous")
 _CHANGED_CASES = 452
 
 
 @pytest.mark.slow
-def test_the_real_classes_reproduce_every_recorded_case_but_the_one_change(
+def test_kafkas_classes_reproduce_the_recorded_cases_except_one_change(
     shared_fixtures: Path,
 ) -> None:
     different: Counter[tuple[str, str | None]] = Counter()
@@ -32,10 +32,10 @@ def test_the_real_classes_reproduce_every_recorded_case_but_the_one_change(
     for case in _cases(shared_fixtures):
         cases += 1
         group = parse_group({key: case[key] for key in _GROUP_KEYS})
-        answer = upstream_assign(group, case["assignor"])
+        result = upstream_assign(group, case["assignor"])
         expected = case["expected"]
-        thrown = expected.get("error", "").partition(":")[0].rpartition(".")[2] or None
-        if (answer.lists, answer.failed) != (expected.get("assignment"), thrown):
+        exception = expected.get("error", "").partition(":")[0].rpartition(".")[2] or None
+        if (result.lists, result.failed) != (expected.get("assignment"), exception):
             different[case["assignor"], expected.get("branch")] += 1
     assert cases == 12_525 + 79
     assert different == {_CHANGED: _CHANGED_CASES}

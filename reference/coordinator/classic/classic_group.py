@@ -16,6 +16,7 @@ from kassay.reference.coordinator.classic.states import (
 )
 from kassay.reference.coordinator.clock import Timer
 from kassay.reference.java.hash_order import first_in_map
+from kassay.reference.model.errors import InternalError
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
 from kassay.reference.protocol.messages import (
@@ -66,11 +67,11 @@ class ClassicMember:
         self.sync_reply: SyncReply | None = None
 
     def metadata(self, protocol: str | None) -> ConsumerSubscription:
-        """Return its subscription under a protocol; LookupError if it does not support it."""
+        """Return its subscription under a protocol; InternalError if it does not support it."""
         for supported in self.offers:
             if supported.name == protocol:
                 return supported.metadata
-        raise LookupError(f"member {self.id!r} does not support protocol {protocol!r}")
+        raise InternalError(f"member {self.id!r} does not support protocol {protocol!r}")
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
@@ -238,10 +239,7 @@ class ClassicGroup:
         return len(self.members) in [self._supporters[protocol.name] for protocol in offers]
 
     def select_protocol(self) -> str:
-        """Select the protocol with most votes among those that all members support.
-
-        Raises LookupError if there is none.
-        """
+        """Select the protocol with most votes among those that all members support."""
         member_count = len(self.members)
         candidates = {name for name, count in self._supporters.items() if count == member_count}
         if member_count and len(candidates) == 1:
@@ -250,14 +248,14 @@ class ClassicGroup:
         for member in self.members.values():
             choice = next((p.name for p in member.offers if p.name in candidates), None)
             if choice is None:
-                raise LookupError(f"member {member.id!r} supports none of {sorted(candidates)}")
+                raise InternalError(f"member {member.id!r} supports none of {sorted(candidates)}")
             votes[choice] += 1
         most = max(votes.values(), default=0)
         winner = first_in_map(
             [name for name, count in votes.items() if count == most], largest_size=len(votes)
         )
         if winner is None:
-            raise LookupError("a group without members has no protocol")
+            raise InternalError("a group without members has no protocol")
         return winner
 
     def init_next_generation(self, now: int) -> None:
