@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from kassay.solver.frontier import Frontier, frontier
     from kassay.solver.improvement.explanation import Explanation, explain
+    from kassay.solver.limits import SearchLimits
     from kassay.solver.objective import (
         CrossRack,
         Imbalance,
@@ -82,6 +83,7 @@ _MODULES = {
     ),
     "kassay.solver.frontier": ("Frontier", "frontier"),
     "kassay.solver.improvement.explanation": ("Explanation", "explain"),
+    "kassay.solver.limits": ("SearchLimits",),
     "kassay.solver.objective": (
         "CrossRack",
         "Imbalance",
@@ -121,6 +123,7 @@ __all__ = [
     "Partitions",
     "Pinned",
     "Plan",
+    "SearchLimits",
     "Separated",
     "Solution",
     "Status",

@@ -83,6 +83,14 @@ def test_the_architecture_page_names_all_packages():
     assert not [str(package) for package in packages if f"`{package}`" not in text]
 
 
+def test_the_api_reference_contains_the_documented_interface():
+    interface = (ROOT / "kassay/__init__.py").read_text(encoding="utf-8")
+    modules = re.findall(r"from (kassay\.\S+) import", interface)
+    reference = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    assert modules
+    assert not [module for module in modules if f"automodule:: {module}\n" not in reference]
+
+
 def test_the_site_contains_all_pages():
     listed = re.findall(
         r"^(?:.* <)?([\w./-]+)>?$", (ROOT / "docs/index.md").read_text(), re.MULTILINE
