@@ -10,8 +10,9 @@ import pandas as pd
 from kassay.experiments.plotting.svg_figures import Plot, cumulative_shares
 from kassay.experiments.report.study_summary import BALANCING, ReportTable, assignors_of
 from kassay.experiments.study.statistics.paired_comparison import PairedComparison, compare_pairs
+from kassay.experiments.study.statistics.parameter_effects import effects
 from kassay.experiments.study.statistics.performance_profiles import distribution, profile
-from kassay.experiments.study.statistics.rank_stability import agreement, effects, mean_gaps
+from kassay.experiments.study.statistics.rank_stability import agreement, mean_gaps
 
 _PROFILED = ("sum_of_squares", "makespan", "movement")
 _PAIR_COLUMNS = (

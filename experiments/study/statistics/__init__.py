@@ -1,1 +1,1 @@
-"""Statistics of a study, from its tables alone."""
+"""Statistics of the tables of a study."""

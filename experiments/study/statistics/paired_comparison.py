@@ -1,4 +1,4 @@
-"""Two assignors on the same groups: what changing from one to the other would bring."""
+"""Paired comparison of two assignors on the same groups."""
 
 from dataclasses import dataclass
 
@@ -6,33 +6,33 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
+from kassay.experiments.study.statistics.parameter_effects import CONFIDENCE, proven_rows
+
 RESAMPLES = 5000
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedComparison:
-    """How two assignors compare, group by group.
+    """Numbers of groups by the results of two assignors.
 
     Parameters
     ----------
     before, after
         The assignors.
     groups
-        Groups with a proven optimum that both were given.
+        Groups with a proven optimum and rows of both assignors.
     both, only_before, only_after, neither
-        Groups in which they reach the least imbalance; together all groups.
+        Groups in which they reach the minimum imbalance; the sum is ``groups``.
     p_value
-        McNemar's exact test that neither reaches it more often; None without a group in
-        which they differ.
+        McNemar's exact test of equal frequencies; None if they differ in no group.
     moves_known
-        Groups in which something was owned and the unnecessary moves of both are known.
+        Groups with owned partitions and known unnecessary moves of both assignors.
     fewer, same, more
-        Of these, those in which ``after`` makes fewer, as many or more unnecessary moves.
+        Groups of ``moves_known`` in which ``after`` makes fewer, equal or more unnecessary moves.
     mean_difference
-        Mean of unnecessary moves, ``after`` minus ``before``; None without a group.
+        Mean of the unnecessary moves of ``after`` minus ``before``; None without groups.
     interval
-        Bootstrap interval of the mean at 95 % confidence.
+        95 % bootstrap interval of the mean.
     """
 
     before: str
@@ -54,14 +54,12 @@ class PairedComparison:
 def compare_pairs(
     rows: pd.DataFrame, before: str, after: str, *, seed: int = 0
 ) -> PairedComparison:
-    """Compare two assignors on the groups that both were given.
+    """Compare two assignors on their common groups.
 
     Parameters
     ----------
     rows
         Comparisons, with the column ``owned`` of their groups.
-    before, after
-        The assignors.
     seed
         Seed of the bootstrap.
 
@@ -82,9 +80,9 @@ def compare_pairs(
     (1, 1, 1, -0.5)
     """
     columns = ["case", "least_imbalance", "unnecessary_moves", "owned"]
-    proven = rows["proven"].fillna(value=False).astype(bool)
+    proven = proven_rows(rows)
     one, two = (
-        rows.loc[proven & (rows["assignor"] == name), columns].set_index("case")
+        proven.loc[proven["assignor"] == name, columns].set_index("case")
         for name in (before, after)
     )
     pairs = one.join(two, how="inner", lsuffix="_before", rsuffix="_after")
@@ -119,23 +117,23 @@ def compare_pairs(
     )
 
 
-def mcnemar(only_one: int, only_other: int) -> float | None:
-    """Return the p-value of McNemar's exact test from the two counts that differ.
+def mcnemar(only_before: int, only_after: int) -> float | None:
+    """Return the p-value of McNemar's exact test from the counts of discordant pairs.
 
     Examples
     --------
     >>> mcnemar(0, 5)
     0.0625
     """
-    differing = only_one + only_other
-    return float(binomtest(only_one, differing).pvalue) if differing else None
+    discordant = only_before + only_after
+    return float(binomtest(only_before, discordant).pvalue) if discordant else None
 
 
 def mean_interval(values: np.typing.NDArray[np.int64], *, seed: int) -> tuple[float, float]:
-    """Return the percentile bootstrap's interval of a mean.
+    """Return the percentile bootstrap interval of a mean.
 
-    Integers repeat, so that resampling their counts is the bootstrap itself, and takes
-    the same time for a million values as for ten.
+    Resampling the counts of distinct integers is equivalent to resampling the values, and
+    fast for a million values, for which ``scipy.stats.bootstrap`` needs gigabytes.
 
     Examples
     --------
@@ -144,7 +142,7 @@ def mean_interval(values: np.typing.NDArray[np.int64], *, seed: int) -> tuple[fl
     """
     distinct, counts = np.unique(values, return_counts=True)
     total = int(counts.sum())
-    drawn = np.random.default_rng(seed).multinomial(total, counts / total, size=RESAMPLES)
+    resampled = np.random.default_rng(seed).multinomial(total, counts / total, size=RESAMPLES)
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(drawn @ distinct / total, [tail, 1 - tail])
+    low, high = np.quantile(resampled @ distinct / total, [tail, 1 - tail])
     return float(low), float(high)

@@ -1,4 +1,4 @@
-"""What each parameter of a family does: level by level, and within every family."""
+"""Effects of parameters on the outcomes: by level, within families, and over all groups."""
 
 import itertools
 import math
@@ -10,30 +10,36 @@ import pandas as pd
 from scipy.stats import binomtest, spearmanr
 
 CONFIDENCE = 0.95
-MEASURED = ("members", "topics", "partitions", "partitions a member", "overlap", "owned")
-"""Numbers that a group has: who consumes, what, and how much of it had an owner."""
+MEASURED = ("members", "topics", "partitions", "partitions per member", "overlap", "owned")
+"""Parameters that are numbers of a group."""
 CHOSEN = ("event", "shape", "weights", "racks", "mixed")
-"""What a family fixes for all of its groups."""
+"""Parameters that are equal for all groups of a family."""
 OUTCOMES = ("missed", "wasteful")
+PARAMETERS = ("members", "partitions", "owned", "mixed")
+"""Parameters of `effects`."""
 _SHARES = ("overlap", "owned")
 _LEVELS = ["parameter", "level", "assignor", "outcome", "count", "groups", "share", "low", "high"]
+
+
+def proven_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the comparisons with a proven optimum."""
+    return rows[rows["proven"].fillna(value=False).astype(bool)]
 
 
 def with_parameters(
     rows: pd.DataFrame, families: Iterable[Mapping[str, object]] = ()
 ) -> pd.DataFrame:
-    """Return comparisons with a column for every parameter, and for both outcomes.
+    """Return proven comparisons with one column per parameter and outcome.
 
-    ``overlap`` is the share of members that consume a topic, on average; ``owned`` the share
-    of partitions that had an owner. Tables without the number of subscriptions leave
-    ``overlap`` out. ``missed`` says whether the least imbalance was missed, ``wasteful``
-    whether more was moved than need be; missing where that is not known, or nothing was
-    owned.
+    ``overlap`` is the mean share of members that subscribe to a topic; it is absent in tables
+    without the number of subscriptions. ``owned`` is the share of partitions with an owner.
+    ``missed`` is 1 if the assignor misses the minimum imbalance. ``wasteful`` is 1 if it makes
+    unnecessary moves, and missing if that is not known or nothing was owned.
 
     Parameters
     ----------
     rows
-        Comparisons, with the columns of their groups.
+        Comparisons with the columns of their groups.
     families
         The parameters of the families, as the manifest records them.
 
@@ -58,43 +64,42 @@ def with_parameters(
     >>> print(*found[["overlap", "owned", "event", "missed", "wasteful"]])
     0.75 0.5 join 1.0 0.0
     """
-    proven = rows[rows["proven"].fillna(value=False).astype(bool)]
-    number = {name: _floats(proven, name) for name in ("participants", "partitions", "owned")}
-    told = proven[["assignor", "family"]] if "assignor" in proven else proven[["family"]]
-    told = told.assign(
-        members=number["participants"],
-        topics=_floats(proven, "consumed" if "consumed" in proven else "topics"),
-        partitions=number["partitions"],
-        owned=number["owned"] / number["partitions"],
+    proven = proven_rows(rows)
+    members = _floats(proven, "participants")
+    partitions = _floats(proven, "partitions")
+    topics = _floats(proven, "consumed" if "consumed" in proven else "topics")
+    result = proven[["assignor", "family"]] if "assignor" in proven else proven[["family"]]
+    result = result.assign(
+        members=members,
+        topics=topics,
+        partitions=partitions,
+        owned=_floats(proven, "owned") / partitions,
     )
-    told["partitions a member"] = number["partitions"] / number["participants"]
+    result["partitions per member"] = partitions / members
     if "subscriptions" in proven:
-        told["overlap"] = _floats(proven, "subscriptions") / (told["members"] * told["topics"])
-    chosen = {str(family["name"]): _flat(family) for family in families}
+        result["overlap"] = _floats(proven, "subscriptions") / (members * topics)
+    chosen = {str(family["name"]): _chosen_parameters(family) for family in families}
     for name in CHOSEN[:-1]:
-        told[name] = proven["family"].map(
+        result[name] = proven["family"].map(
             {family: values[name] for family, values in chosen.items() if name in values}
         )
-    told["mixed"] = proven["mixed"].map({True: "yes", False: "no"})
-    least = proven["least_imbalance"].fillna(value=False).astype(float)
-    told["missed"] = 1 - least
+    result["mixed"] = proven["mixed"].map({True: "yes", False: "no"})
+    result["missed"] = _missed(proven)
     moves = _floats(proven, "unnecessary_moves")
-    known = moves.notna() & (told["owned"] > 0)
-    return told.assign(wasteful=(moves > 0).astype(float).where(known))
+    known = moves.notna() & (result["owned"] > 0)
+    return result.assign(wasteful=(moves > 0).astype(float).where(known))
 
 
 def levels(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return how often each outcome comes at each level of each parameter, in long form.
+    """Return the frequency of each outcome per level of each parameter, in long form.
 
-    Numbers fall into levels: octaves of counts, quarters of shares. The intervals are
-    Wilson's, at 95 % confidence.
+    The levels of counts are octaves, those of shares are quarters. ``low`` and ``high`` are
+    Wilson's 95 % interval.
 
     Parameters
     ----------
     rows
-        What `with_parameters` returned.
-    assignors
-        For whom.
+        Result of `with_parameters`.
 
     Examples
     --------
@@ -104,35 +109,35 @@ def levels(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
     >>> levels(rows, assignors=["range"])[["level", "count", "groups"]].to_numpy().tolist()
     [['2–3', 1, 2], ['8–15', 1, 1]]
     """
-    found: list[dict[str, object]] = []
+    result: list[tuple[object, ...]] = []
     for parameter in (*MEASURED, *CHOSEN):
         if parameter not in rows:
             continue
         known = rows.loc[rows[parameter].notna(), [parameter, "assignor", *OUTCOMES]]
-        place = _places(known[parameter], parameter)
-        parts = known.groupby([place, "assignor"], observed=True)[list(OUTCOMES)]
+        level = _levels_of(known[parameter], parameter)
+        parts = known.groupby([level, "assignor"], observed=True)[list(OUTCOMES)]
         sums, counts = parts.sum(), parts.count()
-        for key, assignor, outcome in itertools.product(sorted(set(place)), assignors, OUTCOMES):
+        for key, assignor, outcome in itertools.product(sorted(set(level)), assignors, OUTCOMES):
             groups = int(counts[outcome].get((key, assignor), 0))
             if groups:
-                told = (parameter, _label(key, parameter), assignor, outcome)
-                share = _share(int(sums.loc[(key, assignor), outcome]), groups)
-                found.append(dict(zip(_LEVELS, told, strict=False)) | share)
-    return pd.DataFrame(found, columns=_LEVELS)
+                count = int(sums.loc[(key, assignor), outcome])
+                interval = binomtest(count, groups).proportion_ci(CONFIDENCE, method="wilson")
+                names = (parameter, _level_name(key, parameter), assignor, outcome)
+                share = (count / groups, float(interval.low), float(interval.high))
+                result.append((*names, count, groups, *share))
+    return pd.DataFrame(result, columns=_LEVELS)
 
 
 def within_families(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return Spearman's rank correlation of parameters with outcomes, family by family.
+    """Return Spearman's rank correlation of parameters with outcomes per family.
 
-    Within a family nothing differs but what its seeds draw, so that families do not
-    stand in for their parameters. Combinations without any variation are left out.
+    Groups of one family differ in their seeds only, so that the choice of families does not
+    affect the correlation. Combinations without variation are omitted.
 
     Parameters
     ----------
     rows
-        What `with_parameters` returned.
-    assignors
-        For whom.
+        Result of `with_parameters`.
 
     Examples
     --------
@@ -150,55 +155,79 @@ def within_families(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataF
     [['demo', 'members', 0.894]]
     """
     columns = ["family", "parameter", "assignor", "outcome", "groups", "rho", "p_value"]
-    found = []
-    for (family, assignor), mine in rows.groupby(["family", "assignor"], observed=True):
-        for outcome in OUTCOMES if assignor in assignors else ():
-            for parameter in MEASURED:
-                if parameter not in rows:
-                    continue
-                pairs = mine[[parameter, outcome]].dropna().astype(float)
-                if pairs[parameter].nunique() < 2 or pairs[outcome].nunique() < 2:
-                    continue
-                result = spearmanr(pairs[parameter], pairs[outcome])
-                found.append(
-                    (
-                        family,
-                        parameter,
-                        assignor,
-                        outcome,
-                        len(pairs),
-                        float(result.statistic),
-                        float(result.pvalue),
-                    )
-                )
-    return pd.DataFrame(found, columns=columns)
+    parameters = [parameter for parameter in MEASURED if parameter in rows]
+    result = []
+    for (family, assignor), part in rows.groupby(["family", "assignor"], observed=True):
+        if assignor not in assignors:
+            continue
+        for outcome, parameter in itertools.product(OUTCOMES, parameters):
+            pairs = part[[parameter, outcome]].dropna().astype(float)
+            rho, p_value = _rank_correlation(pairs[parameter], pairs[outcome])
+            if not math.isnan(rho):
+                result.append((family, parameter, assignor, outcome, len(pairs), rho, p_value))
+    return pd.DataFrame(result, columns=columns)
+
+
+def effects(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
+    """Return Spearman's rank correlation of parameters with missing the minimum imbalance.
+
+    NaN if the parameter or the outcome does not vary.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({name: [1, 2, 3, 4] for name in PARAMETERS})
+    >>> rows = rows.assign(
+    ...     assignor="range", proven=True, least_imbalance=[True, True, False, False]
+    ... )
+    >>> float(effects(rows, assignors=["range"]).loc["range", "members"].round(3))
+    0.894
+    """
+    proven = proven_rows(rows)
+    table = {}
+    for name in assignors:
+        part = proven[proven["assignor"] == name]
+        missed = _missed(part)
+        table[name] = [
+            _rank_correlation(part[parameter].astype(float), missed)[0] for parameter in PARAMETERS
+        ]
+    return pd.DataFrame.from_dict(table, orient="index", columns=list(PARAMETERS))
+
+
+def _rank_correlation(one: pd.Series, two: pd.Series) -> tuple[float, float]:
+    """Return Spearman's coefficient and its p-value; NaN if a column is constant."""
+    if one.nunique() < 2 or two.nunique() < 2:
+        return math.nan, math.nan
+    result = spearmanr(one, two)
+    return float(result.statistic), float(result.pvalue)
+
+
+def _missed(rows: pd.DataFrame) -> pd.Series:
+    return 1 - rows["least_imbalance"].fillna(value=False).astype(float)
 
 
 def _floats(rows: pd.DataFrame, name: str) -> pd.Series:
     return pd.to_numeric(rows[name]).astype("Float64").astype(float)
 
 
-def _flat(family: Mapping[str, object]) -> dict[str, str]:
-    """Return what a family fixes, its base's included, as text."""
+def _chosen_parameters(family: Mapping[str, object]) -> dict[str, str]:
+    """Return the parameters of a family and of its base, as text."""
     base = family.get("base")
-    found = _flat({"name": "", **base}) if isinstance(base, Mapping) else {}
+    chosen = _chosen_parameters({"name": "", **base}) if isinstance(base, Mapping) else {}
     for name in CHOSEN:
         value = family.get(name)
         if isinstance(value, str | int) and not isinstance(value, bool):
-            found[name] = str(value)
-    if "event" not in found and int(str(family.get("steps", 1))) > 1:
-        found["event"] = "several"
-    return found
+            chosen[name] = str(value)
+    if "event" not in chosen and int(str(family.get("steps", 1))) > 1:
+        chosen["event"] = "several"
+    return chosen
 
 
-def _places(values: pd.Series, parameter: str) -> npt.NDArray[np.object_]:
-    """Return the level of each value, as something that sorts."""
+def _levels_of(values: pd.Series, parameter: str) -> npt.NDArray[np.object_]:
     codes, distinct = pd.factorize(values)
-    levels = [_place(value, parameter) for value in distinct]
-    return np.array(levels, dtype=object)[codes]
+    return np.array([_level(value, parameter) for value in distinct], dtype=object)[codes]
 
 
-def _place(value: object, parameter: str) -> object:
+def _level(value: object, parameter: str) -> object:
     if parameter in CHOSEN:
         return str(value)
     number = float(str(value))
@@ -207,21 +236,10 @@ def _place(value: object, parameter: str) -> object:
     return max(0, math.floor(math.log2(number))) if number > 0 else -1
 
 
-def _label(key: object, parameter: str) -> str:
+def _level_name(key: object, parameter: str) -> str:
     if parameter in CHOSEN:
         return str(key)
     step = int(str(key))
     if parameter in _SHARES:
         return f"{25 * step - 25}–{25 * step} %" if step > 0 else "0 %"
     return f"{2**step}–{2 ** (step + 1) - 1}" if step > 0 else str(step + 1)
-
-
-def _share(count: int, groups: int) -> dict[str, object]:
-    interval = binomtest(count, groups).proportion_ci(CONFIDENCE, method="wilson")
-    return {
-        "count": count,
-        "groups": groups,
-        "share": count / groups,
-        "low": float(interval.low),
-        "high": float(interval.high),
-    }

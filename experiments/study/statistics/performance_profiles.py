@@ -1,10 +1,12 @@
-"""Performance profiles and distributions: the share of groups within a factor, or a gap."""
+"""Performance profiles and distributions of gaps."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from scipy.stats import ecdf
+
+from kassay.experiments.study.statistics.parameter_effects import proven_rows
 
 RATIOS = (1.0, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
 
@@ -14,17 +16,17 @@ def profile(
 ) -> pd.DataFrame:
     """Return the share of groups in which an assignor is within each ratio of the optimum.
 
-    Both sides of the ratio are raised by one, for the optimum of most measures may be 0.
-    An assignor that gave no answer is within no ratio.
+    Both sides of the ratio are increased by one, because the optimum of most measures can be 0.
+    An assignor without a result is within no ratio.
 
     Parameters
     ----------
     rows
         Comparisons.
     measure
-        Prefix of its columns, as ``makespan``.
+        Prefix of the columns, for example ``makespan``.
     assignors, ratios
-        Columns and index of the result.
+        Columns and index of the table.
 
     References
     ----------
@@ -46,15 +48,15 @@ def profile(
     [0.5, 1.0]
     """
     columns = ["case", "assignor", f"{measure}_greedy", f"{measure}_optimum"]
-    proven = rows.loc[rows["proven"].fillna(value=False).astype(bool), columns]
-    # A group counts if its least value is known, whether or not this assignor answered.
+    proven = proven_rows(rows)[columns]
+    # A group counts if its optimum is known, even if this assignor has no result.
     optimum = proven.groupby("case", observed=True)[f"{measure}_optimum"].transform("max")
     known, optimum = proven[optimum.notna()], optimum.dropna()
     table = {}
     for name in assignors:
-        mine = known[known["assignor"] == name]
-        greedy = mine[f"{measure}_greedy"].astype("Float64").to_numpy(float, na_value=np.inf)
-        least = optimum.loc[mine.index].to_numpy(float)
+        part = known[known["assignor"] == name]
+        greedy = part[f"{measure}_greedy"].astype("Float64").to_numpy(float, na_value=np.inf)
+        least = optimum.loc[part.index].to_numpy(float)
         ratio = (greedy + 1) / (least + 1)
         table[name] = [float((ratio <= bound).mean()) if len(ratio) else None for bound in ratios]
     return pd.DataFrame(table, index=pd.Index(ratios, name="ratio"))
@@ -69,22 +71,13 @@ def distribution(rows: pd.DataFrame, column: str, *, assignors: Sequence[str]) -
     >>> distribution(rows, "makespan_gap", assignors=["range"])["share"].tolist()
     [0.5, 0.75, 1.0]
     """
-    parts = []
+    parts = [pd.DataFrame(columns=["assignor", column, "share"])]
     for name in assignors:
         values = rows.loc[rows["assignor"] == name, column].dropna().to_numpy(float)
         if len(values):
-            found = ecdf(values).cdf
+            cdf = ecdf(values).cdf
+            quantiles = cdf.quantiles.astype(int)
             parts.append(
-                pd.DataFrame(
-                    {
-                        "assignor": name,
-                        column: found.quantiles.astype(int),
-                        "share": found.probabilities,
-                    }
-                )
+                pd.DataFrame({"assignor": name, column: quantiles, "share": cdf.probabilities})
             )
-    return (
-        pd.concat(parts, ignore_index=True)
-        if parts
-        else pd.DataFrame(columns=["assignor", column, "share"])
-    )
+    return pd.concat(parts[1:] or parts, ignore_index=True)

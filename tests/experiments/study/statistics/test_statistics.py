@@ -7,8 +7,9 @@ from kassay.experiments.study.statistics.paired_comparison import (
     mcnemar,
     mean_interval,
 )
+from kassay.experiments.study.statistics.parameter_effects import effects
 from kassay.experiments.study.statistics.performance_profiles import distribution, profile
-from kassay.experiments.study.statistics.rank_stability import agreement, effects, mean_gaps
+from kassay.experiments.study.statistics.rank_stability import agreement, mean_gaps
 from kassay.reference.model.metrics import MEASURES
 
 
@@ -33,26 +34,29 @@ ROWS = pd.concat(
 )
 
 
-def test_a_pair_splits_all_groups_and_a_missing_answer_is_a_miss():
+def test_a_missing_result_counts_as_missing_the_minimum():
     found = compare_pairs(ROWS, "sticky", "uniform")
     assert (found.both, found.only_before, found.only_after, found.neither) == (1, 1, 2, 0)
     assert found.groups == 4
 
 
-def test_moves_are_compared_only_where_both_are_known():
+def test_moves_are_compared_if_both_are_known():
     found = compare_pairs(ROWS, "sticky", "uniform")
     assert (found.moves_known, found.fewer, found.same, found.more) == (3, 1, 1, 1)
     assert found.mean_difference == pytest.approx(1 / 3)
 
 
-def test_turning_a_pair_round_turns_its_figures_round():
-    there, back = compare_pairs(ROWS, "sticky", "uniform"), compare_pairs(ROWS, "uniform", "sticky")
-    assert (there.only_before, there.fewer) == (back.only_after, back.more)
-    assert there.mean_difference == -back.mean_difference
-    assert there.p_value == back.p_value
+def test_swapping_the_assignors_swaps_the_numbers():
+    forward, backward = (
+        compare_pairs(ROWS, "sticky", "uniform"),
+        compare_pairs(ROWS, "uniform", "sticky"),
+    )
+    assert (forward.only_before, forward.fewer) == (backward.only_after, backward.more)
+    assert forward.mean_difference == -backward.mean_difference
+    assert forward.p_value == backward.p_value
 
 
-def test_a_pair_without_common_groups_has_no_figures():
+def test_assignors_without_common_groups_have_no_differences():
     found = compare_pairs(ROWS[ROWS["assignor"] == "sticky"], "sticky", "uniform")
     assert (found.groups, found.p_value, found.mean_difference, found.interval) == (
         0,
@@ -67,7 +71,7 @@ def test_mcnemar_is_twice_the_binomial_tail():
     assert mcnemar(0, 0) is None
 
 
-def test_the_interval_of_a_mean_is_the_normal_one_for_many_values():
+def test_the_bootstrap_interval_of_many_values_is_the_normal_interval():
     values = np.random.default_rng(1).integers(0, 7, 20_000)
     low, high = mean_interval(values, seed=0)
     half = 1.96 * values.std() / np.sqrt(len(values))
@@ -76,7 +80,7 @@ def test_the_interval_of_a_mean_is_the_normal_one_for_many_values():
     assert mean_interval(values, seed=0) == (low, high)
 
 
-def test_a_profile_never_counts_an_assignor_that_gave_no_answer():
+def test_an_assignor_without_a_result_is_within_no_ratio():
     rows = pd.DataFrame(
         {
             "case": ["x", "y", "x", "y"],
@@ -91,14 +95,14 @@ def test_a_profile_never_counts_an_assignor_that_gave_no_answer():
     assert found["b"].tolist() == [1, 1]
 
 
-def test_a_distribution_rises_to_one():
+def test_a_distribution_ends_at_one():
     rows = pd.DataFrame({"assignor": "a", "gap": pd.array([3, 0, 0, None], dtype="Int64")})
     found = distribution(rows, "gap", assignors=["a", "absent"])
     assert found["gap"].tolist() == [0, 3]
     assert found["share"].tolist() == pytest.approx([2 / 3, 1])
 
 
-def test_mean_gaps_are_taken_over_groups_that_all_answered():
+def test_mean_gaps_use_groups_with_results_of_all_assignors():
     gaps = {f"{name}_gap": pd.array([2, 10, 4], dtype="Int64") for name in MEASURES}
     rows = pd.DataFrame({"case": ["x", "y", "x"], "assignor": ["a", "a", "b"], **gaps})
     found = mean_gaps(rows, assignors=["a", "b"])
@@ -106,13 +110,13 @@ def test_mean_gaps_are_taken_over_groups_that_all_answered():
     assert agreement(found).loc["spread", "makespan"] == 1
 
 
-def test_a_measure_that_ties_everyone_agrees_with_nothing():
+def test_a_measure_that_ranks_all_equal_has_no_agreement():
     found = agreement(pd.DataFrame({"one": [1, 1], "two": [1, 2]}))
     assert found["one"].isna().all()
     assert found.loc["two", "two"] == 1
 
 
-def test_a_parameter_that_never_varies_has_no_effect():
+def test_a_constant_parameter_has_no_effect():
     rows = ROWS.assign(members=[1, 2, 3, 4] * 2, partitions=7, mixed=False)
     found = effects(rows, assignors=["sticky"])
     assert np.isnan(found.loc["sticky", "partitions"])
