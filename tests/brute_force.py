@@ -1,7 +1,7 @@
-"""The judge: optima of small groups, by trying everything.
+"""Optima of small groups by exhaustive search.
 
-Nothing of `reference` but the shape of a group is used here, and nothing of `solver`: its
-own reading of ownership, loads and measures, so that an error of theirs cannot hide in it.
+Independent of `solver`, and of `reference` except for the `Group` class: ownership, loads and
+measures are computed here again, so that errors there are detected.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,13 +23,13 @@ MEASURES: dict[str, Callable[[Loads], object]] = {
 
 
 def partitions_to_place(group: Group) -> list[tuple[str, int]]:
-    """Every partition that somebody consumes."""
+    """Return the partitions with subscribers."""
     consumed = {topic for member in group.members for topic in member.subscription}
     return [(t.name, p) for t in group.topics if t.name in consumed for p in range(t.partitions)]
 
 
 def participants(group: Group) -> list[str]:
-    """Members that consume something that exists."""
+    """Return the members that subscribe to a topic with partitions."""
     sizes = {topic.name: topic.partitions for topic in group.topics}
     return [m.id for m in group.members if any(sizes.get(topic, 0) for topic in m.subscription)]
 
@@ -43,7 +43,7 @@ def weights(group: Group) -> dict[tuple[str, int], int]:
 
 
 def owners(group: Group) -> dict[tuple[str, int], str]:
-    """Claim of the highest generation, unless shared or the topic is not consumed."""
+    """Return the current owners: valid, unshared claims of the highest generation."""
     claims: dict[tuple[str, int], list[tuple[int, str]]] = {}
     for member in group.members:
         for topic, number in dict.fromkeys((tp[0], tp[1]) for tp in member.owned):
@@ -59,7 +59,7 @@ def owners(group: Group) -> dict[tuple[str, int], str]:
 
 
 def every_placement(group: Group) -> Iterator[Placement]:
-    """Every valid assignment."""
+    """Yield every valid assignment."""
     tps = partitions_to_place(group)
     choices = [[m.id for m in group.members if topic in m.subscription] for topic, _ in tps]
     for chosen in product(*choices):
@@ -80,10 +80,10 @@ def moves_of(group: Group, placement: Placement) -> int:
 
 
 def reachable(group: Group) -> dict[Loads, int]:
-    """Every load vector that some valid assignment has, with the fewest moves to it.
+    """Return the load vectors of all valid assignments, with the minimum moves per vector.
 
-    Load vectors are in the order of `participants`. One partition is placed after the
-    other, keeping for each vector the fewest moves: the same as trying all assignments.
+    Load vectors are in the order of `participants`. Dynamic programming over the partitions,
+    equivalent to trying all assignments.
     """
     rank = {member: index for index, member in enumerate(participants(group))}
     weight, owner = weights(group), owners(group)
@@ -107,9 +107,9 @@ def reachable(group: Group) -> dict[Loads, int]:
 def optimum(
     group: Group, measure: str = "sum_of_squares", *, slack: Callable[[int], int] = lambda x: x
 ) -> tuple[object, int]:
-    """Return the least imbalance and, among assignments that have it, the fewest moves.
+    """Return the minimum imbalance and the minimum moves among assignments that have it.
 
-    ``slack`` turns the least imbalance into what the second level may use up.
+    ``slack`` maps the minimum imbalance to the limit of the second level.
     """
     value = MEASURES[measure]
     states = [(value(loads), moves) for loads, moves in reachable(group).items()]
@@ -119,7 +119,7 @@ def optimum(
 
 
 def frontier(group: Group, measure: str = "sum_of_squares") -> list[tuple[int, object]]:
-    """Every non-dominated pair (moves, imbalance), moves ascending."""
+    """Return the non-dominated pairs (moves, imbalance), moves ascending."""
     value = MEASURES[measure]
     points: list[tuple[int, object]] = []
     for moves, imbalance in sorted((m, value(loads)) for loads, m in reachable(group).items()):
@@ -134,7 +134,7 @@ def lexicographic_optimum(
     *,
     allowed: Callable[[Placement], bool] = lambda placement: True,
 ) -> tuple[object, ...] | None:
-    """Least vector of any values over all allowed assignments; None if none is allowed."""
+    """Return the lexicographic minimum of ``values`` over the allowed assignments, or None."""
     vectors = (
         tuple(value(placement) for value in values)
         for placement in every_placement(group)

@@ -1,4 +1,4 @@
-"""Hypothesis profiles, and where recorded material lies."""
+"""Hypothesis profiles and the folder of shared fixtures."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.fixture(scope="session")
 def shared_fixtures() -> Path:
-    """Recorded material beside the repository; skips where it is absent."""
+    """Return the folder of recorded outputs beside the repository; skip if it is absent."""
     if not SHARED_FIXTURES.is_dir():
         pytest.skip(f"no {SHARED_FIXTURES.parent.name}/fixtures beside this checkout")
     return SHARED_FIXTURES

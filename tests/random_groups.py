@@ -6,24 +6,28 @@ from kassay.reference import Group, Member, Topic
 
 
 def random_group(seed: int) -> Group:
-    """Up to 4 members, 4 topics and 8 partitions, a quarter of the ownership missing."""
+    """Return a group of up to 4 members, 4 topics and 8 partitions, a quarter without owner."""
     draw = random.Random(seed)
     topics = [draw.randint(1, 3) for _ in range(draw.randint(1, 4))]
     while sum(topics) > 8:
         topics.pop()
     names = [f"t{index}" for index in range(len(topics))]
     density = draw.random()
-    wanted = [[n for n in names if draw.random() < density] for _ in range(draw.randint(1, 4))]
-    owned: list[list[tuple[str, int]]] = [[] for _ in wanted]
+    subscriptions = [
+        [n for n in names if draw.random() < density] for _ in range(draw.randint(1, 4))
+    ]
+    owned: list[list[tuple[str, int]]] = [[] for _ in subscriptions]
     for name, count in zip(names, topics, strict=True):
-        who = [index for index, subscription in enumerate(wanted) if name in subscription]
+        subscribed = [
+            index for index, subscription in enumerate(subscriptions) if name in subscription
+        ]
         for number in range(count):
-            if who and draw.random() > 0.25:
-                owned[draw.choice(who)].append((name, number))
+            if subscribed and draw.random() > 0.25:
+                owned[draw.choice(subscribed)].append((name, number))
     return Group(
         topics=tuple(Topic(name=n, partitions=c) for n, c in zip(names, topics, strict=True)),
         members=tuple(
-            Member(id=f"c{index}", subscription=tuple(wanted[index]), owned=owned[index])
-            for index in range(len(wanted))
+            Member(id=f"c{index}", subscription=tuple(subscriptions[index]), owned=owned[index])
+            for index in range(len(subscriptions))
         ),
     )

@@ -18,10 +18,10 @@ def groups(
     weighted: bool = False,
     messy: bool = False,
 ) -> Group:
-    """Small groups with prior ownership.
+    """Small groups with owned partitions.
 
-    ``messy`` adds what real groups have: topics without partitions or metadata,
-    conflicting generations, claims to partitions that do not exist.
+    ``messy`` adds topics without partitions or metadata, conflicting generations and claims
+    to partitions that do not exist.
     """
     topics: list[Topic] = []
     for index in range(draw(st.integers(0 if messy else 1, max_topics))):
@@ -35,15 +35,13 @@ def groups(
         )
     names = [topic.name for topic in topics] + (["gone"] if messy else [])
     size = draw(st.integers(0 if messy else 1, max_members))
-    everything = [(t.name, p) for t in topics for p in range(t.partitions + (1 if messy else 0))]
+    all_pairs = [(t.name, p) for t in topics for p in range(t.partitions + (1 if messy else 0))]
     taken: set[tuple[str, int]] = set()
     members: list[Member] = []
     for index in range(size):
         chosen = draw(st.sets(st.sampled_from(names))) if names else set()
         subscription = tuple(name for name in names if name in chosen)
-        claimable = [
-            tp for tp in everything if messy or (tp[0] in subscription and tp not in taken)
-        ]
+        claimable = [tp for tp in all_pairs if messy or (tp[0] in subscription and tp not in taken)]
         owned = draw(st.lists(st.sampled_from(claimable), unique=True)) if claimable else []
         taken.update(owned)
         generation = draw(st.sampled_from([-1, 3, 4])) if messy else 5
@@ -55,7 +53,7 @@ def groups(
 
 @st.composite
 def valid_assignments(draw: st.DrawFn, group: Group) -> Assignment:
-    """Any valid assignment of a group."""
+    """Valid assignments of a group."""
     lists: dict[str, list[tuple[str, int]]] = {member.id: [] for member in group.members}
     for topic, subscribers in group.subscribers().items():
         if not subscribers:

@@ -55,26 +55,26 @@ FULL = {
 }
 
 
-def test_a_document_with_every_key_comes_back_as_it_was():
+def test_a_document_with_every_key_survives_a_round_trip():
     VALIDATOR.validate(FULL)
     assert group_document(parse_group(FULL)) == FULL
 
 
 @given(groups(weighted=True, messy=True))
-def test_documents_survive_a_round_trip_and_fit_the_schema(group):
+def test_documents_survive_a_round_trip_and_match_the_schema(group):
     document = json.loads(json.dumps(group_document(group)))
     VALIDATOR.validate(document)
     assert parse_group(document) == group
 
 
-def test_owned_by_topic_is_short_for_pairs_in_that_order():
+def test_owned_partitions_may_be_given_per_topic():
     member = {"id": "a", "topics": [], "owned": {"u": [1, 0], "t": [2]}}
     group = parse_group({"topics": {}, "members": [member]})
     assert group.members[0].owned == [("u", 1), ("u", 0), ("t", 2)]
     assert group_document(group)["members"][0]["owned"] == [["u", 1], ["u", 0], ["t", 2]]
 
 
-def test_a_topic_id_as_kafka_prints_it_is_taken():
+def test_a_topic_id_in_kafkas_base64_is_accepted():
     topics = {"t": {"partitions": 1, "id": "EsUA7Qt4ORCftGrw8ka-hw"}}
     group = parse_group({"topics": topics, "members": []})
     assert str(group.topics[0].uuid) == "12c500ed-0b78-3910-9fb4-6af0f246be87"
@@ -140,7 +140,7 @@ def test_a_bad_document_gives_one_error_that_names_field_and_value(document, mes
     assert "\n" not in str(caught.value)
 
 
-# What JSON Schema cannot say: uniqueness of ids, one entry per partition, the form of a UUID;
+# Not expressible in JSON Schema: unique ids, one entry per partition, the form of a UUID;
 # and it takes 2.0 for an integer.
 BEYOND_SCHEMA = (
     "listed twice",
@@ -154,7 +154,7 @@ BEYOND_SCHEMA = (
 @pytest.mark.parametrize(
     "document", [d for d, message in BAD if not any(said in message for said in BEYOND_SCHEMA)]
 )
-def test_the_schema_refuses_what_the_parser_refuses(document):
+def test_the_schema_rejects_what_the_parser_rejects(document):
     assert not VALIDATOR.is_valid(document)
 
 
@@ -165,7 +165,7 @@ def read(text):
 LINE = '{"id": "g%d", "topics": {"t": 1}, "members": []}\n'
 
 
-def test_json_lines_are_read_one_a_group_and_blank_lines_passed_over():
+def test_json_lines_have_one_group_per_line_and_blank_lines_are_skipped():
     assert [group.id for _, group in read(LINE % 1 + "\n" + LINE % 2)] == ["g1", "g2"]
 
 
@@ -179,7 +179,7 @@ def test_one_document_may_span_lines():
     ['{"id": "g9", "topics": {"t": 1}, "memb\n', '{"id": "x", "id": "y"}\n', "oops\n", "[1]\n"],
 )
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_bad_line_costs_only_itself(bad, place):
+def test_an_invalid_line_does_not_affect_the_others(bad, place):
     lines = [LINE % 1, LINE % 2]
     lines.insert(place, bad)
     results = read("".join(lines))
@@ -189,18 +189,18 @@ def test_a_bad_line_costs_only_itself(bad, place):
     assert str(errors[0]).startswith(f"f.jsonl:{place + 1}: ")
 
 
-def test_a_bad_document_keeps_its_id():
-    ((stated, error),) = read('{"id": "g7", "topics": {"t": -1}, "members": []}')
-    assert stated == "g7"
+def test_an_invalid_document_keeps_its_id():
+    ((group_id, error),) = read('{"id": "g7", "topics": {"t": -1}, "members": []}')
+    assert group_id == "g7"
     assert isinstance(error, InputError)
 
 
-def test_truncated_json_says_where_it_ends():
+def test_truncated_json_is_an_error_with_its_line():
     ((_, error),) = read(json.dumps(FULL, indent=2)[:60])
     assert "f.jsonl:5: not valid JSON" in str(error)
 
 
-def test_a_truncated_line_is_told_by_its_own_number_and_not_by_that_of_the_next():
+def test_a_truncated_line_is_an_error_with_its_own_line_number():
     (_, error), (_, good) = read((LINE % 1)[:30] + "\n" + LINE % 2)
     assert str(error).startswith("f.jsonl:1: not valid JSON")
     assert str(error).endswith("column 31, at the end of the text")
@@ -208,7 +208,7 @@ def test_a_truncated_line_is_told_by_its_own_number_and_not_by_that_of_the_next(
 
 
 @pytest.mark.parametrize("text", ['{"topics": NaN}', '{"topics": {"t": Infinity}}', "[" * 100_000])
-def test_what_is_not_quite_json_is_refused(text):
+def test_nan_infinity_and_deep_nesting_are_errors(text):
     ((_, error),) = read(text)
     assert isinstance(error, InputError)
 
@@ -217,7 +217,7 @@ def test_an_empty_file_has_no_groups():
     assert read(" \n\n") == []
 
 
-def test_load_group_wants_exactly_one(tmp_path):
+def test_load_group_requires_exactly_one_document(tmp_path):
     path = tmp_path / "g.json"
     path.write_text(LINE % 1 + LINE % 2)
     with pytest.raises(InputError, match="expected one group document, got 2"):
@@ -229,14 +229,14 @@ def test_load_group_wants_exactly_one(tmp_path):
         load_group(path)
 
 
-def test_bytes_that_are_not_utf8_are_one_error(tmp_path):
+def test_bytes_that_are_not_utf8_are_an_error(tmp_path):
     path = tmp_path / "g.json"
     path.write_bytes(b'{"id": "\xff"}')
     with pytest.raises(InputError, match="not UTF-8 text: byte 0xff"):
         load_group(path)
 
 
-def test_assignments_are_read_bare_or_from_an_answer(tmp_path):
+def test_assignments_are_read_alone_or_inside_a_result(tmp_path):
     assignment = Assignment({"a": [("t", 1), ("t", 0)], "b": []})
     document = json.loads(json.dumps(assignment_document(assignment)))
     assert document == {"a": [["t", 1], ["t", 0]], "b": []}
@@ -256,7 +256,7 @@ def test_assignments_are_read_bare_or_from_an_answer(tmp_path):
         max_leaves=8,
     )
 )
-def test_any_json_at_all_is_a_group_or_an_invalid_group_error(value):
+def test_any_json_value_is_a_group_or_an_input_error(value):
     for document in (value, {"topics": value, "members": []}, {"topics": {}, "members": [value]}):
         try:
             group = parse_group(document)

@@ -30,12 +30,12 @@ RACKED = Group(
 )
 
 
-def test_off_rack_counts_members_with_a_known_rack_only():
+def test_off_rack_counts_only_members_with_a_rack():
     assert off_rack(RACKED, Assignment({"a": [("t", 0), ("t", 1), ("t", 2)]})) == 2
     assert off_rack(RACKED, Assignment({"b": [("t", 0), ("t", 1), ("t", 2)]})) == 0
 
 
-def test_streams_cost_weighs_traffic_and_moves():
+def test_streams_cost_is_weighted_traffic_plus_moves():
     assignment = Assignment({"a": [("t", 2)], "b": [("t", 0), ("t", 1)]})
     assert streams_cost(RACKED, assignment) == 1 * 1 + 10 * 1
 
@@ -47,7 +47,7 @@ def test_r_score_is_the_moved_weight_over_capacity():
         r_score(RACKED, assignment, capacity=0)
 
 
-def test_group_a_is_balanced_for_kafka_and_yet_not_optimal():
+def test_kafka_accepts_group_a_as_balanced_although_it_is_not_optimal():
     group = Group(
         topics=(Topic(name="t0", partitions=1), Topic(name="t1", partitions=2)),
         members=(
@@ -58,26 +58,26 @@ def test_group_a_is_balanced_for_kafka_and_yet_not_optimal():
     )
     sticky = Assignment({"c0": [("t1", 0), ("t1", 1)], "c1": [("t0", 0)], "c2": []})
     assert kafka_is_balanced(group, sticky)
-    lopsided = Assignment({"c0": [], "c1": [("t0", 0), ("t1", 0), ("t1", 1)], "c2": []})
-    assert not kafka_is_balanced(group, lopsided)
+    unbalanced = Assignment({"c0": [], "c1": [("t0", 0), ("t1", 0), ("t1", 1)], "c2": []})
+    assert not kafka_is_balanced(group, unbalanced)
 
 
 @given(st.data())
-def test_is_balanced_agrees_with_a_search_for_a_direct_transfer(data):
+def test_kafka_is_balanced_agrees_with_a_search_for_direct_transfers(data):
     group = data.draw(groups())
     assignment = data.draw(valid_assignments(group))
     counts = assignment.loads()
-    helps = any(
-        counts[giver] > counts[taker.id] + 1 and tp.topic in taker.subscription
-        for giver, tps in assignment.items()
+    improves = any(
+        counts[source] > counts[target.id] + 1 and tp.topic in target.subscription
+        for source, tps in assignment.items()
         for tp in tps
-        for taker in group.members
+        for target in group.members
     )
-    assert kafka_is_balanced(group, assignment) == (not helps)
+    assert kafka_is_balanced(group, assignment) == (not improves)
 
 
 @given(st.data())
-def test_the_restricted_score_is_the_pairwise_sum_over_those_who_can_take_part(data):
+def test_kafka_balance_score_is_the_pairwise_sum_over_participating_members(data):
     group = data.draw(groups())
     assignment = data.draw(valid_assignments(group))
     subscribers = group.subscribers()
@@ -95,26 +95,26 @@ def test_the_restricted_score_is_the_pairwise_sum_over_those_who_can_take_part(d
     assert kafka_balance_score(group, assignment) == expected
 
 
-def test_the_band_is_nine_per_cent_each_way():
+def test_the_band_of_cruise_control_is_nine_percent():
     assert outside_band([100, 109, 91]) == 0
     assert outside_band([100, 110, 90, 100]) == 2
     assert balancedness([100, 110, 90, 100]) == 50.0
     assert (outside_band([]), balancedness([])) == (0, 100.0)
 
 
-def test_spreads_of_topicmappr():
+def test_topicmappr_spreads():
     assert standard_deviation([2, 4, 4, 4, 5, 5, 7, 9]) == 2.0
     assert range_spread([4, 4]) == 0.0
     assert range_spread([0, 1]) == math.inf
     assert standard_deviation([]) == 0.0
 
 
-def test_one_topic_piled_on_one_member_shows_in_the_per_topic_spread():
+def test_per_topic_spread_detects_a_topic_on_one_member():
     group = Group(
         topics=(Topic(name="t", partitions=2), Topic(name="u", partitions=2)),
         members=(Member(id="a", subscription=("t", "u")), Member(id="b", subscription=("t", "u"))),
     )
-    piled = Assignment({"a": [("t", 0), ("t", 1)], "b": [("u", 0), ("u", 1)]})
+    concentrated = Assignment({"a": [("t", 0), ("t", 1)], "b": [("u", 0), ("u", 1)]})
     even = Assignment({"a": [("t", 0), ("u", 1)], "b": [("u", 0), ("t", 1)]})
-    assert (per_topic_spread(group, piled), per_topic_spread(group, even)) == (4, 0)
-    assert count_then_load(group, piled) == (0, 0)
+    assert (per_topic_spread(group, concentrated), per_topic_spread(group, even)) == (4, 0)
+    assert count_then_load(group, concentrated) == (0, 0)

@@ -5,14 +5,14 @@ import pytest
 from kassay.reference import Group, InputError, Member, Topic
 
 
-def test_a_topic_id_is_derived_from_the_name_as_java_does():
-    # what UUID.nameUUIDFromBytes prints for the UTF-8 bytes of the name
+def test_the_topic_id_is_derived_from_the_name_as_in_java():
+    # Output of UUID.nameUUIDFromBytes for the UTF-8 bytes of the name.
     assert str(Topic(name="orders", partitions=1).uuid) == "12c500ed-0b78-3910-9fb4-6af0f246be87"
 
 
-def test_a_stated_topic_id_is_kept():
-    stated = uuid.UUID(int=5)
-    assert Topic(name="t", partitions=1, id=stated).uuid == stated
+def test_an_explicit_topic_id_is_kept():
+    topic_id = uuid.UUID(int=5)
+    assert Topic(name="t", partitions=1, id=topic_id).uuid == topic_id
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_stated_topic_id_is_kept():
         (lambda: Member(id="a", subscription=(), owned=[("t", -3)]), "got -3"),
     ],
 )
-def test_values_out_of_range_are_refused_by_name(build, message):
+def test_values_out_of_range_are_errors_that_name_the_field(build, message):
     with pytest.raises(InputError, match=message):
         build()
 
@@ -52,7 +52,7 @@ def test_members_and_topics_must_be_unique():
         Group(topics=(topic, topic), members=())
 
 
-def test_only_topics_with_partitions_have_subscribers():
+def test_subscribers_has_only_topics_with_partitions():
     group = Group(
         topics=(Topic(name="t", partitions=1), Topic(name="empty", partitions=0)),
         members=(

@@ -11,7 +11,7 @@ def _group(count: int = 2) -> Group:
     )
 
 
-def test_names_are_escaped_everywhere():
+def test_names_are_escaped():
     group = _group()
     for shown in (group, solve(group), solve(group).assignment):
         page = shown._repr_html_()
@@ -20,28 +20,28 @@ def test_names_are_escaped_everywhere():
         assert "t&-" not in page
 
 
-def test_long_tables_say_how_much_they_leave_out():
+def test_long_tables_end_with_the_number_of_other_rows():
     assert "and 3 more" in _group(MAX_ROWS + 3)._repr_html_()
     assert "more" not in _group(MAX_ROWS)._repr_html_()
 
 
-def test_long_lists_say_how_much_they_leave_out():
+def test_long_lists_end_with_the_number_of_other_names():
     assert names(range(14)).endswith("11 and 2 more")
     assert names([]) == ""
 
 
-def test_a_bar_is_as_long_as_its_share():
+def test_bars_are_proportional_to_the_maximum():
     assert "width:160px" in bar(7, 7)
     assert "width:80px" in bar(2, 4)
     assert "width:0px" in bar(0, 0)
 
 
-def test_an_assignment_of_nobody_is_an_empty_table():
+def test_an_assignment_without_members_is_an_empty_table():
     assert "<tbody></tbody>" in Assignment({})._repr_html_()
     assert "<tbody></tbody>" in table("", ("a",), [])
 
 
-def test_a_conflict_shows_without_an_assignment():
+def test_an_infeasible_solution_is_shown_without_an_assignment():
     group = Group(
         topics=(Topic(name="t", partitions=2),),
         members=(Member(id="a", subscription=("t",), capacity=1),),

@@ -17,60 +17,60 @@ def claimant(name: str, *numbers: int, generation: int = 5, topics=("t",)) -> Me
     return Member(id=name, subscription=topics, owned=owned, generation=generation)
 
 
-def test_a_claim_that_nobody_disputes_holds():
+def test_an_undisputed_claim_is_valid():
     result = ownership(group_of(claimant("a", 2), claimant("b", 0)))
     assert result.owners["t"].tolist() == [1, NO_OWNER, 0]
     assert result.owned_count == 2
     assert result.stale == result.contested == ()
 
 
-def test_the_higher_generation_wins_in_either_order():
+def test_the_higher_generation_wins_in_any_order():
     older, newer = claimant("a", 0, generation=4), claimant("b", 0, generation=5)
     assert ownership(group_of(older, newer)).owners["t"][0] == 1
     assert ownership(group_of(newer, older)).owners["t"][0] == 0
 
 
-def test_equal_generations_leave_a_partition_without_owner_and_say_so():
+def test_claims_of_equal_generation_are_contested():
     result = ownership(group_of(claimant("a", 0), claimant("b", 0, 1)))
     assert result.owners["t"].tolist() == [NO_OWNER, 1, NO_OWNER]
     assert [(c.member, c.partition) for c in result.contested] == [("a", 0), ("b", 0)]
 
 
-def test_a_higher_generation_settles_a_contest_below_it():
+def test_a_higher_generation_beats_contested_claims():
     result = ownership(group_of(claimant("a", 0), claimant("b", 0), claimant("c", 0, generation=6)))
     assert result.owners["t"][0] == 2
     assert result.contested == ()
     assert [c.member for c in result.stale] == ["a", "b"]
 
 
-def test_a_contest_above_leaves_the_lower_claim_beaten():
+def test_contested_claims_beat_an_older_claim():
     result = ownership(group_of(claimant("c", 0, generation=4), claimant("a", 0), claimant("b", 0)))
     assert result.owners["t"][0] == NO_OWNER
     assert [c.member for c in result.stale] == ["c"]
 
 
-def test_the_same_claim_made_twice_by_one_member_counts_once():
+def test_a_repeated_claim_of_one_member_counts_once():
     result = ownership(group_of(claimant("a", 0, 0)))
     assert result.owners["t"][0] == 0
     assert result.contested == ()
 
 
-def test_claims_without_generation_hold_against_nobody_but_nobody():
+def test_an_undisputed_claim_without_generation_is_valid():
     assert ownership(group_of(claimant("a", 0, generation=-1))).owners["t"][0] == 0
 
 
-def test_a_topic_no_longer_subscribed_to_is_not_owned():
+def test_a_topic_that_is_not_subscribed_to_is_not_owned():
     result = ownership(group_of(claimant("a", 0, topics=("u",)), claimant("b", topics=("t",))))
     assert result.owners["t"][0] == NO_OWNER
     assert [c.reason for c in result.stale] == ["topic not subscribed to"]
 
 
-def test_a_claim_of_a_higher_generation_beats_even_if_it_does_not_hold_itself():
+def test_an_invalid_claim_of_a_higher_generation_beats_a_valid_one():
     result = ownership(group_of(claimant("a", 0), claimant("b", 0, generation=6, topics=("u",))))
     assert result.owners["t"][0] == NO_OWNER
 
 
-def test_claims_to_what_is_gone_are_dropped_and_reported():
+def test_claims_to_missing_topics_and_partitions_are_stale():
     member = Member(id="a", subscription=("t", "u"), owned=[("u", 0), ("t", 3), ("t", 1)])
     result = ownership(group_of(member))
     assert result.owners["t"].tolist() == [NO_OWNER, 0, NO_OWNER]
@@ -78,18 +78,18 @@ def test_claims_to_what_is_gone_are_dropped_and_reported():
 
 
 @given(groups(messy=True))
-def test_every_claim_is_granted_or_reported_once(group):
+def test_every_claim_is_valid_or_reported_once(group):
     result = ownership(group)
     claims = {(m.id, tp.topic, tp.partition) for m in group.members for tp in m.owned}
-    granted = {
+    valid = {
         (group.members[owner].id, topic, number)
         for topic, owners in result.owners.items()
         for number, owner in enumerate(owners.tolist())
         if owner != NO_OWNER
     }
-    refused = [c[:3] for c in (*result.stale, *result.contested)]
-    assert granted <= claims
-    assert sorted([*granted, *refused]) == sorted(claims)
+    reported = [c[:3] for c in (*result.stale, *result.contested)]
+    assert valid <= claims
+    assert sorted([*valid, *reported]) == sorted(claims)
 
 
 @given(groups(messy=True))

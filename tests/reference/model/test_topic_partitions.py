@@ -11,7 +11,7 @@ pairs = st.lists(st.tuples(st.text(max_size=3), st.integers(0, 2**31 - 1)), max_
 
 
 @given(pairs)
-def test_order_and_content_survive_the_columns(given_pairs):
+def test_content_and_order_are_kept(given_pairs):
     partitions = Partitions.of(given_pairs)
     assert [tuple(tp) for tp in partitions] == given_pairs
     assert len(partitions) == len(given_pairs)
@@ -19,13 +19,13 @@ def test_order_and_content_survive_the_columns(given_pairs):
 
 
 @given(pairs, pairs)
-def test_equality_is_that_of_the_sequences_whatever_the_name_tables(left, right):
+def test_equality_is_that_of_sequences(left, right):
     assert (Partitions.of(left) == Partitions.of(right)) == (left == right)
     if left == right:
         assert hash(Partitions.of(left)) == hash(Partitions.of(right))
 
 
-def test_lists_with_other_name_tables_are_equal_if_their_content_is():
+def test_equality_ignores_unused_topic_names():
     whole = Partitions.of([("a", 0), ("b", 1)])
     assert whole[1:] == Partitions.of([("b", 1)])
     assert hash(whole[1:]) == hash(Partitions.of([("b", 1)]))
@@ -34,13 +34,13 @@ def test_lists_with_other_name_tables_are_equal_if_their_content_is():
 
 
 @given(pairs)
-def test_a_pickle_comes_back_equal_and_read_only(given_pairs):
+def test_a_pickle_is_equal_and_read_only(given_pairs):
     again = pickle.loads(pickle.dumps(Partitions.of(given_pairs)))
     assert again == Partitions.of(given_pairs)
     assert not again.numbers.flags.writeable
 
 
-def test_the_list_cannot_be_changed():
+def test_the_list_is_immutable():
     partitions = Partitions.of([("t", 0)])
     with pytest.raises(AttributeError, match="immutable"):
         partitions.topics = ("u",)
@@ -48,14 +48,14 @@ def test_the_list_cannot_be_changed():
         partitions.numbers[0] = 7
 
 
-def test_a_column_changed_by_its_maker_is_still_read_only_here():
+def test_columns_are_read_only_even_if_the_original_is_writable():
     numbers = np.array([1], dtype=np.int32)
     partitions = Partitions(("t",), np.zeros(1, dtype=np.int32), numbers)
     assert numbers.flags.writeable
     assert not partitions.numbers.flags.writeable
 
 
-def test_columns_of_differing_length_are_refused():
+def test_columns_of_different_length_are_an_error():
     with pytest.raises(ValueError, match="differ in length: 1 and 2"):
         Partitions(("t",), np.zeros(1, np.int32), np.zeros(2, np.int32))
 
