@@ -6,7 +6,7 @@ from kassay.experiments.plotting.plot_files import frontier_svg
 
 
 @pytest.mark.parametrize("points", [[(0, 5)], [(4, 1003)], [(7, 0)], [(0, 5), (1, 4)], []])
-def test_a_frontier_counts_moves_and_imbalance_in_whole_numbers(points):
+def test_axes_of_a_frontier_have_integer_ticks(points):
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", frontier_svg(points, measure="spread"))
     ticks = {text for text in texts if any(letter.isdigit() for letter in text)}
     assert {str(number) for point in points for number in point} <= ticks

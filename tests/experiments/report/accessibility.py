@@ -1,19 +1,19 @@
-"""Scripts that look for what keeps people from reading a page, run in the page itself."""
+"""Scripts that find accessibility faults of a page; they run in the page."""
 
 FAULTS = """
 const faults = [];
-const say = (what, element) => faults.push(what + ': ' + element.outerHTML.slice(0, 80));
+const report = (what, element) => faults.push(what + ': ' + element.outerHTML.slice(0, 80));
 if (!document.documentElement.lang) faults.push('no language');
 if (!document.title) faults.push('no title');
 for (const button of document.querySelectorAll('button, a'))
-  if (!button.textContent.trim()) say('no name', button);
-for (const cell of document.querySelectorAll('th')) if (!cell.scope) say('no scope', cell);
+  if (!button.textContent.trim()) report('no name', button);
+for (const cell of document.querySelectorAll('th')) if (!cell.scope) report('no scope', cell);
 for (const region of document.querySelectorAll('[role=region], [role=img]'))
-  if (!region.getAttribute('aria-label')) say('no label', region);
+  if (!region.getAttribute('aria-label')) report('no label', region);
 let level = 0;
 for (const heading of document.querySelectorAll('h1, h2, h3, h4')) {
   const own = Number(heading.tagName[1]);
-  if (own > level + 1) say('skips a level', heading);
+  if (own > level + 1) report('skips a level', heading);
   level = own;
 }
 return faults;

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through chromedriver by the WebDriver protocol."""
+"""Headless Chromium, controlled through chromedriver and the WebDriver protocol."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
 class Browser:
-    """One session; use as a context manager."""
+    """A browser session; use as a context manager."""
 
     def __enter__(self):
         with socket.socket() as free:

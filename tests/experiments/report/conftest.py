@@ -18,7 +18,7 @@ FAMILIES = ("named", "equal-join", "mixed-fresh", "mixed-join", "mixed-churn")
 
 @pytest.fixture(scope="session")
 def study_directory(tmp_path_factory) -> Path:
-    """A study's tables, written without Spark."""
+    """Tables of a study, written without Spark."""
     cases = [
         *cases_of(FAMILIES, seeds=20, assignors=ASSIGNORS),
         Case(family="no-such-family", seed=0, assignors=ASSIGNORS),

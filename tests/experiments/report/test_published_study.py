@@ -20,7 +20,7 @@ def text(tables):
     return render_numbers(tables)
 
 
-def test_the_numbers_are_those_of_the_tables_with_their_intervals(tables, text):
+def test_numbers_of_the_tables_are_shown_with_intervals(tables, text):
     rows = join_groups(tables)
     found = summarise_rows(rows[(rows["assignor"] == "range") & (rows["family"] != "named")])
     low, high = found.missed.interval
@@ -29,7 +29,7 @@ def test_the_numbers_are_those_of_the_tables_with_their_intervals(tables, text):
     assert "31 groups of 5 families" in text
 
 
-def test_every_table_is_whole(text):
+def test_every_table_has_rows_of_equal_length(text):
     assert not re.search(r"\n\n\n|^ +\||\{\{|\{%", text)
     blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
     assert len(blocks) == 5
@@ -37,7 +37,7 @@ def test_every_table_is_whole(text):
         assert len({line.count("|") for line in block.splitlines()}) == 1
 
 
-def test_written_twice_is_written_once(study_directory, tmp_path, text):
+def test_writing_twice_gives_the_same_page(study_directory, tmp_path, text):
     page = tmp_path / "page.md"
     page.write_text(f"# Mine\n\n{BEGIN}\n{END}\n\nMore.\n")
     for _ in range(2):
@@ -46,12 +46,12 @@ def test_written_twice_is_written_once(study_directory, tmp_path, text):
 
 
 @pytest.mark.parametrize("page", ["nothing", f"{END} {BEGIN}", BEGIN])
-def test_a_page_without_both_marks_is_refused_by_name(page):
+def test_a_page_without_both_marks_is_an_error(page):
     with pytest.raises(ValueError, match=r"study\.md must contain <!-- numbers: begin -->"):
         replace_numbers(page, "new", where="study.md")
 
 
-def test_a_study_that_is_not_there_is_one_error(tmp_path, capsys):
+def test_a_missing_study_is_an_error(tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text(f"{BEGIN}\n{END}\n")
     assert main([str(tmp_path), str(page)]) == 2
@@ -60,5 +60,5 @@ def test_a_study_that_is_not_there_is_one_error(tmp_path, capsys):
     assert page.read_text() == f"{BEGIN}\n{END}\n"
 
 
-def test_the_page_of_the_published_study_has_the_place_for_its_numbers():
+def test_the_published_page_has_both_marks():
     assert replace_numbers(PAGE.read_text(), "new", where="study.md").count("new\n") == 1

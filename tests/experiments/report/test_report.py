@@ -40,7 +40,7 @@ def facts(tables):
 
 
 class Balance(HTMLParser):
-    """Collects tags and complains of those not closed in order."""
+    """Checks that tags are closed in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ def test_equal_tables_give_equal_pages(tables, page):
     assert render(tables).html == page
 
 
-def test_every_figure_carries_its_data(page):
+def test_every_figure_and_table_links_its_csv(page):
     links = re.findall(r'download="([^"]+)\.csv" href="data:text/csv;base64,([^"]+)"', page)
     assert len(links) == page.count("<figure>") + page.count('<table class="sortable')
     assert len({name for name, _ in links}) == len(links)
@@ -86,39 +86,39 @@ def test_every_figure_carries_its_data(page):
         assert len(pd.read_csv(io.BytesIO(base64.b64decode(data)))) > 0
 
 
-def test_every_figure_names_the_command_that_makes_it_again(page):
+def test_every_figure_and_table_shows_its_command(page):
     named = re.findall(r'download="([^"]+)\.csv"', page)
     commands = re.findall(r"kassay report DIR --only ([^<]+)<", page)
     assert sorted(commands) == sorted(named)
 
 
-def test_the_numbers_of_the_page_are_those_of_the_tables(tables, facts, page):
+def test_the_page_shows_the_numbers_of_the_tables(tables, facts, page):
     rows = summary.without_named(summary.join_groups(tables))
-    mine = rows[(rows["assignor"] == "range") & (rows["ending"] == "ok")]
-    assert len(mine) < (tables.comparisons["assignor"] == "range").sum()
-    reached = int(mine["least_imbalance"].sum())
-    found = facts["overall"]["range"]
-    assert (found.minimum_imbalance.count, found.minimum_imbalance.total) == (reached, len(mine))
-    assert found.minimum_imbalance.percent in page
-    assert found.moves == int(mine["movement_greedy"].sum())
-    assert found.unnecessary_moves == int(mine["unnecessary_moves"].sum())
+    own = rows[(rows["assignor"] == "range") & (rows["ending"] == "ok")]
+    assert len(own) < (tables.comparisons["assignor"] == "range").sum()
+    reached = int(own["least_imbalance"].sum())
+    result = facts["overall"]["range"]
+    assert (result.minimum_imbalance.count, result.minimum_imbalance.total) == (reached, len(own))
+    assert result.minimum_imbalance.percent in page
+    assert result.moves == int(own["movement_greedy"].sum())
+    assert result.unnecessary_moves == int(own["unnecessary_moves"].sum())
 
 
-def test_the_markdown_tells_the_same_numbers(tables, facts):
+def test_the_markdown_shows_the_same_numbers(tables, facts):
     text = render(tables).markdown
-    found = facts["overall"]["range"]
-    assert f"| range | {found.groups} | {found.minimum_imbalance.percent} |" in text
+    result = facts["overall"]["range"]
+    assert f"| range | {result.groups} | {result.minimum_imbalance.percent} |" in text
     assert not re.search(r"\n\n\n|^ +\||\{\{|\{%", text)
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({line.count("|") for line in block.splitlines()}) == 1
 
 
-def test_groups_that_could_not_be_built_are_told_and_counted_in_no_figure(facts, page):
+def test_groups_that_cannot_be_built_are_reported_as_errors(facts, page):
     assert facts["counts"]["errors"] == 1
     assert "Errors of the study itself: 1" in page
 
 
-def test_an_assignor_that_does_not_end_counts_as_missing_the_least_imbalance():
+def test_nontermination_counts_as_missing_the_minimum_imbalance():
     rows = pd.DataFrame(
         {
             "ending": ["ok", "nonterminating", "failed"],
@@ -130,10 +130,10 @@ def test_an_assignor_that_does_not_end_counts_as_missing_the_least_imbalance():
             "makespan_gap": pd.array([0, None, None], dtype="Int64"),
         }
     )
-    found = summary.summarise_rows(rows)
-    assert (found.minimum_imbalance.count, found.minimum_imbalance.total) == (1, 3)
-    assert (found.with_unnecessary_moves.count, found.with_unnecessary_moves.total) == (0, 1)
-    assert (found.nonterminating, found.failed) == (1, 1)
+    result = summary.summarise_rows(rows)
+    assert (result.minimum_imbalance.count, result.minimum_imbalance.total) == (1, 3)
+    assert (result.with_unnecessary_moves.count, result.with_unnecessary_moves.total) == (0, 1)
+    assert (result.nonterminating, result.failed) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -147,11 +147,11 @@ def test_an_assignor_that_does_not_end_counts_as_missing_the_least_imbalance():
         (Proportion(0, 0), "–"),
     ],
 )
-def test_a_share_is_all_or_nothing_only_if_it_is(share, text):
+def test_percentages_are_0_or_100_only_if_they_are_exact(share, text):
     assert share.percent == text.replace(" %", "\u00a0%")
 
 
-def test_bins_hold_every_gap_once():
+def test_every_gap_is_in_one_bin():
     rows = pd.DataFrame(
         {
             "family": "equal-join",
@@ -164,7 +164,7 @@ def test_bins_hold_every_gap_once():
     assert table.loc["equal-join"].tolist() == [1, 2, 6, 24, 67]
 
 
-def test_a_drawing_has_a_cell_a_partition_and_an_arrow_a_pair_of_members():
+def test_a_drawing_has_one_cell_per_partition_and_one_arrow_per_pair_of_members():
     group = NAMED_GROUPS["B"].group
     assignment = Assignment({"c0": [("t0", 0)], "c1": [("t1", 0)], "c2": [("t2", 0)]})
     svg = draw_assignment(group, assignment, title="B")
@@ -180,21 +180,21 @@ def test_names_in_a_drawing_are_escaped():
     assert "<script>" not in svg
 
 
-def test_the_worst_groups_are_the_worst(tables, monkeypatch):
+def test_worst_groups_have_the_largest_gaps(tables, monkeypatch):
     monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
     rows = summary.join_groups(tables)
-    exhibits = list(worst_groups(tables, rows))
+    groups = list(worst_groups(tables, rows))
     about = tables.groups[tables.groups["error"].isna()]
     drawable = set(about.loc[(about["partitions"] <= 60) & (about["members"] <= 12), "case"])
-    mine = rows[(rows["assignor"] == "range") & rows["case"].isin(drawable)]
-    top = {row["case"]: row for _, row in mine.iterrows()}
-    assert top[exhibits[0].case]["makespan_gap"] == mine["makespan_gap"].max()
-    assert top[exhibits[1].case]["unnecessary_moves"] == mine["unnecessary_moves"].max()
-    assert [panel.title for panel in exhibits[0].panels] == ["range", "an optimum"]
+    own = rows[(rows["assignor"] == "range") & rows["case"].isin(drawable)]
+    top = {row["case"]: row for _, row in own.iterrows()}
+    assert top[groups[0].case]["makespan_gap"] == own["makespan_gap"].max()
+    assert top[groups[1].case]["unnecessary_moves"] == own["unnecessary_moves"].max()
+    assert [panel.title for panel in groups[0].panels] == ["range", "an optimum"]
 
 
 @pytest.mark.parametrize("missing", ["manifest.json", "optima"])
-def test_an_incomplete_study_is_refused_by_name(study_directory, tmp_path, missing):
+def test_an_incomplete_study_is_an_input_error(study_directory, tmp_path, missing):
     copy = tmp_path / "copy"
     shutil.copytree(study_directory, copy)
     path = copy / missing
@@ -203,7 +203,7 @@ def test_an_incomplete_study_is_refused_by_name(study_directory, tmp_path, missi
         load_tables(copy)
 
 
-def test_a_manifest_that_is_no_json_is_refused_by_name(study_directory, tmp_path):
+def test_an_invalid_manifest_is_an_input_error(study_directory, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(study_directory, copy)
     (copy / "manifest.json").write_text(json.dumps({})[:-1])
@@ -212,8 +212,8 @@ def test_a_manifest_that_is_no_json_is_refused_by_name(study_directory, tmp_path
 
 
 @pytest.fixture
-def bare(tables):
-    """The same study, had it kept seeds alone."""
+def seeds_only(tables):
+    """The same study without stored documents and assignments."""
     return replace(
         tables,
         groups=tables.groups.assign(document=None),
@@ -222,35 +222,39 @@ def bare(tables):
     )
 
 
-def test_worst_groups_are_built_again_where_the_tables_hold_seeds_alone(tables, bare, monkeypatch):
+def test_worst_groups_are_rebuilt_from_their_seeds(tables, seeds_only, monkeypatch):
     monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
-    whole, again = (list(worst_groups(held, summary.join_groups(held))) for held in (tables, bare))
-    assert [item.case for item in again] == [item.case for item in whole]
-    assert [item.document for item in again] == [item.document for item in whole]
-    assert [item.steps for item in again] == [item.steps for item in whole]
-    assert [item.panels[0] for item in again] == [item.panels[0] for item in whole]
+    stored, rebuilt = (
+        list(worst_groups(each, summary.join_groups(each))) for each in (tables, seeds_only)
+    )
+    assert [item.case for item in rebuilt] == [item.case for item in stored]
+    assert [item.document for item in rebuilt] == [item.document for item in stored]
+    assert [item.steps for item in rebuilt] == [item.steps for item in stored]
+    assert [item.panels[0] for item in rebuilt] == [item.panels[0] for item in stored]
 
 
-def test_a_group_that_comes_out_another_one_is_not_shown(bare, monkeypatch):
+def test_a_rebuilt_group_with_other_properties_is_not_shown(seeds_only, monkeypatch):
     monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
-    other = replace(bare, groups=bare.groups.assign(owned=bare.groups["owned"] + 1))
+    other = replace(
+        seeds_only, groups=seeds_only.groups.assign(owned=seeds_only.groups["owned"] + 1)
+    )
     assert list(worst_groups(other, summary.join_groups(other))) == []
 
 
-def test_the_worst_groups_are_explained_as_the_command_explains_them(tables, monkeypatch):
+def test_worst_groups_are_explained_like_the_explain_command(tables, monkeypatch):
     monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
-    exhibit = next(worst_groups(tables, summary.join_groups(tables)))
-    group = parse_group(json.loads(exhibit.document))
-    told = tuple(str(step) for step in explain(group, assign(group, "range")))
-    assert len(told) > 1
-    assert exhibit.steps + told[len(exhibit.steps) :] == told
-    assert exhibit.more_steps == len(told) - len(exhibit.steps)
-    assert exhibit.steps[0] in html.unescape(render(tables).html)
+    group_page = next(worst_groups(tables, summary.join_groups(tables)))
+    group = parse_group(json.loads(group_page.document))
+    steps = tuple(str(step) for step in explain(group, assign(group, "range")))
+    assert len(steps) > 1
+    assert group_page.steps + steps[len(group_page.steps) :] == steps
+    assert group_page.more_steps == len(steps) - len(group_page.steps)
+    assert group_page.steps[0] in html.unescape(render(tables).html)
 
 
-def test_a_group_on_which_it_never_ends_is_drawn_with_the_state_that_repeats(tmp_path):
+def test_nontermination_is_drawn_with_the_repeated_state(tmp_path):
     record = evaluate_case(Case(family="named", seed=3, assignors=("sticky",)))
-    found = {
+    result = {
         name: pd.DataFrame([asdict(row) for row in rows])
         for name, rows in {
             "groups": [record.group],
@@ -259,36 +263,36 @@ def test_a_group_on_which_it_never_ends_is_drawn_with_the_state_that_repeats(tmp
             "comparisons": record.comparisons,
         }.items()
     }
-    tables = Tables(**found, manifest={})
-    (exhibit,) = named_groups(tables, summary.join_groups(tables))
-    assert exhibit.panels[0].title == "sticky, a state that repeats"
-    assert exhibit.steps
+    tables = Tables(**result, manifest={})
+    (group_page,) = named_groups(tables, summary.join_groups(tables))
+    assert group_page.panels[0].title == "sticky, a state that repeats"
+    assert group_page.steps
 
 
-def test_parameters_of_the_families_reach_the_page(tables, facts, page):
-    told = facts["parameters"]
-    events = {row[1] for row in told["levels"].rows if row[0] == "event"}
+def test_the_page_shows_the_parameters_of_the_families(tables, facts, page):
+    parameters = facts["parameters"]
+    events = {row[1] for row in parameters["levels"].rows if row[0] == "event"}
     assert events == {"fresh", "join", "several"}
-    overlaps = [row for row in told["levels"].rows if row[0] == "overlap"]
+    overlaps = [row for row in parameters["levels"].rows if row[0] == "overlap"]
     assert len(overlaps) > 1
     assert "mixed, steps 5, own history, members 3 to 20, topics 2 to 10" in page
-    counts = dict(row[:2] for row in told["families"].rows)
+    counts = dict(row[:2] for row in parameters["families"].rows)
     assert int(counts["equal-join"]) == (tables.groups["family"] == "equal-join").sum()
 
 
-def test_a_study_without_subscriptions_has_no_overlap_but_the_rest(tables):
+def test_a_study_without_subscription_columns_has_no_overlap_parameter(tables):
     old = replace(tables, groups=tables.groups.drop(columns=["consumed", "subscriptions"]))
     parameters = {row[0] for row in template_values(old)["parameters"]["levels"].rows}
     assert "overlap" not in parameters
     assert {"members", "topics", "mixed"} <= parameters
 
 
-def test_each_family_has_a_figure_of_its_own(tables, facts):
+def test_each_family_has_a_figure(tables, facts):
     shown = [plot.title for plot in facts["family_plots"]]
     assert shown == list(summary.families_of(summary.join_groups(tables)))
 
 
-def test_the_command_writes_every_csv_beside_the_page(study_directory, tmp_path, capsys):
+def test_the_command_writes_one_csv_per_figure_and_table(study_directory, tmp_path, capsys):
     with pytest.raises(SystemExit) as leaving:
         main(["report", str(study_directory), "-o", str(tmp_path / "mine.html")])
     assert leaving.value.code == 0
@@ -298,7 +302,7 @@ def test_the_command_writes_every_csv_beside_the_page(study_directory, tmp_path,
     assert files == {name: base64.b64decode(data).decode() for name, data in links}
 
 
-def test_one_figure_is_made_again_by_its_name(study_directory, tmp_path, capsys):
+def test_only_writes_one_figure(study_directory, tmp_path, capsys):
     options = ["-o", str(tmp_path / "mine.html"), "--only"]
     with pytest.raises(SystemExit) as leaving:
         main(["report", str(study_directory), *options, "missed-by-members"])

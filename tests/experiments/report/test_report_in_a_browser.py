@@ -37,7 +37,7 @@ def _fresh(browser, page):
     browser.open(page)
 
 
-def test_a_click_sorts_a_table_and_a_key_turns_it_round(browser):
+def test_a_click_sorts_a_table_and_a_key_reverses_it(browser):
     browser.click(HEADING)
     falling = browser.run(GROUPS)
     assert falling == sorted(falling, reverse=True)
@@ -47,7 +47,7 @@ def test_a_click_sorts_a_table_and_a_key_turns_it_round(browser):
     assert browser.run(f"return {TABLE}.querySelector('[aria-sort]').ariaSort") == "ascending"
 
 
-def test_a_table_is_copied_as_it_is_shown(browser):
+def test_a_table_is_copied_in_the_order_shown(browser):
     browser.run(
         "Object.defineProperty(navigator, 'clipboard', "
         "{value: {writeText: async text => {window.copied = text}}})"
@@ -61,17 +61,17 @@ def test_a_table_is_copied_as_it_is_shown(browser):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_reaches_past_the_edge_of_the_screen(browser, width):
+def test_the_page_fits_the_width_of_the_screen(browser, width):
     browser.width(width)
     assert browser.run("return document.documentElement.scrollWidth") <= width
     assert browser.screenshot().startswith(b"\x89PNG")
 
 
-def test_whoever_cannot_see_it_can_read_it(browser):
+def test_the_page_is_accessible(browser):
     assert browser.run(FAULTS) == []
 
 
-def test_its_text_stands_out_from_what_is_behind_it(browser):
+def test_text_has_enough_contrast(browser):
     seen = browser.run(FAINT)
     assert seen["checked"] > 50
     assert seen["faint"] == []
@@ -81,17 +81,17 @@ def test_its_text_stands_out_from_what_is_behind_it(browser):
     ("colour", "background", "ratio"),
     [("#777", "#fff", "4.48"), ("#00000080", "#fff", "3.98"), ("#000", "#00000099", "3.66")],
 )
-def test_faint_text_would_be_found(browser, colour, background, ratio):
+def test_faint_text_is_found(browser, colour, background, ratio):
     style = f"color:{colour};background:{background}"
     browser.run(f"document.body.innerHTML = '<p style=\"{style}\">words</p>'")
     assert browser.run(FAINT) == {"checked": 1, "faint": [f"{ratio}: P words"]}
 
 
-def test_it_prints(browser):
+def test_the_page_can_be_printed(browser):
     assert browser.pdf().startswith(b"%PDF")
 
 
-def test_it_asks_the_network_for_nothing_and_complains_of_nothing(browser, page):
+def test_the_page_makes_no_requests_and_logs_no_errors(browser, page):
     browser.click(HEADING)
     browser.click("button.copy")
     assert browser.log("browser") == []
