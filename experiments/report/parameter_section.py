@@ -5,12 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pandas as pd
 
 from kassay.experiments.plotting.svg_figures import Plot, shares_by_level
-from kassay.experiments.report.study_summary import (
-    BALANCING,
-    Proportion,
-    ReportTable,
-    assignors_of,
-)
+from kassay.experiments.report.study_summary import Proportion, ReportTable, compared_assignors
 from kassay.experiments.study.statistics.parameter_effects import (
     MEASURED,
     levels,
@@ -25,8 +20,7 @@ def parameter_section(
     rows: pd.DataFrame, families: Sequence[Mapping[str, object]]
 ) -> Mapping[str, object]:
     """Return the tables and figures of the section; the manifest records ``families``."""
-    names = assignors_of(rows)
-    compared = [name for name in BALANCING if name in names] or list(names)[:3]
+    compared = compared_assignors(rows)
     described = with_parameters(rows, families)
     shares = levels(described, assignors=compared)
     return {

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import pandas as pd
 
 from kassay.experiments.plotting.svg_figures import Plot, cumulative_shares
-from kassay.experiments.report.study_summary import BALANCING, ReportTable, assignors_of
+from kassay.experiments.report.study_summary import ReportTable, assignors_of, compared_assignors
 from kassay.experiments.study.statistics.paired_comparison import PairedComparison, compare_pairs
 from kassay.experiments.study.statistics.parameter_effects import effects
 from kassay.experiments.study.statistics.performance_profiles import distribution, profile
@@ -32,8 +32,8 @@ _PAIR_COLUMNS = (
 def statistics_section(rows: pd.DataFrame) -> Mapping[str, object]:
     """Return the tables and figures of the section."""
     names = assignors_of(rows)
-    compared = [name for name in BALANCING if name in names] or list(names)
-    pairs = [compare_pairs(rows, one, two) for one, two in itertools.combinations(compared, 2)]
+    compared = itertools.combinations(compared_assignors(rows), 2)
+    pairs = [compare_pairs(rows, one, two) for one, two in compared]
     gaps = mean_gaps(rows, assignors=names)
     return {
         "pairs": _pair_table(pairs),

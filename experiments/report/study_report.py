@@ -17,6 +17,7 @@ from kassay.experiments.report.study_summary import (
     ReportTable,
     by_assignor,
     by_family,
+    compared_assignors,
     join_groups,
     summarise_rows,
     without_named,
@@ -98,7 +99,7 @@ def template_values(tables: Tables) -> dict[str, object]:
         "family_plots": tuple(study_figures.family_plots(families)),
         "statistics": statistics_section(counted),
         "parameters": parameter_section(counted, described),
-        "worst_groups": tuple(worst_groups(tables, rows)),
+        "worst_groups": tuple(worst_groups(tables, rows, assignors=compared_assignors(counted))),
         "named_groups": tuple(named_groups(tables, rows)),
     }
 

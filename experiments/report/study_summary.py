@@ -211,6 +211,12 @@ def assignors_of(rows: pd.DataFrame) -> tuple[str, ...]:
     return _ordered(rows["assignor"].unique().tolist(), _ASSIGNOR_ORDER)
 
 
+def compared_assignors(rows: pd.DataFrame) -> tuple[str, ...]:
+    """Return the balancing assignors that occur; without any, the first three others."""
+    names = assignors_of(rows)
+    return tuple(name for name in BALANCING if name in names) or names[:3]
+
+
 def families_of(rows: pd.DataFrame) -> tuple[str, ...]:
     """Return the families that occur: basic ones first, then the others by name."""
     return _ordered(rows["family"].unique().tolist(), _FAMILY_ORDER)

@@ -1,7 +1,7 @@
 """Groups on which an assignor is farthest from the optimum, drawn and explained."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -48,18 +48,10 @@ class WorstGroup:
     document: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Assignments:
-    """A group with both assignments to draw."""
-
-    group: Group
-    greedy: Assignment | None
-    is_livelock: bool
-    optimum: Assignment | None
-
-
-def worst_groups(tables: Tables, rows: pd.DataFrame) -> Iterator[WorstGroup]:
-    """Yield the worst drawable groups of each balancing assignor.
+def worst_groups(
+    tables: Tables, rows: pd.DataFrame, *, assignors: Sequence[str]
+) -> Iterator[WorstGroup]:
+    """Yield the worst drawable groups of each assignor.
 
     Per assignor: the group with the largest imbalance gap, the one with the most
     unnecessary moves, and the smallest one on which the assignor does not terminate. Each
@@ -68,7 +60,7 @@ def worst_groups(tables: Tables, rows: pd.DataFrame) -> Iterator[WorstGroup]:
     """
     rows = without_named(rows[rows["case"].isin(_drawable(tables.groups))])
     shown: list[str] = []
-    for assignor in BALANCING:
+    for assignor in assignors:
         own = rows[rows["assignor"] == assignor].sort_values(["partitions", "case"])
         imbalanced = own[(own["makespan_gap"] > 0) | (own["sum_of_squares_gap"] > 0)]
         # Gaps in weight units are not comparable with gaps in partitions.
@@ -121,34 +113,48 @@ def _first(tables: Tables, rows: Iterable[Mapping[str, Any]], title: str) -> Ite
     """Yield the first group that can be shown, if any."""
     for row in rows:
         properties = _only_row(tables.groups, case=row["case"])
-        assignments = _assignments(tables, row, properties)
-        if assignments is not None:
-            yield _worst_group(assignments, row, properties, title)
-            return
+        group = _group(properties)
+        if group is None:
+            continue
+        name, greedy = _greedy(tables, row, group)
+        if greedy is None and row["ending"] == "ok":
+            continue
+        optimum = _stored(_only_row(tables.optima, case=row["case"]))
+        if optimum is None:
+            optimum = solve_optimum(group, limits=_limits(tables.manifest)).assignment
+        drawn = {name: greedy, "an optimum": optimum}
+        steps = _steps(group, greedy)
+        yield WorstGroup(
+            title=title,
+            case=row["case"],
+            assignor=row["assignor"],
+            description=_description(row, properties),
+            panels=tuple(_panels(group, row["case"], drawn)),
+            steps=steps[:_SHOWN_STEPS],
+            more_steps=max(0, len(steps) - _SHOWN_STEPS),
+            document=json.dumps(group_document(group), ensure_ascii=False, separators=(",", ":")),
+        )
+        return
 
 
-def _assignments(
-    tables: Tables, row: Mapping[str, Any], properties: Mapping[str, Any]
-) -> _Assignments | None:
-    """Return a group with its assignments; None if it differs from the group studied."""
-    case, assignor = row["case"], row["assignor"]
-    group = _group(properties)
-    if group is None:
-        return None
-    greedy = _stored(_only_row(tables.assignments, case=case, assignor=assignor))
-    is_livelock = False
-    if greedy is None and row["ending"] == "ok":
-        greedy = run_until_stable(group, assignor).assignment
-        if greedy is None or movement(group, greedy) != row["movement_greedy"]:
-            return None
-    elif greedy is None:
-        livelock = run(group, assignor).livelock
-        if isinstance(livelock, LivelockError):
-            greedy, is_livelock = livelock.state, True
-    optimum = _stored(_only_row(tables.optima, case=case))
-    if optimum is None:
-        optimum = solve_optimum(group, limits=_limits(tables.manifest)).assignment
-    return _Assignments(group=group, greedy=greedy, is_livelock=is_livelock, optimum=optimum)
+def _greedy(tables: Tables, row: Mapping[str, Any], group: Group) -> tuple[str, Assignment | None]:
+    """Return the title and the assignment of the assignor, or its repeated state.
+
+    The assignment is None if the rebuilt one differs from the one studied.
+    """
+    assignor = row["assignor"]
+    assignment = _stored(_only_row(tables.assignments, case=row["case"], assignor=assignor))
+    if assignment is not None:
+        return assignor, assignment
+    if row["ending"] == "ok":
+        assignment = run_until_stable(group, assignor).assignment
+        if assignment is None or movement(group, assignment) != row["movement_greedy"]:
+            return assignor, None
+        return assignor, assignment
+    livelock = run(group, assignor).livelock
+    if isinstance(livelock, LivelockError):
+        return f"{assignor}, a state that repeats", livelock.state
+    return assignor, None
 
 
 def _group(properties: Mapping[str, Any]) -> Group | None:
@@ -175,41 +181,24 @@ def _limits(manifest: Mapping[str, Any]) -> CaseLimits:
     return CaseLimits(**{name: value for name, value in limits.items() if name in known})
 
 
-def _worst_group(
-    assignments: _Assignments, row: Mapping[str, Any], properties: Mapping[str, Any], title: str
-) -> WorstGroup:
-    group, greedy, assignor = assignments.group, assignments.greedy, row["assignor"]
-    name = f"{assignor}, a state that repeats" if assignments.is_livelock else assignor
-    drawn = [
-        (name, assignment)
-        for name, assignment in ((name, greedy), ("an optimum", assignments.optimum))
-        if assignment is not None
-    ]
-    longest = max((load for _, given in drawn for load in given.loads().values()), default=0)
-    steps: tuple[str, ...] = ()
-    if greedy is not None and not group.is_weighted and not any(violations(group, greedy)):
-        steps = tuple(map(str, explain(group, greedy)))
-    return WorstGroup(
-        title=title,
-        case=row["case"],
-        assignor=assignor,
-        description=_description(row, properties),
-        panels=tuple(_panel(group, row["case"], name, given, longest) for name, given in drawn),
-        steps=steps[:_SHOWN_STEPS],
-        more_steps=max(0, len(steps) - _SHOWN_STEPS),
-        document=json.dumps(group_document(group), ensure_ascii=False, separators=(",", ":")),
-    )
+def _steps(group: Group, assignment: Assignment | None) -> tuple[str, ...]:
+    if assignment is None or group.is_weighted or any(violations(group, assignment)):
+        return ()
+    return tuple(map(str, explain(group, assignment)))
 
 
-def _panel(
-    group: Group, case: str, name: str, assignment: Assignment, longest: int
-) -> AssignmentPanel:
-    vector = "/".join(map(str, leximax(loads(group, assignment).values())))
-    return AssignmentPanel(
-        title=name,
-        facts=f"loads {vector}, {_plural(movement(group, assignment), 'move')}",
-        svg=draw_assignment(group, assignment, title=f"{case}, {name}", longest_bar=longest),
-    )
+def _panels(
+    group: Group, case: str, assignments: Mapping[str, Assignment | None]
+) -> Iterator[AssignmentPanel]:
+    drawn = {title: given for title, given in assignments.items() if given is not None}
+    longest = max((load for given in drawn.values() for load in given.loads().values()), default=0)
+    for title, assignment in drawn.items():
+        vector = "/".join(map(str, leximax(loads(group, assignment).values())))
+        yield AssignmentPanel(
+            title=title,
+            facts=f"loads {vector}, {_plural(movement(group, assignment), 'move')}",
+            svg=draw_assignment(group, assignment, title=f"{case}, {title}", longest_bar=longest),
+        )
 
 
 def _description(row: Mapping[str, Any], properties: Mapping[str, Any]) -> str:

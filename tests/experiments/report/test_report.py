@@ -180,10 +180,9 @@ def test_names_in_a_drawing_are_escaped():
     assert "<script>" not in svg
 
 
-def test_worst_groups_have_the_largest_gaps(tables, monkeypatch):
-    monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
+def test_worst_groups_have_the_largest_gaps(tables):
     rows = summary.join_groups(tables)
-    groups = list(worst_groups(tables, rows))
+    groups = list(worst_groups(tables, rows, assignors=["range"]))
     about = tables.groups[tables.groups["error"].isna()]
     drawable = set(about.loc[(about["partitions"] <= 60) & (about["members"] <= 12), "case"])
     own = rows[(rows["assignor"] == "range") & rows["case"].isin(drawable)]
@@ -222,34 +221,31 @@ def seeds_only(tables):
     )
 
 
-def test_worst_groups_are_rebuilt_from_their_seeds(tables, seeds_only, monkeypatch):
-    monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
-    stored, rebuilt = (
-        list(worst_groups(each, summary.join_groups(each))) for each in (tables, seeds_only)
-    )
+def test_worst_groups_are_rebuilt_from_their_seeds(tables, seeds_only):
+    rows = summary.join_groups(tables)
+    stored = list(worst_groups(tables, rows, assignors=["range"]))
+    rebuilt = list(worst_groups(seeds_only, rows, assignors=["range"]))
     assert [item.case for item in rebuilt] == [item.case for item in stored]
     assert [item.document for item in rebuilt] == [item.document for item in stored]
     assert [item.steps for item in rebuilt] == [item.steps for item in stored]
     assert [item.panels[0] for item in rebuilt] == [item.panels[0] for item in stored]
 
 
-def test_a_rebuilt_group_with_other_properties_is_not_shown(seeds_only, monkeypatch):
-    monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
+def test_a_rebuilt_group_with_other_properties_is_not_shown(seeds_only):
     other = replace(
         seeds_only, groups=seeds_only.groups.assign(owned=seeds_only.groups["owned"] + 1)
     )
-    assert list(worst_groups(other, summary.join_groups(other))) == []
+    assert list(worst_groups(other, summary.join_groups(other), assignors=["range"])) == []
 
 
-def test_worst_groups_are_explained_like_the_explain_command(tables, monkeypatch):
-    monkeypatch.setattr("kassay.experiments.report.worst_groups.BALANCING", ("range",))
-    group_page = next(worst_groups(tables, summary.join_groups(tables)))
-    group = parse_group(json.loads(group_page.document))
-    steps = tuple(str(step) for step in explain(group, assign(group, "range")))
+def test_worst_groups_are_explained_like_the_explain_command(facts, page):
+    worst = facts["worst_groups"][0]
+    group = parse_group(json.loads(worst.document))
+    steps = tuple(str(step) for step in explain(group, assign(group, worst.assignor)))
     assert len(steps) > 1
-    assert group_page.steps + steps[len(group_page.steps) :] == steps
-    assert group_page.more_steps == len(steps) - len(group_page.steps)
-    assert group_page.steps[0] in html.unescape(render(tables).html)
+    assert worst.steps == steps[: len(worst.steps)]
+    assert worst.more_steps == len(steps) - len(worst.steps)
+    assert worst.steps[0] in html.unescape(page)
 
 
 def test_nontermination_is_drawn_with_the_repeated_state(tmp_path):
@@ -264,9 +260,9 @@ def test_nontermination_is_drawn_with_the_repeated_state(tmp_path):
         }.items()
     }
     tables = Tables(**result, manifest={})
-    (group_page,) = named_groups(tables, summary.join_groups(tables))
-    assert group_page.panels[0].title == "sticky, a state that repeats"
-    assert group_page.steps
+    (worst,) = named_groups(tables, summary.join_groups(tables))
+    assert worst.panels[0].title == "sticky, a state that repeats"
+    assert worst.steps
 
 
 def test_the_page_shows_the_parameters_of_the_families(tables, facts, page):
