@@ -1,4 +1,4 @@
-"""Options for searches: measure, limits, workers, seeds and Spark."""
+"""Options for searches and their input: measure, limits, members, seeds and Spark."""
 
 from typing import Annotated
 
@@ -50,4 +50,19 @@ FirstSeed = Annotated[int, typer.Option("--first-seed", help="First seed of each
 Cases = Annotated[
     int,
     typer.Option("--cases", min=0, help="Number of seeds, over all seeded families together."),
+]
+Like = Annotated[
+    str | None,
+    typer.Option(
+        "--like",
+        metavar="MEMBER",
+        help="Member that added members copy.",
+        show_default="subscription to all topics",
+    ),
+]
+Capacity = Annotated[
+    int | None,
+    typer.Option(
+        "--capacity", min=0, help="Capacity of members that have none.", show_default=False
+    ),
 ]

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from kassay.experiments.cli import main
-from kassay.experiments.planning import plan
+from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_files import sticky_seed
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from tests.conformance.admin import administrator

@@ -2,23 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kassay.experiments.cli.assignor_options import (
-    DEFAULT_ASSIGNOR_TIMEOUT,
-    AssignorCommand,
-    AssignorFunction,
-    AssignorTimeout,
-    OptionalAssignorName,
-    single_assignor,
-)
-from kassay.experiments.cli.group_io import (
-    STDIN,
-    GroupFile,
-    GroupResult,
-    Record,
-    TableLayout,
-    process_groups,
-)
-from kassay.experiments.cli.output_options import Format, OutputFormat
+from kassay.experiments.cli import assignor_options, group_io, output_options
 from kassay.experiments.implementations.runner import RunResult, run
 from kassay.experiments.implementations.user_assignors import is_user_assignor
 from kassay.reference.documents.json_codec import assignment_document
@@ -28,13 +12,13 @@ from kassay.reference.model.group import Group
 
 
 def assign(
-    file: GroupFile = STDIN,
+    file: group_io.GroupFile = group_io.STDIN,
     *,
-    assignor: OptionalAssignorName = None,
-    assignor_cmd: AssignorCommand = None,
-    assignor_python: AssignorFunction = None,
-    assignor_timeout: AssignorTimeout = DEFAULT_ASSIGNOR_TIMEOUT,
-    output_format: OutputFormat = Format.JSONL,
+    assignor: assignor_options.OptionalAssignorName = None,
+    assignor_cmd: assignor_options.AssignorCommand = None,
+    assignor_python: assignor_options.AssignorFunction = None,
+    assignor_timeout: assignor_options.AssignorTimeout = assignor_options.DEFAULT_ASSIGNOR_TIMEOUT,
+    output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
     """Assign partitions with one of Kafka's assignors or your own.
 
@@ -44,13 +28,17 @@ def assign(
 
     Example: `kassay assign --assignor sticky groups.jsonl`
     """
-    name = single_assignor(assignor, assignor_cmd, assignor_python, assignor_timeout)
+    name = assignor_options.single_assignor(
+        assignor, assignor_cmd, assignor_python, assignor_timeout
+    )
 
-    def process(group: Group) -> GroupResult:
-        return GroupResult(_record(group, name, run(group, name)))
+    def process(group: Group) -> group_io.GroupResult:
+        return group_io.GroupResult(_record(group, name, run(group, name)))
 
-    layout = TableLayout(first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows)
-    process_groups(file, process, output_format=output_format, layout=layout)
+    layout = group_io.TableLayout(
+        first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows
+    )
+    group_io.process_groups(file, process, output_format=output_format, layout=layout)
 
 
 def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]:
@@ -77,7 +65,7 @@ def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]
     return record
 
 
-def _rows(record: Record) -> Iterator[Sequence[object]]:
+def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
     if record["assignment"] is None:
         yield "", "", record.get("failed") or record["reason"]
         return

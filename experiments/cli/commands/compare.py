@@ -2,24 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kassay.experiments.cli.assignor_options import (
-    DEFAULT_ASSIGNOR_TIMEOUT,
-    AssignorCommand,
-    AssignorFunction,
-    AssignorNames,
-    AssignorTimeout,
-    custom_assignors,
-)
-from kassay.experiments.cli.group_io import (
-    STDIN,
-    GroupFile,
-    GroupResult,
-    Record,
-    TableLayout,
-    process_groups,
-)
-from kassay.experiments.cli.output_options import Format, OutputFormat
-from kassay.experiments.cli.search_options import DeterministicLimit, TimeLimit
+from kassay.experiments.cli import assignor_options, group_io, output_options, search_options
 from kassay.experiments.compare import CaseLimits, Comparison, solve_optimum
 from kassay.experiments.compare import compare as compare_with_optimum
 from kassay.reference.model.group import Group
@@ -27,15 +10,15 @@ from kassay.reference.model.metrics import leximax, loads
 
 
 def compare(
-    file: GroupFile = STDIN,
+    file: group_io.GroupFile = group_io.STDIN,
     *,
-    assignor: AssignorNames = None,
-    assignor_cmd: AssignorCommand = None,
-    assignor_python: AssignorFunction = None,
-    assignor_timeout: AssignorTimeout = DEFAULT_ASSIGNOR_TIMEOUT,
-    output_format: OutputFormat = Format.JSONL,
-    time_limit: TimeLimit = 60.0,
-    deterministic_limit: DeterministicLimit = None,
+    assignor: assignor_options.AssignorNames = None,
+    assignor_cmd: assignor_options.AssignorCommand = None,
+    assignor_python: assignor_options.AssignorFunction = None,
+    assignor_timeout: assignor_options.AssignorTimeout = assignor_options.DEFAULT_ASSIGNOR_TIMEOUT,
+    output_format: output_options.OutputFormat = output_options.Format.JSONL,
+    time_limit: search_options.TimeLimit = 60.0,
+    deterministic_limit: search_options.DeterministicLimit = None,
 ) -> None:
     """Compare assignors with the proven optimum.
 
@@ -46,17 +29,17 @@ def compare(
     """
     names = [
         *(assignor or ()),
-        *custom_assignors(assignor_cmd, assignor_python, assignor_timeout),
+        *assignor_options.custom_assignors(assignor_cmd, assignor_python, assignor_timeout),
     ]
     limits = CaseLimits(time=time_limit, deterministic=deterministic_limit)
 
-    def process(group: Group) -> GroupResult:
+    def process(group: Group) -> group_io.GroupResult:
         optimum = solve_optimum(group, limits=limits)
         comparisons = [
             compare_with_optimum(group, name, optimum=optimum, limits=limits) for name in names
         ]
         vector = () if optimum.assignment is None else loads(group, optimum.assignment).values()
-        return GroupResult(
+        return group_io.GroupResult(
             {
                 "id": group.id,
                 "optimum": {
@@ -70,13 +53,13 @@ def compare(
             }
         )
 
-    layout = TableLayout(
+    layout = group_io.TableLayout(
         first=("assignor",),
         numbers=("imbalance", "optimum", "moves", "minimum moves", "unnecessary"),
         last=("result",),
         rows=_rows,
     )
-    process_groups(file, process, output_format=output_format, layout=layout)
+    group_io.process_groups(file, process, output_format=output_format, layout=layout)
 
 
 def _entry(comparison: Comparison) -> dict[str, object]:
@@ -99,7 +82,7 @@ def _entry(comparison: Comparison) -> dict[str, object]:
     return {key: value for key, value in entry.items() if value is not None}
 
 
-def _rows(record: Record) -> Iterator[Sequence[object]]:
+def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
     optimum = record["optimum"]
     for entry in record["comparisons"]:
         yield (
@@ -113,7 +96,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
         )
 
 
-def _result(entry: Record) -> str:
+def _result(entry: group_io.Record) -> str:
     if entry["ending"] != "ok":
         return f"{entry['ending']}: {entry.get('detail', '')}"
     if not entry.get("proven"):

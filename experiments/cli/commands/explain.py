@@ -6,16 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.assignor_options import AssignorName
-from kassay.experiments.cli.group_io import (
-    STDIN,
-    GroupFile,
-    GroupResult,
-    Record,
-    TableLayout,
-    process_groups,
-)
-from kassay.experiments.cli.output_options import Format, OutputFormat, PlotFile, numbered
+from kassay.experiments.cli import assignor_options, group_io, output_options
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import load_assignment
 from kassay.reference.model.assignment import Assignment, violations
@@ -26,15 +17,15 @@ from kassay.solver.improvement.explanation import explain as explain_group
 
 
 def explain(
-    file: GroupFile = STDIN,
+    file: group_io.GroupFile = group_io.STDIN,
     *,
-    assignor: AssignorName = "sticky",
+    assignor: assignor_options.AssignorName = "sticky",
     assignment: Annotated[
         Path | None,
         typer.Option(help="File of an assignment to explain instead.", show_default=False),
     ] = None,
-    plot: PlotFile = None,
-    output_format: OutputFormat = Format.JSONL,
+    plot: output_options.PlotFile = None,
+    output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
     """Explain why an assignment is not optimal, as chains of transfers.
 
@@ -47,7 +38,7 @@ def explain(
     given = None if assignment is None else load_assignment(assignment)
     plots = 0
 
-    def process(group: Group) -> GroupResult:
+    def process(group: Group) -> group_io.GroupResult:
         nonlocal plots
         if given is None:
             record: dict[str, object] = {"id": group.id, "assignor": assignor}
@@ -55,22 +46,24 @@ def explain(
         else:
             record, explained = {"id": group.id}, given
         if isinstance(explained, str):
-            return GroupResult(record | {"failed": explained})
+            return group_io.GroupResult(record | {"failed": explained})
         violation = next(violations(group, explained), None)
         if violation is not None and given is not None:
             raise InputError(f"group {group.id!r}: the assignment is not valid: {violation}")
         if violation is not None:
-            return GroupResult(record | {"optimal": None, "reason": violation})
+            return group_io.GroupResult(record | {"optimal": None, "reason": violation})
         steps = explain_group(group, explained)
         if plot is not None:
             from kassay.experiments.plotting.plot_files import draw_improvements
 
             plots += 1
-            draw_improvements(steps, numbered(plot, plots), title=group.id)
-        return GroupResult(record | {"optimal": not steps, "steps": [_step(s) for s in steps]})
+            draw_improvements(steps, output_options.numbered(plot, plots), title=group.id)
+        return group_io.GroupResult(
+            record | {"optimal": not steps, "steps": [_step(s) for s in steps]}
+        )
 
-    layout = TableLayout(first=("step", "improving chain", "direct"), rows=_rows)
-    process_groups(file, process, output_format=output_format, layout=layout)
+    layout = group_io.TableLayout(first=("step", "improving chain", "direct"), rows=_rows)
+    group_io.process_groups(file, process, output_format=output_format, layout=layout)
 
 
 def _assigned(group: Group, assignor: str) -> Assignment | str:
@@ -93,7 +86,7 @@ def _step(step: Explanation) -> dict[str, object]:
     }
 
 
-def _rows(record: Record) -> Iterator[Sequence[object]]:
+def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
     if not record.get("steps"):
         yield "", record.get("failed") or record.get("reason") or "none: it is optimal", ""
     for number, step in enumerate(record.get("steps", ()), start=1):

@@ -5,22 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.group_io import (
-    STDIN,
-    GroupFile,
-    GroupResult,
-    Record,
-    TableLayout,
-    process_groups,
-)
-from kassay.experiments.cli.output_options import Format, OutputFormat, PlotFile, numbered
-from kassay.experiments.cli.search_options import (
-    DeterministicLimit,
-    ImbalanceMeasure,
-    Seed,
-    TimeLimit,
-    Workers,
-)
+from kassay.experiments.cli import group_io, output_options, search_options
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
@@ -30,24 +15,24 @@ from kassay.solver.limits import SearchLimits
 
 
 def frontier(
-    file: GroupFile = STDIN,
+    file: group_io.GroupFile = group_io.STDIN,
     *,
-    imbalance: ImbalanceMeasure = None,
+    imbalance: search_options.ImbalanceMeasure = None,
     points: Annotated[
         int | None,
         typer.Option(
             min=2, help="Maximum number of points, spread over the moves.", show_default="all"
         ),
     ] = None,
-    plot: PlotFile = None,
+    plot: output_options.PlotFile = None,
     assignments: Annotated[
         bool, typer.Option("--assignments", help="Include the assignment of each point.")
     ] = False,
-    time_limit: TimeLimit = 60.0,
-    deterministic_limit: DeterministicLimit = None,
-    workers: Workers = 1,
-    seed: Seed = 0,
-    output_format: OutputFormat = Format.JSONL,
+    time_limit: search_options.TimeLimit = 60.0,
+    deterministic_limit: search_options.DeterministicLimit = None,
+    workers: search_options.Workers = 1,
+    seed: search_options.Seed = 0,
+    output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
     """Find the minimum imbalance for each number of moves.
 
@@ -59,7 +44,7 @@ def frontier(
     limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
     plots = 0
 
-    def process(group: Group) -> GroupResult:
+    def process(group: Group) -> group_io.GroupResult:
         nonlocal plots
         result = find_frontier(
             group, measure=imbalance, max_points=points, limits=limits, seed=seed
@@ -69,17 +54,19 @@ def frontier(
 
             plots += 1
             values = [(point.movement.value, point.imbalance.value) for point in result.points]
-            file = numbered(plot, plots)
+            file = output_options.numbered(plot, plots)
             draw_frontier(values, file, measure=str(result.measure), title=group.id)
-        return GroupResult(_record(group, result, assignments), reached=bool(result.points))
+        return group_io.GroupResult(
+            _record(group, result, assignments), reached=bool(result.points)
+        )
 
-    layout = TableLayout(
+    layout = group_io.TableLayout(
         first=("measure",),
         numbers=("moves", "bound", "imbalance", "bound", "minimum load", "maximum load"),
         last=("proven",),
         rows=_rows,
     )
-    process_groups(file, process, output_format=output_format, layout=layout)
+    group_io.process_groups(file, process, output_format=output_format, layout=layout)
 
 
 def _record(group: Group, result: Frontier, assignments: bool) -> dict[str, object]:
@@ -106,7 +93,7 @@ def _record(group: Group, result: Frontier, assignments: bool) -> dict[str, obje
     return record
 
 
-def _rows(record: Record) -> Iterator[Sequence[object]]:
+def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
     if not record["points"]:
         yield ("; ".join(record.get("conflict", ())) or "nothing found in time",)
         return

@@ -7,15 +7,13 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import BAD_INPUT, print_error, print_note
-from kassay.experiments.cli.output_options import OutputDirectory
-from kassay.experiments.cli.search_options import DeterministicLimit, SparkMaster, TimeLimit
-from kassay.experiments.cli.source_options import (
-    CLUSTER_PANEL,
-    BootstrapServer,
-    CommandConfig,
-    Metadata,
-    Timeout,
+from kassay.experiments.cli import (
+    BAD_INPUT,
+    output_options,
+    print_error,
+    print_note,
+    search_options,
+    source_options,
 )
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.history.live_topic import OffsetsReader, list_cluster_topics
@@ -48,24 +46,24 @@ def history(
         ),
     ] = None,
     *,
-    output: OutputDirectory,
-    metadata: Metadata = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    timeout: Timeout = 30.0,
+    output: output_options.OutputDirectory,
+    metadata: source_options.Metadata = None,
+    bootstrap_server: source_options.BootstrapServer = None,
+    command_config: source_options.CommandConfig = None,
+    timeout: source_options.Timeout = 30.0,
     spark_package: Annotated[
         str | None,
         typer.Option(
             metavar="GROUP:ARTIFACT:VERSION",
             help="Maven package of Spark's Kafka source, to read the cluster with it.",
             show_default=False,
-            rich_help_panel=CLUSTER_PANEL,
+            rich_help_panel=source_options.CLUSTER_PANEL,
         ),
     ] = None,
-    master: SparkMaster = None,
+    master: search_options.SparkMaster = None,
     tasks: Annotated[int, typer.Option("--tasks", min=1, help="Number of Spark tasks.")] = 8,
-    time_limit: TimeLimit = 60.0,
-    deterministic_limit: DeterministicLimit = 2.0,
+    time_limit: search_options.TimeLimit = 60.0,
+    deterministic_limit: search_options.DeterministicLimit = 2.0,
 ) -> None:
     """Reconstruct past rebalances from __consumer_offsets, with Spark.
 

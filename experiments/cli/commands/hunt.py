@@ -7,32 +7,14 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import BAD_INPUT
-from kassay.experiments.cli.assignor_options import (
-    DEFAULT_ASSIGNOR_TIMEOUT,
-    AssignorCommand,
-    AssignorFunction,
-    AssignorTimeout,
-    OptionalAssignorName,
-    single_assignor,
-)
-from kassay.experiments.cli.group_io import (
-    new_table,
-    read_documents,
-    table_console,
-    to_json,
-    write_text,
+from kassay.experiments.cli import (
+    BAD_INPUT,
+    assignor_options,
+    group_io,
+    output_options,
+    search_options,
 )
 from kassay.experiments.cli.option_checks import known_names
-from kassay.experiments.cli.output_options import OutputDirectory
-from kassay.experiments.cli.search_options import (
-    Cases,
-    DeterministicLimit,
-    FirstSeed,
-    SparkMaster,
-    SparkTasks,
-    TimeLimit,
-)
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, exhaustive_cases
 from kassay.experiments.counterexamples.gallery import Gallery, gallery
@@ -53,7 +35,7 @@ _PRINTED = 10
 
 def hunt(
     *,
-    output: OutputDirectory,
+    output: output_options.OutputDirectory,
     shortcoming: Annotated[
         Shortcoming,
         typer.Option(
@@ -63,10 +45,10 @@ def hunt(
             "assignment.",
         ),
     ] = Shortcoming.IMBALANCE,
-    assignor: OptionalAssignorName = None,
-    assignor_cmd: AssignorCommand = None,
-    assignor_python: AssignorFunction = None,
-    assignor_timeout: AssignorTimeout = DEFAULT_ASSIGNOR_TIMEOUT,
+    assignor: assignor_options.OptionalAssignorName = None,
+    assignor_cmd: assignor_options.AssignorCommand = None,
+    assignor_python: assignor_options.AssignorFunction = None,
+    assignor_timeout: assignor_options.AssignorTimeout = assignor_options.DEFAULT_ASSIGNOR_TIMEOUT,
     family: Annotated[
         list[str] | None,
         typer.Option(
@@ -88,8 +70,8 @@ def hunt(
         list[Path] | None,
         typer.Option("--groups", help="File of group documents to search; repeatable."),
     ] = None,
-    cases: Cases = 1000,
-    first_seed: FirstSeed = 0,
+    cases: search_options.Cases = 1000,
+    first_seed: search_options.FirstSeed = 0,
     walk_steps: Annotated[
         int,
         typer.Option(
@@ -104,10 +86,10 @@ def hunt(
     top: Annotated[
         int, typer.Option("--top", min=1, help="Number of counterexamples drawn on the page.")
     ] = 24,
-    master: SparkMaster = None,
-    tasks: SparkTasks = None,
-    time_limit: TimeLimit = 60.0,
-    deterministic_limit: DeterministicLimit = 2.0,
+    master: search_options.SparkMaster = None,
+    tasks: search_options.SparkTasks = None,
+    time_limit: search_options.TimeLimit = 60.0,
+    deterministic_limit: search_options.DeterministicLimit = 2.0,
 ) -> None:
     """Search for the smallest groups on which an assignor has a shortcoming.
 
@@ -117,7 +99,9 @@ def hunt(
 
     Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
     """
-    name = single_assignor(assignor, assignor_cmd, assignor_python, assignor_timeout)
+    name = assignor_options.single_assignor(
+        assignor, assignor_cmd, assignor_python, assignor_timeout
+    )
     options = SearchOptions(
         assignor=name,
         shortcoming=shortcoming,
@@ -126,7 +110,7 @@ def hunt(
         walks=walks,
     )
     families = family or ([] if groups else [EXHAUSTIVE])
-    documents, all_valid = read_documents(groups or ())
+    documents, all_valid = group_io.read_documents(groups or ())
     searched = [
         *imported_cases(documents, assignors=[name]),
         *_cases(families, name, sizes=(members, partitions), seeds=cases, first_seed=first_seed),
@@ -162,11 +146,13 @@ def _cases(
 
 
 def _write(result: Gallery, directory: Path, *, about: dict[str, str], top: int) -> None:
-    lines = "".join(to_json(group_document(entry.group)) + "\n" for entry in result.entries)
-    write_text(directory / "groups.jsonl", lines)
+    lines = "".join(
+        group_io.to_json(group_document(entry.group)) + "\n" for entry in result.entries
+    )
+    group_io.write_text(directory / "groups.jsonl", lines)
     document = json.dumps(result.document(), ensure_ascii=False, indent=2) + "\n"
-    write_text(directory / "gallery.json", document)
-    write_text(directory / "gallery.html", render_gallery(result, about=about, top=top))
+    group_io.write_text(directory / "gallery.json", document)
+    group_io.write_text(directory / "gallery.html", render_gallery(result, about=about, top=top))
 
 
 def _print_summary(result: Gallery) -> None:
@@ -178,10 +164,10 @@ def _print_summary(result: Gallery) -> None:
         f"not proven: {counts['unproven']}; errors: {counts['errors']}"
     )
     headings = ("members", "topics", "partitions", "owned", "severity")
-    table = new_table("group", numbers=headings)
+    table = group_io.new_table("group", numbers=headings)
     for entry in result.entries[:_PRINTED]:
         size = size_of(entry.group)
         figures = (size.members, size.topics, size.partitions, size.owned, entry.severity)
         table.add_row(entry.group.id, *map(str, figures))
     if result.entries:
-        table_console().print(table)
+        group_io.table_console().print(table)

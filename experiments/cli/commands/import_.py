@@ -7,20 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import BAD_INPUT, print_note
-from kassay.experiments.cli.group_io import error_record, to_json, write_text
-from kassay.experiments.cli.source_options import (
-    CLUSTER_PANEL,
-    BootstrapServer,
-    CommandConfig,
-    Metadata,
-    MissingLag,
-    Sizes,
-    Subscriptions,
-    Timeout,
-    WeightsFrom,
-    import_options,
-)
+from kassay.experiments.cli import BAD_INPUT, group_io, print_note, source_options
 from kassay.experiments.sources.capture_files import ImportedGroup, import_groups
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
@@ -42,11 +29,11 @@ def import_(
         ),
     ] = None,
     *,
-    subscriptions: Subscriptions = AssumedSubscriptions.ASSIGNED.value,
-    metadata: Metadata = None,
-    weights: WeightsFrom = WeightSource.NONE.value,
-    missing_lag: MissingLag = None,
-    sizes: Sizes = None,
+    subscriptions: source_options.Subscriptions = AssumedSubscriptions.ASSIGNED.value,
+    metadata: source_options.Metadata = None,
+    weights: source_options.WeightsFrom = WeightSource.NONE.value,
+    missing_lag: source_options.MissingLag = None,
+    sizes: source_options.Sizes = None,
     group: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,15 +44,15 @@ def import_(
     skip_empty: Annotated[
         bool, typer.Option("--skip-empty", help="Skip groups without members.")
     ] = False,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    timeout: Timeout = 30.0,
+    bootstrap_server: source_options.BootstrapServer = None,
+    command_config: source_options.CommandConfig = None,
+    timeout: source_options.Timeout = 30.0,
     sample: Annotated[
         float,
         typer.Option(
             min=0.1,
             help="Time between the two samples of --weights rate, in seconds.",
-            rich_help_panel=CLUSTER_PANEL,
+            rich_help_panel=source_options.CLUSTER_PANEL,
         ),
     ] = 10.0,
     output: Annotated[
@@ -87,7 +74,7 @@ def import_(
     """
     groups = list(group or ())
     _check_usage(paths, bootstrap_server, command_config, metadata, weights, groups)
-    options = import_options(
+    options = source_options.import_options(
         subscriptions=subscriptions,
         metadata=metadata,
         weights=weights,
@@ -171,15 +158,15 @@ def _write(groups: Iterator[ImportedGroup], output: Path | None) -> None:
     if output is None:
         sys.stdout.write("".join(lines))
     else:
-        write_text(output, "".join(lines))
+        group_io.write_text(output, "".join(lines))
     if failed:
         raise typer.Exit(BAD_INPUT)
 
 
 def _lines(imported: ImportedGroup) -> list[str]:
     if imported.error is not None:
-        return [to_json(error_record(imported.id, imported.error)) + "\n"]
+        return [group_io.to_json(group_io.error_record(imported.id, imported.error)) + "\n"]
     if imported.group is None:
         print_note(f"skipped {imported.id!r}: {imported.skipped}")
         return []
-    return [to_json(group_document(imported.group)) + "\n"]
+    return [group_io.to_json(group_document(imported.group)) + "\n"]

@@ -5,16 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.group_io import (
-    STDIN,
-    GroupFile,
-    GroupResult,
-    Record,
-    TableLayout,
-    process_groups,
-)
-from kassay.experiments.cli.output_options import Format, OutputFormat
-from kassay.experiments.cli.search_options import DeterministicLimit, Seed, TimeLimit, Workers
+from kassay.experiments.cli import group_io, output_options, search_options
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
@@ -23,16 +14,13 @@ from kassay.solver.solution import value_and_bound
 
 
 def members(
-    file: GroupFile = STDIN,
+    file: group_io.GroupFile = group_io.STDIN,
     *,
     makespan: Annotated[
         int | None,
         typer.Option(min=0, help="Maximum load of a member.", show_default=False),
     ] = None,
-    capacity: Annotated[
-        int | None,
-        typer.Option(min=0, help="Capacity of members that have none.", show_default=False),
-    ] = None,
+    capacity: search_options.Capacity = None,
     first: Annotated[
         int | None,
         typer.Option("--from", min=0, help="First number of members shown.", show_default=False),
@@ -41,23 +29,16 @@ def members(
         int | None,
         typer.Option("--to", min=0, help="Last number of members shown.", show_default=False),
     ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MEMBER",
-            help="Member that added members copy.",
-            show_default="subscription to all topics",
-        ),
-    ] = None,
+    like: search_options.Like = None,
     resilience: Annotated[
         bool,
         typer.Option("--resilience", help="Include the maximum load after the loss of a member."),
     ] = False,
-    time_limit: TimeLimit = 60.0,
-    deterministic_limit: DeterministicLimit = None,
-    workers: Workers = 1,
-    seed: Seed = 0,
-    output_format: OutputFormat = Format.JSONL,
+    time_limit: search_options.TimeLimit = 60.0,
+    deterministic_limit: search_options.DeterministicLimit = None,
+    workers: search_options.Workers = 1,
+    seed: search_options.Seed = 0,
+    output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
     """Find the minimum number of members for a maximum load.
 
@@ -74,7 +55,7 @@ def members(
     sweep = range(0) if first is None or last is None else range(first, last + 1)
     limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
 
-    def process(group: Group) -> GroupResult:
+    def process(group: Group) -> group_io.GroupResult:
         sizing = members_needed(
             group,
             makespan=makespan,
@@ -87,14 +68,14 @@ def members(
         record = _record(group, sizing, sweep)
         if resilience:
             record["resilience"] = _resilience(group, sizing, limits, seed)
-        return GroupResult(record, reached=sizing.needed is not None)
+        return group_io.GroupResult(record, reached=sizing.needed is not None)
 
-    layout = TableLayout(
+    layout = group_io.TableLayout(
         numbers=("members", "maximum load", "bound", "sum of squares", "moves", "bound"),
         last=("sufficient",),
         rows=_rows,
     )
-    process_groups(file, process, output_format=output_format, layout=layout)
+    group_io.process_groups(file, process, output_format=output_format, layout=layout)
 
 
 def _record(group: Group, sizing: Sizing, sweep: range) -> dict[str, object]:
@@ -142,7 +123,7 @@ def _losses(result: MemberLosses) -> dict[str, object]:
     }
 
 
-def _rows(record: Record) -> Iterator[Sequence[object]]:
+def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
     for size in record["sizes"]:
         makespan, movement = size["makespan"] or {}, size["movement"] or {}
         yield (
@@ -162,7 +143,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
         yield *[""] * 6, record["reason"]
 
 
-def _remark(record: Record, size: Record) -> str:
+def _remark(record: group_io.Record, size: group_io.Record) -> str:
     remark = {True: "yes", False: "no", None: "not known"}[size["sufficient"]]
     if "topics_without_subscribers" in size:
         remark += f", no subscriber of {', '.join(size['topics_without_subscribers'])}"

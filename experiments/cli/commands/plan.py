@@ -8,25 +8,13 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import BAD_INPUT, print_note
-from kassay.experiments.cli.group_io import (
-    NOT_REACHED,
-    error_record,
-    name_of,
-    to_json,
-    write_text,
-)
-from kassay.experiments.cli.output_options import OutputDirectory
-from kassay.experiments.cli.search_options import DeterministicLimit, Seed, TimeLimit
-from kassay.experiments.cli.source_options import (
-    Metadata,
-    MissingLag,
-    Sizes,
-    Source,
-    Subscriptions,
-    WeightsFrom,
-    import_options,
-    read_source,
+from kassay.experiments.cli import (
+    BAD_INPUT,
+    group_io,
+    output_options,
+    print_note,
+    search_options,
+    source_options,
 )
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.planning.plan import GROWTH, Plan
@@ -48,18 +36,18 @@ from kassay.reference.model.group import Group
 
 
 def plan(
-    source: Source,
+    source: source_options.Source,
     *,
-    output: OutputDirectory,
+    output: output_options.OutputDirectory,
     group: Annotated[
         list[str] | None,
         typer.Option("--group", help="Group to plan; repeatable.", show_default="all"),
     ] = None,
-    subscriptions: Subscriptions = AssumedSubscriptions.ASSIGNED.value,
-    metadata: Metadata = None,
-    weights: WeightsFrom = WeightSource.NONE.value,
-    missing_lag: MissingLag = None,
-    sizes: Sizes = None,
+    subscriptions: source_options.Subscriptions = AssumedSubscriptions.ASSIGNED.value,
+    metadata: source_options.Metadata = None,
+    weights: source_options.WeightsFrom = WeightSource.NONE.value,
+    missing_lag: source_options.MissingLag = None,
+    sizes: source_options.Sizes = None,
     batch_size: Annotated[
         int,
         typer.Option(min=1, help="Maximum number of partitions without a consumer at any time."),
@@ -72,9 +60,9 @@ def plan(
         ),
     ] = None,
     points: Annotated[int, typer.Option(min=2, help="Maximum number of frontier points.")] = 25,
-    time_limit: TimeLimit = 30.0,
-    deterministic_limit: DeterministicLimit = None,
-    seed: Seed = 0,
+    time_limit: search_options.TimeLimit = 30.0,
+    deterministic_limit: search_options.DeterministicLimit = None,
+    seed: search_options.Seed = 0,
 ) -> None:
     """Plan the moves from the current to the optimal assignment.
 
@@ -86,7 +74,7 @@ def plan(
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
     """
     factors = tuple(map(_factor, growth)) if growth else GROWTH
-    options = import_options(
+    options = source_options.import_options(
         subscriptions=subscriptions,
         metadata=metadata,
         weights=weights,
@@ -96,15 +84,15 @@ def plan(
     limits = CaseLimits(time=time_limit, deterministic=deterministic_limit)
     selected = set(group or ())
     groups, code = [], 0
-    for id, parsed in read_source(source, options):
+    for id, parsed in source_options.read_source(source, options):
         if isinstance(parsed, InputError):
-            typer.echo(to_json(error_record(id, parsed)))
+            typer.echo(group_io.to_json(group_io.error_record(id, parsed)))
             code = BAD_INPUT
         elif not selected or id in selected:
             groups.append(parsed)
     missing = sorted(selected - {one.id for one in groups})
     if missing:
-        raise InputError(f"{name_of(source)}: no group {missing[0]!r}")
+        raise InputError(f"{group_io.name_of(source)}: no group {missing[0]!r}")
     names = _directory_names(groups)
     for number, one in enumerate(groups, 1):
         if len(groups) > 1:
@@ -115,11 +103,11 @@ def plan(
                 one, batch_size=batch_size, growth=factors, points=points, limits=limits, seed=seed
             )
         except LookupError as error:
-            code = max(code, NOT_REACHED)
-            typer.echo(to_json({"id": one.id, "conflict": str(error)}))
+            code = max(code, group_io.NOT_REACHED)
+            typer.echo(group_io.to_json({"id": one.id, "conflict": str(error)}))
             continue
         _write(result, directory)
-        typer.echo(to_json(_record(result, directory)))
+        typer.echo(group_io.to_json(_record(result, directory)))
     if code:
         raise typer.Exit(code)
 
@@ -149,10 +137,10 @@ def _write(plan: Plan, directory: Path) -> None:
         "ticket.md": render_ticket(plan),
         "static-assignment.json": to_indented_json(static_assignment(plan)),
         "sticky-seed.json": to_indented_json(sticky_seed(plan)),
-        "after.jsonl": to_json(group_after(plan)) + "\n",
+        "after.jsonl": group_io.to_json(group_after(plan)) + "\n",
     }
     for name, text in files.items():
-        write_text(directory / name, text)
+        group_io.write_text(directory / name, text)
 
 
 def _record(plan: Plan, directory: Path) -> dict[str, object]:

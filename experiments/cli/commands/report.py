@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.group_io import write_text
+from kassay.experiments.cli import group_io
 from kassay.experiments.report import history_report
 from kassay.experiments.report.study_report import Report, render
 from kassay.experiments.report.table_reader import load_tables
@@ -59,7 +59,7 @@ def report(
         if only:
             return
     for path, text in zip((page, markdown), texts, strict=True):
-        write_text(path, text)
+        group_io.write_text(path, text)
         typer.echo(path)
 
 
@@ -73,6 +73,6 @@ def _write_data(study_report: Report, directory: Path, only: list[str] | None) -
         if only and name in study_report.drawings:
             files[f"{name}.svg"] = study_report.drawings[name]
         for file, text in files.items():
-            write_text(directory / file, text)
+            group_io.write_text(directory / file, text)
             if only:
                 typer.echo(directory / file)

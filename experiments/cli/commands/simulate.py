@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.group_io import new_table, table_console, to_json
+from kassay.experiments.cli import group_io, output_options
 from kassay.experiments.cli.option_checks import known_names
-from kassay.experiments.cli.output_options import Format, PlotFile
 from kassay.experiments.simulation.cost import SimulationCost, cost_of
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
@@ -36,7 +35,7 @@ def simulate(
         ),
     ] = None,
     output_format: Annotated[
-        Format | None,
+        output_options.Format | None,
         typer.Option(
             "--format",
             help="table: compare costs with the optimum; jsonl: one line per simulation; json: "
@@ -44,7 +43,7 @@ def simulate(
             show_default="a timeline as text",
         ),
     ] = None,
-    plot: PlotFile = None,
+    plot: output_options.PlotFile = None,
 ) -> None:
     """Simulate consumer groups over time.
 
@@ -65,7 +64,7 @@ def simulate(
         result = run(script, POLICIES[name], keep_intervals=plot is not None)
         if plot is not None:
             _plot(result, plot)
-        if output_format is Format.TABLE:
+        if output_format is output_options.Format.TABLE:
             costs.append(cost_of(result, POLICIES[name], measured_from=script.measured_from))
         else:
             _print(result, output_format)
@@ -79,7 +78,7 @@ def _plot(result: SimulationResult, file: Path) -> None:
     draw_timeline(result, file)
 
 
-def _print(result: SimulationResult, output_format: Format | None) -> None:
+def _print(result: SimulationResult, output_format: output_options.Format | None) -> None:
     if output_format is None:
         for line in timeline(result):
             typer.echo(line)
@@ -89,8 +88,8 @@ def _print(result: SimulationResult, output_format: Format | None) -> None:
             f"{result.unowned_messages} messages produced meanwhile, "
             f"{result.reread_messages} read twice\n"
         )
-    elif output_format is Format.JSONL:
-        typer.echo(to_json(simulation_document(result)))
+    elif output_format is output_options.Format.JSONL:
+        typer.echo(group_io.to_json(simulation_document(result)))
     else:
         from rich.console import Console
 
@@ -99,7 +98,7 @@ def _print(result: SimulationResult, output_format: Format | None) -> None:
 
 def _print_costs(costs: Sequence[SimulationCost]) -> None:
     headings = ("rebalances", "moves", "needed", "unnecessary", "unowned s", "reread", "max lag")
-    table = new_table("script", "policy", numbers=headings)
+    table = group_io.new_table("script", "policy", numbers=headings)
     for cost in costs:
         table.add_row(
             cost.script,
@@ -112,4 +111,4 @@ def _print_costs(costs: Sequence[SimulationCost]) -> None:
             str(cost.reread_messages),
             str(cost.max_lag),
         )
-    table_console().print(table)
+    group_io.table_console().print(table)

@@ -5,23 +5,8 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.group_io import (
-    STDIN,
-    GroupFile,
-    GroupResult,
-    Record,
-    TableLayout,
-    process_groups,
-)
+from kassay.experiments.cli import group_io, output_options, search_options
 from kassay.experiments.cli.option_checks import known_names
-from kassay.experiments.cli.output_options import Format, OutputFormat
-from kassay.experiments.cli.search_options import (
-    DeterministicLimit,
-    ImbalanceMeasure,
-    Seed,
-    TimeLimit,
-    Workers,
-)
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -35,9 +20,9 @@ from kassay.solver.solve import solve as solve_group
 
 
 def solve(
-    file: GroupFile = STDIN,
+    file: group_io.GroupFile = group_io.STDIN,
     *,
-    imbalance: ImbalanceMeasure = None,
+    imbalance: search_options.ImbalanceMeasure = None,
     tolerance: Annotated[
         float,
         typer.Option(min=0, help="Allowed relative excess of the imbalance for fewer moves."),
@@ -70,17 +55,17 @@ def solve(
     method: Annotated[
         Method, typer.Option(help="Solver; flow requires equal weights.")
     ] = Method.AUTO,
-    time_limit: TimeLimit = 60.0,
-    deterministic_limit: DeterministicLimit = None,
-    workers: Workers = 1,
-    seed: Seed = 0,
+    time_limit: search_options.TimeLimit = 60.0,
+    deterministic_limit: search_options.DeterministicLimit = None,
+    workers: search_options.Workers = 1,
+    seed: search_options.Seed = 0,
     require_optimal: Annotated[
         bool, typer.Option("--require-optimal", help="Exit with 1 unless optimality is proven.")
     ] = False,
     certificate: Annotated[
         bool, typer.Option("--certificate", help="Include a certificate for `kassay verify`.")
     ] = False,
-    output_format: OutputFormat = Format.JSONL,
+    output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
     """Find an assignment with minimum imbalance and, among those, fewest moves.
 
@@ -92,7 +77,7 @@ def solve(
     constraints = _constraints(max_moves, max_partitions, colocate or [])
     limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
 
-    def process(group: Group) -> GroupResult:
+    def process(group: Group) -> group_io.GroupResult:
         try:
             levels = default_levels(
                 group, measure=imbalance, tolerance=Tolerance(relative=tolerance)
@@ -115,14 +100,14 @@ def solve(
 
             record["certificate"] = certificate_document(certify(group, solution))
         is_proven = solution.is_optimal or not require_optimal
-        return GroupResult(record, solution.assignment is not None and is_proven)
+        return group_io.GroupResult(record, solution.assignment is not None and is_proven)
 
-    layout = TableLayout(
+    layout = group_io.TableLayout(
         first=("status", "method", "measure"),
         numbers=("imbalance", "bound", "moves", "bound", "maximum load", "seconds"),
         rows=_rows,
     )
-    process_groups(file, process, output_format=output_format, layout=layout)
+    group_io.process_groups(file, process, output_format=output_format, layout=layout)
 
 
 def _constraints(
@@ -156,7 +141,7 @@ def _record(group: Group, solution: Solution) -> dict[str, object]:
     return record
 
 
-def _rows(record: Record) -> Iterator[Sequence[object]]:
+def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
     imbalance, movement = record["imbalance"] or {}, record["movement"] or {}
     yield (
         record["status"],

@@ -8,32 +8,14 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import BAD_INPUT
-from kassay.experiments.cli.assignor_options import (
-    DEFAULT_ASSIGNOR_TIMEOUT,
-    AssignorCommand,
-    AssignorFunction,
-    AssignorNames,
-    AssignorTimeout,
-    custom_assignors,
-)
-from kassay.experiments.cli.group_io import (
-    name_of,
-    new_table,
-    open_text,
-    read_documents,
-    table_console,
+from kassay.experiments.cli import (
+    BAD_INPUT,
+    assignor_options,
+    group_io,
+    output_options,
+    search_options,
 )
 from kassay.experiments.cli.option_checks import known_names
-from kassay.experiments.cli.output_options import OutputDirectory
-from kassay.experiments.cli.search_options import (
-    Cases,
-    DeterministicLimit,
-    FirstSeed,
-    SparkMaster,
-    SparkTasks,
-    TimeLimit,
-)
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.report.study_summary import totals
 from kassay.experiments.report.table_reader import load_tables
@@ -67,7 +49,7 @@ def study(
         ),
     ] = None,
     *,
-    output: OutputDirectory,
+    output: output_options.OutputDirectory,
     groups: Annotated[
         list[Path] | None,
         typer.Option("--groups", help="File of group documents to include; repeatable."),
@@ -81,20 +63,20 @@ def study(
             show_default=f"{USUAL[0]} to {USUAL[-1]}",
         ),
     ] = None,
-    cases: Cases = 1000,
-    first_seed: FirstSeed = 0,
-    assignor: AssignorNames = None,
-    assignor_cmd: AssignorCommand = None,
-    assignor_python: AssignorFunction = None,
-    assignor_timeout: AssignorTimeout = DEFAULT_ASSIGNOR_TIMEOUT,
-    master: SparkMaster = None,
+    cases: search_options.Cases = 1000,
+    first_seed: search_options.FirstSeed = 0,
+    assignor: assignor_options.AssignorNames = None,
+    assignor_cmd: assignor_options.AssignorCommand = None,
+    assignor_python: assignor_options.AssignorFunction = None,
+    assignor_timeout: assignor_options.AssignorTimeout = assignor_options.DEFAULT_ASSIGNOR_TIMEOUT,
+    master: search_options.SparkMaster = None,
     conf: Annotated[
         list[str] | None,
         typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting; repeatable."),
     ] = None,
-    tasks: SparkTasks = None,
-    time_limit: TimeLimit = 60.0,
-    deterministic_limit: DeterministicLimit = 2.0,
+    tasks: search_options.SparkTasks = None,
+    time_limit: search_options.TimeLimit = 60.0,
+    deterministic_limit: search_options.DeterministicLimit = 2.0,
 ) -> None:
     """Compare assignors with the optimum on many groups, with Spark.
 
@@ -107,7 +89,7 @@ def study(
     Example: `kassay study --groups groups.jsonl --cases 1000 -o out/study`
     """
     begin = time.perf_counter()
-    custom = custom_assignors(assignor_cmd, assignor_python, assignor_timeout)
+    custom = assignor_options.custom_assignors(assignor_cmd, assignor_python, assignor_timeout)
     plan = (
         _plan_from_options(
             families=family or [],
@@ -166,7 +148,7 @@ def _plan_from_options(
     limits: CaseLimits,
     groups: list[Path],
 ) -> _StudyPlan:
-    documents, all_valid = read_documents(groups)
+    documents, all_valid = group_io.read_documents(groups)
     cases = [
         *imported_cases(documents, assignors=assignors),
         *cases_of(families, seeds=seeds, assignors=assignors, first_seed=first_seed),
@@ -188,10 +170,10 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
         if source is not None and source.name != "DEFAULT":
             option = f"--{name.replace('_', '-')}"
             raise typer.BadParameter(f"{option} cannot be combined with {path}; set it in the file")
-    with open_text(path) as stream:
-        config = read_config(stream.read(), name_of(path), directory=path.parent)
+    with group_io.open_text(path) as stream:
+        config = read_config(stream.read(), group_io.name_of(path), directory=path.parent)
     config = replace(config, assignors=(*config.assignors, *custom))
-    documents, all_valid = read_documents(config.groups)
+    documents, all_valid = group_io.read_documents(config.groups)
     cases = [*imported_cases(documents, assignors=config.assignors), *config.cases()]
     description = configuration(
         cases,
@@ -233,7 +215,9 @@ def _print_summary(directory: Path) -> None:
         "non-terminating",
         "failed",
     )
-    table = new_table("assignor", numbers=headings, title="Kafka's assignors and the optimum")
+    table = group_io.new_table(
+        "assignor", numbers=headings, title="Kafka's assignors and the optimum"
+    )
     for name, summary in totals(load_tables(directory)).items():
         low, high = summary.minimum_imbalance.interval
         table.add_row(
@@ -247,4 +231,4 @@ def _print_summary(directory: Path) -> None:
             str(summary.nonterminating),
             str(summary.failed),
         )
-    table_console().print(table)
+    group_io.table_console().print(table)

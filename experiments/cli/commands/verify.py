@@ -7,15 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.group_io import (
-    STDIN,
-    GroupFile,
-    GroupResult,
-    name_of,
-    open_text,
-    process_groups,
-)
-from kassay.experiments.cli.output_options import Format, OutputFormat
+from kassay.experiments.cli import group_io, output_options
 from kassay.reference.documents.json_codec import document_id, parse_assignment
 from kassay.reference.documents.json_text import LocatedDocument, read_json_documents
 from kassay.reference.model.assignment import Assignment, violations
@@ -30,7 +22,7 @@ from kassay.solver.objective import FURTHER_LEVELS, Imbalance, Level, Movement
 
 
 def verify(
-    file: GroupFile = STDIN,
+    file: group_io.GroupFile = group_io.STDIN,
     *,
     assignment: Annotated[
         Path,
@@ -42,7 +34,7 @@ def verify(
     require_optimal: Annotated[
         bool, typer.Option("--require-optimal", help="Exit with 1 unless optimality is proven.")
     ] = False,
-    output_format: OutputFormat = Format.JSONL,
+    output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
     """Check assignments and their certificates without a solver.
 
@@ -54,14 +46,14 @@ def verify(
 
     Example: `kassay solve g.json --certificate > s.json; kassay verify g.json --assignment s.json`
     """
-    if file == STDIN and assignment == STDIN:
+    if file == group_io.STDIN and assignment == group_io.STDIN:
         raise typer.BadParameter("only one of the group and the assignment can be standard input")
     answers = _read(assignment)
 
-    def process(group: Group) -> GroupResult:
+    def process(group: Group) -> group_io.GroupResult:
         return _check(group, answers.take(group), require_optimal=require_optimal)
 
-    process_groups(file, process, output_format=output_format)
+    group_io.process_groups(file, process, output_format=output_format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +80,8 @@ class _Answers:
 
 
 def _read(path: Path) -> _Answers:
-    answers = _Answers(name_of(path))
-    with open_text(path) as stream:
+    answers = _Answers(group_io.name_of(path))
+    with group_io.open_text(path) as stream:
         for located in read_json_documents(stream, name=answers.name):
             if located.error is not None:
                 raise located.error
@@ -114,16 +106,16 @@ def _answer(located: LocatedDocument, document: Mapping[str, object] | None) -> 
     )
 
 
-def _check(group: Group, answer: _Answer, *, require_optimal: bool) -> GroupResult:
+def _check(group: Group, answer: _Answer, *, require_optimal: bool) -> group_io.GroupResult:
     assignment = answer.assignment
     record: dict[str, object] = {"id": group.id}
     if assignment is None:
         reason = "there is no assignment"
-        return GroupResult(record | {"valid": None, "reason": reason}, reached=False)
+        return group_io.GroupResult(record | {"valid": None, "reason": reason}, reached=False)
     broken = list(violations(group, assignment))
     record["valid"] = not broken
     if broken:
-        return GroupResult(record | {"violations": broken}, reached=False)
+        return group_io.GroupResult(record | {"violations": broken}, reached=False)
     record |= {
         "imbalance": imbalance(group, assignment),
         "movement": movement(group, assignment),
@@ -134,19 +126,19 @@ def _check(group: Group, answer: _Answer, *, require_optimal: bool) -> GroupResu
         errors = [*certificate_errors(group, assignment, certificate), *errors]
         record["certificate"] = "invalid" if errors else "valid"
     if errors:
-        return GroupResult(record | {"optimal": None, "errors": errors}, reached=False)
+        return group_io.GroupResult(record | {"optimal": None, "errors": errors}, reached=False)
     try:
         certificate = certificate or certify(group, assignment)
     except ValueError as error:
         # The assignment is valid but exceeds the capacity of a member.
-        return GroupResult(record | {"optimal": None, "reason": str(error)}, reached=False)
+        return group_io.GroupResult(record | {"optimal": None, "reason": str(error)}, reached=False)
     optimal = _is_optimal(certificate)
     record |= {"optimal": optimal, "levels": [_level(claim) for claim in certificate.claims]}
     if certificate.trusted:
         record["trusted"] = [claim.level.name for claim in certificate.trusted]
     if certificate.chain:
         record["improvement"] = [str(transfer) for transfer in certificate.chain]
-    return GroupResult(record, reached=optimal is True or not require_optimal)
+    return group_io.GroupResult(record, reached=optimal is True or not require_optimal)
 
 
 def _is_optimal(certificate: Certificate) -> bool | None:

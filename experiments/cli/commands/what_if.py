@@ -6,25 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.group_io import (
-    STDIN,
-    GroupResult,
-    Record,
-    TableLayout,
-    process_groups,
-)
-from kassay.experiments.cli.output_options import Format, OutputFormat, PlotFile, numbered
-from kassay.experiments.cli.search_options import DeterministicLimit, Seed, TimeLimit, Workers
-from kassay.experiments.cli.source_options import (
-    Metadata,
-    MissingLag,
-    Sizes,
-    Source,
-    Subscriptions,
-    WeightsFrom,
-    import_options,
-    read_source,
-)
+from kassay.experiments.cli import group_io, output_options, search_options, source_options
 from kassay.experiments.planning.scenario_spec import ScenarioSpec
 from kassay.experiments.planning.what_if import ScenarioResult, scenarios
 from kassay.experiments.planning.what_if import what_if as solve_scenario
@@ -35,7 +17,7 @@ from kassay.solver.solution import Status
 
 
 def what_if(
-    source: Source = STDIN,
+    source: source_options.Source = group_io.STDIN,
     *,
     members: Annotated[
         str | None,
@@ -45,14 +27,7 @@ def what_if(
             show_default=False,
         ),
     ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MEMBER",
-            help="Member that added members copy.",
-            show_default="subscription to all topics",
-        ),
-    ] = None,
+    like: search_options.Like = None,
     without: Annotated[
         list[str] | None,
         typer.Option(metavar="MEMBER", help="Remove a member; repeatable.", show_default=False),
@@ -69,25 +44,22 @@ def what_if(
             metavar="MEMBER=TOPIC", help="Add a subscription; repeatable.", show_default=False
         ),
     ] = None,
-    weights: WeightsFrom = WeightSource.NONE.value,
-    missing_lag: MissingLag = None,
-    sizes: Sizes = None,
-    subscriptions: Subscriptions = AssumedSubscriptions.ASSIGNED.value,
-    metadata: Metadata = None,
+    weights: source_options.WeightsFrom = WeightSource.NONE.value,
+    missing_lag: source_options.MissingLag = None,
+    sizes: source_options.Sizes = None,
+    subscriptions: source_options.Subscriptions = AssumedSubscriptions.ASSIGNED.value,
+    metadata: source_options.Metadata = None,
     growth: Annotated[
         str | None,
         typer.Option(metavar="X[,X...]", help="Factors on all weights.", show_default=False),
     ] = None,
-    capacity: Annotated[
-        int | None,
-        typer.Option(min=0, help="Capacity of members that have none.", show_default=False),
-    ] = None,
-    plot: PlotFile = None,
-    time_limit: TimeLimit = 60.0,
-    deterministic_limit: DeterministicLimit = None,
-    workers: Workers = 1,
-    seed: Seed = 0,
-    output_format: OutputFormat = Format.JSONL,
+    capacity: search_options.Capacity = None,
+    plot: output_options.PlotFile = None,
+    time_limit: search_options.TimeLimit = 60.0,
+    deterministic_limit: search_options.DeterministicLimit = None,
+    workers: search_options.Workers = 1,
+    seed: search_options.Seed = 0,
+    output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
     """Find the optimum of a group after changes.
 
@@ -98,7 +70,7 @@ def what_if(
     Example: `kassay what-if groups.jsonl --members +0..+5 --growth 1,1.5 --format table`
     """
     table = None if weights in list(WeightSource) else Path(weights)
-    options = import_options(
+    options = source_options.import_options(
         subscriptions=subscriptions,
         metadata=metadata,
         weights=weights if table is None else WeightSource.NONE.value,
@@ -119,7 +91,7 @@ def what_if(
     limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
     plots = 0
 
-    def process(group: Group) -> GroupResult:
+    def process(group: Group) -> group_io.GroupResult:
         nonlocal plots
         changed = scenarios(group, alternatives) if alternatives else ()
         results = [
@@ -128,20 +100,22 @@ def what_if(
         ]
         if plot is not None:
             plots += 1
-            _plot(results, numbered(plot, plots), group.id)
-        return GroupResult(
+            _plot(results, output_options.numbered(plot, plots), group.id)
+        return group_io.GroupResult(
             {"id": group.id, "scenarios": [result.record() for result in results]},
             reached=all(one.status in (Status.OPTIMAL, Status.FEASIBLE) for one in results),
         )
 
-    layout = TableLayout(
+    layout = group_io.TableLayout(
         first=("scenario",),
         numbers=("members", "partitions", "maximum load", "bound", "moves", "bound", "placed"),
         last=("status",),
         rows=_rows,
     )
-    groups = read_source(source, options)
-    process_groups(source, process, output_format=output_format, layout=layout, groups=groups)
+    groups = source_options.read_source(source, options)
+    group_io.process_groups(
+        source, process, output_format=output_format, layout=layout, groups=groups
+    )
 
 
 def _plot(results: Sequence[ScenarioResult], file: Path, title: str | None) -> None:
@@ -155,7 +129,7 @@ def _plot(results: Sequence[ScenarioResult], file: Path, title: str | None) -> N
     draw_scenarios(bars, file, title=title)
 
 
-def _rows(record: Record) -> Iterator[Sequence[object]]:
+def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
     for result in record["scenarios"]:
         makespan, movement = result["makespan"] or {}, result["movement"] or {}
         status = result["status"]

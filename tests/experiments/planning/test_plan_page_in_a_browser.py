@@ -1,6 +1,6 @@
 import pytest
 
-from kassay.experiments.planning import plan
+from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_page import render_html
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from tests.experiments.report.accessibility import FAINT, FAULTS
