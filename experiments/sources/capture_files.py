@@ -90,10 +90,10 @@ def load_metadata(path: Path) -> DocumentRows:
     The file holds the output of ``kafka-topics.sh --describe``, ``kcat -L -J`` or an
     exporter, a topic list of the REST API, or a list of ``kafka-reassign-partitions.sh``.
     """
-    found = _read_metadata(_decode(path), str(path))
-    if found is None or not (found.partition_counts or found.minimum_counts):
+    content = _read_metadata(_decode(path), str(path))
+    if content is None or not (content.partition_counts or content.minimum_counts):
         raise InputError(f"{path}: contains no partition counts of topics")
-    return found
+    return content
 
 
 def load_sizes(path: Path) -> Mapping[PartitionKey, int]:
@@ -127,8 +127,8 @@ def _import_texts(
     unreadable: list[Path] = []
     for text in texts:
         try:
-            found, parsed = _read_text(text)
-            counts = merge_counts(counts, found.partition_counts, where=text.name)
+            content, parsed = _read_text(text)
+            counts = merge_counts(counts, content.partition_counts, where=text.name)
         except InputError as error:
             # Directories may hold unrelated JSON files.
             if not (isinstance(error, UnknownFormatError) and text.from_directory):
@@ -136,8 +136,8 @@ def _import_texts(
             if not isinstance(error, UnknownFormatError):
                 unreadable.append(Path(text.name))
             continue
-        minimum |= {t: max(n, minimum.get(t, 0)) for t, n in found.minimum_counts.items()}
-        sizes |= {tp: max(n, sizes.get(tp, 0)) for tp, n in found.sizes.items()}
+        minimum |= {t: max(n, minimum.get(t, 0)) for t, n in content.minimum_counts.items()}
+        sizes |= {tp: max(n, sizes.get(tp, 0)) for tp, n in content.sizes.items()}
         if parsed is not None:
             captures.append(Capture(text.name, parsed, text.group))
     try:
@@ -160,11 +160,11 @@ def _read_metadata(text: str, name: str) -> DocumentRows | None:
 
 
 def _read_text(text: _Text) -> tuple[DocumentRows, ParsedText | None]:
-    found = _read_metadata(text.text, text.name)
-    if found is None:
+    content = _read_metadata(text.text, text.name)
+    if content is None:
         return DocumentRows(), parse_text(text.text, name=text.name)
-    parsed = found.parsed()
-    return found, parsed if parsed.tables else None
+    parsed = content.parsed()
+    return content, parsed if parsed.tables else None
 
 
 def _import_group(

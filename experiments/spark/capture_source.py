@@ -81,20 +81,20 @@ class CaptureReader(DataSourceReader):
             raise InputError("no path is given; load a directory of captures")
         self._root = Path(options["path"].removeprefix("file://"))
         self._captures_per_task = int(options.get("captures_per_task", _CAPTURES_PER_TASK))
-        self._options = import_options(options)
+        self._options = _import_options(options)
 
     def partitions(self) -> list[InputPartition]:
         """Return the captures of each task."""
-        found = [str(path) for path in list_captures(self._root)]
+        captures = [str(path) for path in _list_captures(self._root)]
         return [
-            CaptureSlice(tuple(found[first : first + self._captures_per_task]))
-            for first in range(0, len(found), self._captures_per_task)
+            CaptureSlice(tuple(captures[first : first + self._captures_per_task]))
+            for first in range(0, len(captures), self._captures_per_task)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the captures of one task."""
         for path in partition.paths:  # type: ignore[attr-defined]
-            rows = list(capture_rows(Path(path), self._options))
+            rows = list(_capture_rows(Path(path), self._options))
             yield pa.RecordBatch.from_pylist(rows, schema=GROUPS)
 
 
@@ -103,14 +103,7 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(CaptureDataSource)
 
 
-def list_captures(root: Path) -> list[Path]:
-    """List the captures of a directory, sorted by name.
-
-    Raises
-    ------
-    InputError
-        If the directory does not exist.
-    """
+def _list_captures(root: Path) -> list[Path]:
     if root.is_file():
         return [root]
     if not root.is_dir():
@@ -120,38 +113,28 @@ def list_captures(root: Path) -> list[Path]:
     )
 
 
-def capture_rows(path: Path, options: ImportOptions) -> Iterator[dict[str, object]]:
-    """Import one capture: a row per group, or a row with an error."""
+def _capture_rows(path: Path, options: ImportOptions) -> Iterator[dict[str, object]]:
     try:
-        for found in import_groups([path], options):
-            yield _row(path, found)
+        for imported in import_groups([path], options):
+            yield _row(path, imported)
     except Exception as error:  # noqa: BLE001 - other captures must still be read
         yield _row(path, ImportedGroup(None, error=f"{path}: {type(error).__name__}: {error}"))
 
 
-def _row(path: Path, found: ImportedGroup) -> dict[str, object]:
-    group = found.group
+def _row(path: Path, imported: ImportedGroup) -> dict[str, object]:
+    group = imported.group
     return {
         "capture": str(path),
-        "id": found.id,
-        "members": None if group is None else len(group.members),
-        "partitions": None if group is None else group.partition_count,
-        "document": None
-        if group is None
-        else json.dumps(group_document(group), ensure_ascii=False),
-        "skipped": found.skipped,
-        "error": found.error,
+        "id": imported.id,
+        "members": group and len(group.members),
+        "partitions": group and group.partition_count,
+        "document": group and json.dumps(group_document(group), ensure_ascii=False),
+        "skipped": imported.skipped,
+        "error": imported.error,
     }
 
 
-def import_options(options: dict[str, str]) -> ImportOptions:
-    """Return the import options for the options of the data source.
-
-    Raises
-    ------
-    InputError
-        If an option has an invalid value, or its file cannot be read.
-    """
+def _import_options(options: dict[str, str]) -> ImportOptions:
     metadata, missing_lag = options.get("metadata"), options.get("missing_lag")
     known = DocumentRows() if metadata is None else load_metadata(Path(metadata))
     try:

@@ -70,11 +70,6 @@ def code_identity() -> tuple[tuple[str, str], ...]:
 def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
     """Check that this worker runs the same versions as the driver.
 
-    Raises
-    ------
-    WorkerMismatchError
-        If a version differs.
-
     Examples
     --------
     >>> check_identity((("python", "2.7"), *code_identity()[2:]))

@@ -33,12 +33,12 @@ def search_cases(
     rows = [{"case": json.dumps(asdict(case), ensure_ascii=False)} for case in cases]
     frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_CASES)).repartition(tasks)
     with with_progress(spark, total=len(cases)):
-        found = map_rows(
+        results = map_rows(
             frame,
             lambda rows: (asdict(search_case(_case(row["case"]), options)) for row in rows),
             _RESULTS,
         ).toArrow()
-    return [CaseSearch(**row) for row in found.to_pylist()]
+    return [CaseSearch(**row) for row in results.to_pylist()]
 
 
 def _case(text: str) -> Case:

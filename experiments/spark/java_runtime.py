@@ -43,17 +43,11 @@ exec {java} "$@"
 
 
 class NoJavaError(RunError):
-    """No Java runtime is suitable for Spark."""
+    """No Java runtime is suitable for Spark; the message has the reason for each."""
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Path:
-    """Find the home of a suitable Java runtime.
-
-    Raises
-    ------
-    NoJavaError
-        If there is none; the message has the reason for each runtime.
-    """
+    """Find the home of a suitable Java runtime, else raise `NoJavaError`."""
     rejected = []
     for origin, home in _candidates(environment):
         reason = rejection_reason(home)
@@ -94,8 +88,8 @@ def make_java_home(home: Path, directory: Path) -> Path:
 
 def version_of(home: Path) -> str:
     """Return the version in the release file of a Java home."""
-    found = re.search(r'^JAVA_VERSION="(.*)"$', (home / "release").read_text(), re.MULTILINE)
-    return found[1] if found else "unknown"
+    match = re.search(r'^JAVA_VERSION="(.*)"$', (home / "release").read_text(), re.MULTILINE)
+    return match[1] if match else "unknown"
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:

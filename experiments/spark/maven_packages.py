@@ -23,12 +23,8 @@ def captured_stderr(packages: str) -> Iterator[None]:
     """Capture standard error while Spark starts, because it prints hundreds of lines per jar.
 
     Processes that are started in the block, such as Spark's JVM, keep writing to the captured
-    stream. After the block, their output is forwarded to standard error.
-
-    Raises
-    ------
-    RunError
-        If Spark does not start; the message contains Spark's reason.
+    stream. After the block, their output is forwarded to standard error. If Spark does not
+    start, a `RunError` contains its reason.
     """
     stderr = os.dup(2)
     reader = _StderrReader(stderr)

@@ -23,12 +23,7 @@ _DIGEST = "digest"
 class CommittedBatches:
     """The finished batches of one study in its output directory.
 
-    Batches of any other study are deleted.
-
-    Parameters
-    ----------
-    digest
-        Identifies the study: cases, limits and code.
+    The digest identifies the study. Batches of any other study are deleted.
     """
 
     def __init__(self, directory: Path, digest: str) -> None:
@@ -55,14 +50,9 @@ class CommittedBatches:
         unfinished.rename(self._batch(index))
 
     def publish(self, batches: int, tables: Mapping[str, pa.Schema]) -> dict[str, int]:
-        """Replace the published tables by those of all batches, and delete the manifest.
+        """Replace the published tables, delete the manifest, and return the rows per table.
 
         An interrupted call can be repeated.
-
-        Returns
-        -------
-        dict
-            Rows per table.
         """
         (self._directory / MANIFEST).unlink(missing_ok=True)
         rows: dict[str, int] = {}
@@ -93,13 +83,7 @@ class CommittedBatches:
 
 @contextmanager
 def directory_lock(directory: Path) -> Iterator[None]:
-    """Lock an output directory; the operating system releases the lock of a killed process.
-
-    Raises
-    ------
-    RunError
-        If another process has locked the directory.
-    """
+    """Lock an output directory; the operating system releases the lock of a killed process."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / _LOCK).open("w") as lock:
         try:

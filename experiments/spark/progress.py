@@ -28,17 +28,7 @@ _LOG_SECONDS = 60.0
 
 
 class ProgressReporter:
-    """Number of evaluated groups.
-
-    Parameters
-    ----------
-    total
-        Groups of the study.
-    done
-        Groups that an earlier run evaluated.
-    concurrent
-        Groups of the batches that run at the same time.
-    """
+    """Number of evaluated groups; ``concurrent`` is the number in running batches."""
 
     def __init__(self, total: int, done: int, concurrent: int = 0) -> None:
         self.total = total
@@ -52,13 +42,7 @@ class ProgressReporter:
         self.done += groups
 
     def line(self) -> str:
-        """Return progress, speed and remaining time as one line.
-
-        Examples
-        --------
-        >>> ProgressReporter(1000, 400).line()
-        '400 of 1,000 groups'
-        """
+        """Return progress, speed and remaining time as one line."""
         counts = f"{self.done:,} of {self.total:,} groups"
         elapsed = time.monotonic() - self._start
         evaluated = self.done - self.done_before

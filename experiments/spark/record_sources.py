@@ -22,13 +22,7 @@ _REQUIRED_COLUMNS = ("key", "value")
 
 
 def read_files(spark: SparkSession, paths: Sequence[Path]) -> list[DataFrame]:
-    """Read and decode records: files with `DUMP_SUFFIXES` as dumps, others as Parquet.
-
-    Raises
-    ------
-    InputError
-        If a file does not exist, or Parquet lacks a column.
-    """
+    """Read and decode records: files with `DUMP_SUFFIXES` as dumps, others as Parquet."""
     for path in paths:
         if not path.exists():
             raise InputError(f"{path}: no such file or directory")
@@ -44,11 +38,6 @@ def read_parquet(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
     The columns are those of Spark's Kafka source: ``key``, ``value``, and optionally
     ``partition``, ``offset``, ``timestamp`` (a time or milliseconds) and ``topic``. Rows of
     topics other than ``__consumer_offsets`` are skipped.
-
-    Raises
-    ------
-    InputError
-        If the key or value is missing, or both offset and timestamp are.
     """
     frame = spark.read.parquet(*(path.absolute().as_uri() for path in paths))
     missing = [name for name in _REQUIRED_COLUMNS if name not in frame.columns]
@@ -86,13 +75,7 @@ def read_cluster(
     """Read the topic of a live cluster up to its current end as rows of `RAW`.
 
     Each task reads some partitions with a consumer that joins no group and commits nothing.
-
-    Parameters
-    ----------
-    settings
-        librdkafka properties, including ``bootstrap.servers``.
-    timeout
-        Time limit per answer, in seconds.
+    The settings are librdkafka properties; the timeout is in seconds per answer.
     """
     properties = dict(settings)
     partitions = OffsetsReader(properties, timeout=timeout).partitions()
@@ -111,13 +94,6 @@ def read_cluster_with_spark(
     """Read the topic with Spark's Kafka source as rows of `RAW`.
 
     The session needs the package spark-sql-kafka in ``spark.jars.packages``.
-
-    Parameters
-    ----------
-    partitions
-        Partition numbers of the topic.
-    options
-        Further options of the source, such as ``kafka.security.protocol``.
     """
     # The default offset fetching skips internal topics (ConsumerStrategy, Spark 4.0.0).
     spark.conf.set("spark.sql.streaming.kafka.useDeprecatedOffsetFetching", "true")
@@ -130,7 +106,7 @@ def read_cluster_with_spark(
 
 
 def _required_options(servers: str, partitions: Sequence[int]) -> dict[str, str]:
-    """Return the options to read the whole topic without joining a group."""
+    """Return the options that read the whole topic without joining a group."""
     return {
         "kafka.bootstrap.servers": servers,
         "kafka.isolation.level": "read_committed",

@@ -84,26 +84,26 @@ def _started(
 ) -> Iterator[SparkSession]:
     """Start a driver, or use the driver of ``spark-submit``."""
     local = master is not None and master.startswith("local")
-    here = local or (master is not None and _ON_LOOPBACK.match(master) is not None)
+    on_this_machine = local or (master is not None and _ON_LOOPBACK.match(master) is not None)
     environment: dict[str, str] = {}
-    chosen = {} if submitted else dict(_SETTINGS)
+    spark_settings = {} if submitted else dict(_SETTINGS)
     if not submitted:
         environment["JAVA_HOME"] = str(make_java_home(find_java(), scratch / "java"))
         environment["SPARK_CONF_DIR"] = str(_CONF_DIR)
-    if here:
-        chosen |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    if on_this_machine:
+        spark_settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
         environment["SPARK_LOCAL_IP"] = LOOPBACK
     if local:
-        chosen["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
-        chosen["spark.local.dir"] = str(scratch)
+        spark_settings["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
+        spark_settings["spark.local.dir"] = str(scratch)
     # The path of this Python is valid on this machine only.
-    python = sys.executable if here else os.environ.get("PYSPARK_PYTHON", "python3")
+    python = sys.executable if on_this_machine else os.environ.get("PYSPARK_PYTHON", "python3")
     environment |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
     with _environment_variables(environment):
         builder = SparkSession.builder.appName("kassay")
         if master is not None:
             builder = builder.master(with_retries(master))
-        for key, value in {**chosen, **settings}.items():
+        for key, value in {**spark_settings, **settings}.items():
             builder = builder.config(key, value)
         packages = settings.get(PACKAGES)
         with nullcontext() if packages is None else captured_stderr(packages):

@@ -21,13 +21,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def schema_of(row: type) -> pa.Schema:
-    """Return the Arrow schema of a row dataclass; optional fields are nullable.
-
-    Raises
-    ------
-    TypeError
-        If a field is not an int, float, bool or str, or an optional one.
-    """
+    """Return the Arrow schema of a row dataclass; optional fields are nullable."""
     hints = typing.get_type_hints(row)
     return pa.schema([_field(field.name, hints[field.name]) for field in fields(row)])
 

@@ -103,7 +103,7 @@ class LiveCluster:
 
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
         """Return the ``ConsumerProtocolSubscription`` of classic members, by member id."""
-        found: dict[str, bytes] = {}
+        subscriptions: dict[str, bytes] = {}
         wanted = frozenset(groups)
         with self._request("read subscriptions"), warnings.catch_warnings():
             # The library has no newer call that returns these bytes.
@@ -113,8 +113,10 @@ class LiveCluster:
             for names in calls:
                 for group in self._admin.list_groups(*names, timeout=self._timeout):
                     if group.protocol_type == "consumer" and group.id in wanted:
-                        found |= {member.id: bytes(member.metadata) for member in group.members}
-        return found
+                        subscriptions |= {
+                            member.id: bytes(member.metadata) for member in group.members
+                        }
+        return subscriptions
 
     def committed_offsets(
         self, groups: Sequence[str]
@@ -131,7 +133,7 @@ class LiveCluster:
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
         """Describe topics; topics that do not exist are skipped."""
-        found: dict[str, LiveTopic | InputError] = {}
+        topics: dict[str, LiveTopic | InputError] = {}
         with self._request("describe topics"):
             futures = self._admin.describe_topics(
                 TopicCollection(list(names)), request_timeout=self._timeout
@@ -142,15 +144,15 @@ class LiveCluster:
                 except KafkaException as error:
                     if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
                         raise
-                    found[name] = InputError(f"topic {name!r}: {_message(error)}")
+                    topics[name] = InputError(f"topic {name!r}: {_message(error)}")
                     continue
                 if described is not None:
-                    found[name] = _topic(described)
-        return found
+                    topics[name] = _topic(described)
+        return topics
 
     def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
         """Return end offsets; partitions without a leader are skipped."""
-        found: dict[PartitionKey, int] = {}
+        end_offsets: dict[PartitionKey, int] = {}
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         with self._request("read end offsets"):
             futures = self._admin.list_offsets(
@@ -161,8 +163,8 @@ class LiveCluster:
                 found_offset = self._answer_or_none(_UNKNOWN_OR_LEADERLESS, future)
                 # If a broker does not answer, the library returns -1001 and no error.
                 if found_offset is not None and found_offset.offset >= 0:
-                    found[partition.topic, partition.partition] = int(found_offset.offset)
-        return found
+                    end_offsets[partition.topic, partition.partition] = int(found_offset.offset)
+        return end_offsets
 
     def _wait(self, future: "Future[Any]") -> Any:
         """Wait for an answer; give up early if no connection can succeed."""

@@ -118,7 +118,7 @@ def load_librdkafka_settings(path: Path) -> dict[str, str]:
 
 def load_spark_options(path: Path) -> dict[str, str]:
     """Read a Java properties file as options of Spark's Kafka source."""
-    return {f"kafka.{key}": found.value for key, found in _read_properties(path).items()}
+    return {f"kafka.{key}": item.value for key, item in _read_properties(path).items()}
 
 
 def _read_properties(path: Path) -> dict[str, Property]:
@@ -137,12 +137,12 @@ def parse_properties(text: str, *, name: str) -> dict[str, Property]:
     >>> parse_properties("# TLS\nsecurity.protocol = SSL\n", name="client.properties")
     {'security.protocol': Property(key='security.protocol', value='SSL', line=2)}
     """
-    found: dict[str, Property] = {}
+    properties: dict[str, Property] = {}
     for line, content in _logical_lines(text):
         key, value = _split(content)
         key = _unescape(key, name, line)
-        found[key] = Property(key, _unescape(value, name, line), line)
-    return found
+        properties[key] = Property(key, _unescape(value, name, line), line)
+    return properties
 
 
 def librdkafka_settings(properties: Mapping[str, Property], *, name: str) -> dict[str, str]:
@@ -157,73 +157,73 @@ def librdkafka_settings(properties: Mapping[str, Property], *, name: str) -> dic
     {'sasl.mechanisms': 'SCRAM-SHA-512'}
     """
     settings: dict[str, str] = {}
-    for found in properties.values():
-        if found.key in _IGNORED or found.key in _STORE_PROPERTIES:
+    for item in properties.values():
+        if item.key in _IGNORED or item.key in _STORE_PROPERTIES:
             continue
-        if found.key in UNCHANGED:
-            settings[found.key] = found.value
-        elif found.key in RENAMED:
-            settings[RENAMED[found.key]] = found.value
-        elif found.key == "ssl.endpoint.identification.algorithm":
-            settings[found.key] = found.value or "none"  # empty disables the check in Java
-        elif found.key == "sasl.jaas.config":
-            settings |= _jaas(found, name)
-        elif found.key == "ssl.keystore.location":
-            settings |= _keystore(found, properties, name)
-        elif found.key == "ssl.truststore.location":
-            settings |= _truststore(found, properties, name)
+        if item.key in UNCHANGED:
+            settings[item.key] = item.value
+        elif item.key in RENAMED:
+            settings[RENAMED[item.key]] = item.value
+        elif item.key == "ssl.endpoint.identification.algorithm":
+            settings[item.key] = item.value or "none"  # empty disables the check in Java
+        elif item.key == "sasl.jaas.config":
+            settings |= _jaas(item, name)
+        elif item.key == "ssl.keystore.location":
+            settings |= _keystore(item, properties, name)
+        elif item.key == "ssl.truststore.location":
+            settings |= _truststore(item, properties, name)
         else:
-            raise error_at(name, found.line, f"property {found.key!r} is not supported")
+            raise error_at(name, item.line, f"property {item.key!r} is not supported")
     return settings
 
 
-def _truststore(found: Property, properties: Mapping[str, Property], name: str) -> Settings:
-    if _store_type(found, properties, "ssl.truststore.type") != "PEM":
+def _truststore(item: Property, properties: Mapping[str, Property], name: str) -> Settings:
+    if _store_type(item, properties, "ssl.truststore.type") != "PEM":
         raise error_at(
             name,
-            found.line,
+            item.line,
             "only PEM truststores are supported: export the certificates with "
             "keytool -exportcert -rfc and set ssl.truststore.type=PEM",
         )
-    return {"ssl.ca.location": found.value}
+    return {"ssl.ca.location": item.value}
 
 
-def _keystore(found: Property, properties: Mapping[str, Property], name: str) -> Settings:
-    kind = _store_type(found, properties, "ssl.keystore.type")
+def _keystore(item: Property, properties: Mapping[str, Property], name: str) -> Settings:
+    kind = _store_type(item, properties, "ssl.keystore.type")
     if kind == "PEM":
-        return {"ssl.key.location": found.value, "ssl.certificate.location": found.value}
+        return {"ssl.key.location": item.value, "ssl.certificate.location": item.value}
     if kind != "PKCS12":
         raise error_at(
             name,
-            found.line,
+            item.line,
             "only PEM and PKCS12 keystores are supported: convert it with "
             "keytool -importkeystore -deststoretype PKCS12 and set ssl.keystore.type=PKCS12",
         )
     password = properties.get("ssl.keystore.password")
-    settings = {"ssl.keystore.location": found.value}
+    settings = {"ssl.keystore.location": item.value}
     return settings if password is None else settings | {"ssl.keystore.password": password.value}
 
 
-def _store_type(found: Property, properties: Mapping[str, Property], key: str) -> str:
+def _store_type(item: Property, properties: Mapping[str, Property], key: str) -> str:
     given = properties.get(key)
     if given is not None:
         return given.value.upper()
-    suffix = Path(found.value).suffix.lower()
+    suffix = Path(item.value).suffix.lower()
     return {".pem": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12"}.get(suffix, "JKS")
 
 
-def _jaas(found: Property, name: str) -> Settings:
-    match = _JAAS.fullmatch(found.value)
+def _jaas(item: Property, name: str) -> Settings:
+    match = _JAAS.fullmatch(item.value)
     module = match["module"].rpartition(".")[2] if match else ""
     if match is None or module not in _JAAS_OPTIONS:
         known = ", ".join(_JAAS_OPTIONS)
-        raise error_at(name, found.line, f"sasl.jaas.config must have one entry, of {known}")
+        raise error_at(name, item.line, f"sasl.jaas.config must have one entry, of {known}")
     settings: dict[str, str] = {}
     rest = match["options"]
     while rest.strip():
         option = _JAAS_OPTION.match(rest)
         if option is None:
-            raise error_at(name, found.line, f"sasl.jaas.config: invalid options of {module}")
+            raise error_at(name, item.line, f"sasl.jaas.config: invalid options of {module}")
         key, rest = option[1], rest[option.end() :]
         quoted = None if option[2] is None else re.sub(r"\\(.)", r"\1", option[2])
         value = next(text for text in (quoted, option[3], option[4]) if text is not None)
@@ -232,7 +232,7 @@ def _jaas(found: Property, name: str) -> Settings:
         elif module != "Krb5LoginModule" or key not in _IGNORED_KERBEROS_OPTIONS:
             raise error_at(
                 name,
-                found.line,
+                item.line,
                 f"sasl.jaas.config: option {key!r} of {module} is not supported",
             )
     if module == "OAuthBearerLoginModule":

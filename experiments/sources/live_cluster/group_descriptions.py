@@ -102,7 +102,9 @@ class ClusterReading:
     @property
     def topic_names(self) -> set[str]:
         """Topics of these partitions, and subscribed topics."""
-        subscribed = {topic for found in self.subscriptions.values() for topic in found.topics}
+        subscribed = {
+            topic for subscription in self.subscriptions.values() for topic in subscription.topics
+        }
         return {topic for topic, _ in self.partitions} | subscribed
 
 
@@ -153,12 +155,12 @@ def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
     )
 
 
-def _exists(found: LiveGroup | InputError) -> bool:
-    return isinstance(found, LiveGroup) and found.state != DEAD
+def _exists(answer: LiveGroup | InputError) -> bool:
+    return isinstance(answer, LiveGroup) and answer.state != DEAD
 
 
-def _is_final(found: ClusterReading | InputError) -> bool:
-    return isinstance(found, InputError) or found.unchanged
+def _is_final(answer: ClusterReading | InputError) -> bool:
+    return isinstance(answer, InputError) or answer.unchanged
 
 
 def _reading(

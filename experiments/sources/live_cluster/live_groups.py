@@ -108,7 +108,7 @@ def build_live_group(reading: ClusterReading, options: ImportOptions) -> Group:
     all_joined = bool(joined) and all(member.id in joined for member in reading.group.members)
     subscriptions = dict(options.subscriptions or {})
     if all_joined and reading.group.id not in subscriptions:
-        subscriptions[reading.group.id] = {id: found.topics for id, found in joined.items()}
+        subscriptions[reading.group.id] = {id: each.topics for id, each in joined.items()}
     known = replace(
         options,
         subscriptions=subscriptions,

@@ -50,12 +50,12 @@ def read_tool_document(text: str, *, name: str) -> DocumentRows | None:
 
 
 def _documents(text: str, name: str) -> list[tuple[object, int]]:
-    found: list[tuple[object, int]] = []
+    documents: list[tuple[object, int]] = []
     for document in read_json_documents(StringIO(text), name=name):
         if document.error is not None:
             raise document.error
-        found.append((document.value, int(document.where.rpartition(":")[2])))
-    return found
+        documents.append((document.value, int(document.where.rpartition(":")[2])))
+    return documents
 
 
 def _read_document(value: object, line: int, *, name: str) -> DocumentRows:

@@ -21,8 +21,8 @@ def parse_reassignment(text: str, *, name: str) -> DocumentRows:
     Examples
     --------
     >>> rows = '[{"topic": "t", "partition": 0, "replicas": [1]}]'
-    >>> found = parse_reassignment('{"version": 1, "partitions": ' + rows + "}", name="r.json")
-    >>> found.partition_counts, found.minimum_counts
+    >>> result = parse_reassignment('{"version": 1, "partitions": ' + rows + "}", name="r.json")
+    >>> result.partition_counts, result.minimum_counts
     ({}, {'t': 1})
     """
     numbers: dict[str, set[int]] = {}
