@@ -1,1 +1,1 @@
-"""Run assignors: Kafka's ports and user-defined ones."""
+"""Run assignors: ports of Kafka and user-defined ones."""

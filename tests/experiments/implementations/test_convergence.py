@@ -78,7 +78,7 @@ def test_the_number_of_rounds_is_limited(answers):
 def test_livelocks_and_exceptions_are_endings(answers):
     answers(AssignorResult("x", livelock=LivelockError(HALF, 3, ())))
     assert run_until_stable(GROUP, "sticky").ending is Ending.NONTERMINATING
-    answers(AssignorResult("x", failed=UpstreamError("NullPointerException", "nobody")))
+    answers(AssignorResult("x", failed=UpstreamError("NullPointerException", "no owner")))
     result = run_until_stable(GROUP, "sticky")
     assert result.ending is Ending.FAILED
-    assert result.detail == "NullPointerException: nobody"
+    assert result.detail == "NullPointerException: no owner"

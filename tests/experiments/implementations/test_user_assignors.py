@@ -88,7 +88,7 @@ def test_invalid_output_and_crashes_fail_with_a_description(tmp_path, body, expe
     ("answer", "expected"),
     [
         ("{}", "t0-0"),
-        ('{"nobody": [["t0", 0]]}', "nobody"),
+        ('{"unknown": [["t0", 0]]}', "unknown"),
         ('{"c0": [["t0", 0]]}', "c0"),
         ('{"c0": [["t1", -1]]}', "-1"),
         ('{"c0": [["t1", 7]]}', "7"),

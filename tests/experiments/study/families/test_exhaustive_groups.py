@@ -4,8 +4,8 @@ from kassay.experiments.study.families.exhaustive_groups import exhaustive_group
 from kassay.reference import Group
 
 
-def kinds(group: Group) -> frozenset:
-    """All descriptions of a group under renaming of its members."""
+def all_descriptions(group: Group) -> frozenset:
+    """Return all descriptions of a group under permutations of its members."""
     descriptions = set()
     for order in permutations(group.members):
         topics = sorted(
@@ -24,18 +24,18 @@ def kinds(group: Group) -> frozenset:
     return frozenset(descriptions)
 
 
-def test_no_two_worlds_are_the_same_up_to_names():
-    worlds = [kinds(group) for group in exhaustive_groups(members=3, partitions=3)]
-    assert len(set(worlds)) == len(worlds) == 319
+def test_all_groups_differ_up_to_names():
+    descriptions = [all_descriptions(group) for group in exhaustive_groups(members=3, partitions=3)]
+    assert len(set(descriptions)) == len(descriptions) == 319
 
 
-def test_every_world_of_two_partitions_and_two_members_is_there():
+def test_the_number_of_groups_with_two_partitions_and_two_members_is_complete():
     # One topic of 2: 4 kinds of ownership. Two topics of 1: 22 pairs of kinds in which both
-    # members consume something, 4 of them their own mirror image: (22 + 4) / 2 = 13.
+    # members have a subscription, 4 of them symmetric: (22 + 4) / 2 = 13.
     assert sum(1 for _ in exhaustive_groups(members=2, partitions=2)) == 4 + 13
 
 
-def test_everybody_consumes_and_owns_only_what_it_consumes():
+def test_members_subscribe_to_a_topic_and_own_only_subscribed_partitions():
     for group in exhaustive_groups(members=2, partitions=4):
         assert sum(topic.partitions for topic in group.topics) == 4
         assert all(member.subscription for member in group.members)
