@@ -49,12 +49,7 @@ _MEMBER_KEYS = (
 def parse_group(document: object, *, where: str = "group") -> Group:
     """Build a group from its JSON document.
 
-    Parameters
-    ----------
-    document
-        Result of ``json.loads``.
-    where
-        Name of the document, the prefix of every error.
+    ``where`` is the name of the document, the prefix of every error.
 
     Raises
     ------
@@ -111,8 +106,6 @@ def load_group(path: str | Path) -> Group:
     ------
     InputError
         If the file has no document, several documents, or an invalid one.
-    OSError
-        If the file cannot be read.
     """
     with Path(path).open(encoding="utf-8") as stream:
         groups = list(read_groups(stream, name=str(path)))
@@ -131,8 +124,6 @@ def load_groups(path: str | Path) -> list[Group]:
     ------
     InputError
         At the first invalid document, with file and line.
-    OSError
-        If the file cannot be read.
     """
     with Path(path).open(encoding="utf-8") as stream:
         groups = [group for _, group in read_groups(stream, name=str(path))]
@@ -145,12 +136,7 @@ def load_groups(path: str | Path) -> list[Group]:
 def read_groups(stream: TextIO, *, name: str) -> Iterator[tuple[str | None, Group | InputError]]:
     """Yield id and group, or id and error, per document of a JSON or JSON Lines file.
 
-    Parameters
-    ----------
-    stream
-        Text of the file.
-    name
-        Name of the file, for errors.
+    ``name`` is the name of the file in errors.
     """
     for located in read_json_documents(stream, name=name):
         yield document_id(located), _group_or_error(located)
@@ -202,8 +188,6 @@ def load_assignment(path: str | Path) -> Assignment:
     ------
     InputError
         If the file is not an assignment document.
-    OSError
-        If the file cannot be read.
     """
     text = Path(path).read_text(encoding="utf-8")
     return parse_assignment(parse_json(text, where=str(path)), where=str(path))

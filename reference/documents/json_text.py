@@ -12,14 +12,7 @@ from kassay.reference.model.errors import InputError
 class LocatedDocument:
     """One JSON document, or the error in its place.
 
-    Parameters
-    ----------
-    where
-        File name and line, as ``groups.jsonl:3``.
-    value
-        The document, None if ``error`` is set.
-    error
-        Why the text could not be parsed.
+    ``where`` has file name and line, as ``groups.jsonl:3``.
     """
 
     where: str
@@ -30,14 +23,7 @@ class LocatedDocument:
 def parse_json(text: str, *, where: str, first_line: int = 1) -> object:
     """Parse one JSON document.
 
-    Parameters
-    ----------
-    text
-        The document.
-    where
-        Name of the file or stream, for errors.
-    first_line
-        Line of the file at which ``text`` starts, from 1.
+    Errors have the file name ``where`` and the line number, counted from ``first_line``.
 
     Raises
     ------

@@ -245,35 +245,17 @@ class HashMap(Generic[K, V]):
 
 
 def table_size_for(capacity: int) -> int:
-    """Return the smallest power of two that is at least ``capacity`` and 1.
-
-    Examples
-    --------
-    >>> [table_size_for(n) for n in (0, 1, 3, 16, 17)]
-    [1, 1, 4, 16, 32]
-    """
+    """Return the smallest power of two that is at least ``capacity`` and 1."""
     return 1 << max(0, capacity - 1).bit_length()
 
 
 def set_capacity(size: int) -> int:
-    """Return the initial capacity of ``new HashSet(collection)``.
-
-    Examples
-    --------
-    >>> set_capacity(3), set_capacity(24)
-    (16, 33)
-    """
+    """Return the initial capacity of ``new HashSet(collection)``."""
     return max(capacity_for(size), DEFAULT_CAPACITY)
 
 
 def capacity_for(size: int) -> int:
-    """Return ``(int) (size / 0.75f) + 1``, the capacity that Kafka requests for ``size`` keys.
-
-    Examples
-    --------
-    >>> capacity_for(3), capacity_for(4)
-    (5, 6)
-    """
+    """Return ``(int) (size / 0.75f) + 1``, the capacity that Kafka requests for ``size`` keys."""
     return size * 4 // 3 + 1
 
 

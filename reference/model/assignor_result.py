@@ -21,12 +21,7 @@ JavaClass = Literal[
 class UpstreamError(KassayError):
     """The real assignor throws an exception for this group.
 
-    Parameters
-    ----------
-    java_class
-        Simple name of the exception class.
-    detail
-        Method and reason.
+    ``java_class`` is the simple name of the exception class, ``detail`` the reason.
 
     Examples
     --------
@@ -81,16 +76,7 @@ class LivelockError(KassayError):
 class AssignorResult:
     """Result of an assignor for a group; exactly one of the last three is not None.
 
-    Parameters
-    ----------
-    assignor
-        Name of the assignor.
-    assignment
-        The assignment.
-    livelock
-        The repeated state if the real assignor does not terminate.
-    failed
-        The exception if the real assignor throws one.
+    ``livelock`` is set if the real assignor does not terminate, ``failed`` if it throws.
     """
 
     assignor: str

@@ -21,19 +21,7 @@ NO_OWNER = -1
 
 
 class Claim(NamedTuple):
-    """A claim of a member to a partition that it does not own.
-
-    Parameters
-    ----------
-    member
-        Id of the claimant.
-    topic
-        Topic claimed.
-    partition
-        Partition number claimed.
-    reason
-        Why the claim is not valid.
-    """
+    """A claim of a member to a partition that it does not own, and the reason."""
 
     member: str
     topic: str

@@ -13,19 +13,10 @@ Column = NDArray[np.int32]
 
 
 class TopicPartition(NamedTuple):
-    """One partition of a topic.
-
-    Parameters
-    ----------
-    topic
-        Name of the topic.
-    partition
-        Partition number, from 0.
+    """One partition of a topic; partition numbers start at 0.
 
     Examples
     --------
-    >>> TopicPartition("orders", 3)
-    TopicPartition(topic='orders', partition=3)
     >>> str(TopicPartition("orders", 3))
     'orders-3'
     """

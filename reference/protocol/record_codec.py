@@ -24,14 +24,8 @@ _CONSUMER_PROTOCOL_TYPE = "consumer"
 class DecodedRecord:
     """One decoded record.
 
-    Parameters
-    ----------
-    kind
-        Record type, see `RecordType`. Other values belong to share and streams groups.
-    key
-        Fields of the key; empty for an unknown record type.
-    value
-        Fields of the value; None for a tombstone and for an unknown record type.
+    ``kind`` is the record type, see `RecordType`. For other types, ``key`` is empty and
+    ``value`` None. ``value`` is None for a tombstone, too.
     """
 
     kind: int
@@ -67,13 +61,7 @@ def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
 
 
 def decode_key(key: bytes | None) -> tuple[int, Fields]:
-    """Decode a key to its record type and fields; an unknown type has no fields.
-
-    Raises
-    ------
-    CorruptRecordError
-        See `decode`.
-    """
+    """Decode a key to its record type and fields; an unknown type has no fields."""
     if key is None:
         raise CorruptRecordError("key: null")
     reader = Reader(key)
@@ -86,13 +74,7 @@ def decode_key(key: bytes | None) -> tuple[int, Fields]:
 
 
 def decode_value(kind: int, value: bytes | None) -> Fields | None:
-    """Decode the value of a record; None for a tombstone and for an unknown record type.
-
-    Raises
-    ------
-    CorruptRecordError
-        See `decode`.
-    """
+    """Decode the value of a record; None for a tombstone and for an unknown record type."""
     if value is None or kind not in RECORD_SCHEMAS:
         return None
     schema = RECORD_SCHEMAS[kind].value
@@ -130,13 +112,7 @@ def encode_fields(schema: tuple[Field, ...], fields: Mapping[str, Any]) -> bytes
 
 
 def decode_fields(schema: tuple[Field, ...], data: bytes) -> Fields:
-    """Decode a plain structure without a version before it.
-
-    Raises
-    ------
-    CorruptRecordError
-        If the bytes violate the schema.
-    """
+    """Decode a plain structure without a version before it."""
     return _decode_all(schema, Reader(data))
 
 
@@ -159,13 +135,7 @@ def encode_message(schema: Schema, version: int, fields: Mapping[str, Any]) -> b
 
 
 def decode_message(schema: Schema, data: bytes) -> Fields:
-    """Decode a message with its version before it; the key ``version`` has the version.
-
-    Raises
-    ------
-    CorruptRecordError
-        If the bytes violate the schema.
-    """
+    """Decode a message with its version before it, and return the version as ``version``."""
     reader = Reader(data)
     version = reader.integer("h")
     if version < 0 or (version > schema.newest and not schema.open_ended):

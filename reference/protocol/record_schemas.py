@@ -15,21 +15,10 @@ NEVER = 1 << 15
 class Field:
     """One field of a message.
 
-    Parameters
-    ----------
-    name
-        Key of the field in decoded values.
-    type
-        ``int8`` to ``int64``, ``string``, ``bytes``, ``uuid``, ``[]int32``, ``[]string``, or
-        a tuple of fields for an array of structures.
-    since, until
-        First and last version that has the field.
-    nullable
-        Whether the value may be null.
-    default
-        Value in versions without the field.
-    tag
-        Number of a tagged field; None for an ordinary field.
+    ``type`` is ``int8`` to ``int64``, ``string``, ``bytes``, ``uuid``, ``[]int32``,
+    ``[]string``, or a tuple of fields for an array of structures. ``since`` and ``until`` are
+    the first and last version with the field, ``default`` is its value in other versions.
+    ``tag`` is the number of a tagged field.
     """
 
     name: str
@@ -45,22 +34,10 @@ class Field:
 class Schema:
     """One message or record value.
 
-    Parameters
-    ----------
-    name
-        Name in error messages.
-    newest
-        Newest version that is known.
-    fields
-        Fields in the order of the bytes.
-    flexible
-        First version with compact lengths and tagged fields.
-    open_ended
-        Whether newer versions are decoded as the newest known one and their remaining bytes
-        ignored.
-    required
-        Number of fields that must be present, None for all. Some clients write
-        subscriptions of version 1 that end before the owned partitions.
+    ``newest`` is the newest known version; with ``open_ended``, newer versions are decoded as
+    this version and their remaining bytes are ignored. ``flexible`` is the first version with
+    compact lengths and tagged fields. ``required`` is the number of fields that must be
+    present, None for all: some clients write subscriptions of version 1 that end early.
     """
 
     name: str
