@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from benchmarks.timing import KASSAY, Timing
+from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES, Policy
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent, TopicPlan
 from kassay.experiments.simulation.simulation import Simulation
@@ -37,7 +38,9 @@ def simulated_rebalances(
         simulation = Simulation(
             _script(rebalances),
             Policy(name, policy.protocol, assignor),
-            record=lambda rebalance, found=generations: found.append(rebalance.generation),
+            SimulationOptions(
+                record=lambda rebalance, found=generations: found.append(rebalance.generation)
+            ),
         )
         start = time.process_time()
         simulation.run()

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kassay.experiments.simulation.broker import Broker
 from kassay.experiments.simulation.ownership_intervals import OwnershipIntervals
@@ -23,41 +23,44 @@ from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import Group, Topic
 
 
-class Environment:
-    """Clock, network, topics, broker and accounts of one simulation.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationOptions:
+    """Options of a run.
 
     Parameters
     ----------
+    keep_intervals
+        Whether to record ownership intervals, which drawing a timeline needs.
     new_id
         Creates a member id from a client id; None to number the members.
     record
         Receives the rebalances instead of the result, for long runs.
     """
 
-    def __init__(
-        self,
-        script: Script,
-        policy: Policy,
-        *,
-        keep_intervals: bool = False,
-        new_id: Callable[[str], str] | None = None,
-        record: Callable[[SimulatedRebalance], None] | None = None,
-    ) -> None:
+    keep_intervals: bool = False
+    new_id: Callable[[str], str] | None = None
+    record: Callable[[SimulatedRebalance], None] | None = None
+
+
+class Environment:
+    """Clock, network, topics, broker and accounts of one simulation."""
+
+    def __init__(self, script: Script, policy: Policy, options: SimulationOptions) -> None:
         self.policy = policy
         self.settings = script.settings
         self.broker_config = script.broker
         self.clock = Clock()
-        self.ownership = OwnershipIntervals(keep=keep_intervals)
+        self.ownership = OwnershipIntervals(keep=options.keep_intervals)
         self.topics: dict[str, Topic] = {}
         self.result = SimulationResult(script=script.name, policy=policy.name, until=script.until)
         self._random = random.Random(script.seed).random  # noqa: S311 - not for security
-        self._new_id = new_id or numbered_member_ids()
+        self._new_id = options.new_id or numbered_member_ids()
         self.recorder = RebalanceRecorder(
             policy,
             self.clock,
             self.topics,
             script.name,
-            record or self.result.rebalances.append,
+            options.record or self.result.rebalances.append,
         )
         self.broker = Broker(
             self.clock,

@@ -1,44 +1,28 @@
 """Run a script: start the members, apply the events, and collect the result."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from kassay.experiments.simulation.classic_client import ClassicProtocolClient
 from kassay.experiments.simulation.consumer import Consumer
 from kassay.experiments.simulation.consumer_client import ConsumerProtocolClient
-from kassay.experiments.simulation.environment import Environment
+from kassay.experiments.simulation.environment import Environment, SimulationOptions
 from kassay.experiments.simulation.policies import GroupProtocol, Policy
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent
-from kassay.experiments.simulation.simulation_result import SimulatedRebalance, SimulationResult
+from kassay.experiments.simulation.simulation_result import SimulationResult
 
 
 class Simulation:
-    """One run of a script under a policy.
-
-    Parameters
-    ----------
-    keep_intervals
-        Whether to record ownership intervals, which drawing a timeline needs.
-    new_id
-        Creates a member id from a client id; None to number the members.
-    record
-        Receives the rebalances instead of the result, for long runs.
-    """
+    """One run of a script under a policy."""
 
     def __init__(
         self,
         script: Script,
         policy: Policy,
-        *,
-        keep_intervals: bool = False,
-        new_id: Callable[[str], str] | None = None,
-        record: Callable[[SimulatedRebalance], None] | None = None,
+        options: SimulationOptions | None = None,
     ) -> None:
         self.script = script
-        self.environment = Environment(
-            script, policy, keep_intervals=keep_intervals, new_id=new_id, record=record
-        )
+        self.environment = Environment(script, policy, options or SimulationOptions())
         self.broker = self.environment.broker
         self.clock = self.environment.clock
         self._failover_timer = self.clock.timer(self._end_failover)
@@ -149,4 +133,4 @@ def simulate(script: Script, policy: Policy, *, keep_intervals: bool = False) ->
     >>> [(r.generation, r.assignment.loads()) for r in result.completed]
     [(1, {'c0-00000001': 2, 'c1-00000002': 2})]
     """
-    return Simulation(script, policy, keep_intervals=keep_intervals).run()
+    return Simulation(script, policy, SimulationOptions(keep_intervals=keep_intervals)).run()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script import (
     Action,
@@ -208,7 +209,9 @@ def _play_in_simulation(
     script: Script, assignor: str, ids: Mapping[str, deque[str]]
 ) -> ObservedRun:
     run = ObservedRun()
-    simulation = Simulation(script, POLICIES[assignor], new_id=lambda client: ids[client].popleft())
+    simulation = Simulation(
+        script, POLICIES[assignor], SimulationOptions(new_id=lambda client: ids[client].popleft())
+    )
     for number in range(len(script.events)):
         simulation.clock.run((number + 1) * STEP_INTERVAL - 1)
         members = set(simulation.broker.member_ids)

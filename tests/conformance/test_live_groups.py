@@ -135,19 +135,18 @@ class PredictedGroup:
     def _predict(
         self, group: Group, generation: int, assigned_generations: Mapping[str, frozenset[int]]
     ) -> Assignment:
-        """What the group comes to by ``generation``, rebalance by rebalance.
+        """Predict the assignment of ``generation``, one rebalance after the other.
 
-        Cooperative members give up in one rebalance what others get in the next, and now
-        and then the leader asks for one more when it learns of a topic late. A member that
-        was not ``assigned_generations`` an assignment in a generation claims what it had before.
+        Cooperative rebalances take two generations, and a leader that detects a topic late
+        starts a further one. A member without an assignment in a generation keeps its claims.
         """
         assignment = assign(group, self.assignor)
         if self.assignor in BROKER_ASSIGNORS:
             return assignment
-        for reached in range(max(0, self._generation) + 1, generation):
+        for intermediate in range(max(0, self._generation) + 1, generation):
             members = (
-                replace(member, owned=assignment[member.id], generation=reached)
-                if reached in assigned_generations[member.id]
+                replace(member, owned=assignment[member.id], generation=intermediate)
+                if intermediate in assigned_generations[member.id]
                 else member
                 for member in group.members
             )
@@ -156,21 +155,21 @@ class PredictedGroup:
         return assignment
 
     def _group(self, view: GroupView) -> Group:
-        """The group as the assignor saw it.
+        """Return the input of the assignor.
 
-        Members are in the order in which the coordinator lists them, to the leader as to
-        us: where two of them share a bin of a HashMap, the result can hang on it.
+        Members are in the order of the coordinator's list, on which the result can depend if
+        two of them share a bin of a HashMap.
         """
         members = []
         for client, member in view.members.items():
-            stays = member.id in self._previous
+            was_member = member.id in self._previous
             topics = self.live.subscriptions[client]
             members.append(
                 Member(
                     id=member.id,
                     subscription=tuple(sorted(topics)),
                     owned=self._claim(member.id, topics),
-                    generation=self._generation if stays else NO_GENERATION,
+                    generation=self._generation if was_member else NO_GENERATION,
                     instance_id=member.instance,
                     rack=self._profiles[client].rack,
                 )
@@ -178,10 +177,10 @@ class PredictedGroup:
         return Group(id=self.live.name, topics=self._topics, members=tuple(members))
 
     def _claim(self, member: str, topics: tuple[str, ...]) -> Partitions:
-        """What a member says it owns when it rejoins."""
+        """Return the partitions that a member claims when it rejoins."""
         owned = self._previous.get(member, NO_PARTITIONS)
         if self.assignor == "cooperative-sticky":
-            # A cooperative consumer gives up what it unsubscribed from before it rejoins.
+            # A cooperative consumer revokes partitions of unsubscribed topics before it rejoins.
             return Partitions.of(tp for tp in owned if tp.topic in topics)
         return owned
 

@@ -23,11 +23,6 @@ def load_script(script: str) -> Script:
     ------
     InputError
         If there is neither, or the script is invalid.
-
-    Examples
-    --------
-    >>> load_script("crash").name
-    'crash'
     """
     if script in SCENARIOS:
         return parse_script(SCENARIOS[script].read_text(encoding="utf-8"), f"{script}.yaml")

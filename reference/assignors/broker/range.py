@@ -32,15 +32,7 @@ class _TopicMetadata:
 
 
 def assign(group: Group) -> Assignment:
-    """Assign to every member a range of each subscribed topic, static members first.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> members = tuple(Member(id=m, subscription=("t",)) for m in ("a", "b"))
-    >>> dict(assign(Group(topics=(Topic(name="t", partitions=3),), members=members)))
-    {'a': Partitions([t-0, t-1]), 'b': Partitions([t-2])}
-    """
+    """Assign to every member a range of each subscribed topic, static members first."""
     spec = group_spec(group)
     topics = {topic: _TopicMetadata(spec.num_partitions(topic)) for topic in spec.topics}
     for subscribed in spec.subscribed.values():

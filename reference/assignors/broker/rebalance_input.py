@@ -76,18 +76,7 @@ class GroupSpec:
 
 @cached
 def group_spec(group: Group) -> GroupSpec:
-    """Return a group as input of a broker assignor.
-
-    Examples
-    --------
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=2),),
-    ...     members=(Member(id="m", subscription=("t", "gone")),),
-    ... )
-    >>> spec = group_spec(group)
-    >>> [spec.topics[topic].name for topic in spec.subscribed["m"]]
-    ['t']
-    """
+    """Return a group as input of a broker assignor."""
     ids = {topic.name: topic.uuid for topic in group.topics}
     members = group.member_table()
     order = string_order(members)
@@ -105,13 +94,7 @@ def group_spec(group: Group) -> GroupSpec:
 
 
 def partition_set(numbers: Iterable[int] = (), *, capacity: int | None = None) -> PartitionSet:
-    """Create a set and add partition numbers one by one.
-
-    Examples
-    --------
-    >>> list(partition_set([20, 3, 17]))
-    [17, 3, 20]
-    """
+    """Create a set and add partition numbers one by one."""
     return HashMap.of(numbers, lambda number: number, sort_key=lambda n: n, capacity=capacity)
 
 

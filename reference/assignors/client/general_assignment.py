@@ -192,11 +192,6 @@ def prev_assignment(
     """Return the latest owner in a generation below the highest, per partition.
 
     ``claims`` are consumers, generations and partitions, in the order of upstream's map.
-
-    Examples
-    --------
-    >>> prev_assignment([(0, 1, [7]), (1, 2, [7]), (2, 3, [7])], 3)
-    {7: 1}
     """
     latest: dict[int, tuple[int, int]] = {}
     for consumer, generation, partitions in claims:

@@ -138,7 +138,7 @@ class Reassignment:
             cycle_detector.check()
 
     def better_suited_consumer(self, partition: int) -> int | None:
-        """Return the consumer to which upstream moves a partition, None if it does not.
+        """Return the new consumer of a partition, None if it does not move.
 
         Upstream checks the racks first, but then moves to the least loaded subscriber of any
         rack, so racks have no effect.

@@ -28,7 +28,7 @@ class ReassignmentWithDuplicates(Reassignment):
         return not any(self._has_movable(consumer, owner) for consumer in ordered)
 
     def better_suited_consumer(self, partition: int) -> int | None:
-        """Return the consumer to which upstream moves a partition, None if it does not."""
+        """Return the new consumer of a partition, None if it does not move."""
         load = self._load_of(self.current_partition_consumer[partition])
         previous = self.prev_assignment.get(partition)
         if previous is not None and load > self._load_of(previous) + 1:

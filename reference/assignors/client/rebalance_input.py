@@ -64,14 +64,7 @@ class MemberSubscription:
 
 @cached
 def subscriptions(group: Group) -> Mapping[str, MemberSubscription]:
-    """Return the subscriptions in the order of the leader's hash map.
-
-    Examples
-    --------
-    >>> group = Group(topics=(), members=(Member(id="c10", subscription=("b", "a")),))
-    >>> subscriptions(group)["c10"].topics
-    ('a', 'b')
-    """
+    """Return the subscriptions in the order of the leader's hash map."""
     by_id = {member.id: member for member in group.members}
     sorted_topics: dict[tuple[str, ...], tuple[str, ...]] = {}
     for member in group.members:

@@ -21,16 +21,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 def assign(group: Group) -> Assignment:
-    """Assign partitions to members in circular order, skipping members not subscribed.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> members = tuple(Member(id=m, subscription=("t0", "t1")) for m in ("C0", "C1"))
-    >>> topics = (Topic(name="t0", partitions=3), Topic(name="t1", partitions=3))
-    >>> assign(Group(topics=topics, members=members))["C0"]
-    Partitions([t0-0, t0-2, t1-1])
-    """
+    """Assign partitions to members in circular order, skipping members not subscribed."""
     members = subscriptions(group)
     if not members:
         raise UpstreamError("IllegalArgumentException", "the group has no members")

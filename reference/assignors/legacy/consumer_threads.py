@@ -15,13 +15,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 class Thread(NamedTuple):
-    """A thread of a consumer, numbered from 0.
-
-    Examples
-    --------
-    >>> str(Thread("group_host-1520000000000-5c3f1a2b", 10))
-    'group_host-1520000000000-5c3f1a2b-10'
-    """
+    """A thread of a consumer, numbered from 0."""
 
     consumer: str
     number: int

@@ -14,21 +14,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 def assign(group: Group) -> Assignment:
-    """Split each topic into ranges over the sorted threads of its consumers.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=5),),
-    ...     members=(
-    ...         Member(id="a", subscription=("t",), streams=(("t", 2),)),
-    ...         Member(id="b", subscription=("t",)),
-    ...     ),
-    ... )
-    >>> dict(assign(group))
-    {'a': Partitions([t-0, t-1, t-2, t-3]), 'b': Partitions([t-4])}
-    """
+    """Split each topic into ranges over the sorted threads of its consumers."""
     return by_member(group, assign_threads(group))
 
 

@@ -25,16 +25,6 @@ def assign(group: Group) -> Assignment:
     ------
     UpstreamError
         If two topics have different threads.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=4),),
-    ...     members=tuple(Member(id=m, subscription=("t",)) for m in ("a", "b")),
-    ... )
-    >>> dict(assign(group))
-    {'a': Partitions([t-0, t-2]), 'b': Partitions([t-1, t-3])}
     """
     return by_member(group, assign_threads(group))
 
