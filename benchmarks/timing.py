@@ -21,20 +21,8 @@ _Result = TypeVar("_Result")
 class Timing:
     """Time of one implementation on one case.
 
-    Parameters
-    ----------
-    benchmark
-        Name of the benchmark.
-    case
-        Description of the case.
-    implementation
-        Name of the implementation.
-    seconds
-        Best of the repetitions; None if the time limit was reached.
-    ratio
-        kassay's seconds divided by these; below 1, kassay is faster.
-    note
-        Further results.
+    ``seconds`` is the best of the repetitions; None if the time limit was reached.
+    ``ratio`` is kassay's time divided by it; below 1, kassay is faster.
     """
 
     benchmark: str
