@@ -210,5 +210,5 @@ def test_a_study_has_rows_for_user_defined_assignors(tmp_path):
     names = ("sticky", mine, "cmd:./no-such-thing")
     record = evaluate_case(Case(family="named", seed=1, assignors=names))
     endings = {row.assignor: row.ending for row in record.comparisons}
-    assert endings == {"sticky": "ok", mine: endings[mine], "cmd:./no-such-thing": "failed"}
+    assert endings == {"sticky": "ok", mine: "invalid", "cmd:./no-such-thing": "failed"}
     assert assign(GROUP, "sticky").loads() == {"c0": 2, "c1": 1, "c2": 0}
