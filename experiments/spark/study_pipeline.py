@@ -123,26 +123,22 @@ def write_study(
 ) -> Mapping[str, object]:
     """Run a study and write its tables and manifest into a directory.
 
-    Each batch is committed when it is finished, so an interrupted study can be resumed with
-    the same tables. Tables of another study are replaced when all batches are finished. A
-    directory with a manifest is complete, because the manifest is deleted first and written
-    last.
+    Each finished batch is committed, so an interrupted study can be resumed with the same
+    tables. A directory with a manifest is complete: it is deleted first and written last.
 
     Parameters
     ----------
-    tasks, limits, judge, drawn
-        As in `evaluate_cases`.
     directory
-        A directory of the driver's machine. Workers do not need access to it.
+        On the driver's machine. Workers do not need access to it.
     manifest
         Builds the manifest from the number of rows per table.
     wave
-        Cases per batch.
+        Cases per batch. Further parameters are those of `evaluate_cases`.
 
     Returns
     -------
     Mapping
-        The manifest; that of the earlier run if the directory contains this study.
+        The manifest. A directory that already contains this study keeps its manifest.
 
     Raises
     ------
@@ -157,9 +153,7 @@ def write_study(
             return earlier
         committed = CommittedBatches(directory, digest)
         batches = batches_of(cases, wave=wave)
-        missing = {
-            index: batch for index, batch in enumerate(batches) if not committed.contains(index)
-        }
+        missing = {i: batch for i, batch in enumerate(batches) if not committed.contains(i)}
 
         def run(index: int) -> pa.Table:
             return evaluate_cases(
