@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.graph.python import max_flow
 
 from kassay.reference.model.errors import InternalError
 from kassay.solver.problem import Ints
@@ -97,6 +96,9 @@ def _min_cut(network: SubscriptionNetwork, part: _Part, *, capacity: int) -> _Pa
     Members receive at most ``capacity``. The result is the source side of a minimum cut:
     the topics and all their consumers.
     """
+    # Imported here: commands that need no flow start faster.
+    from ortools.graph.python import max_flow  # noqa: PLC0415
+
     arcs = np.flatnonzero(part.topics[network.tail] & part.members[network.head])
     source = network.topics + network.members
     sink = source + 1

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from ortools.graph.python import min_cost_flow
 
 from kassay.reference.model.errors import InternalError
 from kassay.solver.problem import Ints
@@ -43,6 +42,9 @@ def min_cost_counts(
     demand
         Flow that must end at each member, followed by each sink.
     """
+    # Imported here: commands that need no flow start faster.
+    from ortools.graph.python import min_cost_flow  # noqa: PLC0415
+
     owning = arcs[network.owned[arcs] > 0]
     member = network.topics + network.head
     sink = network.topics + network.members + sink_arcs.sink
