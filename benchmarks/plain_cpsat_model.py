@@ -1,12 +1,12 @@
-"""The model that one would write down first, kept as a baseline for benchmarks.
+"""Plain CP-SAT model as a baseline for benchmarks.
 
-No heuristics, no bounds of our own, no starting point but CP-SAT's own: a level, a
-search.
+One search per level, without heuristics, counted bounds or warm starts.
 """
 
 import time
 from collections.abc import Sequence
 
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.solver.cpsat.levels import level_terms
 from kassay.solver.cpsat.model import AssignmentModel
@@ -23,7 +23,7 @@ from kassay.solver.solution import LevelValue, Solution
 def plain_solve(
     group: Group, *, levels: Sequence[Level], limits: SearchLimits = SearchLimits()
 ) -> Solution:
-    """Solve level after level by CP-SAT alone; measures of one term only.
+    """Solve level after level by CP-SAT alone; leximax is not supported.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def plain_solve(
     for index, level in enumerate(levels):
         terms = level_terms(model, level, level_value(problem, level, best))
         if terms is None or len(terms) > 1:
-            raise ValueError(f"the plain model cannot write {level.name}")
+            raise UsageError(f"the plain model does not support {level.name}")
         found = minimise(model, terms[0].expression, budget.share(len(levels) - index), 0)
         best = best if found.placement is None else found.placement
         bounds.append(0 if found.bound is None else terms[0].value(found.bound))

@@ -1,4 +1,4 @@
-"""Weighted groups: what is proven in which time, beside a plain CP-SAT model.
+"""Benchmark weighted groups: bounds and times, compared with a plain CP-SAT model.
 
 Run it with ``python -m benchmarks.weighted_groups [PART...]``; the parts are
 ``exact`` (random weights, two levels), ``makespan`` (identical machines with known
@@ -28,7 +28,7 @@ INSTANCES = Path(__file__).parents[2] / "shared" / "fixtures" / "weighted"
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRow:
-    """One run, as a line of the table."""
+    """One run, a row of the table."""
 
     case: str
     solver: str
@@ -41,11 +41,11 @@ class BenchmarkRow:
 
     @property
     def gap(self) -> float:
-        """Share of the moves that is not proven necessary."""
+        """Optimality gap of the moves, as a share."""
         return (self.moves - self.moves_bound) / self.moves if self.moves else 0.0
 
     def __str__(self) -> str:
-        """Write a line of a Markdown table."""
+        """Return a row of a Markdown table."""
         return (
             f"| {self.case} | {self.solver} | {self.imbalance} | {self.imbalance_bound} "
             f"| {self.moves} | {self.moves_bound} | {self.gap:.1%} | {self.seconds:.2f} "
@@ -53,7 +53,7 @@ class BenchmarkRow:
         )
 
     def timing(self) -> Timing:
-        """Give the wall-clock time, with the rest as its note."""
+        """Return the wall-clock time with the results as a note."""
         return Timing(
             benchmark="weights",
             case=self.case,
@@ -65,7 +65,7 @@ class BenchmarkRow:
 
 
 def weighted_group(weights: list[int], owners: list[int], members: int) -> Group:
-    """One topic that all members consume; owner -1 for none."""
+    """Return a group with one topic that all members consume; owner -1 means none."""
     return Group(
         topics=(Topic(name="t", partitions=len(weights), weights=tuple(weights)),),
         members=tuple(
@@ -83,7 +83,7 @@ def weighted_group(weights: list[int], owners: list[int], members: int) -> Group
 
 
 def random_weights(seed: int, partitions: int, members: int) -> Group:
-    """Weights up to 2**14, three quarters of the partitions owned at random."""
+    """Return weights up to 2**14, with random owners for three quarters."""
     rng = random.Random(seed)
     weights = [rng.randint(1, 2**14) for _ in range(partitions)]
     owners = [rng.randrange(members) if rng.random() < 0.75 else -1 for _ in range(partitions)]
@@ -91,7 +91,7 @@ def random_weights(seed: int, partitions: int, members: int) -> Group:
 
 
 def log_normal(seed: int, partitions: int = 1_000, members: int = 50) -> Group:
-    """Log-normal weights (sigma 1), dealt out in equal numbers before."""
+    """Return log-normal weights (sigma 1), owned in equal numbers."""
     rng = random.Random(seed)
     weights = [max(1, round(1000 * rng.lognormvariate(0, 1))) for _ in range(partitions)]
     owners = [number % members for number in range(partitions)]
@@ -107,13 +107,13 @@ def identical_machines(path: Path) -> Group:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """How every group of a part is solved."""
+    """Levels, time limit and solver of a part."""
 
     levels: tuple[Level, ...]
     limit: float = 60.0
 
     def run(self, case: str, group: Group, *, plain: bool = False) -> BenchmarkRow:
-        """Solve one group once, and say how long that took by the clock and the processor."""
+        """Solve a group and measure wall-clock and processor time."""
         start, used = time.perf_counter(), time.process_time()
         if plain:
             solution = plain_solve(group, levels=self.levels, limits=SearchLimits(time=self.limit))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kassay.reference.model.ownership import Ownership, ownership
     from kassay.reference.model.topic_partitions import Partitions, TopicPartition
     from kassay.solver.certificate.certificate import Certificate
-    from kassay.solver.certificate.check import certify
+    from kassay.solver.certify import certify
     from kassay.solver.constraints import (
         Capacity,
         Colocated,
@@ -71,7 +71,7 @@ _MODULES = {
     "kassay.reference.model.ownership": ("Ownership", "ownership"),
     "kassay.reference.model.topic_partitions": ("Partitions", "TopicPartition"),
     "kassay.solver.certificate.certificate": ("Certificate",),
-    "kassay.solver.certificate.check": ("certify",),
+    "kassay.solver.certify": ("certify",),
     "kassay.solver.constraints": (
         "Capacity",
         "Colocated",

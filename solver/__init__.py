@@ -2,7 +2,8 @@
 
 from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin, PriceTable
-from kassay.solver.certificate.check import certificate_errors, certify
+from kassay.solver.certificate.check import certificate_errors
+from kassay.solver.certify import certify
 from kassay.solver.constraints import (
     Capacity,
     Colocated,

@@ -11,10 +11,11 @@ from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origi
 from kassay.solver.certificate.check import prices_prove
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import level_value
-from kassay.solver.lexicographic import solve_levels
+from kassay.solver.flow.optimal_flow import solve_flow
+from kassay.solver.lexicographic import LexicographicResult, solve_levels
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Level, default_levels
-from kassay.solver.problem import Placement, build_problem
+from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, Solution
 
 
@@ -102,21 +103,18 @@ def solve(
         )
     problem = build_problem(group)
     built = time.monotonic()
-    conflict: tuple[Constraint, ...] = ()
+    prices: PriceTable | None = None
     if flow_applies and method is not Method.CP_SAT:
-        # Imported here: only this method needs OR-Tools' flows.
-        from kassay.solver.flow.optimal_flow import solve_flow  # noqa: PLC0415
-
+        method = Method.FLOW
         flow = solve_flow(problem)
-        placement: Placement | None = flow.placement
-        prices: PriceTable | None = flow.prices
         values = [level_value(problem, level, flow.placement) for level in levels]
         claims = tuple(
             LevelClaim(level, value, value, Origin.PRICES)
             for level, value in zip(levels, values, strict=True)
         )
-        method = Method.FLOW
+        prices, result = flow.prices, LexicographicResult(flow.placement, claims)
     else:
+        method = Method.CP_SAT
         result = solve_levels(
             problem,
             levels=levels,
@@ -124,21 +122,20 @@ def solve(
             initial_assignment=initial_assignment,
             budget=SearchBudget(start + limits.time, limits, seed),
         )
-        placement, claims, prices = result.placement, result.claims, None
-        conflict, method = result.conflict, Method.CP_SAT
     solved = time.monotonic()
-    assignment = None if placement is None else problem.to_assignment(placement)
+    assignment = None if result.placement is None else problem.to_assignment(result.placement)
     end = time.monotonic()
     return Solution(
         assignment=assignment,
         method=str(method),
         levels=tuple(
-            LevelValue(claim.level.name, claim.value, claim.bound, claim.slack) for claim in claims
+            LevelValue(claim.level.name, claim.value, claim.bound, claim.slack)
+            for claim in result.claims
         ),
         seconds=end - start,
         timings={"build": built - start, "search": solved - built, "read back": end - solved},
         certificate=None
         if assignment is None
-        else Certificate(claims, prices=prices, constraints=constraints),
-        conflict=tuple(map(str, conflict)),
+        else Certificate(result.claims, prices=prices, constraints=constraints),
+        conflict=tuple(map(str, result.conflict)),
     )

@@ -20,85 +20,20 @@ References
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, movement
 from kassay.solver.certificate.certificate import Certificate, Origin, Price, PriceTable
-from kassay.solver.certificate.claims import counted_claims, value_of, wrong_claims
+from kassay.solver.certificate.claims import value_of, wrong_claims
 from kassay.solver.constraints import group_constraints
 from kassay.solver.evaluation import valid_placement, violated
 from kassay.solver.improvement.residual_network import node_prices
 from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, improving_chain
-from kassay.solver.objective import Imbalance, Level, Movement, MovementCost, default_levels
+from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
 from kassay.solver.problem import Ints, build_problem
-from kassay.solver.solution import Solution
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
-
-
-def certify(group: Group, answer: Solution | Assignment) -> Certificate:
-    """Return a certificate of a solution or an assignment, for checking without a solver.
-
-    Parameters
-    ----------
-    group
-        The rebalance.
-    answer
-        A solution, or any valid assignment. An assignment is certified on the default
-        levels, within the capacities of the group.
-
-    Returns
-    -------
-    Certificate
-        For equal weights, prices prove an optimal assignment, and a chain improves any
-        other. Otherwise the bounds of the solution, or bounds that need no search.
-
-    Raises
-    ------
-    UsageError
-        If there is no assignment, or it is not valid or violates a constraint.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=2),),
-    ...     members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
-    ... )
-    >>> even = Assignment({"a": [("t", 0)], "b": [("t", 1)]})
-    >>> certificate = certify(group, even)
-    >>> certificate.prices.members, list(certificate_errors(group, even, certificate))
-    ({'a': (3, 0), 'b': (3, 0)}, [])
-    >>> uneven = certify(group, Assignment({"a": [("t", 0), ("t", 1)]}))
-    >>> uneven.is_optimal, [str(transfer) for transfer in uneven.chain]
-    (False, ['a gives t-0 to b'])
-    """
-    solution = answer if isinstance(answer, Solution) else None
-    assignment = solution.assignment if solution else answer
-    if not isinstance(assignment, Assignment):
-        raise UsageError("there is no assignment to certify")
-    problem = build_problem(group)
-    placement = valid_placement(problem, assignment)
-    certificate = solution.certificate if solution else None
-    if certificate is None:
-        certificate = Certificate(counted_claims(group, assignment, default_levels(group)))
-    violation = next(_violated_constraints(group, assignment, certificate), None)
-    if violation is not None:
-        raise UsageError(f"the assignment {violation}")
-    levels = [claim.level for claim in certificate.claims]
-    if certificate.prices is not None or not prices_prove(group, levels):
-        return certificate
-    network = build_network(problem)
-    moved = movement(group, assignment)
-    prices = price_counts(network, network.counts(placement), moved=moved)
-    if prices is None:
-        return replace(certificate, chain=_improvement(group, assignment, certificate))
-    claims = tuple(
-        replace(claim, bound=claim.value, origin=Origin.PRICES) for claim in certificate.claims
-    )
-    return replace(certificate, claims=claims, prices=prices)
 
 
 def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
@@ -159,7 +94,7 @@ def certificate_errors(
     if invalid:
         yield from invalid
         return
-    for violation in _violated_constraints(group, assignment, certificate):
+    for violation in violated_constraints(group, assignment, certificate):
         yield f"the assignment {violation}"
     yield from wrong_claims(group, assignment, certificate.claims)
     if certificate.chain:
@@ -167,7 +102,7 @@ def certificate_errors(
     if certificate.prices is not None:
         yield from _price_errors(group, assignment, certificate.prices)
     if certificate.trusted and certificate.is_optimal:
-        for transfer in _improvement(group, assignment, certificate)[:1]:
+        for transfer in certified_improvement(group, assignment, certificate)[:1]:
             yield f"the bounds are wrong: a chain improves the assignment, first {transfer}"
     if any(claim.origin is Origin.PRICES for claim in certificate.claims):
         if certificate.prices is None:
@@ -176,9 +111,10 @@ def certificate_errors(
             yield "prices prove nothing about these levels of this group"
 
 
-def _violated_constraints(
+def violated_constraints(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
+    """Describe violated constraints of the certificate and capacities of the group."""
     problem = build_problem(group)
     placement = problem.to_placement(assignment)
     if placement is not None:
@@ -187,7 +123,7 @@ def _violated_constraints(
             yield f"violates a constraint: {rule}"
 
 
-def _improvement(
+def certified_improvement(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> tuple[Transfer, ...]:
     """Return a chain that improves the levels; none if prices do not apply to them."""
@@ -203,7 +139,7 @@ def _improves(
     """Return whether transfers improve the levels without violating a constraint."""
     better = apply_chain(group, assignment, chain)
     levels = [claim.level for claim in certificate.claims]
-    return not any(_violated_constraints(group, better, certificate)) and [
+    return not any(violated_constraints(group, better, certificate)) and [
         value_of(group, better, level) for level in levels
     ] < [value_of(group, assignment, level) for level in levels]
 

@@ -19,7 +19,7 @@ _SHRINKING_SECONDS = 5.0
 def find_any_placement(
     problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> SearchResult:
-    """Find any placement that meets the constraints, or prove that there is none."""
+    """Find any placement that meets the constraints, or prove infeasibility."""
     if problem.total >= EXACT_IN_64_BITS or budget.seconds <= 0:
         return SearchResult(None, None)
     model = AssignmentModel(problem, symmetry_classes(problem, (), constraints))

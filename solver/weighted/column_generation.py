@@ -38,21 +38,21 @@ _MAX_FAILURES = 30
 class PartitionPrices:
     """Integer prices of partitions and the bound that they prove, both times `SCALE`."""
 
-    rows: Ints
+    prices: Ints
     bound: int
 
 
 @dataclass
 class ColumnGeneration:
-    """A search for prices by weight, which keeps its patterns between grids.
+    """Column generation; patterns are kept when the grid changes.
 
     Parameters
     ----------
     knots
-        Weights at which prices are free, ascending; between them prices are on a line.
+        Weights at which prices are variables, ascending; between them prices are linear.
     basis
-        What the price at each knot adds to the price of each row, shape (rows, knots);
-        unowned, which need not be dear to anybody, have knots of their owned.
+        Share of each knot's price in the price of each partition, shape (partitions,
+        knots). Partitions without an owner have separate knots.
     centre
         Best prices at the knots so far.
     """
@@ -122,7 +122,7 @@ class ColumnGeneration:
             if exchange.is_feasible(owner, pattern)
         ]
         self.owners, self.found = [owner for owner, _ in kept], [pattern for _, pattern in kept]
-        self.best = PartitionPrices(self.best.rows, 0)
+        self.best = PartitionPrices(self.best.prices, 0)
         self.box = 0.1
 
     def _add_empty_patterns(self) -> None:

@@ -72,7 +72,7 @@ def _subgradient(
 ) -> int:
     """Change prices by subgradient steps; return the best bound, times `SCALE`."""
     unowned = (exchange.problem.owner == NO_OWNER).astype(np.int64)
-    best, best_price = start.bound, start.rows / SCALE
+    best, best_price = start.bound, start.prices / SCALE
     price = best_price
     momentum, length, failures = np.zeros(exchange.problem.partition_count), 1.0, 0
     for _ in range(rounds):

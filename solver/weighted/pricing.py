@@ -52,11 +52,11 @@ def price_subsets(columns: Sequence[Subsets], costs: Ints) -> ItemPrices:
     shared = {id(column): _bits(column, items) for column in columns}
     bits = [shared[id(column)] for column in columns]
     # Products of bits and integers below 2**53 are exact in floating point.
-    owned = [bit @ cost.astype(np.float64) for bit, cost in zip(bits, costs, strict=True)]
-    worth = np.rint(_item_prices(bits, owned) * SCALE)
+    subset_costs = [bit @ cost.astype(np.float64) for bit, cost in zip(bits, costs, strict=True)]
+    worth = np.rint(_item_prices(bits, subset_costs) * SCALE)
     reduced = [
         SCALE * cost.astype(np.int64) - (bit @ worth).astype(np.int64)
-        for bit, cost in zip(bits, owned, strict=True)
+        for bit, cost in zip(bits, subset_costs, strict=True)
     ]
     least = [int(price.min()) for price in reduced]
     return ItemPrices(
@@ -70,12 +70,12 @@ def _bits(columns: Subsets, items: int) -> NDArray[np.float64]:
 
 
 def _item_prices(
-    bits: Sequence[NDArray[np.float64]], owned: Sequence[NDArray[np.float64]]
+    bits: Sequence[NDArray[np.float64]], subset_costs: Sequence[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     """Solve the relaxation by column generation; return the dual values of the items."""
     items, members = bits[0].shape[1], len(bits)
-    chosen = [np.argsort(cost, kind="stable")[:_FIRST_SETS] for cost in owned]
-    penalty = max(float(cost.max()) for cost in owned) + 1
+    chosen = [np.argsort(cost, kind="stable")[:_FIRST_SETS] for cost in subset_costs]
+    penalty = max(float(cost.max()) for cost in subset_costs) + 1
     slack = np.concatenate([np.eye(items), -np.eye(items)], axis=1)
     slack = np.concatenate([slack, np.zeros((members, 2 * items))])
     worth = np.zeros(items)
@@ -86,7 +86,7 @@ def _item_prices(
         result = linprog(
             np.concatenate(
                 [
-                    *(owned[at][partitions] for at, partitions in enumerate(chosen)),
+                    *(subset_costs[at][partitions] for at, partitions in enumerate(chosen)),
                     np.full(2 * items, penalty),
                 ]
             ),
@@ -99,7 +99,7 @@ def _item_prices(
         duals = np.asarray(result.eqlin.marginals)
         worth = np.clip(duals[:items], -penalty, penalty)
         more = [
-            _improving(owned[at] - bits[at] @ worth - duals[items + at], chosen[at])
+            _improving(subset_costs[at] - bits[at] @ worth - duals[items + at], chosen[at])
             for at in range(members)
         ]
         if not any(len(partitions) for partitions in more):

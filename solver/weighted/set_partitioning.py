@@ -33,28 +33,28 @@ def cheapest_partition(
     budget: int,
     accept: Callable[[Sequence[int]], bool] = lambda _: True,
 ) -> tuple[int, list[int]] | None:
-    """Find the cheapest way to give each member one set so that every item is covered once.
+    """Find the cheapest choice of one subset per member that contains every item once.
 
     Parameters
     ----------
     members
-        The sets of each member.
+        Subsets per member.
     all_items
         Mask of all items.
     budget
-        The most that the sets may_receive cost together; all covers up to it are tried.
+        Maximum total price.
     accept
-        Whether a cover, given as one mask a member, will do.
+        Further condition on a choice, which is one mask per member.
 
     Returns
     -------
     tuple or None
-        Price and one mask a member; None if nothing acceptable is within budget.
+        Price and one mask per member; None if no acceptable choice is within the budget.
 
     Raises
     ------
     TooManySubsetsError
-        If there are too many partial covers.
+        If there are too many partial choices.
 
     Examples
     --------

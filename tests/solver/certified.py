@@ -1,4 +1,4 @@
-"""One small certified rebalance, which tests tamper with."""
+"""A small certified rebalance for tests that change it."""
 
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.solver import certificate_errors, certify

@@ -1,4 +1,4 @@
-"""Seeded small groups with levels and constraints, and an own reading of what these mean."""
+"""Random small groups with levels and constraints, with independent definitions of these."""
 
 import random
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def random_group(
     racked: bool = False,
     most: tuple[int, int, int] = (4, 4, 8),
 ) -> Group:
-    """At most so many members, topics and partitions; about half of the ownership missing."""
+    """Return a random group, with about half of the partitions owned."""
     members, topics, left = most
     drawn: list[Topic] = []
     for index in range(rng.randint(1, topics)):
@@ -114,7 +114,7 @@ def random_constraint(rng: random.Random, group: Group) -> Constraint:
 
 
 def value_of(group: Group, level: Level) -> Callable[[Placement], object]:
-    """What a level says of a placement, read straight off its definition."""
+    """Measure a placement on a level by its definition."""
     weight, owner = brute_force.weights(group), brute_force.owners(group)
     rack = {member.id: member.rack for member in group.members}
     racks = {
@@ -153,7 +153,7 @@ def value_of(group: Group, level: Level) -> Callable[[Placement], object]:
 
 
 def allows(group: Group, constraints: tuple[Constraint, ...]) -> Callable[[Placement], bool]:
-    """Whether a placement meets all constraints, read straight off their definitions."""
+    """Return whether a placement meets all constraints by their definitions."""
     weight = brute_force.weights(group)
 
     def holds(constraint: Constraint, placement: Placement) -> bool:

@@ -1,4 +1,4 @@
-"""CP-SAT against the judge: every measure, level and constraint."""
+"""CP-SAT against brute force: every measure, level and constraint."""
 
 import random
 
@@ -62,7 +62,7 @@ def test_any_levels_under_any_constraints_agree_with_brute_force(seed):
         assert [level.bound for level in solution.levels] == expected
 
 
-def test_a_conflict_is_infeasible_by_itself_and_needs_every_part():
+def test_a_conflict_is_infeasible_and_minimal():
     rng = random.Random(5)
     seen = 0
     while seen < 40:
@@ -79,7 +79,7 @@ def test_a_conflict_is_infeasible_by_itself_and_needs_every_part():
             assert any(map(allows(group, rest), brute_force.every_placement(group)))
 
 
-def test_the_conflict_is_told_in_words():
+def test_a_conflict_is_described_as_text():
     group = Group(
         topics=(Topic(name="t", partitions=4),),
         members=(
@@ -96,7 +96,7 @@ def test_the_conflict_is_told_in_words():
     }
 
 
-def test_capacities_of_members_hold_without_being_asked_for():
+def test_capacities_of_members_always_apply():
     group = Group(
         topics=(Topic(name="t", partitions=4),),
         members=(

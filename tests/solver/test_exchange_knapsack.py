@@ -1,4 +1,4 @@
-"""Prices for handing partitions over: what they prove is never more than what is true."""
+"""Knapsack bounds and column generation: the bounds never exceed the minimum cost."""
 
 import random
 
@@ -23,7 +23,7 @@ def always() -> bool:
 
 
 def cheapest(group: Group, problem: Problem, costs: list[int], ceiling: int) -> int | None:
-    """Cost of the cheapest placement in which nobody has more than a ceiling."""
+    """Return the minimum cost of placements within a maximum load."""
     owner = brute_force.owners(group)
     cost = {tuple(tp): costs[partition] for tp, partition in problem.partition_index.items()}
     return min(
@@ -42,7 +42,7 @@ def cheapest(group: Group, problem: Problem, costs: list[int], ceiling: int) -> 
     ceiling=st.integers(0, 40),
     data=st.data(),
 )
-def test_no_prices_on_any_grid_prove_more_than_the_cheapest_plan_costs(group, grid, ceiling, data):
+def test_no_prices_on_any_grid_exceed_the_minimum_cost(group, grid, ceiling, data):
     problem = build_problem(group)
     if not problem.partition_count:
         return
@@ -59,7 +59,7 @@ def test_no_prices_on_any_grid_prove_more_than_the_cheapest_plan_costs(group, gr
     assert least is None or solved.bound <= least * SCALE
 
 
-def test_prices_by_weight_prove_no_more_than_the_cheapest_plan_costs():
+def test_prices_by_weight_never_exceed_the_minimum_cost():
     rng = random.Random(12)
     proven = 0
     for _ in range(60):
@@ -90,7 +90,7 @@ def small_exchange(grid: int) -> MemberExchange:
     )
 
 
-def test_a_pattern_costs_its_member_what_the_table_says():
+def test_the_cost_of_a_pattern_is_the_value_of_its_knapsack():
     exchange = small_exchange(50)
     rng = np.random.default_rng(5)
     price = rng.integers(0, 3 * SCALE, exchange.problem.partition_count)
@@ -107,13 +107,13 @@ def test_a_pattern_costs_its_member_what_the_table_says():
             assert (exchange.problem.owner[taken] != member).all()
 
 
-def test_the_best_prices_prove_the_bound_they_come_with():
+def test_the_best_prices_prove_their_bound():
     search = ColumnGeneration(small_exchange(50))
     search.raise_bound(10**9, always)
     assert search.exchange.solve(search.best.rows).bound == search.best.bound
 
 
-def test_exchange_proves_more_than_counting_and_no_less():
+def test_the_exchange_bound_is_at_least_the_counted_bound():
     search = ColumnGeneration(small_exchange(10**6))
     exchange = search.exchange
     counted = overload_moves_bound(exchange.problem, Movement(), exchange.max_loads)
@@ -124,7 +124,7 @@ def test_exchange_proves_more_than_counting_and_no_less():
     assert search.best.bound > counted * SCALE
 
 
-def test_a_finer_grid_keeps_the_patterns_that_it_allows():
+def test_a_finer_grid_keeps_feasible_patterns():
     search = ColumnGeneration(small_exchange(20))
     search.raise_bound(10**9, always)
     before = len(search.found)
@@ -138,7 +138,7 @@ def test_a_finer_grid_keeps_the_patterns_that_it_allows():
     assert search.best.bound == 0
 
 
-def test_enough_is_enough():
+def test_enough_means_that_the_target_is_met():
     search = ColumnGeneration(small_exchange(50))
     asked = []
     search.raise_bound(-1, lambda: not asked.append(None))
@@ -146,8 +146,8 @@ def test_enough_is_enough():
     assert search.best.bound == 0
 
 
-def test_an_orphan_that_needs_a_whole_member_costs_a_move():
-    """Two members own 3 each and may have 6: an orphan of 6 fits only where a 3 has left."""
+def test_an_unowned_partition_that_fills_a_member_costs_a_move():
+    """Two members own 3 each and may have 6: an unowned 6 fits only if a 3 moves."""
     group = Group(
         topics=(Topic(name="t", partitions=3, weights=(3, 3, 6)),),
         members=tuple(
@@ -162,7 +162,7 @@ def test_an_orphan_that_needs_a_whole_member_costs_a_move():
     assert SCALE * 99 // 100 <= search.best.bound <= SCALE
 
 
-def test_with_orphans_alone_nothing_has_to_move():
+def test_unowned_partitions_alone_need_no_moves():
     topic = Topic(name="t", partitions=4, weights=(3, 4, 5, 6))
     members = tuple(Member(id=name, subscription=("t",)) for name in "ab")
     problem = build_problem(Group(topics=(topic,), members=members))

@@ -1,4 +1,4 @@
-"""Groups at the edge of what can be asked: each has a defined answer, by every entry."""
+"""Extreme groups: every function has a defined result."""
 
 import json
 
@@ -72,7 +72,7 @@ def test_the_optimum_is_found_and_certified(group, optimum):
 
 
 @pytest.mark.parametrize(("group", "optimum"), OPTIMA)
-def test_no_time_at_all_costs_proof_but_not_the_answer(group, optimum):
+def test_a_time_limit_of_zero_leaves_an_assignment(group, optimum):
     solution = solve(group, limits=SearchLimits(time=0))
     assert list(violations(group, solution.assignment)) == []
     assert solution.imbalance.bound <= optimum[0] <= solution.imbalance.value
@@ -113,7 +113,7 @@ def test_the_frontier_has_a_point_and_ends_at_no_moves(group):
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_rushed_frontier_still_has_a_point(group):
+def test_a_frontier_without_time_has_a_point(group):
     assert frontier(group, limits=SearchLimits(time=0)).points
 
 

@@ -1,4 +1,4 @@
-"""Few moves under a ceiling of load: bounds below the optimum, plans within the ceiling."""
+"""Few moves within a maximum load: valid bounds and placements."""
 
 import random
 
@@ -62,7 +62,7 @@ def test_bounds_on_moves_never_exceed_the_fewest_possible():
     assert strict > 20
 
 
-def test_plans_stay_within_the_ceiling_and_get_no_worse():
+def test_few_moves_search_stays_within_the_maximum_load():
     problem = build_problem(crowded(3, 120, 8))
     ceiling = problem.total // 8 * 103 // 100
     mover = FewMovesSearch(
@@ -77,7 +77,7 @@ def test_plans_stay_within_the_ceiling_and_get_no_worse():
     assert mover.cost(better) == level_value(problem, Movement(), better)
 
 
-def test_a_deterministic_limit_gives_the_same_plan_again():
+def test_a_deterministic_limit_gives_the_same_assignment_again():
     group = crowded(4, 80, 6)
     levels = [Imbalance("makespan", Tolerance(relative=0.02)), Movement()]
     first, second = (

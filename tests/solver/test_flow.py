@@ -11,7 +11,7 @@ from kassay.solver.flow.load_levels import level_sets
 from kassay.solver.problem import build_problem
 from kassay.solver.subscription_network import build_network
 from tests import brute_force
-from tests.exhaustive import every_small_world, shortfall
+from tests.exhaustive import difference, small_groups
 from tests.random_groups import random_group
 from tests.strategies import groups
 
@@ -31,7 +31,7 @@ def test_both_levels_agree_with_brute_force(group):
 
 
 @given(groups(messy=True))
-def test_what_real_groups_have_is_no_obstacle(group):
+def test_attributes_of_real_groups_are_accepted(group):
     assert optimum_of(group) == brute_force.optimum(group)
 
 
@@ -43,9 +43,9 @@ def test_ten_thousand_random_groups_agree_with_brute_force():
 
 
 @pytest.mark.slow
-def test_a_sample_of_the_small_worlds_agrees_with_brute_force_by_both_methods():
-    worlds = islice(every_small_world(), 0, None, 40)
-    assert [said for said in map(shortfall, worlds) if said is not None] == []
+def test_both_methods_agree_with_brute_force_on_a_sample_of_all_small_groups():
+    sample = islice(small_groups(), 0, None, 40)
+    assert [error for error in map(difference, sample) if error is not None] == []
 
 
 @given(groups())
@@ -72,7 +72,7 @@ def test_equal_weights_scale_the_imbalance_and_change_nothing_else(group, weight
     assert scaled.movement.value == plain.movement.value
 
 
-def test_level_sets_are_cut_where_load_is_tight():
+def test_level_sets_split_the_members_by_load():
     # a can only have t0, so it carries all five; b and c share the rest.
     group = Group(
         topics=(Topic(name="t0", partitions=5), Topic(name="t1", partitions=3)),

@@ -64,7 +64,7 @@ def test_assignments_are_valid_and_have_the_values_of_their_points(group: Group)
 
 @given(group=groups(weighted=True))
 @settings(deadline=None, max_examples=20)
-def test_no_time_costs_proof_or_points_and_bounds_stay_valid(group: Group):
+def test_a_time_limit_of_zero_leaves_valid_points(group: Group):
     found = frontier(group, measure="makespan", limits=SearchLimits(time=0.0))
     truth = brute_force.frontier(group, "makespan")
     assert found.points
@@ -75,7 +75,7 @@ def test_no_time_costs_proof_or_points_and_bounds_stay_valid(group: Group):
         assert point.imbalance.bound <= min(reachable) <= point.imbalance.value
 
 
-def test_points_of_a_group_beyond_brute_force_are_those_of_cp_sat():
+def test_points_of_a_larger_group_agree_with_cp_sat():
     rng = random.Random(5)
     for _ in range(4):
         names = [f"t{n}" for n in range(6)]
@@ -99,14 +99,14 @@ def test_points_of_a_group_beyond_brute_force_are_those_of_cp_sat():
         assert slow.complete
 
 
-def test_few_points_are_spread_over_the_moves_and_said_to_be_incomplete():
+def test_few_points_are_spread_over_the_moves_and_incomplete():
     found = frontier(crowded(12), max_points=3)
     assert [moves for moves, _ in values(found)] == [0, 4, 8]
     assert not found.complete
     assert set(values(found)) <= set(brute_force.frontier(crowded(12)))
 
 
-def test_more_points_than_there_are_change_nothing():
+def test_a_maximum_above_the_number_of_points_changes_nothing():
     group = crowded(6)
     assert frontier(group, max_points=99) == frontier(group)
 
@@ -118,7 +118,7 @@ def test_capacities_below_any_partition_give_the_conflict_and_no_points():
     assert found.conflict
 
 
-def test_a_capacity_cuts_off_the_points_with_fewest_moves():
+def test_a_capacity_removes_the_points_with_fewest_moves():
     assert [moves for moves, _ in values(frontier(crowded(6, capacity=3)))] == [3, 4]
 
 
@@ -138,6 +138,6 @@ def test_huge_weights_keep_exact_points():
     assert set(values(found)) <= set(brute_force.frontier(group))
 
 
-def test_fewer_than_two_points_are_refused():
+def test_fewer_than_two_points_are_rejected():
     with pytest.raises(ValueError, match="max_points must be at least 2, got 1"):
         frontier(crowded(3), max_points=1)

@@ -13,8 +13,8 @@ def squares(group, assignment):
 
 @given(group=groups())
 @settings(deadline=None, max_examples=60)
-def test_the_bounds_hold_the_fewest_moves_that_the_frontier_knows(group):
-    """The frontier takes another way: point after point, searched where the hull has none."""
+def test_the_bounds_enclose_the_fewest_moves_of_the_frontier(group):
+    """The frontier searches points that are not on the hull, so it is an independent check."""
     optimum = solve_optimum(group)
     if optimum.imbalance.name != "sum_of_squares" or optimum.imbalance.value == 0:
         return
@@ -31,7 +31,7 @@ def test_the_bounds_hold_the_fewest_moves_that_the_frontier_knows(group):
 
 @given(group=groups())
 @settings(deadline=None, max_examples=60)
-def test_less_than_the_least_imbalance_is_within_nobodys_reach(group):
+def test_no_assignment_is_below_the_minimum_imbalance(group):
     optimum = solve_optimum(group)
     if optimum.imbalance.name == "sum_of_squares":
         assert fewest_moves(group, optimum.imbalance.value - 1) is None

@@ -1,4 +1,4 @@
-"""Weights: the exact method for small pieces, the balancer, and degenerate groups."""
+"""Weighted groups: exact method, load balancer and degenerate groups."""
 
 import random
 
@@ -67,7 +67,7 @@ def test_random_weights_are_proven_on_both_levels(partitions, members):
     assert list(violations(group, solution.assignment)) == []
 
 
-def test_the_balancer_reaches_the_even_share_of_many_partitions():
+def test_the_load_balancer_reaches_the_mean_of_many_partitions():
     rng = random.Random(2)
     problem = build_problem(even_group([rng.randint(1, 1000) for _ in range(300)], 25))
     placement = longest_processing_time(problem)
@@ -120,7 +120,7 @@ DEGENERATE = {
 
 @pytest.mark.parametrize("levels", EVERY_LEVEL, ids=lambda levels: levels[0].name)
 @pytest.mark.parametrize("case", DEGENERATE)
-def test_degenerate_groups_have_an_answer_on_every_level(case, levels):
+def test_degenerate_groups_have_a_solution_on_every_level(case, levels):
     group = DEGENERATE[case]
     solution = solve(group, levels=levels, method="cp-sat", limits=SearchLimits(time=20))
     assert list(violations(group, solution.assignment)) == []
@@ -129,7 +129,7 @@ def test_degenerate_groups_have_an_answer_on_every_level(case, levels):
 
 @pytest.mark.parametrize("measure", Measure)
 @pytest.mark.parametrize("limit", [0, 1e-9])
-def test_a_spent_limit_costs_proof_and_not_the_answer(measure, limit):
+def test_a_reached_limit_leaves_an_assignment_with_valid_bounds(measure, limit):
     rng = random.Random(9)
     group = even_group([rng.randint(1, 99) for _ in range(30)], 5, [0] * 30)
     levels = [Imbalance(measure), Movement()]

@@ -95,8 +95,8 @@ def solve(
             raise InputError(f"group {group.id!r}: {error}") from error
         record = _record(group, solution)
         if certificate and solution.assignment is not None:
-            from kassay.solver.certificate.check import certify
             from kassay.solver.certificate.documents import certificate_document
+            from kassay.solver.certify import certify
 
             record["certificate"] = certificate_document(certify(group, solution))
         is_proven = solution.is_optimal or not require_optimal

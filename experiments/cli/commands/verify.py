@@ -15,9 +15,10 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, imbalance, loads, movement
 from kassay.solver.certificate.certificate import Certificate, LevelClaim
-from kassay.solver.certificate.check import certificate_errors, certify
+from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.certificate.claims import value_of
 from kassay.solver.certificate.documents import parse_certificate
+from kassay.solver.certify import certify
 from kassay.solver.objective import FURTHER_LEVELS, Imbalance, Level, Movement
 
 

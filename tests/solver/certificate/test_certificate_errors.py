@@ -1,4 +1,4 @@
-"""What a checker of certificates says, and what it keeps silent about, at the limits."""
+"""Errors in certificates at the limits of what is valid."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ UNLIKE = Group(
 )
 
 
-def test_an_answer_that_is_priced_is_not_priced_again():
+def test_a_certificate_with_prices_is_returned_unchanged():
     solution = solve(GROUP)
     assert certify(GROUP, solution) is solution.certificate
 
@@ -51,7 +51,7 @@ def test_prices_beside_a_chain_that_improves_claim_no_optimum():
         (5, Topic(name="u", partitions=0), True),
     ],
 )
-def test_only_weights_that_somebody_consumes_keep_prices_from_proving(weight, other, proven):
+def test_weights_of_topics_without_subscribers_do_not_prevent_prices(weight, other, proven):
     group = Group(
         topics=(Topic(name="t", partitions=3, weights=(weight,) * 3), other),
         members=(Member(id="a", subscription=("t", "u")), Member(id="b", subscription=("t", "u"))),
@@ -61,7 +61,7 @@ def test_only_weights_that_somebody_consumes_keep_prices_from_proving(weight, ot
     assert (certify(group, even).prices is not None) == proven
 
 
-def test_a_single_move_that_two_members_of_unlike_loads_could_spare_is_seen():
+def test_an_unnecessary_move_between_members_of_different_loads_is_found():
     certificate = certify(UNLIKE, Assignment({"a": [("t", 0), ("t", 1)], "b": [("t", 2)]}))
     assert not certificate.is_optimal
     (transfer,) = certificate.chain
@@ -69,7 +69,7 @@ def test_a_single_move_that_two_members_of_unlike_loads_could_spare_is_seen():
 
 
 @pytest.mark.parametrize("names", ["", "a"])
-def test_where_nobody_consumes_anything_that_is_proven(names):
+def test_a_group_without_subscriptions_is_proven(names):
     group = Group(
         topics=(Topic(name="t", partitions=3),),
         members=tuple(Member(id=name, subscription=()) for name in names),
@@ -89,7 +89,7 @@ def test_a_trusted_bound_below_the_value_is_not_refuted_by_an_improvement():
     assert complaints(modest, LOPSIDED) == []
 
 
-def test_a_chain_of_several_transfers_is_one_objection():
+def test_a_useless_chain_gives_one_error():
     group = Group(
         topics=(Topic(name="t", partitions=1), Topic(name="u", partitions=2)),
         members=(
@@ -107,7 +107,7 @@ def test_a_chain_of_several_transfers_is_one_objection():
     ]
 
 
-def test_a_low_price_of_a_member_without_partitions_is_seen_at_the_topic():
+def test_a_low_price_of_a_member_without_partitions_is_an_error_at_the_topic():
     prices = PriceTable(members={"a": (5, 1), "b": (-2, 0)}, topics={"t": (5, 1)})
     forged = Certificate(
         (LevelClaim(Imbalance(), 9, 9, Origin.PRICES), LevelClaim(Movement(), 0, 0, Origin.PRICES)),
@@ -135,7 +135,7 @@ def test_bounds_after_a_movement_are_counted_too():
     ]
 
 
-def test_a_chain_that_breaks_several_subscriptions_is_one_objection():
+def test_a_chain_that_violates_several_subscriptions_gives_one_error():
     idle = [Member(id=name, subscription=()) for name in ("x", "y")]
     group = replace(GROUP, members=(*GROUP.members, *idle))
     base = certify(group, LOPSIDED)
@@ -147,7 +147,7 @@ def test_a_chain_that_breaks_several_subscriptions_is_one_objection():
     assert said.startswith("the chain leads to an assignment that is not valid")
 
 
-def test_a_topic_may_cost_no_more_than_the_last_partition_of_a_member_that_kept_its_own():
+def test_a_topic_price_above_the_last_partition_of_an_owner_is_an_error():
     group = replace(UNLIKE, members=(*UNLIKE.members, Member(id="c", subscription=("t",))))
     spread = Assignment({"a": [("t", 0)], "b": [("t", 1)], "c": [("t", 2)]})
     certificate = certify(group, spread)

@@ -1,4 +1,4 @@
-"""Bounds of weighted answers: counted again, or trusted."""
+"""Bounds of weighted solutions: counted or trusted."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def test_bounds_of_weighted_answers_are_counted_again_or_trusted():
     assert believed.trusted == believed.claims
 
 
-def test_a_bound_that_counts_on_an_earlier_level_is_counted_again_with_it():
+def test_a_counted_bound_uses_the_limits_of_earlier_levels():
     certificate = certify(GROUP, solve(GROUP, levels=(Imbalance(Measure.MAKESPAN), Movement())))
     assert [(c.bound, c.origin) for c in certificate.claims] == [
         (2, Origin.COUNTING),
@@ -52,7 +52,7 @@ def test_a_bound_that_counts_on_an_earlier_level_is_counted_again_with_it():
     assert complaints(certificate) == []
 
 
-def test_what_no_solver_proved_of_a_weighted_assignment_is_counted():
+def test_weighted_assignments_are_certified_by_counting():
     apart = Assignment({"a": [("t", 0)], "b": [("t", n) for n in range(1, 5)]})
     certificate = certify(WEIGHTED, apart)
     assert [(c.level.name, c.value, c.bound) for c in certificate.claims] == [

@@ -1,4 +1,4 @@
-"""Certificates as documents: they come back as they went, and a broken one is refused."""
+"""Certificates as JSON documents: round trips and format errors."""
 
 import json
 import pickle
@@ -40,13 +40,13 @@ def travelled(certificate):
 
 
 @given(groups())
-def test_certificates_travel_as_json_and_as_pickles(group):
+def test_certificates_survive_json_and_pickle(group):
     certificate = solve(group).certificate
     assert travelled(certificate) == certificate
     assert pickle.loads(pickle.dumps(certificate)) == certificate
 
 
-def test_all_levels_and_constraints_travel():
+def test_all_levels_and_constraints_survive_json():
     tolerance = Tolerance(absolute=3, relative=0.01)
     levels = (
         *(Imbalance(measure) for measure in Measure),
@@ -109,14 +109,14 @@ def test_all_levels_and_constraints_travel():
         ({"constraints": [{"constraint": "max_moves", "member": "a"}]}, "member"),
     ],
 )
-def test_a_certificate_of_another_form_is_refused_where_it_differs(change, said):
+def test_a_certificate_in_a_wrong_format_is_rejected_with_its_location(change, said):
     document = certificate_document(PROOF) | change
     with pytest.raises(InputError, match=said):
         parse_certificate(document)
 
 
 @pytest.mark.parametrize("half", ["members", "topics"])
-def test_half_the_prices_are_refused(half):
+def test_incomplete_prices_are_rejected(half):
     document = certificate_document(PROOF)
     del document[half]
     with pytest.raises(InputError, match=f"certificate.{half}: expected an object"):

@@ -1,4 +1,4 @@
-"""The small groups whose optima are known: found by both methods, and explained."""
+"""Named small groups: optima by both methods, and explanations."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_the_chain_of_group_b_costs_two_moves():
     )
 
 
-def test_a_needless_move_of_group_c_is_taken_back():
+def test_an_unnecessary_move_of_group_c_is_reversed():
     sticky = assign(NAMED_GROUPS["C"].group, "sticky")
     (step,) = explain(NAMED_GROUPS["C"].group, sticky)
     assert (step.moves, step.imbalance) == (-1, (6, 6))
@@ -62,7 +62,7 @@ def test_the_two_moves_that_kafkas_own_note_on_uniform_admits():
     assert step.loads == (("M3", 11, 10), ("M1", 9, 10))
 
 
-def test_a_direct_transfer_is_one_that_evens_two_loads():
+def test_a_direct_transfer_balances_two_loads():
     group = NAMED_GROUPS["A"].group
     lopsided = Assignment({"c0": [], "c1": [("t0", 0), ("t1", 0), ("t1", 1)], "c2": []})
     steps = explain(group, lopsided)
@@ -70,6 +70,6 @@ def test_a_direct_transfer_is_one_that_evens_two_loads():
     assert "all loads stay" not in str(steps[0])
 
 
-def test_an_optimal_assignment_needs_no_words():
+def test_an_optimal_assignment_has_no_explanation():
     group = NAMED_GROUPS["D"].group
     assert explain(group, solve(group).assignment) == ()

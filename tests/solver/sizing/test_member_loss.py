@@ -11,7 +11,7 @@ from tests.strategies import groups, valid_assignments
 
 
 def by_trying(group: Group, placed: dict[tuple[str, int], str]) -> dict[str, int]:
-    """Least makespan after each loss: all ways to deal out what the lost member had."""
+    """Return the minimum makespan after each loss, by enumeration."""
     result = {}
     weight = brute_force.weights(group)
     for lost in brute_force.participants(group):
@@ -36,7 +36,7 @@ def by_trying(group: Group, placed: dict[tuple[str, int], str]) -> dict[str, int
 
 @given(data=st.data(), weighted=st.booleans())
 @settings(deadline=None, max_examples=50)
-def test_every_loss_costs_what_brute_force_says(data: st.DataObject, weighted: bool):
+def test_every_loss_agrees_with_brute_force(data: st.DataObject, weighted: bool):
     group = data.draw(groups(max_total=6, weighted=weighted))
     assignment = data.draw(valid_assignments(group))
     placed = {tuple(tp): member for member, tps in assignment.items() for tp in tps}
@@ -47,7 +47,7 @@ def test_every_loss_costs_what_brute_force_says(data: st.DataObject, weighted: b
 
 @given(group=groups(max_total=6))
 @settings(deadline=None, max_examples=25)
-def test_without_an_assignment_the_owners_of_today_count(group: Group):
+def test_the_current_owners_are_the_default_assignment(group: Group):
     found = member_loss(group)
     truth = by_trying(group, brute_force.owners(group))
     assert {loss.member: loss.makespan.value for loss in found.losses} == truth
@@ -74,7 +74,7 @@ def test_loads_beyond_what_one_partition_may_weigh_are_added_up_exactly():
     assert found.makespan.value == 3 * huge - 1 + 5
 
 
-def test_nobody_to_lose_costs_nothing():
+def test_a_group_without_members_has_no_losses():
     found = member_loss(Group(topics=(), members=()))
     assert (found.losses, found.worst, found.makespan.value) == ((), None, 0)
 
@@ -88,7 +88,7 @@ def test_no_time_leaves_a_gap_and_never_a_wrong_bound():
     assert found.makespan.value >= -(-sum(weights) // 3)
 
 
-def test_an_invalid_assignment_is_refused():
+def test_an_invalid_assignment_is_rejected():
     group = Group(
         topics=(Topic(name="t", partitions=1),), members=(Member(id="a", subscription=("t",)),)
     )

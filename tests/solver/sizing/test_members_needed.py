@@ -20,8 +20,8 @@ def team(partitions: int, members: int, *, weights=None) -> Group:
     )
 
 
-def by_counting_up(group: Group, wish: int) -> int | None:
-    """The least number by brute force, from 0 members to one a partition more than today."""
+def by_counting_up(group: Group, target: int) -> int | None:
+    """Return the minimum number of members by brute force."""
     today = with_valid_ownership(group)
     consumed = [topic for topic, who in today.subscribers().items() if who]
     newcomer = Member(id="n", subscription=tuple(consumed))
@@ -30,27 +30,27 @@ def by_counting_up(group: Group, wish: int) -> int | None:
         then = resized(today, number, newcomer)
         if brute_force.partitions_to_place(then) != kept:
             continue
-        if min(max(loads, default=0) for loads in brute_force.reachable(then)) <= wish:
+        if min(max(loads, default=0) for loads in brute_force.reachable(then)) <= target:
             return number
     return None
 
 
-@given(group=groups(max_members=3, max_total=5), wish=st.integers(0, 5))
+@given(group=groups(max_members=3, max_total=5), target=st.integers(0, 5))
 @settings(deadline=None, max_examples=40)
-def test_the_number_needed_is_that_of_brute_force(group: Group, wish: int):
-    found = members_needed(group, makespan=wish)
-    truth = by_counting_up(group, wish)
+def test_the_number_needed_is_that_of_brute_force(group: Group, target: int):
+    found = members_needed(group, makespan=target)
+    truth = by_counting_up(group, target)
     assert (None if found.needed is None else found.needed.value) == truth
     assert found.needed is None or found.needed.is_proven
     assert bool(found.reason) == (truth is None)
-    assert members_needed(group, capacity=wish).needed == found.needed
+    assert members_needed(group, capacity=target).needed == found.needed
 
 
-@given(group=groups(max_members=3, max_total=4, weighted=True), wish=st.integers(0, 12))
+@given(group=groups(max_members=3, max_total=4, weighted=True), target=st.integers(0, 12))
 @settings(deadline=None, max_examples=25)
-def test_the_number_needed_with_weights_is_that_of_brute_force(group: Group, wish: int):
-    found = members_needed(group, makespan=wish)
-    truth = by_counting_up(group, wish)
+def test_the_number_needed_with_weights_is_that_of_brute_force(group: Group, target: int):
+    found = members_needed(group, makespan=target)
+    truth = by_counting_up(group, target)
     assert (None if found.needed is None else found.needed.value) == truth
 
 
@@ -70,7 +70,7 @@ def test_makespan_imbalance_and_moves_of_each_number_are_those_of_brute_force(gr
 
 @given(group=groups(messy=True))
 @settings(deadline=None, max_examples=40)
-def test_settling_claims_changes_no_owner(group: Group):
+def test_reducing_claims_to_valid_ones_changes_no_owner(group: Group):
     assert brute_force.owners(with_valid_ownership(group)) == brute_force.owners(group)
 
 
@@ -82,12 +82,12 @@ def test_partitions_of_members_that_left_are_free_to_place():
     assert (found.needed.value, size.movement.value, size.makespan.value) == (2, 0, 2)
 
 
-def test_a_partition_heavier_than_the_wish_is_the_reason():
+def test_a_partition_heavier_than_the_target_is_the_reason():
     found = members_needed(team(3, 1, weights=(1, 9, 2)), makespan=8)
     assert (found.needed, found.reason) == (None, "t-1 alone has weight 9")
 
 
-def test_a_topic_that_newcomers_do_not_consume_is_the_reason():
+def test_a_topic_that_added_members_do_not_consume_is_the_reason():
     topics = (Topic(name="a", partitions=5), Topic(name="b", partitions=2))
     members = (Member(id="x", subscription=("a", "b")), Member(id="y", subscription=("b",)))
     found = members_needed(Group(topics=topics, members=members), makespan=4, like="y")
@@ -103,7 +103,7 @@ def test_a_number_that_leaves_a_topic_without_consumer_is_not_enough():
     assert (found.needed.value, one.unserved, one.enough) == (2, ("b",), False)
 
 
-def test_own_capacities_of_members_go_before_the_capacity_asked_for():
+def test_capacities_of_members_take_precedence_over_the_requested_one():
     group = team(10, 2)
     big = replace(group.members[0], capacity=7)
     found = members_needed(replace(group, members=(big, group.members[1])), capacity=3)
@@ -113,14 +113,14 @@ def test_own_capacities_of_members_go_before_the_capacity_asked_for():
     assert found.needed.value == 4
 
 
-def test_newcomers_never_take_the_name_of_a_member():
+def test_added_members_never_have_the_id_of_a_member():
     group = team(3, 1)
     group = replace(group, members=(replace(group.members[0], id="new-1"),))
     grown = resized(group, 3, group.members[0])
     assert [member.id for member in grown.members] == ["new-1", "new-2", "new-3"]
 
 
-def test_an_empty_group_needs_nobody():
+def test_an_empty_group_needs_no_members():
     assert members_needed(Group(topics=(), members=()), makespan=0).needed.value == 0
 
 
@@ -129,7 +129,7 @@ def test_equal_partitions_of_many_members_are_counted_exactly():
     assert found.needed.value == found.needed.bound == 143
 
 
-def test_no_time_costs_proof_never_the_answer():
+def test_a_time_limit_of_zero_leaves_valid_bounds():
     weights = tuple(range(50, 80))
     found = members_needed(
         team(30, 2, weights=weights), makespan=200, limits=SearchLimits(time=0.0)
@@ -140,7 +140,7 @@ def test_no_time_costs_proof_never_the_answer():
 
 
 @pytest.mark.parametrize(
-    ("wishes", "message"),
+    ("targets", "message"),
     [
         ({}, "exactly one"),
         ({"makespan": 1, "capacity": 1}, "exactly one"),
@@ -148,11 +148,11 @@ def test_no_time_costs_proof_never_the_answer():
         ({"capacity": 1, "sweep": [-2]}, "must be at least 0, got -2"),
     ],
 )
-def test_wishes_that_make_no_sense_are_refused(wishes, message):
+def test_invalid_targets_are_rejected(targets, message):
     with pytest.raises(ValueError, match=message):
-        members_needed(team(1, 1), **wishes)
+        members_needed(team(1, 1), **targets)
 
 
-def test_an_unknown_model_member_is_refused():
+def test_an_unknown_member_to_copy_is_rejected():
     with pytest.raises(InputError, match="no member 'z'"):
         members_needed(team(1, 1), makespan=1, like="z")

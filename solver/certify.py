@@ -1,0 +1,85 @@
+"""Certificates of solutions and assignments."""
+
+from dataclasses import replace
+
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import UsageError
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import movement
+from kassay.solver.certificate.certificate import Certificate, Origin
+from kassay.solver.certificate.check import (
+    certified_improvement,
+    price_counts,
+    prices_prove,
+    violated_constraints,
+)
+from kassay.solver.certificate.claims import counted_claims
+from kassay.solver.evaluation import valid_placement
+from kassay.solver.objective import default_levels
+from kassay.solver.problem import build_problem
+from kassay.solver.solution import Solution
+from kassay.solver.subscription_network import build_network
+
+
+def certify(group: Group, answer: Solution | Assignment) -> Certificate:
+    """Return a certificate of a solution or an assignment, for checking without a solver.
+
+    Parameters
+    ----------
+    group
+        The rebalance.
+    answer
+        A solution, or any valid assignment. An assignment is certified on the default
+        levels, within the capacities of the group.
+
+    Returns
+    -------
+    Certificate
+        For equal weights, prices prove an optimal assignment, and a chain improves any
+        other. Otherwise the bounds of the solution, or bounds that need no search.
+
+    Raises
+    ------
+    UsageError
+        If there is no assignment, or it is not valid or violates a constraint.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> from kassay.solver.certificate.check import certificate_errors
+    >>> group = Group(
+    ...     topics=(Topic(name="t", partitions=2),),
+    ...     members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
+    ... )
+    >>> even = Assignment({"a": [("t", 0)], "b": [("t", 1)]})
+    >>> certificate = certify(group, even)
+    >>> certificate.prices.members, list(certificate_errors(group, even, certificate))
+    ({'a': (3, 0), 'b': (3, 0)}, [])
+    >>> uneven = certify(group, Assignment({"a": [("t", 0), ("t", 1)]}))
+    >>> uneven.is_optimal, [str(transfer) for transfer in uneven.chain]
+    (False, ['a gives t-0 to b'])
+    """
+    solution = answer if isinstance(answer, Solution) else None
+    assignment = solution.assignment if solution else answer
+    if not isinstance(assignment, Assignment):
+        raise UsageError("there is no assignment to certify")
+    problem = build_problem(group)
+    placement = valid_placement(problem, assignment)
+    certificate = solution.certificate if solution else None
+    if certificate is None:
+        certificate = Certificate(counted_claims(group, assignment, default_levels(group)))
+    violation = next(violated_constraints(group, assignment, certificate), None)
+    if violation is not None:
+        raise UsageError(f"the assignment {violation}")
+    levels = [claim.level for claim in certificate.claims]
+    if certificate.prices is not None or not prices_prove(group, levels):
+        return certificate
+    network = build_network(problem)
+    moved = movement(group, assignment)
+    prices = price_counts(network, network.counts(placement), moved=moved)
+    if prices is None:
+        return replace(certificate, chain=certified_improvement(group, assignment, certificate))
+    claims = tuple(
+        replace(claim, bound=claim.value, origin=Origin.PRICES) for claim in certificate.claims
+    )
+    return replace(certificate, claims=claims, prices=prices)
