@@ -110,7 +110,7 @@ def test_the_cost_of_a_pattern_is_the_value_of_its_knapsack():
 def test_the_best_prices_prove_their_bound():
     search = ColumnGeneration(small_exchange(50))
     search.raise_bound(10**9, always)
-    assert search.exchange.solve(search.best.rows).bound == search.best.bound
+    assert search.exchange.solve(search.best.prices).bound == search.best.bound
 
 
 def test_the_exchange_bound_is_at_least_the_counted_bound():
