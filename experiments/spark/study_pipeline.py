@@ -124,7 +124,7 @@ def write_study(
     """Run a study and write its tables and manifest into a directory.
 
     Each finished batch is committed, so an interrupted study can be resumed with the same
-    tables. A directory with a manifest is complete: it is deleted first and written last.
+    tables. The manifest is deleted first and written last: it marks complete tables.
 
     Parameters
     ----------
