@@ -124,3 +124,9 @@ def test_weighted_loads_sum_to_the_weight_of_the_subscribed_partitions(data):
 def test_sum_of_squares_and_spread_of_a_known_vector():
     assert sum_of_squares([9, 10, 11]) - sum_of_squares([10, 10, 10]) == 2
     assert spread([9, 10, 11]) == 2
+
+
+def test_partitions_that_do_not_exist_count_as_one() -> None:
+    topics = (Topic(name="t", partitions=3, weights=(5, 1, 1)), Topic(name="u", partitions=1))
+    group = Group(topics=topics, members=(Member(id="a", subscription=("t", "u")),))
+    assert loads(group, Assignment({"a": [("t", 0), ("t", 3), ("u", 0), ("gone", 0)]})) == {"a": 8}
