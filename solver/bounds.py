@@ -124,28 +124,24 @@ def even_loads(total: int, parts: int) -> list[int]:
 
 
 def components(problem: Problem) -> list[tuple[list[int], NDArray[np.intp]]]:
-    """Return the connected components of the subscription graph as (members, partitions).
+    """Return the connected components of the subscription graph as (members, partitions)."""
+    consumer_sets = [consumers.tolist() for consumers in problem.consumer_sets]
+    if any(len(consumers) == problem.member_count for consumers in consumer_sets):
+        return [([*range(problem.member_count)], np.arange(problem.partition_count))]
+    if not consumer_sets:
+        return []
+    # Imported here: loading it takes longer than the solution of a small group.
+    import networkx as nx  # noqa: PLC0415
 
-    A union-find of our own: importing a graph library takes longer than a small solve.
-    """
-    parent = list(range(problem.member_count))
-
-    def root(member: int) -> int:
-        while parent[member] != member:
-            parent[member] = member = parent[parent[member]]
-        return member
-
-    for consumers in problem.consumer_sets:
-        first, *others = consumers.tolist()
-        for member in others:
-            low, high = sorted((root(first), root(member)))
-            parent[high] = low
-    members: dict[int, list[int]] = {}
-    for member in range(problem.member_count):
-        members.setdefault(root(member), []).append(member)
-    roots = np.array([root(int(consumers[0])) for consumers in problem.consumer_sets], np.int64)
-    component = roots[problem.consumer_set] if len(roots) else roots
-    return [(group, np.flatnonzero(component == first)) for first, group in members.items()]
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(range(problem.member_count))
+    for consumers in consumer_sets:
+        nx.add_path(graph, consumers)
+    parts = sorted(sorted(members) for members in nx.connected_components(graph))
+    part_of = {member: index for index, members in enumerate(parts) for member in members}
+    part_of_set = np.array([part_of[consumers[0]] for consumers in consumer_sets], dtype=np.int64)
+    part = part_of_set[problem.consumer_set]
+    return [(members, np.flatnonzero(part == index)) for index, members in enumerate(parts)]
 
 
 def makespan_bound(problem: Problem) -> int:

@@ -106,7 +106,7 @@ def _show_version(requested: bool) -> None:
     if requested:
         from importlib.metadata import version
 
-        packages = ("ortools", "pyspark", "pandas")
+        packages = ("ortools", "pyspark", "networkx", "pandas")
         versions = [*(f"{name} {version(name)}" for name in packages)]
         python = sys.version.split()[0]
         typer.echo(f"kassay {version('kassay')} ({', '.join(versions)}, Python {python})")

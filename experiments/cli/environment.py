@@ -15,7 +15,7 @@ from pathlib import Path
 from kassay.experiments.spark.java_runtime import NoJavaError, find_java, version_of
 
 _MINIMUM_PYTHON = (3, 11)
-PACKAGES = ("ortools", "pandas", "pyarrow", "pyspark", "confluent-kafka")
+PACKAGES = ("ortools", "networkx", "pandas", "pyarrow", "pyspark", "confluent-kafka")
 _MINIMUM_MEMORY = 3 << 30
 """Bytes for Spark's driver and two Python workers."""
 _MINIMUM_DISK = 1 << 30

@@ -12,7 +12,7 @@ from kassay.experiments.compare import CaseLimits
 from kassay.experiments.study.case import IMPORTED, Case
 from kassay.experiments.study.families.registry import FAMILIES
 
-_PACKAGES = ("kassay", "ortools", "numpy", "pandas", "pyarrow", "pyspark", "pyyaml")
+_PACKAGES = ("kassay", "ortools", "networkx", "numpy", "pandas", "pyarrow", "pyspark", "pyyaml")
 
 
 def configuration(
