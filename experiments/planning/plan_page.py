@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +13,6 @@ from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan_files import loads_csv, moves_csv
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.page_templates import environment
-from kassay.experiments.plotting.plot_files import frontier_svg
 from kassay.reference.model.group import Member
 from kassay.solver.solution import LevelValue
 
@@ -76,11 +75,20 @@ def _context(plan: Plan) -> dict[str, object]:
         "drawing": draw_assignment(plan.group, plan.assignment, title="Planned assignment")
         if is_drawn
         else "",
-        "frontier_svg": frontier_svg(points, measure=str(plan.frontier.measure)),
+        "frontier_svg": _draw_frontier(points, measure=str(plan.frontier.measure)),
         "frontier_csv": "moves,imbalance\n" + "".join(f"{x},{y}\n" for x, y in points),
         "moves_csv": moves_csv(plan),
         "loads_csv": loads_csv(plan),
     }
+
+
+def _draw_frontier(points: Sequence[tuple[int, int]], measure: str) -> str:
+    """Draw the frontier if it has a step; matplotlib takes a second to load."""
+    if len(points) < 2:
+        return ""
+    from kassay.experiments.plotting.plot_files import frontier_svg
+
+    return frontier_svg(points, measure=measure)
 
 
 def short_names(members: Iterable[Member]) -> dict[str, str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from kassay.experiments.plotting.svg_figures import BLUE, ORANGE
-
+BLUE, ORANGE = "#0b66a8", "#c2521b"
+"""Colours of pages and of the figures on them."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 

@@ -12,10 +12,11 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from kassay.experiments.plotting.page_templates import BLUE, ORANGE
+
 if TYPE_CHECKING:
     import pandas as pd
 
-BLUE, ORANGE = "#0b66a8", "#c2521b"
 INK, MUTED, RULE = "#1f2328", "#57606a", "#d8dee4"
 # Lightness falls from step to step, so that the order survives print and colour blindness.
 STEPS = ("#e6ebf0", "#f8d9a0", "#eda24e", "#c75b2b", "#74240f")

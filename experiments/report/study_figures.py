@@ -6,14 +6,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from kassay.experiments.plotting.svg_figures import (
-    BLUE,
-    ORANGE,
-    DotStyle,
-    Plot,
-    dot_plot,
-    stacked_bars,
-)
+from kassay.experiments.plotting.page_templates import BLUE, ORANGE
+from kassay.experiments.plotting.svg_figures import DotStyle, Plot, dot_plot, stacked_bars
 from kassay.experiments.report.study_summary import (
     AssignorSummary,
     Proportion,
