@@ -39,11 +39,6 @@ assignor of 4.0 brokers, which moves partitions of balanced groups (KAFKA-18688)
 def assign(group: Group, name: str) -> Assignment:
     """Assign the partitions of a group with an assignor, in the order of Kafka's lists.
 
-    Parameters
-    ----------
-    name
-        One of `ASSIGNORS`.
-
     Raises
     ------
     UsageError
@@ -66,13 +61,6 @@ def assign(group: Group, name: str) -> Assignment:
 def run_assignor(group: Group, name: str) -> AssignorResult:
     """Assign like `assign`, but return failures and non-termination as a result.
 
-    Raises
-    ------
-    UsageError
-        If the name is unknown.
-
-    Examples
-    --------
     >>> run_assignor(Group(topics=(), members=()), "roundrobin").failed
     UpstreamError('IllegalArgumentException', 'the group has no members')
     """
@@ -87,6 +75,5 @@ def run_assignor(group: Group, name: str) -> AssignorResult:
 
 def _find(name: str) -> Assignor:
     if name not in ASSIGNORS:
-        known = ", ".join(ASSIGNORS)
-        raise UsageError(f"unknown assignor {name!r}, expected one of {known}")
+        raise UsageError(f"unknown assignor {name!r}, expected one of {', '.join(ASSIGNORS)}")
     return ASSIGNORS[name]

@@ -25,27 +25,13 @@ Target = HashMap[uuid.UUID, PartitionSet]
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """A group as input of a broker assignor.
-
-    Parameters
-    ----------
-    topics
-        Topics with metadata by id.
-    members
-        Members by id, in the order of the coordinator's hash map.
-    subscribed
-        Ids of the subscribed topics with metadata per member, in the order of its set.
-    assigned
-        Owned partitions per member.
-    homogeneous
-        Whether all subscriptions are equal, unknown topics included.
-    """
+    """A group as input of a broker assignor; topics are those with metadata."""
 
     topics: Mapping[uuid.UUID, Topic]
-    members: Mapping[str, Member]
-    subscribed: Mapping[str, tuple[uuid.UUID, ...]]
+    members: Mapping[str, Member]  # in the order of the coordinator's hash map
+    subscribed: Mapping[str, tuple[uuid.UUID, ...]]  # in the order of each member's hash set
     assigned: Mapping[str, Target]
-    homogeneous: bool
+    homogeneous: bool  # whether all subscriptions are equal, unknown topics included
 
     def num_partitions(self, topic: uuid.UUID) -> int:
         """Return the partition count of a topic with metadata."""

@@ -4,37 +4,20 @@ Upstream: org.apache.kafka.coordinator.group.assignor.UniformAssignor, group-coo
 4.4.0.
 """
 
+from kassay.reference.assignors.broker import uniform_heterogeneous, uniform_homogeneous
 from kassay.reference.assignors.broker.rebalance_input import group_spec
-from kassay.reference.assignors.broker.uniform_heterogeneous import (
-    UniformHeterogeneousAssignmentBuilder,
-)
-from kassay.reference.assignors.broker.uniform_homogeneous import (
-    UniformHomogeneousAssignmentBuilder,
-)
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.result_cache import cached
 
 
 def assign(group: Group) -> Assignment:
-    """Balance the number of partitions per member with few moves.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> members = tuple(Member(id=m, subscription=("t",)) for m in ("a", "b"))
-    >>> dict(assign(Group(topics=(Topic(name="t", partitions=3),), members=members)))
-    {'a': Partitions([t-0]), 'b': Partitions([t-1, t-2])}
-    """
+    """Balance the number of partitions per member with few moves."""
     return _assign(group, prefer_current_owner=True)
 
 
 def assign_4_0(group: Group) -> Assignment:
-    """Assign as brokers of 4.0 do, before KAFKA-18688.
-
-    The first members of the map get one partition more if the partitions do not divide
-    evenly, so partitions of a balanced group can move.
-    """
+    """Assign as brokers of 4.0 do: partitions of a balanced group can move (KAFKA-18688)."""
     return _assign(group, prefer_current_owner=False)
 
 
@@ -43,12 +26,14 @@ def _assign(group: Group, *, prefer_current_owner: bool) -> Assignment:
     if not spec.members:
         return Assignment({})
     if spec.homogeneous:
-        homogeneous = UniformHomogeneousAssignmentBuilder(spec, prefer_current_owner)
-        return homogeneous.build()
-    # Equal in both versions.
+        builder = uniform_homogeneous.UniformHomogeneousAssignmentBuilder(
+            spec, prefer_current_owner
+        )
+        return builder.build()
     return _assign_heterogeneous(group)
 
 
-@cached
+@cached  # Equal in both versions.
 def _assign_heterogeneous(group: Group) -> Assignment:
-    return UniformHeterogeneousAssignmentBuilder(group_spec(group)).build()
+    builder = uniform_heterogeneous.UniformHeterogeneousAssignmentBuilder(group_spec(group))
+    return builder.build()

@@ -1,13 +1,12 @@
 """Uniform algorithm for heterogeneous groups.
 
 Upstream: org.apache.kafka.coordinator.group.assignor.UniformHeterogeneousAssignmentBuilder,
-group-coordinator 4.4.0. Methods keep upstream's names and order; members are indices in
-the order of the coordinator's hash map.
+group-coordinator 4.4.0. Members are indices in the order of the coordinator's hash map.
 """
 
 import uuid
+from collections.abc import Sequence
 
-from kassay.reference.assignors.broker.member_assignment_balancer import MemberAssignmentBalancer
 from kassay.reference.assignors.broker.rebalance_input import (
     GroupSpec,
     Target,
@@ -70,11 +69,9 @@ class UniformHeterogeneousAssignmentBuilder:
                 self.sizes[index] += len(numbers)
                 for number in numbers:
                     if number >= len(self.owners[topic]):
-                        raise UpstreamError(
-                            "ArrayIndexOutOfBoundsException",
-                            f"{member!r} owns partition {number} of a topic with "
-                            f"{len(self.owners[topic])} partitions",
-                        )
+                        size = len(self.owners[topic])
+                        detail = f"{member!r} owns partition {number}, but the topic has {size}"
+                        raise UpstreamError("ArrayIndexOutOfBoundsException", detail)
                     self.owners[topic][number] = index
             self.target_assignment[member] = new
 
@@ -126,21 +123,15 @@ class UniformHeterogeneousAssignmentBuilder:
     def _assign_partition(self, topic: uuid.UUID, number: int, member: int) -> None:
         owner = self.owners[topic][number]
         if owner != NO_OWNER:
-            self._remove_partition_from_target_assignment(topic, number, owner)
-        target = self._mutable_target(member)
-        subscribers = len(self.topic_subscribers[topic])
-        estimate = (len(self.owners[topic]) + subscribers - 1) // subscribers
-        target.compute_if_absent(
+            remove_partition(self._mutable_target(owner), topic, number)
+            self.sizes[owner] -= 1
+        estimate = -(-len(self.owners[topic]) // len(self.topic_subscribers[topic]))
+        numbers = self._mutable_target(member).compute_if_absent(
             topic, lambda _: partition_set(capacity=capacity_for(estimate))
-        ).put(number, None)
+        )
+        numbers.put(number, None)
         self.owners[topic][number] = member
         self.sizes[member] += 1
-
-    def _remove_partition_from_target_assignment(
-        self, topic: uuid.UUID, number: int, member: int
-    ) -> None:
-        remove_partition(self._mutable_target(member), topic, number)
-        self.sizes[member] -= 1
 
     def _mutable_target(self, index: int) -> Target:
         """Return a member's partitions, copied before the first change."""
@@ -149,3 +140,70 @@ class UniformHeterogeneousAssignmentBuilder:
         if target is self.group_spec.assigned[member]:
             target = self.target_assignment[member] = deep_copy_assignment(target)
         return target
+
+
+class MemberAssignmentBalancer:
+    """Selects members to receive partitions and members to give some, level by level.
+
+    The members of a low range receive in turn, those of a high range give in turn. After a
+    full turn, members on the next level join the range. ``sizes`` may change.
+    """
+
+    def __init__(self, sizes: Sequence[int], members: Sequence[int]) -> None:
+        self._sizes = sizes
+        self._sorted_members = sorted(members, key=lambda member: (sizes[member], member))
+        min_size, max_size = sizes[self._sorted_members[0]], sizes[self._sorted_members[-1]]
+        self.imbalance = max_size - min_size
+        self._least_loaded_range_end = 0
+        self._least_loaded_level = min_size - 1
+        self._next_least_loaded = 0
+        self._most_loaded_range_start = len(members)
+        self._most_loaded_range_end = len(members)
+        self._most_loaded_level = max_size + 1
+        self._next_most_loaded = len(members) - 1
+
+    def next_least_loaded_member(self) -> int:
+        """Return the member that receives the next partition."""
+        if self._next_least_loaded >= self._least_loaded_range_end:
+            self._least_loaded_level += 1
+            while (
+                self._least_loaded_range_end < len(self._sorted_members)
+                and self._size_at(self._least_loaded_range_end) == self._least_loaded_level
+            ):
+                self._least_loaded_range_end += 1
+            self._next_least_loaded = 0
+        self._next_least_loaded += 1
+        return self._sorted_members[self._next_least_loaded - 1]
+
+    def next_most_loaded_member(self) -> int:
+        """Return the member that gives the next partition, -1 if there is none."""
+        if self._next_most_loaded < self._most_loaded_range_start:
+            is_empty = self._most_loaded_range_end <= self._most_loaded_range_start
+            if is_empty and self._most_loaded_range_start > 0:
+                self._most_loaded_level = self._size_at(self._most_loaded_range_start - 1)
+            else:
+                self._most_loaded_level -= 1
+            while (
+                self._most_loaded_range_start > 0
+                and self._size_at(self._most_loaded_range_start - 1) == self._most_loaded_level
+            ):
+                self._most_loaded_range_start -= 1
+            self._next_most_loaded = self._most_loaded_range_end - 1
+        if self._next_most_loaded < 0:
+            return -1
+        self._next_most_loaded -= 1
+        return self._sorted_members[self._next_most_loaded + 1]
+
+    def exclude_most_loaded_member(self) -> None:
+        """Exclude the member returned last, which has no partition to give."""
+        self._most_loaded_range_end -= 1
+        members, end = self._sorted_members, self._most_loaded_range_end
+        index = self._next_most_loaded + 1
+        members[index], members[end] = members[end], members[index]
+
+    def is_balanced(self) -> bool:
+        """Return whether the levels of the two ranges differ by at most one."""
+        return self._most_loaded_level - self._least_loaded_level <= 1
+
+    def _size_at(self, index: int) -> int:
+        return self._sizes[self._sorted_members[index]]

@@ -21,19 +21,15 @@ from kassay.reference.model.assignor_result import UpstreamError
 class UniformHomogeneousAssignmentBuilder:
     """One run of the algorithm.
 
-    Parameters
-    ----------
-    prefer_current_owner
-        Whether a member without an extra partition leaves it to a later member that may own
-        one already, as in 4.1 and later (KAFKA-18688).
+    With ``prefer_current_owner`` (4.1 and later, KAFKA-18688), a member without an extra
+    partition leaves it to a later member that may own one already.
     """
 
     def __init__(self, group_spec: GroupSpec, prefer_current_owner: bool) -> None:
         self.group_spec = group_spec
         self.prefer_current_owner = prefer_current_owner
         first = next(iter(group_spec.members))
-        names = len(group_spec.members[first].subscription)
-        topics = uuid_map(capacity=set_capacity(names))
+        topics = uuid_map(capacity=set_capacity(len(group_spec.members[first].subscription)))
         for topic in group_spec.subscribed[first]:
             topics.put(topic, None)
         self.subscribed_topic_ids = dict.fromkeys(topics)

@@ -8,19 +8,13 @@ that of the group.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from kassay.reference.assignors.client import rebalance_input
 from kassay.reference.assignors.client.constrained_assignment import ConstrainedAssignmentBuilder
-from kassay.reference.assignors.client.general_assignment import (
-    GeneralAssignmentBuilder,
-    prev_assignment,
-)
+from kassay.reference.assignors.client.general_assignment import GeneralAssignmentBuilder
 from kassay.reference.assignors.client.partition_table import PartitionTable
 from kassay.reference.assignors.client.rack_info import RackInfo
 from kassay.reference.assignors.client.reassignment import RepeatedStateError
-from kassay.reference.assignors.client.rebalance_input import (
-    MemberSubscription,
-    partitions_per_topic,
-    subscriptions,
-)
+from kassay.reference.assignors.client.rebalance_input import MemberSubscription
 from kassay.reference.java.hash_order import string_order
 from kassay.reference.java.strings import utf16_key
 from kassay.reference.model.assignment import Assignment
@@ -39,31 +33,17 @@ class MemberData:
 
 @dataclass(slots=True)
 class Result:
-    """Assignment with consumers as ranks and partitions as numbers.
-
-    Parameters
-    ----------
-    members
-        Ids of the consumers by rank.
-    assignment
-        Partitions per consumer, in the order of upstream's map.
-    transferring
-        Moved partitions and their new consumers; None after the general algorithm.
-    """
+    """Assignment with consumers as ranks and partitions as numbers."""
 
     table: PartitionTable
-    members: Sequence[str]
-    assignment: dict[int, list[int]]
-    transferring: dict[int, int] | None
+    members: Sequence[str]  # ids by rank
+    assignment: dict[int, list[int]]  # in the order of upstream's map
+    transferring: dict[int, int] | None  # new consumers; None after the general algorithm
 
     def named(self) -> Assignment:
         """Return the assignment with names."""
-        return Assignment(
-            {
-                self.members[consumer]: self.table.partitions(partitions)
-                for consumer, partitions in self.assignment.items()
-            }
-        )
+        table, members = self.table, self.members
+        return Assignment({members[c]: table.partitions(tps) for c, tps in self.assignment.items()})
 
 
 def assign_partitions(
@@ -74,8 +54,8 @@ def assign_partitions(
     ``member_data`` returns the last assignment of a member; its second argument is whether
     the order of the partitions matters.
     """
-    consumers = subscriptions(group)
-    topics = partitions_per_topic(group)
+    consumers = rebalance_input.subscriptions(group)
+    topics = rebalance_input.partitions_per_topic(group)
     table = PartitionTable(topics, consumers)
     members = sorted(consumers, key=utf16_key)
     rank = {member: index for index, member in enumerate(members)}
@@ -84,9 +64,8 @@ def assign_partitions(
     claims = {consumer: table.intern(data.partitions) for consumer, data in last.items()}
     generations = {consumer: data.generation for consumer, data in last.items()}
     subscription_generations = {rank[m]: s.generation for m, s in consumers.items()}
-    owned, multiple = resolve_claims(
-        claims, generations, subscription_generations, len(table.topic_of)
-    )
+    size = len(table.topic_of)
+    owned, multiple = resolve_claims(claims, generations, subscription_generations, size)
     # Tie-break: upstream uses a second map, whose tree bins can have another order.
     owned = {rank[member]: owned[rank[member]] for member in string_order(consumers)}
     racks = {rank[m]: s.rack for m, s in consumers.items() if s.rack is not None}
@@ -102,12 +81,8 @@ def assign_partitions(
     }
     subscribed = {rank[m]: positions[s.topics] for m, s in consumers.items()}
     builder = GeneralAssignmentBuilder(table, rack_info, owned, subscribed, members)
-    previous = prev_assignment(
-        ((consumer, generations[consumer], claims[consumer]) for consumer in claims),
-        max(generations.values()),
-    )
     try:
-        return Result(table, members, builder.build(previous), None)
+        return Result(table, members, builder.build(claims, generations), None)
     except RepeatedStateError as repeated:
         state = Result(table, members, builder.current_assignment, None)
         moved = sorted(
@@ -118,10 +93,7 @@ def assign_partitions(
 
 
 def all_subscriptions_equal(subscriptions: Iterable[MemberSubscription]) -> bool:
-    """Return whether upstream considers all subscriptions equal.
-
-    It compares with the first one that is not empty, and ignores empty ones before it.
-    """
+    """Return whether all subscriptions are equal; upstream ignores leading empty ones."""
     first: tuple[str, ...] = ()
     for subscription in subscriptions:
         if not first:
@@ -140,23 +112,10 @@ def resolve_claims(
     """Return the valid claims, and the partitions that several consumers claim.
 
     Upstream compares the generation of a later claim with the generation in the
-    *subscription* of the earlier claimant.
+    *subscription* of the earlier claimant. ``claims`` are in the order of upstream's map.
 
-    Parameters
-    ----------
-    claims, generations
-        Claimed partitions per consumer, in the order of upstream's map, and their generation.
-    subscription_generations
-        Generation in the subscription per consumer.
-    partitions
-        Number of partitions.
-
-    Examples
-    --------
-    >>> resolve_claims({0: [5, 6], 1: [6]}, {0: 3, 1: 4}, {0: 3, 1: 4}, 7)
+    >>> resolve_claims({0: [5, 6], 1: [6]}, {0: 3, 1: 4}, {0: 3, 1: 4}, partitions=7)
     ({0: [5], 1: [6]}, set())
-    >>> resolve_claims({0: [5, 6], 1: [6]}, {0: 3, 1: 3}, {0: 3, 1: 3}, 7)
-    ({0: [5], 1: []}, {6})
     """
     owner = [NO_GENERATION] * partitions
     owned: dict[int, list[int]] = {}

@@ -32,9 +32,8 @@ class ConstrainedAssignmentBuilder:
         self.partitions_transferring_ownership: dict[int, int] = {}
         self.unfilled_under_min_quota: list[int] = []
         self.unfilled_exactly_min_quota: deque[int] = deque()
-        self.min_quota, self.expected_num_over_min_quota = divmod(
-            table.size, len(current_assignment)
-        )
+        consumers = len(current_assignment)
+        self.min_quota, self.expected_num_over_min_quota = divmod(table.size, consumers)
         self.max_quota = self.min_quota + (1 if self.expected_num_over_min_quota else 0)
         self.current_num_over_min_quota = 0
         self._num_kept: dict[int, int] = {}
@@ -43,9 +42,7 @@ class ConstrainedAssignmentBuilder:
     def build(self) -> dict[int, list[int]]:
         """Return the partitions per consumer."""
         self._assign_owned_partitions()
-        self._num_kept = {
-            consumer: len(partitions) for consumer, partitions in self.assignment.items()
-        }
+        self._num_kept = {consumer: len(tps) for consumer, tps in self.assignment.items()}
         unassigned = self.table.unassigned(chain.from_iterable(self.assignment.values()))
         self.unfilled_under_min_quota.sort()
         self.unfilled_exactly_min_quota = deque(sorted(self.unfilled_exactly_min_quota))
@@ -62,10 +59,8 @@ class ConstrainedAssignmentBuilder:
         for consumer, current in self.current_assignment.items():
             owned = self._without_rack_mismatches(consumer, current)
             owned.sort(key=by_partition.__getitem__)
-            if self.partitions_with_multiple_previous_owners:
-                multiple = self.partitions_with_multiple_previous_owners
-                owned = [p for p in owned if p not in multiple]
-            self._keep(consumer, owned)
+            multiple = self.partitions_with_multiple_previous_owners
+            self._keep(consumer, [p for p in owned if p not in multiple] if multiple else owned)
 
     def _without_rack_mismatches(self, consumer: int, current: list[int]) -> list[int]:
         if not self.rack_info.consumer_racks:
@@ -151,10 +146,8 @@ class ConstrainedAssignmentBuilder:
             elif exactly:
                 consumer = exactly.popleft()
             else:
-                raise UpstreamError(
-                    "IllegalStateException",
-                    f"no unfilled consumer is left for {self.table.named(partition)}",
-                )
+                detail = f"no unfilled consumer is left for {self.table.named(partition)}"
+                raise UpstreamError("IllegalStateException", detail)
             assigned = self.assignment[consumer]
             assigned.append(partition)
             count = len(assigned)
@@ -167,10 +160,8 @@ class ConstrainedAssignmentBuilder:
 
     def _find_partitions_transferring_ownership(self) -> None:
         """Record new partitions that another consumer lost or that several claimed."""
-        revoked, multiple = (
-            self.maybe_revoked_partitions,
-            self.partitions_with_multiple_previous_owners,
-        )
+        revoked = self.maybe_revoked_partitions
+        multiple = self.partitions_with_multiple_previous_owners
         if not revoked and not multiple:
             return
         for consumer, partitions in self.assignment.items():
@@ -182,15 +173,11 @@ class ConstrainedAssignmentBuilder:
         if not self.unfilled_under_min_quota:
             return
         if self.current_num_over_min_quota != self.expected_num_over_min_quota:
-            raise UpstreamError(
-                "IllegalStateException",
-                f"{self.current_num_over_min_quota} consumers have more than "
-                f"{self.min_quota} partitions, expected {self.expected_num_over_min_quota}",
-            )
+            above, expected = self.current_num_over_min_quota, self.expected_num_over_min_quota
+            detail = f"{above} consumers have more than {self.min_quota} partitions, not {expected}"
+            raise UpstreamError("IllegalStateException", detail)
         for consumer in self.unfilled_under_min_quota:
             count = len(self.assignment[consumer])
             if count != self.min_quota:
-                raise UpstreamError(
-                    "IllegalStateException",
-                    f"a consumer has {count} partitions, fewer than {self.min_quota}",
-                )
+                detail = f"a consumer has {count} partitions, fewer than {self.min_quota}"
+                raise UpstreamError("IllegalStateException", detail)

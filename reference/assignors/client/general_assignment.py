@@ -4,16 +4,14 @@ Upstream: AbstractStickyAssignor.GeneralAssignmentBuilder, kafka-clients 4.4.0. 
 keep upstream's names and order; consumers are ranks in the order of their ids.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heapreplace
 
-from kassay.reference.assignors.client.consumer_map import CurrentAssignmentOrder
 from kassay.reference.assignors.client.partition_table import PartitionTable
 from kassay.reference.assignors.client.rack_info import RackInfo
-from kassay.reference.assignors.client.reassignment import Reassignment
-from kassay.reference.assignors.client.reassignment_with_duplicates import (
-    ReassignmentWithDuplicates,
-)
+from kassay.reference.assignors.client.reassignment import Reassignment, ReassignmentWithDuplicates
+from kassay.reference.java.hash_map import HashMap
+from kassay.reference.java.strings import string_hash
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.metrics import balance_score
 
@@ -21,14 +19,8 @@ from kassay.reference.model.metrics import balance_score
 class GeneralAssignmentBuilder:
     """One run of the algorithm.
 
-    Parameters
-    ----------
-    current_assignment
-        Owned partitions per consumer, in the order of upstream's map. It is modified.
-    consumer_topics
-        Subscribed topics with partitions per consumer, in the order of the subscriptions.
-    members
-        Ids of the consumers by rank.
+    ``current_assignment`` is in the order of upstream's map, and is modified. ``members`` are
+    the ids of the consumers by rank.
     """
 
     def __init__(
@@ -58,11 +50,11 @@ class GeneralAssignmentBuilder:
                 self.current_partition_consumer[partition] = consumer
         self.revocation_required = False
 
-    def build(self, prev_assignment: Mapping[int, int]) -> dict[int, list[int]]:
-        """Return the partitions per consumer.
-
-        ``prev_assignment`` contains owners of an earlier generation.
-        """
+    def build(
+        self, claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
+    ) -> dict[int, list[int]]:
+        """Return the partitions per consumer; the arguments are claims per consumer."""
+        prev_assignment = _prev_assignment(claims, generations)
         assigned = self._assign_owned_partitions()
         unassigned = self.table.unassigned(assigned)
         self._balance(prev_assignment, unassigned, any(p >= self.table.size for p in assigned))
@@ -100,14 +92,15 @@ class GeneralAssignmentBuilder:
         # Tie-break: the order of the map matters only if a partition has two owners.
         order = None
         if has_phantoms:
-            order = CurrentAssignmentOrder(self.members, self.consumer_topics)
+            order = _CurrentAssignmentOrder(self.members, self.consumer_topics)
             order.remove(fixed)
         self.current_assignment = {c: current[c] for c in order or current if c not in fixed}
         pre_balance = {c: list(tps) for c, tps in self.current_assignment.items()}
+        score = balance_score([len(tps) for tps in pre_balance.values()])
         try:
             if self._reassign(prev_assignment, unassigned, sorted_all, has_phantoms) and (
                 not initializing
-                and _balance_score(self.current_assignment) >= _balance_score(pre_balance)
+                and balance_score([len(t) for t in self.current_assignment.values()]) >= score
             ):
                 self.current_assignment = pre_balance
                 if order is not None:
@@ -182,21 +175,58 @@ class GeneralAssignmentBuilder:
         return any(self._can_participate(partition) for partition in current)
 
 
-def _balance_score(assignment: Mapping[int, Sequence[int]]) -> int:
-    return balance_score([len(partitions) for partitions in assignment.values()])
-
-
-def prev_assignment(
-    claims: Iterable[tuple[int, int, Sequence[int]]], max_generation: int
+def _prev_assignment(
+    claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return the latest owner in a generation below the highest, per partition.
-
-    ``claims`` are consumers, generations and partitions, in the order of upstream's map.
-    """
+    """Return the latest owner in a generation below the highest, per partition."""
+    max_generation = max(generations.values())
     latest: dict[int, tuple[int, int]] = {}
-    for consumer, generation, partitions in claims:
+    for consumer, partitions in claims.items():
+        generation = generations[consumer]
         if generation < max_generation:
             for partition in partitions:
                 if generation > latest.get(partition, (NO_GENERATION - 1, -1))[0]:
                     latest[partition] = (generation, consumer)
     return {partition: consumer for partition, (_, consumer) in latest.items()}
+
+
+def _consumer_map(
+    members: Sequence[str], consumers: Iterable[int], *, capacity: int | None = None
+) -> HashMap[int, None]:
+    # Tie-break: ranks are in the order of the ids.
+    return HashMap.of(
+        consumers, lambda c: string_hash(members[c]), sort_key=lambda c: c, capacity=capacity
+    )
+
+
+class _CurrentAssignmentOrder:
+    """Order of the map of consumers to partitions.
+
+    Consumers that cannot participate are removed and added again at the end, which can
+    change the order within a bin. ``subscribed`` is the initial insertion order.
+    """
+
+    def __init__(self, members: Sequence[str], subscribed: Collection[int]) -> None:
+        self._members = members
+        self._current = _consumer_map(members, subscribed)
+        # Tie-break: upstream iterates the consumers in the order of this second map.
+        self._potential = list(_consumer_map(members, subscribed, capacity=len(subscribed)))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._current)
+
+    def remove(self, fixed: Collection[int]) -> None:
+        for consumer in self._potential:
+            if consumer in fixed:
+                self._current.remove(consumer)
+
+    def revert(self) -> None:
+        """Refill the map from the copy made before balancing."""
+        copied = list(_consumer_map(self._members, self._current))
+        self._current.clear()
+        for consumer in copied:
+            self._current.put(consumer, None)
+
+    def put_back(self, fixed: Collection[int]) -> None:
+        for consumer in _consumer_map(self._members, (c for c in self._potential if c in fixed)):
+            self._current.put(consumer, None)

@@ -6,15 +6,8 @@ Functions keep upstream's names and order, so that both can be read side by side
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kassay.reference.assignors.client.rebalance_input import (
-    MemberSubscription,
-    RackSets,
-    member_order,
-    partitions_per_topic,
-    rack_sets,
-    subscriptions,
-    use_rack_aware_assignment,
-)
+from kassay.reference.assignors.client import rebalance_input
+from kassay.reference.assignors.client.rebalance_input import MemberSubscription, RackSets
 from kassay.reference.java.strings import utf16_key
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Topic
@@ -34,12 +27,12 @@ def assign(group: Group) -> Assignment:
     >>> assignment["C0"], assignment["C2"]
     (Partitions([t-0, t-1]), Partitions([t-4]))
     """
-    members = subscriptions(group)
+    members = rebalance_input.subscriptions(group)
     consumers_per_topic = _consumers_per_topic(members)
     # Tie-break: without racks, lists are in the order of the topics' hash map.
     states = [
         _TopicAssignmentState(topic, consumers_per_topic[topic.name], members)
-        for topic in partitions_per_topic(group).values()
+        for topic in rebalance_input.partitions_per_topic(group).values()
     ]
     assignment: _Lists = {member: [] for member in members}
     use_rack_aware = any(state.needs_rack_aware_assignment for state in states)
@@ -55,7 +48,7 @@ def assign(group: Group) -> Assignment:
 
 def _consumers_per_topic(subscriptions: Mapping[str, MemberSubscription]) -> dict[str, list[str]]:
     consumers: dict[str, list[str]] = {}
-    for member in member_order(subscriptions, subscriptions):
+    for member in rebalance_input.member_order(subscriptions, subscriptions):
         for topic in subscriptions[member].topics:
             consumers.setdefault(topic, []).append(member)
     return consumers
@@ -75,8 +68,10 @@ class _TopicAssignmentState:
             topic.partitions, len(consumers)
         )
         racks = {rack for rack in self.consumers.values() if rack is not None}
-        self.partition_racks: RackSets = rack_sets(topic) if racks else ()
-        self.needs_rack_aware_assignment = use_rack_aware_assignment(racks, self.partition_racks)
+        self.partition_racks: RackSets = rebalance_input.rack_sets(topic) if racks else ()
+        self.needs_rack_aware_assignment = rebalance_input.use_rack_aware_assignment(
+            racks, self.partition_racks
+        )
 
     def racks_match(self, consumer: str, partition: int) -> bool:
         rack = self.consumers[consumer]

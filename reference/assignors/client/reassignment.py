@@ -28,7 +28,7 @@ class RepeatedStateError(Exception):
         self.moved = moved
 
 
-class ByLoad:
+class _ByLoad:
     """Consumers sorted by load, then id: upstream's sortedCurrentSubscriptions."""
 
     def __init__(self, consumers: int) -> None:
@@ -36,48 +36,31 @@ class ByLoad:
         self._keys: list[int] = []
 
     def add(self, consumer: int, load: int) -> None:
-        """Add a consumer."""
         insort(self._keys, load * self._consumers + consumer)
 
     def remove(self, consumer: int, load: int) -> None:
-        """Remove a consumer."""
         del self._keys[bisect_left(self._keys, load * self._consumers + consumer)]
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the consumers, least loaded first."""
         return (key % self._consumers for key in self._keys)
 
     def __len__(self) -> int:
-        """Return the number of consumers."""
         return len(self._keys)
 
     @property
     def first(self) -> int:
-        """Least loaded consumer."""
         return self._keys[0] % self._consumers
 
     @property
     def last(self) -> int:
-        """Most loaded consumer."""
         return self._keys[-1] % self._consumers
 
 
 class Reassignment:
     """State of the reassignment phase.
 
-    Parameters
-    ----------
-    current_assignment
-        Partitions per consumer that can participate, in the order of upstream's map. It is
-        modified.
-    current_partition_consumer
-        Consumer of each partition. It is modified.
-    topic_consumers
-        Subscribers per topic, in the order of upstream's map.
-    max_assignment_size
-        Number of partitions of the subscribed topics, per consumer.
-    prev_assignment
-        Owners in an earlier generation.
+    ``current_assignment`` contains the consumers that can participate, in the order of
+    upstream's map. It and ``current_partition_consumer`` are modified.
     """
 
     def __init__(
@@ -100,7 +83,7 @@ class Reassignment:
         self.prev_assignment = prev_assignment
         self.partition_movements = PartitionMovements(table.topic_of, table.hash_code)
         self.load = {consumer: len(tps) for consumer, tps in current_assignment.items()}
-        self.sorted_current_subscriptions = ByLoad(len(max_assignment_size))
+        self.sorted_current_subscriptions = _ByLoad(len(max_assignment_size))
         for consumer, load in self.load.items():
             self.sorted_current_subscriptions.add(consumer, load)
         self.moved: dict[int, None] = {}
@@ -122,7 +105,7 @@ class Reassignment:
         RepeatedStateError if the state after a pass repeats.
         """
         performed = False
-        cycle_detector = CycleDetector(self)
+        cycle_detector = _CycleDetector(self)
         while True:
             modified = False
             for partition in reassignable_partitions:
@@ -168,12 +151,10 @@ class Reassignment:
     def reassign_partition(self, partition: int, new_consumer: int) -> None:
         """Move a partition, or one of its topic that moved in the opposite direction."""
         consumer = self.current_partition_consumer[partition]
-        self._process_partition_movement(
-            self.partition_movements.get_the_actual_partition_to_be_moved(
-                partition, consumer, new_consumer
-            ),
-            new_consumer,
+        moved = self.partition_movements.get_the_actual_partition_to_be_moved(
+            partition, consumer, new_consumer
         )
+        self._process_partition_movement(moved, new_consumer)
 
     def snapshot(self) -> tuple[Any, ...]:
         """Return the complete state."""
@@ -196,11 +177,14 @@ class Reassignment:
         self._is_balanced = None
         self._least_loaded.clear()
 
-    def _find_balanced(self, partition: int) -> bool:
+    def _loads_differ_by_at_most_one(self) -> bool:
         ordered = self.sorted_current_subscriptions
         if not ordered:
             raise UpstreamError("NoSuchElementException", "no consumer can participate")
-        if self.load[ordered.first] >= self.load[ordered.last] - 1:
+        return self.load[ordered.first] >= self.load[ordered.last] - 1
+
+    def _find_balanced(self, partition: int) -> bool:
+        if self._loads_differ_by_at_most_one():
             return True
         candidate = (self._least_loaded_subscriber(self.table.topic_of[partition]), partition)
         if self._can_be_moved(*candidate) or (
@@ -229,15 +213,64 @@ class Reassignment:
         return self._least_loaded[topic]
 
 
-class CycleDetector:
+class ReassignmentWithDuplicates(Reassignment):
+    """Reassignment of partitions that can have two owners (see `PartitionTable.unassigned`).
+
+    Loads do not determine the possible moves then, so this class searches as upstream does.
+    """
+
+    def is_balanced(self, partition: int) -> bool:  # noqa: ARG002
+        """Return whether upstream's ``isBalanced`` finds no partition that could move."""
+        if self._loads_differ_by_at_most_one():
+            return True
+        # Tie-break: the last owner in the order of the map.
+        owner = {p: c for c, partitions in self.current_assignment.items() for p in partitions}
+        return not any(
+            self._has_movable(consumer, owner) for consumer in self.sorted_current_subscriptions
+        )
+
+    def better_suited_consumer(self, partition: int) -> int | None:
+        """Return the new consumer of a partition, None if it does not move."""
+        load = self._load_of(self.current_partition_consumer[partition])
+        previous = self.prev_assignment.get(partition)
+        if previous is not None and load > self._load_of(previous) + 1:
+            return previous
+        topic = self.table.topic_of[partition]
+        if any(load > self._load_of(other) + 1 for other in self.topic_consumers[topic]):
+            return self._least_loaded_subscriber(topic)
+        return None
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return the complete state, with the lists of partitions."""
+        lists = {c: sorted(partitions) for c, partitions in self.current_assignment.items()}
+        return (*super().snapshot(), lists)
+
+    def _has_movable(self, consumer: int, owner: dict[int, int]) -> bool:
+        load = self.load[consumer]
+        if load == self.max_assignment_size[consumer]:
+            return False
+        assigned = frozenset(self.current_assignment[consumer])
+        return any(
+            load + 1 < self._load_of(owner.get(partition, -1))
+            for topic in self.consumer_topics[consumer]
+            for partition in self.table.range_of(topic)
+            if partition not in assigned
+        )
+
+    def _load_of(self, consumer: int) -> int:
+        if consumer not in self.load:
+            raise UpstreamError(
+                "NullPointerException", "the load of a consumer that does not participate is read"
+            )
+        return self.load[consumer]
+
+
+class _CycleDetector:
     """Brent's cycle detection on the states of a reassignment.
 
     A state determines all later ones, so a repeated state proves non-termination. The stored
-    state is replaced after 1, 2, 4, ... passes.
-
-    References
-    ----------
-    R. P. Brent. "An improved Monte Carlo factorization algorithm". BIT 20, 1980.
+    state is replaced after 1, 2, 4, ... passes (R. P. Brent: An improved Monte Carlo
+    factorization algorithm, BIT 20, 1980).
     """
 
     def __init__(self, state: Reassignment) -> None:
@@ -248,7 +281,6 @@ class CycleDetector:
         state.moved.clear()
 
     def check(self) -> None:
-        """Compare the state after a pass with the stored one."""
         self._passes += 1
         state = self._state
         if state.current_partition_consumer == self._stored[0] and state.snapshot() == self._stored:

@@ -29,30 +29,14 @@ RackSets = tuple[frozenset[str], ...]
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """Subscription of a member as the leader's assignor receives it.
+    """Subscription of a member as the leader's assignor receives it."""
 
-    Parameters
-    ----------
-    topics
-        Subscribed topics, sorted by name as in the encoded subscription.
-    claimed
-        Owned partitions, in the order of the group document.
-    generation
-        Generation in the subscription, `NO_GENERATION` if its version has none.
-    user_data_generation
-        Generation in the user data: that of the assignment of ``claimed``.
-    sticky_data_version
-        Version of the sticky assignor's user data; version 0 has no generation.
-    sends_owned
-        Whether the version of the subscription contains ``claimed``.
-    """
-
-    topics: tuple[str, ...]
-    claimed: Partitions
-    generation: int
-    user_data_generation: int
-    sticky_data_version: int
-    sends_owned: bool
+    topics: tuple[str, ...]  # sorted by name, as encoded
+    claimed: Partitions  # owned partitions, in the order of the group document
+    generation: int  # NO_GENERATION if the version of the subscription has none
+    user_data_generation: int  # generation of the assignment of ``claimed``
+    sticky_data_version: int  # version of the sticky user data; 0 has no generation
+    sends_owned: bool  # whether the version of the subscription contains ``claimed``
     rack: str | None
     instance_id: str | None
 
@@ -95,13 +79,9 @@ def _subscription(member: Member, topics: tuple[str, ...]) -> MemberSubscription
 def partitions_per_topic(group: Group) -> Mapping[str, Topic]:
     """Return the subscribed topics with partitions, in the order of upstream's map."""
     topics = group.topic_table()
-    subscribed: dict[str, None] = {}
-    members = subscriptions(group).values()
-    for distinct in dict.fromkeys(subscription.topics for subscription in members):
-        subscribed.update(dict.fromkeys(distinct))
-    known = [
-        name for name in string_order(subscribed) if name in topics and topics[name].partitions > 0
-    ]
+    distinct = dict.fromkeys(member.topics for member in subscriptions(group).values())
+    subscribed = dict.fromkeys(name for names in distinct for name in names)
+    known = [n for n in string_order(subscribed) if n in topics and topics[n].partitions > 0]
     return {name: topics[name] for name in string_order(known)}
 
 

@@ -7,12 +7,8 @@ Functions keep upstream's names and order, so that both can be read side by side
 from collections.abc import Mapping
 from itertools import cycle
 
-from kassay.reference.assignors.client.rebalance_input import (
-    MemberSubscription,
-    member_order,
-    partitions_per_topic,
-    subscriptions,
-)
+from kassay.reference.assignors.client import rebalance_input
+from kassay.reference.assignors.client.rebalance_input import MemberSubscription
 from kassay.reference.java.strings import utf16_key
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
@@ -22,14 +18,15 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 def assign(group: Group) -> Assignment:
     """Assign partitions to members in circular order, skipping members not subscribed."""
-    members = subscriptions(group)
+    members = rebalance_input.subscriptions(group)
     if not members:
         raise UpstreamError("IllegalArgumentException", "the group has no members")
     assignment: dict[str, list[TopicPartition]] = {member: [] for member in members}
     subscribed = {member: frozenset(s.topics) for member, s in members.items()}
     # Tie-break: one circle for all topics, which continues after the last partition.
-    assigner = cycle(member_order(members, members))
-    for partition in _all_partitions_sorted(partitions_per_topic(group), members):
+    assigner = cycle(rebalance_input.member_order(members, members))
+    topics = rebalance_input.partitions_per_topic(group)
+    for partition in _all_partitions_sorted(topics, members):
         member = next(member for member in assigner if partition.topic in subscribed[member])
         assignment[member].append(partition)
     return Assignment(assignment)

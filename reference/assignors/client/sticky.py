@@ -13,21 +13,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 
 def assign(group: Group) -> Assignment:
-    """Balance the load by single moves, and keep owned partitions where possible.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=4),),
-    ...     members=(
-    ...         Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1), ("t", 2)]),
-    ...         Member(id="b", subscription=("t",)),
-    ...     ),
-    ... )
-    >>> dict(assign(group))
-    {'a': Partitions([t-0, t-1]), 'b': Partitions([t-2, t-3])}
-    """
+    """Balance the load by single moves, and keep owned partitions where possible."""
     return assign_partitions(group, _member_data).named()
 
 
@@ -47,8 +33,7 @@ def _group_partitions_by_topic(claimed: Partitions) -> Partitions:
         indices.setdefault(topic, []).append(index)
     if len(indices) < 2:
         return claimed
-    # Tie-break: each partition is a look-up, and one after the last new topic can resize
-    # the map.
+    # Tie-break: each partition is a look-up; one after the last new topic can resize the map.
     by_topic = computed_order(list(indices), looked_up_after=len(indices[names[-1]]) > 1)
     order = [index for topic in by_topic for index in indices[topic]]
     return Partitions(claimed.topics, claimed.codes[order], claimed.numbers[order])

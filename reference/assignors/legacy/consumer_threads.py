@@ -5,12 +5,12 @@ consumer has a number of streams per topic, one thread per stream. Partitions ar
 threads, not to consumers.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kassay.reference.java.strings import utf16_key
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import Group, Member
+from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import TopicPartition
 
 
@@ -33,18 +33,13 @@ def consumers_for_topic(group: Group) -> dict[str, list[Thread]]:
     """Return the sorted threads of each subscribed topic, with or without metadata.
 
     Threads are sorted as text: 10 before 2.
-
-    Examples
-    --------
-    >>> member = Member(id="c", subscription=("t",), streams=(("t", 11),))
-    >>> threads = consumers_for_topic(Group(topics=(), members=(member,)))["t"]
-    >>> [thread.number for thread in threads][:4]
-    [0, 1, 10, 2]
     """
     threads: dict[str, list[Thread]] = {}
     for member in group.members:
-        for topic, thread in _threads(member):
-            threads.setdefault(topic, []).append(thread)
+        streams = dict(member.streams)
+        for topic in member.subscription:
+            for number in range(streams.get(topic, 1)):
+                threads.setdefault(topic, []).append(Thread(member.id, number))
     return {
         topic: sorted(threads[topic], key=lambda thread: utf16_key(str(thread)))
         for topic in sorted(threads, key=utf16_key)
@@ -57,10 +52,3 @@ def by_member(group: Group, assignment: Mapping[TopicPartition, Thread]) -> Assi
     for partition, thread in assignment.items():
         lists[thread.consumer].append(partition)
     return Assignment(lists)
-
-
-def _threads(member: Member) -> Iterator[tuple[str, Thread]]:
-    streams = dict(member.streams)
-    for topic in member.subscription:
-        for number in range(streams.get(topic, 1)):
-            yield topic, Thread(member.id, number)

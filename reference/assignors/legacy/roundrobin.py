@@ -19,18 +19,12 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 def assign(group: Group) -> Assignment:
-    """Assign all partitions, sorted by a hash, to the sorted threads in turn.
-
-    Raises
-    ------
-    UpstreamError
-        If two topics have different threads.
-    """
+    """Assign all partitions, sorted by a hash, to the sorted threads in turn."""
     return by_member(group, assign_threads(group))
 
 
 def assign_threads(group: Group) -> ThreadAssignment:
-    """Return the thread of each partition, in the order of the assignment."""
+    """Return the thread of each partition; all topics must have the same threads."""
     consumers = consumers_for_topic(group)
     if not consumers:
         return {}
