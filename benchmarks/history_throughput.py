@@ -39,11 +39,12 @@ def history(records: int = RECORDS) -> Iterator[Timing]:
                 manifest=lambda rows: {"rows": rows},
             )
             seconds = time.perf_counter() - start
+    case = f"{counts['records']:,} records, {size >> 20} MiB of Parquet"
     yield Timing(
-        benchmark="history",
-        case=f"{counts['records']:,} records, {size >> 20} MiB of Parquet",
-        implementation=KASSAY,
-        seconds=seconds,
+        "history",
+        case,
+        KASSAY,
+        seconds,
         note=f"{records / seconds:,.0f} records per second, {counts['rebalances']:,} rebalances; "
         f"peak memory Java {peak.java} MiB, Python {peak.python} MiB",
     )

@@ -33,18 +33,8 @@ _WAIT_MILLIS = 60_000
 class Profile:
     """Configuration of a consumer.
 
-    Parameters
-    ----------
-    client
-        ``client.id``, the prefix of the member id.
-    assignor
-        A key of `CLIENT_ASSIGNORS` or `BROKER_ASSIGNORS`; it determines the protocol.
-    instance
-        ``group.instance.id`` of a static member.
-    rack
-        ``client.rack``.
-    session_millis
-        ``session.timeout.ms`` under the classic protocol.
+    The assignor, a key of `CLIENT_ASSIGNORS` or `BROKER_ASSIGNORS`, determines the protocol.
+    The session timeout applies under the classic protocol.
     """
 
     client: str

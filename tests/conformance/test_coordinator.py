@@ -14,16 +14,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from kassay.experiments.simulation import script as scripts
 from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.script import (
-    Action,
-    MemberPlan,
-    Script,
-    ScriptEvent,
-    Settings,
-    TopicPlan,
-)
 from kassay.experiments.simulation.simulation import Simulation
 from kassay.reference.coordinator.config import CoordinatorConfig
 from tests.conformance.admin import Administrator, administrator
@@ -174,28 +167,32 @@ def _apply(
         live.subscribe(step.client, *step.topics)
 
 
-def _script(cluster: tuple[KafkaCluster, Administrator], steps: tuple[PlannedStep, ...]) -> Script:
+def _script(
+    cluster: tuple[KafkaCluster, Administrator], steps: tuple[PlannedStep, ...]
+) -> scripts.Script:
     known = cluster[1].topics(*TOPICS)
     events = []
     for number, step in enumerate(steps):
-        action = Action.JOIN if step.action == "join killable" else Action(step.action)
-        event = ScriptEvent(
+        action = (
+            scripts.Action.JOIN if step.action == "join killable" else scripts.Action(step.action)
+        )
+        event = scripts.ScriptEvent(
             at=number * STEP_INTERVAL, action=action, member=step.client, topics=step.topics
         )
-        if action is Action.JOIN:
-            plan = MemberPlan(id=step.client, topics=step.topics, static=step.static)
+        if action is scripts.Action.JOIN:
+            plan = scripts.MemberPlan(id=step.client, topics=step.topics, static=step.static)
             event = replace(event, new_member=plan)
-        events.append(replace(event, duration=500) if action is Action.RESTART else event)
-    return Script(
+        events.append(replace(event, duration=500) if action is scripts.Action.RESTART else event)
+    return scripts.Script(
         name="conformance",
         topics=tuple(
-            TopicPlan(name=name, partitions=count, id=known[name].id)
+            scripts.TopicPlan(name=name, partitions=count, id=known[name].id)
             for name, count in TOPICS.items()
         ),
         members=(),
         events=tuple(events),
         until=len(steps) * STEP_INTERVAL,
-        settings=Settings(session=SESSION, heartbeat=200, poll=100),
+        settings=scripts.Settings(session=SESSION, heartbeat=200, poll=100),
         broker=CoordinatorConfig(
             initial_rebalance_delay=0,
             assignment_interval=0,
@@ -206,7 +203,7 @@ def _script(cluster: tuple[KafkaCluster, Administrator], steps: tuple[PlannedSte
 
 
 def _play_in_simulation(
-    script: Script, assignor: str, ids: Mapping[str, deque[str]]
+    script: scripts.Script, assignor: str, ids: Mapping[str, deque[str]]
 ) -> ObservedRun:
     run = ObservedRun()
     simulation = Simulation(

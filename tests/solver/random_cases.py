@@ -1,29 +1,14 @@
 """Random small groups with levels and constraints, with independent definitions of these."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from kassay import solver
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
-from kassay.solver.constraints import (
-    Capacity,
-    Colocated,
-    Constraint,
-    Forbidden,
-    MaxMoves,
-    MaxPartitions,
-    Pinned,
-    Separated,
-)
-from kassay.solver.objective import (
-    CrossRack,
-    Imbalance,
-    Level,
-    MembersUsed,
-    Movement,
-    MovementCost,
-    TopicSpread,
-)
+from kassay.solver.constraints import Constraint
+from kassay.solver.objective import Level
+from kassay.solver.problem import Problem, build_problem
 from tests import brute_force
 from tests.brute_force import Placement
 
@@ -76,6 +61,15 @@ def random_group(
     return Group(topics=tuple(drawn), members=tuple(crew))
 
 
+def weighted_problems(rng: random.Random, count: int) -> Iterator[tuple[Group, Problem]]:
+    """Yield those of `count` random weighted groups that have partitions to assign."""
+    for _ in range(count):
+        group = random_group(rng, weighted=True, most=(4, 3, 7))
+        problem = build_problem(group)
+        if problem.partition_count:
+            yield group, problem
+
+
 def all_partitions(group: Group) -> list[tuple[str, int]]:
     return [(topic.name, number) for topic in group.topics for number in range(topic.partitions)]
 
@@ -84,13 +78,13 @@ def random_level(rng: random.Random, group: Group) -> Level:
     costs = {tp: rng.randint(0, 5) for tp in all_partitions(group) if rng.random() < 0.8}
     return rng.choice(
         (
-            Imbalance(rng.choice(tuple(Measure))),
-            Movement(),
-            Movement(MovementCost.WEIGHT),
-            Movement(tuple(costs.items()), other=2),
-            CrossRack(),
-            TopicSpread(),
-            MembersUsed(),
+            solver.Imbalance(rng.choice(tuple(Measure))),
+            solver.Movement(),
+            solver.Movement(solver.MovementCost.WEIGHT),
+            solver.Movement(tuple(costs.items()), other=2),
+            solver.CrossRack(),
+            solver.TopicSpread(),
+            solver.MembersUsed(),
         )
     )
 
@@ -98,17 +92,18 @@ def random_level(rng: random.Random, group: Group) -> Level:
 def random_constraint(rng: random.Random, group: Group) -> Constraint:
     member = rng.choice(group.members).id
     anyone = rng.choice((member, None))
-    topic, number = rng.choice(all_partitions(group))
+    partitions = all_partitions(group)
+    topic, number = rng.choice(partitions)
     names = [topic.name for topic in group.topics]
     return rng.choice(
         (
-            Capacity(rng.randint(0, 25), anyone),
-            MaxPartitions(rng.randint(0, 5), anyone),
-            MaxMoves(rng.randint(0, 4)),
-            Pinned(topic, number, member),
-            Forbidden(member, topic, rng.choice((number, None))),
-            Colocated(tuple(rng.sample(names, min(2, len(names))))),
-            Separated(tuple(rng.sample(all_partitions(group), min(2, len(all_partitions(group)))))),
+            solver.Capacity(rng.randint(0, 25), anyone),
+            solver.MaxPartitions(rng.randint(0, 5), anyone),
+            solver.MaxMoves(rng.randint(0, 4)),
+            solver.Pinned(topic, number, member),
+            solver.Forbidden(member, topic, rng.choice((number, None))),
+            solver.Colocated(tuple(rng.sample(names, min(2, len(names))))),
+            solver.Separated(tuple(rng.sample(partitions, min(2, len(partitions))))),
         )
     )
 
@@ -130,23 +125,23 @@ def value_of(group: Group, level: Level) -> Callable[[Placement], object]:
 
     def value(placement: Placement) -> object:
         match level:
-            case Imbalance():
+            case solver.Imbalance():
                 loads = brute_force.loads_of(group, placement)
                 return brute_force.MEASURES[str(level.measure)](loads)
-            case Movement():
+            case solver.Movement():
                 return sum(cost(tp) for tp, m in placement.items() if owner.get(tp, m) != m)
-            case CrossRack():
+            case solver.CrossRack():
                 known = {tp: [r for r in racks[tp] if r is not None] for tp in placement}
                 return sum(
                     bool(known[tp]) and rack[m] is not None and rack[m] not in known[tp]
                     for tp, m in placement.items()
                 )
-            case TopicSpread():
+            case solver.TopicSpread():
                 piles: dict[tuple[str, str], int] = {}
                 for (topic, _), member in placement.items():
                     piles[topic, member] = piles.get((topic, member), 0) + 1
                 return sum(pile * pile for pile in piles.values())
-            case MembersUsed():
+            case solver.MembersUsed():
                 return len(set(placement.values()))
 
     return value
@@ -161,26 +156,26 @@ def allows(group: Group, constraints: tuple[Constraint, ...]) -> Callable[[Place
         members = [member.id for member in group.members] if named is None else [named]
         of = {m: [tp for tp, holder in placement.items() if holder == m] for m in members}
         match constraint:
-            case Capacity():
+            case solver.Capacity():
                 return all(sum(weight[tp] for tp in of[m]) <= constraint.limit for m in members)
-            case MaxPartitions():
+            case solver.MaxPartitions():
                 return all(len(of[m]) <= constraint.limit for m in members)
-            case MaxMoves():
+            case solver.MaxMoves():
                 return brute_force.moves_of(group, placement) <= constraint.limit
-            case Pinned():
+            case solver.Pinned():
                 return placement.get((constraint.topic, constraint.partition)) == constraint.member
-            case Forbidden():
+            case solver.Forbidden():
                 numbers = [n for topic, n in of[constraint.member] if topic == constraint.topic]
                 return constraint.partition not in numbers and (
                     constraint.partition is not None or not numbers
                 )
-            case Colocated():
+            case solver.Colocated():
                 numbers = {number for _, number in placement}
                 return all(
                     len({placement[t, n] for t in constraint.topics if (t, n) in placement}) <= 1
                     for n in numbers
                 )
-            case Separated():
+            case solver.Separated():
                 holders = [placement[tp] for tp in constraint.partitions if tp in placement]
                 return len(set(holders)) == len(holders)
 

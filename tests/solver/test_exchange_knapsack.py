@@ -13,7 +13,7 @@ from kassay.solver.problem import Problem, build_problem
 from kassay.solver.weighted.column_generation import ColumnGeneration
 from kassay.solver.weighted.exchange_knapsack import INFEASIBLE, SCALE, MemberExchange
 from tests import brute_force
-from tests.solver.random_cases import random_group
+from tests.solver.random_cases import weighted_problems
 from tests.solver.test_few_moves import crowded
 from tests.strategies import groups
 
@@ -62,11 +62,7 @@ def test_no_prices_on_any_grid_exceed_the_minimum_cost(group, grid, ceiling, dat
 def test_prices_by_weight_never_exceed_the_minimum_cost():
     rng = random.Random(12)
     proven = 0
-    for _ in range(60):
-        group = random_group(rng, weighted=True, most=(4, 3, 7))
-        problem = build_problem(group)
-        if not problem.partition_count:
-            continue
+    for group, problem in weighted_problems(rng, 60):
         costs = [rng.randint(1, 4) for _ in range(problem.partition_count)]
         ceiling = brute_force.optimum(group, "makespan")[0] + rng.randint(0, 4)
         least = cheapest(group, problem, costs, ceiling)

@@ -14,7 +14,7 @@ from kassay.solver.problem import build_problem
 from kassay.solver.weighted.few_moves import FewMovesSearch
 from kassay.solver.weighted.movement_bound import exchange_bound
 from tests import brute_force
-from tests.solver.random_cases import random_group
+from tests.solver.random_cases import weighted_problems
 
 
 def crowded(seed: int, partitions: int, members: int) -> Group:
@@ -38,11 +38,7 @@ def crowded(seed: int, partitions: int, members: int) -> Group:
 def test_bounds_on_moves_never_exceed_the_fewest_possible():
     rng = random.Random(11)
     strict = 0
-    for _ in range(150):
-        group = random_group(rng, weighted=True, most=(4, 3, 7))
-        problem = build_problem(group)
-        if not problem.partition_count:
-            continue
+    for group, problem in weighted_problems(rng, 150):
         slack = rng.randint(0, 5)
         least, moves = brute_force.optimum(group, "makespan", slack=lambda x, s=slack: x + s)
         max_loads = [least + slack] * problem.member_count

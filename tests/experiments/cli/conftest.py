@@ -8,6 +8,15 @@ import pytest
 
 from kassay.experiments.cli import main
 
+LOPSIDED_GROUP = {
+    "id": "g",
+    "topics": {"t": 4},
+    "members": [
+        {"id": "a", "topics": ["t"], "owned": {"t": [0, 1, 2, 3]}},
+        {"id": "b", "topics": ["t"]},
+    ],
+}
+
 
 @dataclass(frozen=True)
 class Completed:

@@ -1,18 +1,11 @@
 import pytest
 
-GROUP = {
-    "id": "g",
-    "topics": {"t": 4},
-    "members": [
-        {"id": "a", "topics": ["t"], "owned": {"t": [0, 1, 2, 3]}},
-        {"id": "b", "topics": ["t"]},
-    ],
-}
+from tests.experiments.cli.conftest import LOPSIDED_GROUP
 
 
 @pytest.fixture
 def run(kassay, write_groups):
-    def frontier(*options, groups=(GROUP,)):
+    def frontier(*options, groups=(LOPSIDED_GROUP,)):
         return kassay("frontier", write_groups(*groups), *options)
 
     return frontier
@@ -46,7 +39,7 @@ def test_assignments_are_included_on_request(run):
 
 def test_each_group_has_a_reproducible_plot(run, tmp_path):
     file = tmp_path / "f.svg"
-    run("--plot", file, groups=[GROUP, {**GROUP, "id": "h"}])
+    run("--plot", file, groups=[LOPSIDED_GROUP, {**LOPSIDED_GROUP, "id": "h"}])
     once = file.read_text()
     assert "partitions moved" in once
     assert (tmp_path / "f-2.svg").exists()
@@ -61,8 +54,8 @@ def test_an_unsupported_plot_format_is_a_usage_error(run):
 
 
 def test_an_infeasible_group_gives_exit_code_1(run):
-    members = [{**member, "capacity": 1} for member in GROUP["members"]]
-    done = run(groups=[{**GROUP, "members": members}])
+    members = [{**member, "capacity": 1} for member in LOPSIDED_GROUP["members"]]
+    done = run(groups=[{**LOPSIDED_GROUP, "members": members}])
     assert (done.code, done.record["points"]) == (1, [])
     assert done.record["conflict"]
 

@@ -1,12 +1,6 @@
 import pytest
 
-TWO = {
-    "topics": {"t": 4},
-    "members": [
-        {"id": "a", "topics": ["t"], "owned": {"t": [0, 1, 2, 3]}},
-        {"id": "b", "topics": ["t"]},
-    ],
-}
+from tests.experiments.cli.conftest import LOPSIDED_GROUP
 
 
 @pytest.fixture
@@ -18,7 +12,7 @@ def run(kassay, write_groups):
 
 
 def test_the_record_has_the_documented_keys_in_their_order(run):
-    done = run({"id": "g", **TWO})
+    done = run(LOPSIDED_GROUP)
     record = done.record
     assert list(record) == [
         "id",
@@ -38,22 +32,22 @@ def test_the_record_has_the_documented_keys_in_their_order(run):
 
 
 def test_max_moves_limits_the_moves(run):
-    record = run(TWO, "--max-moves", 1).record
+    record = run(LOPSIDED_GROUP, "--max-moves", 1).record
     assert (record["imbalance"]["value"], record["movement"]["value"]) == (10, 1)
 
 
 def test_a_tolerance_allows_fewer_moves(run):
-    record = run(TWO, "--imbalance", "makespan", "--tolerance", 0.5).record
+    record = run(LOPSIDED_GROUP, "--imbalance", "makespan", "--tolerance", 0.5).record
     assert (record["imbalance"]["value"], record["movement"]["value"]) == (3, 1)
 
 
 def test_levels_after_movement_are_solved(run):
-    record = run(TWO, "--level", "members_used", "--level", "topic_spread").record
+    record = run(LOPSIDED_GROUP, "--level", "members_used", "--level", "topic_spread").record
     assert record["members_used"] == {"value": 2, "bound": 2}
 
 
 def test_an_infeasible_group_exits_with_1_and_names_the_conflict(run):
-    done = run(TWO, "--max-partitions", 1)
+    done = run(LOPSIDED_GROUP, "--max-partitions", 1)
     record = done.record
     assert (done.code, record["status"], record["assignment"]) == (1, "infeasible", None)
     assert record["conflict"] == ["every member has at most 1 partitions"]
@@ -71,12 +65,12 @@ def test_an_infeasible_group_exits_with_1_and_names_the_conflict(run):
     ],
 )
 def test_invalid_options_are_an_error(run, options, reason):
-    done = run(TWO, *options)
+    done = run(LOPSIDED_GROUP, *options)
     assert done.code == 2
     assert reason in done.message
 
 
 def test_the_result_can_be_a_table(run):
-    done = run({"id": "g", **TWO}, "--format", "table")
+    done = run(LOPSIDED_GROUP, "--format", "table")
     assert done.code == 0
     assert "group" in done.out

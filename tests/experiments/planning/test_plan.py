@@ -11,15 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from kassay.experiments import planning
+from kassay.experiments.planning import plan_files
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.plan_files import (
-    group_after,
-    loads_csv,
-    moves_csv,
-    plan_document,
-    static_assignment,
-    sticky_seed,
-)
 from kassay.experiments.planning.plan_page import render_html, render_ticket, short_names
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic
@@ -36,7 +29,7 @@ SCHEMA = json.loads((Path(planning.__file__).parent / "plan.schema.json").read_t
 @settings(max_examples=25, deadline=None)
 def test_plan_documents_match_the_schema_and_the_metrics(group):
     result = plan(group, growth=[Fraction(1)], points=4)
-    document = json.loads(json.dumps(plan_document(result)))
+    document = json.loads(json.dumps(plan_files.plan_document(result)))
     jsonschema.validate(document, SCHEMA)
     assert not list(violations(group, result.assignment))
     assert document["planned"]["loads"] == loads(group, result.assignment)
@@ -81,12 +74,12 @@ def test_a_group_without_an_assignment_has_no_plan():
 
 def test_the_csv_and_json_files_agree_with_the_plan():
     result = plan(NAMED_GROUPS["D"].group, batch_size=3)
-    rows = list(csv.DictReader(io.StringIO(moves_csv(result))))
+    rows = list(csv.DictReader(io.StringIO(plan_files.moves_csv(result))))
     assert len(rows) == len(result.moves)
     assert {row["batch"] for row in rows} == {str(n + 1) for n in range(len(result.batches))}
-    table = list(csv.DictReader(io.StringIO(loads_csv(result))))
+    table = list(csv.DictReader(io.StringIO(plan_files.loads_csv(result))))
     assert {row["member"]: int(row["planned load"]) for row in table} == result.planned.loads
-    lists = static_assignment(result)["members"]
+    lists = plan_files.static_assignment(result)["members"]
     assert {m: sum(map(len, topics.values())) for m, topics in lists.items()} == (
         result.assignment.loads()
     )
@@ -94,7 +87,7 @@ def test_the_csv_and_json_files_agree_with_the_plan():
 
 def test_the_group_after_the_plan_is_optimal():
     result = plan(NAMED_GROUPS["D"].group)
-    again = plan(parse_group(group_after(result)))
+    again = plan(parse_group(plan_files.group_after(result)))
     assert (again.moves, again.improving_chains) == ((), ())
     assert "Nothing to do" in render_ticket(again)
     assert "Nothing to do" in render_html(again)
@@ -104,7 +97,7 @@ def test_the_group_after_the_plan_is_optimal():
 def test_the_sticky_seed_has_the_plan_and_a_newer_generation(name):
     group = NAMED_GROUPS[name].group
     result = plan(group)
-    seed = sticky_seed(result)
+    seed = plan_files.sticky_seed(result)
     decoded = {
         member: decode_sticky_user_data(b64decode(data, validate=True))
         for member, data in seed["members"].items()

@@ -4,15 +4,9 @@ from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_page import render_html
 from kassay.experiments.study.families.named_groups import NAMED_GROUPS
 from tests.experiments.report.accessibility import FAINT, FAULTS
-from tests.experiments.report.browser import CHROMIUM, DRIVER, Browser
+from tests.experiments.report.browser import BROWSER_MARKS, Browser
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None or DRIVER is None,
-        reason="needs chromium and chromedriver (Debian: chromium chromium-driver)",
-    ),
-]
+pytestmark = BROWSER_MARKS
 
 LOADS = "[...document.querySelector('table.loads').tBodies[0].rows]"
 

@@ -10,8 +10,17 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
+BROWSER_MARKS = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None or DRIVER is None,
+        reason="needs chromium and chromedriver (Debian: chromium chromium-driver)",
+    ),
+]
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 

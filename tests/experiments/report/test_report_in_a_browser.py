@@ -2,15 +2,9 @@ import pytest
 
 from kassay.experiments.report.study_report import render
 from tests.experiments.report.accessibility import FAINT, FAULTS
-from tests.experiments.report.browser import CHROMIUM, DRIVER, Browser
+from tests.experiments.report.browser import BROWSER_MARKS, Browser
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None or DRIVER is None,
-        reason="needs chromium and chromedriver (Debian: chromium chromium-driver)",
-    ),
-]
+pytestmark = BROWSER_MARKS
 
 TABLE = "document.querySelector('table.sortable')"
 GROUPS = f"return [...{TABLE}.tBodies[0].rows].map(row => Number(row.cells[2].dataset.value))"

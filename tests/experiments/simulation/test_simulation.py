@@ -6,17 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from kassay.experiments.simulation import script as scripts
 from kassay.experiments.simulation.cost import cost_of
 from kassay.experiments.simulation.policies import POLICIES, GroupProtocol, Policy
 from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
-from kassay.experiments.simulation.script import (
-    Action,
-    MemberPlan,
-    Script,
-    ScriptEvent,
-    Settings,
-    TopicPlan,
-)
 from kassay.experiments.simulation.simulation import Simulation, simulate
 from kassay.experiments.simulation.timeline_figure import draw_timeline
 from kassay.reference.model.assignment import Assignment
@@ -26,11 +19,11 @@ from kassay.reference.model.group import Group
 ALL = tuple(POLICIES)
 
 
-def _script(*events: ScriptEvent, members: int = 3, **fields: object) -> Script:
-    script = Script(
+def _script(*events: scripts.ScriptEvent, members: int = 3, **fields: object) -> scripts.Script:
+    script = scripts.Script(
         name="test",
-        topics=(TopicPlan(name="t", partitions=12, rate=10),),
-        members=tuple(MemberPlan(id=f"c{n}", topics=("t",)) for n in range(members)),
+        topics=(scripts.TopicPlan(name="t", partitions=12, rate=10),),
+        members=tuple(scripts.MemberPlan(id=f"c{n}", topics=("t",)) for n in range(members)),
         events=events,
         until=300_000,
     )
@@ -55,7 +48,7 @@ def test_restart_of_a_static_member_causes_no_rebalance() -> None:
 
 
 def test_partitions_of_a_crashed_member_are_unowned_until_the_session_timeout() -> None:
-    script = _script(ScriptEvent(at=60_000, action=Action.CRASH, member="c1"))
+    script = _script(scripts.ScriptEvent(at=60_000, action=scripts.Action.CRASH, member="c1"))
     result = simulate(script, POLICIES["cooperative-sticky"])
     # Four partitions; the last heartbeat was at most 3.1 s before the crash.
     assert 4 * 41_000 < result.unowned_ms < 4 * 50_000
@@ -63,16 +56,18 @@ def test_partitions_of_a_crashed_member_are_unowned_until_the_session_timeout() 
 
 
 def test_messages_since_the_last_commit_are_read_again_after_a_crash() -> None:
-    script = _script(ScriptEvent(at=60_000, action=Action.CRASH, member="c1"))
+    script = _script(scripts.ScriptEvent(at=60_000, action=scripts.Action.CRASH, member="c1"))
     result = simulate(script, POLICIES["sticky"])
     assert 0 < result.reread_messages <= 4 * 10 * 5
-    leaves = _script(ScriptEvent(at=60_000, action=Action.LEAVE, member="c1"))
+    leaves = _script(scripts.ScriptEvent(at=60_000, action=scripts.Action.LEAVE, member="c1"))
     assert simulate(leaves, POLICIES["sticky"]).reread_messages == 0
 
 
 def test_eager_revokes_all_partitions_and_cooperative_only_moved_ones() -> None:
-    member = MemberPlan(id="d", topics=("t",))
-    script = _script(ScriptEvent(at=60_000, action=Action.JOIN, member="d", new_member=member))
+    member = scripts.MemberPlan(id="d", topics=("t",))
+    script = _script(
+        scripts.ScriptEvent(at=60_000, action=scripts.Action.JOIN, member="d", new_member=member)
+    )
     interrupted = {
         name: {
             interval.partition
@@ -86,8 +81,10 @@ def test_eager_revokes_all_partitions_and_cooperative_only_moved_ones() -> None:
 
 
 def test_cooperative_rebalances_with_moves_take_two_rounds() -> None:
-    member = MemberPlan(id="d", topics=("t",))
-    script = _script(ScriptEvent(at=60_000, action=Action.JOIN, member="d", new_member=member))
+    member = scripts.MemberPlan(id="d", topics=("t",))
+    script = _script(
+        scripts.ScriptEvent(at=60_000, action=scripts.Action.JOIN, member="d", new_member=member)
+    )
     result = simulate(script, POLICIES["cooperative-sticky"])
     assert [len(sequence) for sequence in result.sequences()] == [1, 2]
     assert not result.completed[1].complete
@@ -100,10 +97,10 @@ def _assign_without_end(group: Group) -> Assignment:
 
 
 def test_nonterminating_assignor_removes_one_leader_after_another() -> None:
-    member = MemberPlan(id="d", topics=("t",))
+    member = scripts.MemberPlan(id="d", topics=("t",))
     script = _script(
-        ScriptEvent(at=60_000, action=Action.JOIN, member="d", new_member=member),
-        settings=Settings(max_poll=20_000),
+        scripts.ScriptEvent(at=60_000, action=scripts.Action.JOIN, member="d", new_member=member),
+        settings=scripts.Settings(max_poll=20_000),
     )
     result = simulate(script, Policy("endless", GroupProtocol.EAGER, _assign_without_end))
     assert any(rebalance.assignment is None for rebalance in result.rebalances)
@@ -111,12 +108,16 @@ def test_nonterminating_assignor_removes_one_leader_after_another() -> None:
 
 
 def test_static_leader_that_was_down_never_detects_a_grown_topic() -> None:
-    grow = ScriptEvent(at=62_000, action=Action.GROW, topic="t", partitions=14)
-    restart = ScriptEvent(at=60_000, action=Action.RESTART, member="c0", duration=8_000)
-    members = tuple(MemberPlan(id=f"c{n}", topics=("t",), static=True) for n in range(2))
+    grow = scripts.ScriptEvent(at=62_000, action=scripts.Action.GROW, topic="t", partitions=14)
+    restart = scripts.ScriptEvent(
+        at=60_000, action=scripts.Action.RESTART, member="c0", duration=8_000
+    )
+    members = tuple(scripts.MemberPlan(id=f"c{n}", topics=("t",), static=True) for n in range(2))
     unowned = {}
     for events in ((grow,), (restart, grow)):
-        script = replace(_script(*events, settings=Settings(metadata=10_000)), members=members)
+        script = replace(
+            _script(*events, settings=scripts.Settings(metadata=10_000)), members=members
+        )
         simulation = Simulation(script, POLICIES["sticky"])
         simulation.run()
         unowned[events] = [tp.partition for tp in simulation.environment.ownership.unowned(["t"])]
@@ -124,7 +125,7 @@ def test_static_leader_that_was_down_never_detects_a_grown_topic() -> None:
 
 
 def test_costs_are_measured_from_the_first_event() -> None:
-    script = _script(ScriptEvent(at=60_000, action=Action.LEAVE, member="c1"))
+    script = _script(scripts.ScriptEvent(at=60_000, action=scripts.Action.LEAVE, member="c1"))
     result = simulate(script, POLICIES["roundrobin"])
     cost = cost_of(result, POLICIES["roundrobin"], measured_from=script.measured_from)
     assert cost.rebalances == 1
@@ -152,7 +153,9 @@ def test_equal_results_give_equal_figures(tmp_path) -> None:
 
 @pytest.mark.parametrize("policy", ["range", "uniform"])
 def test_running_member_is_not_started_again(policy: str) -> None:
-    script = _script(ScriptEvent(at=5_000, action=Action.RESTART, member="c0", duration=30_000))
+    script = _script(
+        scripts.ScriptEvent(at=5_000, action=scripts.Action.RESTART, member="c0", duration=30_000)
+    )
     first, *others = script.members
     members = (replace(first, start_at=20_000), *others)
     result = simulate(replace(script, members=members), POLICIES[policy])

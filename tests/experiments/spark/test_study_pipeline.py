@@ -15,6 +15,7 @@ from kassay.experiments.study.case import Case, cases_of, imported_cases
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.reference.model.errors import RunError
 from tests.experiments.spark import faults
+from tests.experiments.spark.conftest import table_files
 
 pytestmark = pytest.mark.spark
 
@@ -82,7 +83,7 @@ def test_an_interrupted_study_resumes_with_identical_tables(spark, tmp_path):
     assert not (resumed / "manifest.json").exists()
     shutil.rmtree(resumed / ".parts" / "batch-00002")
     write_study(spark, cases, resumed, manifest=dict, wave=3)
-    assert contents(resumed) == contents(complete)
+    assert table_files(resumed) == table_files(complete)
     times = {path: path.stat().st_mtime_ns for path in resumed.rglob("*.parquet")}
     write_study(spark, cases, resumed, manifest=interrupt, wave=3)
     assert {path: path.stat().st_mtime_ns for path in resumed.rglob("*.parquet")} == times
@@ -130,16 +131,6 @@ class InterruptedStudyError(Exception):
 
 def interrupt(_):
     raise InterruptedStudyError
-
-
-def contents(directory):
-    """Return the files of all tables except the timings."""
-    return {
-        path.relative_to(directory): path.read_bytes()
-        for name in TABLES
-        if name != "timings"
-        for path in sorted((directory / name).iterdir())
-    }
 
 
 def test_invalid_groups_become_rows_with_an_error(expected):

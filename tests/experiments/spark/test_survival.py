@@ -14,7 +14,7 @@ import pyspark
 import pytest
 
 from kassay.experiments.spark.java_runtime import find_java
-from kassay.experiments.spark.table_schemas import TABLES
+from tests.experiments.spark.conftest import table_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.survival, pytest.mark.slow]
 
@@ -40,7 +40,7 @@ def config(tmp_path_factory):
 def uninterrupted(config, tmp_path_factory):
     out = tmp_path_factory.mktemp("uninterrupted")
     finish(start(config, out), out)
-    return contents(out)
+    return table_files(out)
 
 
 def test_a_study_resumes_after_its_driver_is_killed(config, uninterrupted, tmp_path):
@@ -55,7 +55,7 @@ def test_a_study_resumes_after_its_driver_is_killed(config, uninterrupted, tmp_p
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / ".parts").rglob("batch-*")}
     finish(start(config, tmp_path), tmp_path)
     assert times
-    assert contents(tmp_path) == uninterrupted
+    assert table_files(tmp_path) == uninterrupted
 
 
 def test_a_cluster_that_loses_a_worker_gives_the_same_tables(config, uninterrupted, tmp_path):
@@ -65,7 +65,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_tables(config, uninterrupt
         wait_for(driver, out, lambda: batches(out) >= 2)
         workers[0].kill()
         finish(driver, out)
-    assert contents(out) == uninterrupted
+    assert table_files(out) == uninterrupted
 
 
 def start(config, out, *options):
@@ -99,15 +99,6 @@ def wait_for(driver, out, condition):
 
 def batches(out):
     return len(list((out / ".parts").glob("batch-*")))
-
-
-def contents(out):
-    return {
-        path.relative_to(out): path.read_bytes()
-        for name in TABLES
-        if name != "timings"
-        for path in sorted((out / name).iterdir())
-    }
 
 
 @contextmanager

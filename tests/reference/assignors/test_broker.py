@@ -10,26 +10,20 @@ from tests.reference.assignors.notation import after, group, joined, lists
 
 
 def test_server_range_assigns_equal_ranges_of_co_partitioned_topics() -> None:
-    assert lists(group("t:3 u:3", a="t u", b="t u"), "server-range") == {
-        "a": "t-0 t-1 u-0 u-1",
-        "b": "t-2 u-2",
-    }
+    start = group("t:3 u:3", a="t u", b="t u")
+    assert lists(start, "server-range") == {"a": "t-0 t-1 u-0 u-1", "b": "t-2 u-2"}
 
 
 def test_server_range_sorts_static_members_first() -> None:
     plain = group("t:3", a="t", b="t")
     a, b = plain.members
-    assert lists(replace(plain, members=(a, replace(b, instance_id="z"))), "server-range") == {
-        "a": "t-2",
-        "b": "t-0 t-1",
-    }
+    start = replace(plain, members=(a, replace(b, instance_id="z")))
+    assert lists(start, "server-range") == {"a": "t-2", "b": "t-0 t-1"}
 
 
 def test_server_range_splits_each_topic_over_its_own_subscribers() -> None:
-    assert lists(group("t:4 u:2", a="t", b="t u"), "server-range") == {
-        "a": "t-0 t-1",
-        "b": "t-2 t-3 u-0 u-1",
-    }
+    start = group("t:4 u:2", a="t", b="t u")
+    assert lists(start, "server-range") == {"a": "t-0 t-1", "b": "t-2 t-3 u-0 u-1"}
 
 
 def test_uniform_keeps_partitions_up_to_the_quota() -> None:

@@ -2,17 +2,22 @@
 
 from dataclasses import replace
 
+from kassay.reference import Group
 from tests.reference.assignors.notation import after, group, joined, lists, without
+
+
+def with_version(group: Group, version: int) -> Group:
+    """Return the group with another protocol version of all members."""
+    members = tuple(replace(member, protocol_version=version) for member in group.members)
+    return replace(group, members=members)
 
 
 def test_moved_partition_is_withheld_for_one_round() -> None:
     alone = after(group("t:2", a="t"), "cooperative-sticky")
     both = joined(alone, b="t")
     assert lists(both, "cooperative-sticky") == {"a": "t-0", "b": ""}
-    assert lists(after(both, "cooperative-sticky"), "cooperative-sticky") == {
-        "a": "t-0",
-        "b": "t-1",
-    }
+    following = after(both, "cooperative-sticky")
+    assert lists(following, "cooperative-sticky") == {"a": "t-0", "b": "t-1"}
 
 
 def test_unowned_partition_is_assigned_at_once() -> None:
@@ -28,7 +33,7 @@ def test_moved_partition_is_withheld_with_mixed_subscriptions() -> None:
 
 def test_version_0_subscriptions_have_no_owned_partitions() -> None:
     start = group("t:2", a="t | t-1", b="t | t-0")
-    version_0 = replace(start, members=tuple(replace(m, protocol_version=0) for m in start.members))
+    version_0 = with_version(start, 0)
     assert lists(start, "cooperative-sticky") == {"a": "t-1", "b": "t-0"}
     assert lists(version_0, "cooperative-sticky") == {"a": "t-0", "b": "t-1"}
     assert lists(version_0, "sticky") == {"a": "t-1", "b": "t-0"}
@@ -36,5 +41,4 @@ def test_version_0_subscriptions_have_no_owned_partitions() -> None:
 
 def test_version_1_subscriptions_use_the_generation_of_the_user_data() -> None:
     start = group("t:3", a="t | t-0 t-1 @3", b="t | t-0 t-2 @4")
-    old = replace(start, members=tuple(replace(m, protocol_version=1) for m in start.members))
-    assert lists(old, "cooperative-sticky") == {"a": "t-1", "b": "t-0 t-2"}
+    assert lists(with_version(start, 1), "cooperative-sticky") == {"a": "t-1", "b": "t-0 t-2"}

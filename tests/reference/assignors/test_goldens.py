@@ -49,17 +49,13 @@ def test_goldens_contain_exceptions_and_nontermination() -> None:
 def test_port_reproduces_the_recording_of_october_2024(
     assignor: str, shared_fixtures: Path
 ) -> None:
-    cases = _october_2024(shared_fixtures, assignor)
-    assert len(cases) >= 2000
-    assert _mismatches(cases, assignor) == []
+    assert _mismatches(_october_2024(shared_fixtures, assignor), assignor) == []
 
 
 def test_uniform_4_0_reproduces_the_recording_of_october_2024(
     shared_fixtures: Path,
 ) -> None:
-    cases = _october_2024(shared_fixtures, "uniform")
-    assert len(cases) >= 2000
-    assert _mismatches(cases, BEFORE_KAFKA_18688) == []
+    assert _mismatches(_october_2024(shared_fixtures, "uniform"), BEFORE_KAFKA_18688) == []
 
 
 def test_uniform_differs_from_october_2024_only_for_equal_subscriptions(
@@ -84,12 +80,14 @@ def test_assignor_names_are_complete() -> None:
 
 
 def _october_2024(folder: Path, assignor: str) -> list[dict[str, Any]]:
-    return [
+    cases = [
         case
         for name in ("golden_public.jsonl.gz", "edge_cases.jsonl")
         for case in read(folder / name)
         if case["assignor"] == assignor
     ]
+    assert len(cases) >= 2000
+    return cases
 
 
 def _mismatches(cases: list[dict[str, Any]], assignor: str) -> list[str]:

@@ -6,11 +6,8 @@ from tests.reference.assignors.notation import group, lists, with_racks
 
 
 def test_documentation_example_of_one_topic() -> None:
-    assert lists(group("t:5", C0="t", C1="t", C2="t"), "range") == {
-        "C0": "t-0 t-1",
-        "C1": "t-2 t-3",
-        "C2": "t-4",
-    }
+    start = group("t:5", C0="t", C1="t", C2="t")
+    assert lists(start, "range") == {"C0": "t-0 t-1", "C1": "t-2 t-3", "C2": "t-4"}
 
 
 def test_first_members_get_one_more_partition_of_every_topic() -> None:
@@ -22,26 +19,13 @@ def test_first_members_get_one_more_partition_of_every_topic() -> None:
 
 
 def test_documentation_example_of_co_partitioned_topics() -> None:
-    assert lists(group("t0:3 t1:3", C0="t0 t1", C1="t0 t1"), "range") == {
-        "C0": "t0-0 t0-1 t1-0 t1-1",
-        "C1": "t0-2 t1-2",
-    }
+    start = group("t0:3 t1:3", C0="t0 t1", C1="t0 t1")
+    assert lists(start, "range") == {"C0": "t0-0 t0-1 t1-0 t1-1", "C1": "t0-2 t1-2"}
 
 
 def test_members_beyond_the_partition_count_are_idle() -> None:
-    assert lists(group("Ta:2 Tb:2", Ca="Ta Tb", Cb="Ta Tb", Cc="Ta Tb"), "range") == {
-        "Ca": "Ta-0 Tb-0",
-        "Cb": "Ta-1 Tb-1",
-        "Cc": "",
-    }
-
-
-def test_multiple_consumers_mixed_topics() -> None:
-    assert lists(group("t1:3 t2:2", c1="t1", c2="t1 t2", c3="t1"), "range") == {
-        "c1": "t1-0",
-        "c2": "t1-1 t2-0 t2-1",
-        "c3": "t1-2",
-    }
+    start = group("Ta:2 Tb:2", Ca="Ta Tb", Cb="Ta Tb", Cc="Ta Tb")
+    assert lists(start, "range") == {"Ca": "Ta-0 Tb-0", "Cb": "Ta-1 Tb-1", "Cc": ""}
 
 
 def test_one_consumer_nonexistent_topic() -> None:
@@ -54,6 +38,11 @@ def test_only_assigns_partitions_from_subscribed_topics() -> None:
 
 def test_topics_without_partitions_are_skipped() -> None:
     assert lists(group("t:0 u:1", c="t u"), "range") == {"c": "u-0"}
+
+
+def test_multiple_consumers_mixed_topics() -> None:
+    start = group("t1:3 t2:2", c1="t1", c2="t1 t2", c3="t1")
+    assert lists(start, "range") == {"c1": "t1-0", "c2": "t1-1 t2-0 t2-1", "c3": "t1-2"}
 
 
 def test_static_members_are_first_sorted_by_instance_id() -> None:
@@ -72,9 +61,8 @@ def test_static_member_with_a_new_id_keeps_its_range() -> None:
 
 
 def test_lists_are_in_the_hash_order_of_topics() -> None:
-    assert lists(group("t0:1 t1:1 t10:1 t2:1", c="t0 t1 t10 t2"), "range") == {
-        "c": "t10-0 t0-0 t1-0 t2-0"
-    }
+    start = group("t0:1 t1:1 t10:1 t2:1", c="t0 t1 t10 t2")
+    assert lists(start, "range") == {"c": "t10-0 t0-0 t1-0 t2-0"}
 
 
 def test_member_gets_partitions_of_its_rack_up_to_its_quota() -> None:

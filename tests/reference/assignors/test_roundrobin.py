@@ -10,47 +10,30 @@ from tests.reference.assignors.notation import group, lists, without
 
 
 def test_documentation_example_with_equal_subscriptions() -> None:
-    assert lists(group("t0:3 t1:3", C0="t0 t1", C1="t0 t1"), "roundrobin") == {
-        "C0": "t0-0 t0-2 t1-1",
-        "C1": "t0-1 t1-0 t1-2",
-    }
+    start = group("t0:3 t1:3", C0="t0 t1", C1="t0 t1")
+    assert lists(start, "roundrobin") == {"C0": "t0-0 t0-2 t1-1", "C1": "t0-1 t1-0 t1-2"}
+
+
+def test_members_without_subscription_are_skipped() -> None:
+    assert lists(group("t:2", a="", b="t"), "roundrobin") == {"a": "", "b": "t-0 t-1"}
 
 
 def test_circle_continues_across_topics() -> None:
-    assert lists(group("Ta:2 Tb:2", Ca="Ta Tb", Cb="Ta Tb", Cc="Ta Tb"), "roundrobin") == {
-        "Ca": "Ta-0 Tb-1",
-        "Cb": "Ta-1",
-        "Cc": "Tb-0",
-    }
+    start = group("Ta:2 Tb:2", Ca="Ta Tb", Cb="Ta Tb", Cc="Ta Tb")
+    assert lists(start, "roundrobin") == {"Ca": "Ta-0 Tb-1", "Cb": "Ta-1", "Cc": "Tb-0"}
 
 
 def test_documentation_example_with_mixed_subscriptions() -> None:
     start = group("T0:1 T1:2 T2:3", C0="T0", C1="T0 T1", C2="T0 T1 T2")
-    assert lists(start, "roundrobin") == {
-        "C0": "T0-0",
-        "C1": "T1-0",
-        "C2": "T1-1 T2-0 T2-1 T2-2",
-    }
-    assert lists(without(start, "C0"), "roundrobin") == {
-        "C1": "T0-0 T1-1",
-        "C2": "T1-0 T2-0 T2-1 T2-2",
-    }
+    assert lists(start, "roundrobin") == {"C0": "T0-0", "C1": "T1-0", "C2": "T1-1 T2-0 T2-1 T2-2"}
+    left = without(start, "C0")
+    assert lists(left, "roundrobin") == {"C1": "T0-0 T1-1", "C2": "T1-0 T2-0 T2-1 T2-2"}
 
 
 def test_documentation_example_of_a_member_that_leaves() -> None:
     topics = "t0 t1 t2 t3"
-    start = group("t0:2 t1:2 t2:2 t3:2", C0=topics, C1=topics, C2=topics)
-    assert lists(without(start, "C1"), "roundrobin") == {
-        "C0": "t0-0 t1-0 t2-0 t3-0",
-        "C2": "t0-1 t1-1 t2-1 t3-1",
-    }
-
-
-def test_names_are_sorted_as_text() -> None:
-    assert lists(group("t2:1 t10:1", c10="t2 t10", c2="t2 t10"), "roundrobin") == {
-        "c10": "t10-0",
-        "c2": "t2-0",
-    }
+    left = without(group("t0:2 t1:2 t2:2 t3:2", C0=topics, C1=topics, C2=topics), "C1")
+    assert lists(left, "roundrobin") == {"C0": "t0-0 t1-0 t2-0 t3-0", "C2": "t0-1 t1-1 t2-1 t3-1"}
 
 
 def test_static_members_are_first() -> None:
@@ -60,8 +43,9 @@ def test_static_members_are_first() -> None:
     assert lists(mixed, "roundrobin") == {"a": "t-1", "b": "t-0 t-2"}
 
 
-def test_members_without_subscription_are_skipped() -> None:
-    assert lists(group("t:2", a="", b="t"), "roundrobin") == {"a": "", "b": "t-0 t-1"}
+def test_names_are_sorted_as_text() -> None:
+    start = group("t2:1 t10:1", c10="t2 t10", c2="t2 t10")
+    assert lists(start, "roundrobin") == {"c10": "t10-0", "c2": "t2-0"}
 
 
 def test_group_without_members_fails() -> None:

@@ -40,11 +40,7 @@ def test_documentation_example_of_a_member_that_leaves() -> None:
 
 def test_documentation_example_of_mixed_subscriptions() -> None:
     start = group("T0:1 T1:2 T2:3", C0="T0", C1="T0 T1", C2="T0 T1 T2")
-    assert lists(start, "sticky") == {
-        "C0": "T0-0",
-        "C1": "T1-0 T1-1",
-        "C2": "T2-0 T2-1 T2-2",
-    }
+    assert lists(start, "sticky") == {"C0": "T0-0", "C1": "T1-0 T1-1", "C2": "T2-0 T2-1 T2-2"}
 
 
 def test_documentation_example_of_mixed_subscriptions_after_a_leave() -> None:

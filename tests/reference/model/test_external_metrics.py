@@ -19,6 +19,7 @@ from kassay.reference.model.external_metrics import (
     standard_deviation,
     streams_cost,
 )
+from tests.reference.assignors.notation import group as small_group
 from tests.strategies import groups, valid_assignments
 
 RACKED = Group(
@@ -48,14 +49,7 @@ def test_r_score_is_the_moved_weight_over_capacity():
 
 
 def test_kafka_accepts_group_a_as_balanced_although_it_is_not_optimal():
-    group = Group(
-        topics=(Topic(name="t0", partitions=1), Topic(name="t1", partitions=2)),
-        members=(
-            Member(id="c0", subscription=("t1",)),
-            Member(id="c1", subscription=("t0", "t1")),
-            Member(id="c2", subscription=("t0",)),
-        ),
-    )
+    group = small_group("t0:1 t1:2", c0="t1", c1="t0 t1", c2="t0")
     sticky = Assignment({"c0": [("t1", 0), ("t1", 1)], "c1": [("t0", 0)], "c2": []})
     assert kafka_is_balanced(group, sticky)
     unbalanced = Assignment({"c0": [], "c1": [("t0", 0), ("t1", 0), ("t1", 1)], "c2": []})

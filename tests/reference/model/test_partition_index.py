@@ -4,14 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kassay.reference import Group, Member, Partitions, Topic
-from kassay.reference.model.partition_index import (
-    EMPTY_INDEX,
-    UNKNOWN,
-    consumed_partitions,
-    offsets_of,
-    select,
-    subscription_mask,
-)
+from kassay.reference.model import partition_index
 from tests.strategies import groups, valid_assignments
 
 GROUP = Group(
@@ -21,34 +14,34 @@ GROUP = Group(
 
 
 def test_rows_keep_the_order_of_the_lists() -> None:
-    offsets = offsets_of(GROUP)
+    offsets = partition_index.offsets_of(GROUP)
     rows = offsets.rows(
         [(1, Partitions.of([("u", 2), ("gone", 0)])), (0, Partitions.of([("t", 1), ("u", 9)]))]
     )
     assert rows.member.tolist() == [1, 1, 0, 0]
-    assert rows.topic.tolist() == [1, UNKNOWN, 0, 1]
+    assert rows.topic.tolist() == [1, partition_index.UNKNOWN, 0, 1]
     assert rows.number.tolist() == [2, 0, 1, 9]
     assert offsets.exist(rows).tolist() == [True, False, True, False]
-    assert offsets.flat(select(rows, offsets.exist(rows))).tolist() == [4, 1]
+    assert offsets.flat(partition_index.select(rows, offsets.exist(rows))).tolist() == [4, 1]
 
 
 def test_a_group_without_lists_has_no_rows() -> None:
-    offsets = offsets_of(GROUP)
-    assert offsets.rows([]) is EMPTY_INDEX
-    assert offsets.exist(EMPTY_INDEX).tolist() == []
+    offsets = partition_index.offsets_of(GROUP)
+    assert offsets.rows([]) is partition_index.EMPTY_INDEX
+    assert offsets.exist(partition_index.EMPTY_INDEX).tolist() == []
 
 
 def test_masks_follow_the_subscriptions() -> None:
-    assert subscription_mask(GROUP).tolist() == [[False, True], [False, False]]
-    assert consumed_partitions(GROUP).tolist() == [False, False, True, True, True]
+    assert partition_index.subscription_mask(GROUP).tolist() == [[False, True], [False, False]]
+    assert partition_index.consumed_partitions(GROUP).tolist() == [False, False, True, True, True]
 
 
 @given(st.data())
 def test_a_valid_assignment_has_each_consumed_position_once(data: st.DataObject) -> None:
     group = data.draw(groups(messy=True))
     assignment = data.draw(valid_assignments(group))
-    offsets = offsets_of(group)
+    offsets = partition_index.offsets_of(group)
     rows = offsets.rows((i, assignment[m.id]) for i, m in enumerate(group.members))
     assert offsets.exist(rows).all()
     positions = sorted(offsets.flat(rows).tolist())
-    assert positions == consumed_partitions(group).nonzero()[0].tolist()
+    assert positions == partition_index.consumed_partitions(group).nonzero()[0].tolist()

@@ -20,6 +20,7 @@ from kassay.solver import (
     certify,
     solve,
 )
+from tests.reference.assignors.notation import group as small_group
 from tests.solver.certified import GROUP, LOPSIDED, PROOF, complaints
 
 UNLIKE = Group(
@@ -90,14 +91,7 @@ def test_a_trusted_bound_below_the_value_is_not_refuted_by_an_improvement():
 
 
 def test_a_useless_chain_gives_one_error():
-    group = Group(
-        topics=(Topic(name="t", partitions=1), Topic(name="u", partitions=2)),
-        members=(
-            Member(id="a", subscription=("u",)),
-            Member(id="b", subscription=("t", "u")),
-            Member(id="c", subscription=("t",)),
-        ),
-    )
+    group = small_group("t:1 u:2", a="u", b="t u", c="t")
     uneven = Assignment({"a": [("u", 0), ("u", 1)], "b": [("t", 0)]})
     believed = Certificate(
         (LevelClaim(Imbalance(), 5, 5, Origin.CP_SAT), LevelClaim(Movement(), 0, 0, Origin.CP_SAT))
