@@ -36,8 +36,7 @@ class CaseLimits(SearchLimits):
     within_partitions
         Maximum number of partitions of groups for which ``movement_within`` is searched.
     group
-        Wall-clock seconds per group in a study. Its process is killed afterwards, and the
-        group becomes a row with an error.
+        Wall-clock seconds per group in a study, after which its process is killed.
     memory
         Address space in MiB of the process that studies a group.
     """
@@ -74,14 +73,8 @@ class Comparison:
 
     Parameters
     ----------
-    case
-        Name of the group.
-    assignor
-        Name of the assignor.
     ending
         How the assignor ended, see `Ending`. Greedy values are None unless it is ``ok``.
-    detail
-        Description of the problem; None if there is none.
     rounds
         Rebalances until nothing was withheld; more than 1 only for ``cooperative-sticky``,
         which is measured by its stable assignment.
@@ -91,8 +84,6 @@ class Comparison:
         measures are None.
     proven
         Whether both levels of the optimum are proven.
-    imbalance
-        Values per measure.
     movement
         Partitions that the assignor moves, and the fewest moves to any assignment with minimum
         imbalance.
@@ -151,22 +142,17 @@ def compare(
 ) -> Comparison:
     """Compare an assignor with the optimum on one group.
 
+    Capacities of members are ignored, because Kafka's assignors do not know them.
+
     Parameters
     ----------
-    group
-        The rebalance. Capacities of members are ignored, because Kafka's assignors do not
-        know them.
     assignor
         One of `kassay.reference.assignors.ASSIGNORS`, or a user-defined assignor.
-    optimum
-        The group's `solve_optimum`, if it is known already.
-    result
-        The assignor's `run_until_stable`, if it is known already.
+    optimum, result
+        The group's `solve_optimum` and the assignor's `run_until_stable`, if they are known.
     moves_within
         Function of the imbalance to use instead of `fewest_moves_within`, for example with
         a cache.
-    limits
-        Limits of each search.
 
     Examples
     --------
@@ -216,12 +202,6 @@ def keep_owners(group: Group) -> Assignment:
     """Keep every owner and place partitions without an owner on the least loaded members.
 
     Its imbalance is possible without any move.
-
-    Examples
-    --------
-    >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
-    >>> keep_owners(NAMED_GROUPS["B"].group).loads()
-    {'c0': 0, 'c1': 1, 'c2': 2}
     """
     problem = build_problem(group)
     return problem.to_assignment(keep_owned(problem))
@@ -232,21 +212,8 @@ def fewest_moves_within(
 ) -> int | None:
     """Return the fewest moves to any assignment whose imbalance is at most ``imbalance``.
 
-    Parameters
-    ----------
-    group
-        The rebalance.
-    imbalance
-        Maximum imbalance, by the measure that ``optimum`` minimises.
-    optimum
-        The group's `solve_optimum`, with both levels proven.
-    limits
-        Limits of the search.
-
-    Returns
-    -------
-    int or None
-        The proven number; None if a limit was reached before the proof.
+    ``optimum`` is the group's `solve_optimum`, with both levels proven. The result is None if a
+    limit was reached before the proof.
     """
     if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
         return optimum.movement.value

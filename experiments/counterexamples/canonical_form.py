@@ -54,11 +54,7 @@ def short_name(canonical_form: str) -> str:
 def with_canonical_names(group: Group, holds: Callable[[Group], bool]) -> Group:
     """Give members and topics short names, and owners one generation, if ``holds`` permits.
 
-    Parameters
-    ----------
-    holds
-        Condition that must be true for the result. If it is false for all new names, the
-        group keeps its names.
+    If ``holds`` is false for all new names, the group keeps its names.
     """
     owners = [member for member in group.members if len(member.owned)]
     if len({member.generation for member in owners}) == 1:

@@ -16,13 +16,7 @@ EXHAUSTIVE = "small-worlds"
 
 
 def exhaustive_cases(*, members: int, partitions: int, assignor: str) -> Iterator[Case]:
-    """Yield a case for each kind of group with up to ``members`` members and ``partitions``.
-
-    Examples
-    --------
-    >>> sum(1 for _ in exhaustive_cases(members=2, partitions=2, assignor="sticky"))
-    27
-    """
+    """Yield a case for each kind of group with up to ``members`` members and ``partitions``."""
     for seed, group in enumerate(exhaustive_groups_up_to(members=members, partitions=partitions)):
         document = json.dumps(group_document(group), separators=(",", ":"))
         yield Case(family=EXHAUSTIVE, seed=seed, assignors=(assignor,), document=document)
@@ -31,12 +25,8 @@ def exhaustive_cases(*, members: int, partitions: int, assignor: str) -> Iterato
 def namings(group: Group) -> Iterator[Group]:
     """Yield a group under every naming of members, topics and partitions, first the given one.
 
-    Namings with equal results are yielded once.
-
-    Parameters
-    ----------
-    group
-        A small group without contested claims, weights and racks.
+    The group is small and has no contested claims, weights and racks. Namings with equal
+    results are yielded once.
 
     Examples
     --------

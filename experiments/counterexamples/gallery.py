@@ -31,38 +31,17 @@ _SHOWN_ERRORS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GalleryEntry:
-    """The smallest group of one kind.
-
-    Parameters
-    ----------
-    group
-        The group; its id contains its position in the gallery.
-    kind
-        Short name of its canonical form, the same in every gallery.
-    severity
-        See `Shortfall`.
-    cases
-        Number of cases that shrank to this kind.
-    first_cases
-        Names of some of them.
-    verdict
-        Description of the shortcoming.
-    assigned
-        The assignor's assignment; the repeated state if it does not terminate; None if there
-        is no valid assignment.
-    explanation
-        Chains of transfers that make the assignment optimal.
-    """
+    """The smallest group of one kind."""
 
     group: Group
-    kind: str
+    kind: str  # short name of its canonical form, the same in every gallery
     severity: Fraction
-    cases: int
+    cases: int  # that shrank to this kind
     first_cases: tuple[str, ...]
     verdict: str
-    assigned: Assignment | None
+    assigned: Assignment | None  # the repeated state if the assignor does not terminate
     optimum: Assignment | None
-    explanation: tuple[str, ...]
+    explanation: tuple[str, ...]  # chains of transfers that make the assignment optimal
 
     def document(self) -> dict[str, object]:
         """Return the entry as JSON."""
@@ -91,29 +70,13 @@ class SizeCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gallery:
-    """Result of a search for counterexamples.
-
-    Parameters
-    ----------
-    counts
-        ``cases``: groups measured. ``short``: groups on which the assignor has the shortcoming
-        under at least one naming. ``kinds``: kinds of these. ``namings``, ``namings_short``:
-        counts of namings. ``smallest``: kinds after shrinking. ``unproven``, ``errors``:
-        cases without a result.
-    by_size
-        Number of kinds per size, after shrinking.
-    entries
-        One per kind after shrinking: for `LARGEST_FIRST` the largest severity first, otherwise
-        the smallest group first.
-    errors
-        The first errors, as case and description.
-    """
+    """Result of a search for counterexamples."""
 
     options: SearchOptions
     counts: dict[str, int]
     by_size: tuple[SizeCount, ...]
     entries: tuple[GalleryEntry, ...]
-    errors: tuple[tuple[str, str], ...]
+    errors: tuple[tuple[str, str], ...]  # the first errors: case and description
 
     def document(self) -> dict[str, object]:
         """Return the gallery as JSON."""
@@ -127,17 +90,7 @@ class Gallery:
 
 
 def gallery(searches: Iterable[CaseSearch], options: SearchOptions) -> Gallery:
-    """Build the gallery of the searched cases; their order does not matter.
-
-    Examples
-    --------
-    >>> from kassay.experiments.counterexamples.search import search_case
-    >>> from kassay.experiments.counterexamples.exhaustive_search import exhaustive_cases
-    >>> options = SearchOptions(assignor="sticky", shortcoming=Shortcoming.IMBALANCE)
-    >>> cases = exhaustive_cases(members=2, partitions=2, assignor="sticky")
-    >>> gallery([search_case(case, options) for case in cases], options).counts["short"]
-    0
-    """
+    """Build the gallery of the searched cases; their order does not matter."""
     ordered = sorted(searches, key=lambda search: _case_key(search.case))
     by_kind: dict[str, list[CaseSearch]] = {}
     for search in ordered:

@@ -29,38 +29,19 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryView:
-    """An entry as the page shows it.
-
-    Parameters
-    ----------
-    size
-        Description of the size.
-    rows
-        Per member one cell per topic, with the partitions that the member owns.
-    panels
-        Drawings of the assignor's assignment and of an optimum.
-    document
-        The group document.
-    """
+    """An entry as the page shows it."""
 
     entry: GalleryEntry
     size: str
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]  # per member one cell per topic
     panels: tuple[AssignmentPanel, ...]
     document: str
 
 
 def render_gallery(gallery: Gallery, *, about: Mapping[str, str], top: int) -> str:
-    """Render the page. Equal galleries give equal bytes.
+    """Render the page with the first ``top`` entries and facts about the search.
 
-    Parameters
-    ----------
-    gallery
-        Result of the search.
-    about
-        Facts about the search, by name.
-    top
-        Number of entries to draw.
+    Equal galleries give equal bytes.
     """
     template = environment(_TEMPLATES, autoescape=True).get_template("gallery.html.j2")
     return template.render(

@@ -11,27 +11,10 @@ NO_MEMBER = -1
 
 @dataclass(slots=True)
 class MutableGroup:
-    """A group reduced to subscriptions and owners, changed in place.
+    """A group reduced to subscriptions and owners, changed in place."""
 
-    Parameters
-    ----------
-    subscriptions
-        Topics per member.
-    owners
-        Per topic the owner of each partition, or `NO_MEMBER`.
-
-    Examples
-    --------
-    >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
-    >>> group = MutableGroup.of(NAMED_GROUPS["B"].group)
-    >>> group.subscriptions, group.owners
-    ([{0}, {0, 1, 2}, {0, 1, 2}], [[1], [2], [2]])
-    >>> [member.owned.to_list() for member in group.group().members][1]
-    [TopicPartition(topic='t00', partition=0)]
-    """
-
-    subscriptions: list[set[int]]
-    owners: list[list[int]]
+    subscriptions: list[set[int]]  # topics per member
+    owners: list[list[int]]  # per topic the owner of each partition, or NO_MEMBER
 
     @classmethod
     def of(cls, group: Group) -> "MutableGroup":

@@ -14,28 +14,8 @@ def random_walk(group: Group, fails: Predicate, *, steps: int, seed: str) -> Gro
     """Mutate a group repeatedly at random, and keep each mutation that does not enlarge it.
 
     Shrinking ends when no single removal is possible. The walk combines several mutations per
-    step, also of owners, names and subscriptions, and accepts a group of equal size. Size is
-    the number of members, then of partitions.
-
-    Parameters
-    ----------
-    group
-        A group on which ``fails`` holds. The walk uses subscriptions and owners only; if
-        ``fails`` depends on anything else, the group is returned unchanged.
-    fails
-        Condition that must remain true.
-    steps
-        Number of groups to try.
-    seed
-        Seed of the walk.
-
-    Examples
-    --------
-    >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
-    >>> group = NAMED_GROUPS["D"].group
-    >>> smaller = random_walk(group, lambda g: g.partition_count >= 4, steps=200, seed="demo")
-    >>> smaller.partition_count
-    4
+    step, also of owners, names and subscriptions, and accepts a group of equal size. It uses
+    subscriptions and owners only; if ``fails`` needs anything else, it returns the group.
     """
     rng = Random(seed)  # noqa: S311
     current = MutableGroup.of(group)

@@ -24,36 +24,17 @@ from kassay.reference.model.ownership import ownership
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSearch:
-    """Result of the search in one case. Fields are columns.
-
-    Parameters
-    ----------
-    case
-        Name of the case.
-    error
-        Why the case failed.
-    proven
-        Whether everything is proven, under every naming.
-    namings
-        Number of namings tried: all of them in `EXHAUSTIVE` cases, else 1.
-    short
-        Number of namings under which the assignor has the shortcoming.
-    severity
-        Largest severity, as a fraction; this and the next columns are None without shortcoming.
-    kind
-        Canonical form of the group.
-    smallest, smallest_kind, smallest_severity
-        The group after shrinking as JSON, with its canonical form and severity.
-    """
+    """Result of the search in one case. Fields are columns."""
 
     case: str
     error: str | None = None
-    proven: bool = True
-    namings: int = 0
-    short: int = 0
+    proven: bool = True  # under every naming
+    namings: int = 0  # tried: all in `EXHAUSTIVE` cases, else 1
+    short: int = 0  # namings with the shortcoming
+    # The largest severity, as a fraction; the next columns are None without shortcoming.
     severity: str | None = None
-    kind: str | None = None
-    smallest: str | None = None
+    kind: str | None = None  # canonical form
+    smallest: str | None = None  # the group after shrinking, as JSON
     smallest_kind: str | None = None
     smallest_severity: str | None = None
 
@@ -62,14 +43,6 @@ def search_case(case: Case, options: SearchOptions) -> CaseSearch:
     """Measure the shortcoming in a case, and shrink the group if there is one.
 
     A failure becomes part of the result, because one group must not end a search.
-
-    Examples
-    --------
-    >>> from kassay.experiments.counterexamples.shortcomings import Shortcoming
-    >>> options = SearchOptions(assignor="sticky", shortcoming=Shortcoming.IMBALANCE)
-    >>> found = search_case(Case(family="mixed-fresh", seed=3, assignors=("sticky",)), options)
-    >>> found.error, found.proven, found.namings
-    (None, True, 1)
     """
     try:
         return _search_case(case, options)

@@ -34,27 +34,13 @@ _ENDINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """Options of a search for counterexamples.
-
-    Parameters
-    ----------
-    assignor
-        Name of one of Kafka's assignors, or of a user-defined one.
-    limits
-        Limits of each search for an optimum.
-    attempts
-        Maximum number of groups to try while one group is shrunk.
-    walk_steps
-        Groups to try on each random walk after shrinking; 0 for no walks.
-    walks
-        Number of random walks; the smallest group counts.
-    """
+    """Options of a search for counterexamples."""
 
     assignor: str
     shortcoming: Shortcoming
     limits: CaseLimits = LIMITS
-    attempts: int = MAX_ATTEMPTS
-    walk_steps: int = 0
+    attempts: int = MAX_ATTEMPTS  # groups to try while one group is shrunk
+    walk_steps: int = 0  # groups to try on each random walk; 0 for no walks
     walks: int = 2
 
 
@@ -62,16 +48,9 @@ class SearchOptions:
 class Shortfall:
     """Size of a shortcoming on one group.
 
-    Parameters
-    ----------
-    severity
-        0 if there is no shortcoming, or none is proven. ``imbalance``: imbalance above the
-        minimum. ``moves``: unnecessary moves per partition. ``ratio``: maximum load divided by
-        the minimum possible maximum load, minus 1. ``livelock`` and ``failure``: 1.
-    proven
-        Whether the severity is proven.
-    result
-        Result of the assignor.
+    ``severity`` is 0 if there is no shortcoming, or none is proven. ``imbalance``: imbalance
+    above the minimum. ``moves``: unnecessary moves per partition. ``ratio``: maximum load divided
+    by the minimum possible maximum load, minus 1. ``livelock`` and ``failure``: 1.
     """
 
     severity: Fraction
@@ -83,15 +62,6 @@ def measure_shortfall(
     group: Group, options: SearchOptions, *, optimum: Solution | None = None
 ) -> Shortfall:
     """Measure how far an assignor falls short on a group.
-
-    Parameters
-    ----------
-    group
-        The rebalance.
-    options
-        Assignor, shortcoming and limits.
-    optimum
-        The group's `solve_optimum`, if it is known already.
 
     Examples
     --------

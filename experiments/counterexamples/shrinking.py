@@ -37,14 +37,7 @@ class GroupSize(NamedTuple):
 
 
 def size_of(group: Group) -> GroupSize:
-    """Return the size of a group.
-
-    Examples
-    --------
-    >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
-    >>> size_of(NAMED_GROUPS["A"].group)
-    GroupSize(members=3, partitions=3, topics=2, owned=0, subscriptions=4)
-    """
+    """Return the size of a group."""
     return GroupSize(
         members=len(group.members),
         partitions=group.partition_count,
@@ -56,15 +49,6 @@ def size_of(group: Group) -> GroupSize:
 
 def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
     """Remove parts of a group while ``fails`` holds, until no single removal is possible.
-
-    Parameters
-    ----------
-    group
-        A group on which ``fails`` holds.
-    fails
-        Condition that must remain true.
-    attempts
-        Maximum number of groups to try.
 
     Raises
     ------

@@ -20,24 +20,7 @@ from kassay.reference.model.group import Group
 
 
 def load_callable(name: str) -> Callable[[Group], object]:
-    """Import ``module:function`` or ``file.py:function``.
-
-    The working directory comes first in the search path.
-
-    Raises
-    ------
-    ImportError
-        If the module does not exist.
-    AttributeError
-        If the module has no such function.
-    TypeError
-        If the object is not callable.
-
-    Examples
-    --------
-    >>> load_callable("kassay.reference.assignors.client.range:assign").__name__
-    'assign'
-    """
+    """Import ``module:function`` or ``file.py:function``; the working directory comes first."""
     module_name, _, path = name.rpartition(":")
     target: object = _import_module(module_name)
     for attribute in path.split("."):
@@ -48,13 +31,7 @@ def load_callable(name: str) -> Callable[[Group], object]:
 
 
 def answer(function: Callable[[Group], object], line: str) -> dict[str, object]:
-    """Return the answer to one group document: an assignment, or the reason for none.
-
-    Examples
-    --------
-    >>> answer(lambda group: {"a": [("t", 0)]}, '{"topics": {"t": 1}, "members": []}')
-    {'assignment': {'a': [('t', 0)]}}
-    """
+    """Return the answer to one group document: an assignment, or the reason for none."""
     try:
         group = parse_group(json.loads(line))
         with redirect_stdout(sys.stderr):

@@ -34,8 +34,6 @@ class StableResult:
         The stable assignment; None unless ``ending`` is `Ending.OK`.
     rounds
         Number of rebalances, the first included.
-    detail
-        Description of the problem; None if there is none.
     """
 
     ending: Ending
@@ -49,20 +47,8 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
 
     ``cooperative-sticky`` withholds partitions that change owners: the owners revoke them
     first, and the next rebalance assigns them. The result is the assignment of the round that
-    withholds nothing. Every other assignor is stable after one rebalance.
-
-    Parameters
-    ----------
-    group
-        The rebalance.
-    assignor
-        One of `kassay.reference.assignors.ASSIGNORS`, or the name of a user-defined assignor.
-
-    Returns
-    -------
-    StableResult
-        The stable assignment, or the reason why there is none. A round that repeats an
-        earlier assignment is `Ending.NONTERMINATING`, and so are more than 50 rounds.
+    withholds nothing. Every other assignor is stable after one rebalance. A round that repeats
+    an earlier assignment is `Ending.NONTERMINATING`, and so are more than 50 rounds.
 
     Examples
     --------

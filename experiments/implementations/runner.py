@@ -17,17 +17,7 @@ _SHOWN_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """Result of one run of an assignor.
-
-    Parameters
-    ----------
-    assignment
-        The assignment, valid or not; None if the assignor did not terminate or failed.
-    livelock
-        Description of the livelock, if the assignor does not terminate.
-    failed
-        Description of the failure, if there is no result.
-    """
+    """Result of one run of an assignor."""
 
     assignment: Assignment | None = None
     livelock: LivelockError | str | None = None
@@ -36,13 +26,6 @@ class RunResult:
 
 def run(group: Group, assignor: str) -> RunResult:
     """Run an assignor on a group; a failure of the assignor is part of the result.
-
-    Parameters
-    ----------
-    group
-        The rebalance.
-    assignor
-        One of `kassay.reference.assignors.ASSIGNORS`, or the name of a user-defined assignor.
 
     Examples
     --------

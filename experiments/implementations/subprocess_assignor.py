@@ -30,11 +30,6 @@ class AssignorProcess:
 
     It starts with the first request. If it does not answer, it is killed with its children,
     and the next request starts a new process.
-
-    Parameters
-    ----------
-    command
-        Program and arguments; no shell is involved.
     """
 
     def __init__(self, command: tuple[str, ...]) -> None:
@@ -44,16 +39,10 @@ class AssignorProcess:
         self._has_answered = False
 
     def request(self, line: str, *, seconds: float) -> str:
-        """Send a line and return the line that the process answers.
+        """Send a line and return the line that the process answers, within wall-clock seconds.
 
         A process that ended after an earlier answer is started again, because some programs
-        read only one line.
-
-        Raises
-        ------
-        NoAnswerError
-            If there is no answer within ``seconds`` of wall-clock time. The message ends
-            with the last line on standard error.
+        read only one line. The message of `NoAnswerError` ends with the last line on stderr.
         """
         may_restart = self._has_answered
         try:

@@ -1,9 +1,8 @@
 """Names of user-defined assignors: an external command or a Python callable.
 
-Both run in a process of their own that reads group documents and writes assignment documents,
-one per line. The name contains everything that is needed to run the assignor, so that Spark
-workers need nothing else: ``cmd:./mine``, ``python:mine:assign``, or with a time limit
-``cmd@2.5s:./mine``.
+Both run in a process of their own. The name contains everything that is needed to run the
+assignor, so that Spark workers need nothing else: ``cmd:./mine``, ``python:mine:assign``, or
+with a time limit ``cmd@2.5s:./mine``.
 """
 
 import re
@@ -22,38 +21,19 @@ _SERVER = "kassay.experiments.implementations.callable_server"
 
 @dataclass(frozen=True, slots=True)
 class UserAssignor:
-    """A user-defined assignor.
-
-    Parameters
-    ----------
-    command
-        Program and arguments.
-    seconds
-        Wall-clock time limit per group.
-    """
+    """A user-defined assignor: a command without a shell, and wall-clock seconds per group."""
 
     command: tuple[str, ...]
     seconds: float
 
 
 def is_user_assignor(name: str) -> bool:
-    """Return whether the name is the name of a user-defined assignor.
-
-    Examples
-    --------
-    >>> is_user_assignor("cmd:./mine"), is_user_assignor("sticky")
-    (True, False)
-    """
+    """Return whether the name is the name of a user-defined assignor."""
     return _NAME.fullmatch(name) is not None
 
 
 def parse_user_assignor(name: str) -> UserAssignor:
     """Parse the name of a user-defined assignor.
-
-    Raises
-    ------
-    InputError
-        If the name is not valid.
 
     Examples
     --------
@@ -85,20 +65,6 @@ def user_assignor_names(
     seconds: float = ANSWER_SECONDS,
 ) -> list[str]:
     """Return the names of user-defined assignors.
-
-    Parameters
-    ----------
-    commands
-        Command lines, split like a shell does; no shell runs them.
-    callables
-        ``module:function`` or ``file.py:function``.
-    seconds
-        Wall-clock time limit per group.
-
-    Raises
-    ------
-    InputError
-        If a command or callable is not valid.
 
     Examples
     --------

@@ -35,8 +35,13 @@ from kassay.experiments.spark.table_schemas import (
     record_row,
     table_of,
 )
-from kassay.experiments.study.batches import BATCH_CASES, BatchedCase, batches_of, tasks_of
-from kassay.experiments.study.case import Case
+from kassay.experiments.study.case import (
+    BATCH_CASES,
+    BatchedCase,
+    Case,
+    batches_of,
+    tasks_of,
+)
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.isolation import Evaluator, memory_limit, run_isolated, watchdog
 from kassay.experiments.study.table_rows import CaseRecord
@@ -64,8 +69,8 @@ def evaluate_cases(
     Parameters
     ----------
     tasks
-        Number of Spark tasks. The default gives tasks of about one second. The rows do not
-        depend on it.
+        Number of Spark tasks. The default gives 25 cases per task. The rows do not depend on
+        it.
     limits
         Limits of each search. Every search runs on one thread.
     judge

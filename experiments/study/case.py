@@ -1,4 +1,4 @@
-"""Cases of a study: small descriptions of groups, from which workers build them."""
+"""Cases of a study: small descriptions of groups, and their batches and tasks."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,24 +10,13 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 
 IMPORTED = "imported"
+BATCH_CASES = 2_000
+_TASK_CASES = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One group of a study, described by what is needed to build it.
-
-    Parameters
-    ----------
-    family
-        Name of its family in `FAMILIES`, or `IMPORTED`.
-    seed
-        Its seed; for an imported group its position in the file.
-    assignors
-        Assignors to run on it.
-    start
-        Assignor whose results its members own, in a family with its own history.
-    document
-        Group document as JSON, for an imported group.
+    """One group of a study, described by what a worker needs to build it.
 
     Examples
     --------
@@ -36,11 +25,11 @@ class Case:
     'mixed-churn/7@uniform'
     """
 
-    family: str
-    seed: int
+    family: str  # a name in `FAMILIES`, or `IMPORTED`
+    seed: int  # for an imported group its position in the file
     assignors: tuple[str, ...]
-    start: str | None = None
-    document: str | None = None
+    start: str | None = None  # assignor whose results the members own
+    document: str | None = None  # JSON of an imported group
 
     @property
     def name(self) -> str:
@@ -48,13 +37,7 @@ class Case:
         return f"{self.family}/{self.seed}" + (f"@{self.start}" if self.start else "")
 
     def build(self) -> Group:
-        """Build the group.
-
-        Raises
-        ------
-        InputError
-            If the family is unknown or the document is invalid.
-        """
+        """Build the group; an unknown family or an invalid document is an `InputError`."""
         if self.document is not None:
             try:
                 document = json.loads(self.document)
@@ -93,22 +76,8 @@ def family_cases(
 ) -> Iterator[Case]:
     """Yield the cases of one family.
 
-    Parameters
-    ----------
-    seeds
-        Number of seeds; None for all groups of a family of fixed size.
-    first_seed
-        First seed, in a family without a size.
-
-    Raises
-    ------
-    UsageError
-        If ``seeds`` is None in a family without a size.
-
-    Examples
-    --------
-    >>> [case.name for case in family_cases("named", seeds=2, assignors=["range"])]
-    ['named/0', 'named/1']
+    ``seeds`` None means all groups of a family of fixed size. ``first_seed`` applies to the
+    other families.
     """
     family = FAMILIES[name]
     if family.size is not None:
@@ -129,3 +98,31 @@ def imported_cases(documents: Iterable[str], *, assignors: Sequence[str]) -> Ite
     """Yield a case per group document."""
     for position, document in enumerate(documents):
         yield Case(family=IMPORTED, seed=position, assignors=tuple(assignors), document=document)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchedCase:
+    """A case and its position in its batch."""
+
+    place: int
+    case: Case
+
+
+def batches_of(cases: Sequence[Case], *, wave: int = BATCH_CASES) -> list[Sequence[Case]]:
+    """Split a study into batches of up to ``wave`` cases, each a sample of the whole study.
+
+    Examples
+    --------
+    >>> cases = list(cases_of(["mixed-join"], seeds=5, assignors=["range"]))
+    >>> [[case.seed for case in batch] for batch in batches_of(cases, wave=2)]
+    [[0, 3], [1, 4], [2]]
+    """
+    count = -(-len(cases) // wave)
+    return [cases[first::count] for first in range(count)]
+
+
+def tasks_of(cases: Sequence[Case], *, tasks: int | None = None) -> list[tuple[BatchedCase, ...]]:
+    """Split a batch into tasks of nearly equal numbers of cases, each a sample of the batch."""
+    placed = [BatchedCase(place, case) for place, case in enumerate(cases)]
+    count = min(tasks or -(-len(placed) // _TASK_CASES), len(placed))
+    return [tuple(placed[first::count]) for first in range(count)]

@@ -63,21 +63,8 @@ _Value = TypeVar("_Value")
 def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True) -> CaseRecord:
     """Run every assignor of a case and the solver on its group.
 
-    Failures become rows, because one group must not end a study of a million groups.
-
-    Parameters
-    ----------
-    case
-        The case.
-    limits
-        Limits of each search.
-    drawn
-        Whether to record the documents and assignments of groups small enough to be drawn.
-
-    Returns
-    -------
-    CaseRecord
-        The rows. Equal cases give equal rows, except for the timings.
+    Failures become rows, because one group must not end a study of a million groups. With
+    ``drawn``, documents and assignments of groups small enough to be drawn are recorded.
 
     Examples
     --------

@@ -1,8 +1,7 @@
 """Limits of a process that evaluates cases, and child processes for cases that need one.
 
-Cases normally run in the worker's own process, where a timer and a memory limit cost almost
-nothing. If a case kills its process, because native code crashes, hangs or needs too much memory,
-the task is retried with one child process per case. The death of a child becomes a row.
+If a case kills the worker's process, because native code crashes, hangs or needs too much
+memory, the task is retried with one child process per case. The death of a child becomes a row.
 """
 
 import multiprocessing
@@ -50,28 +49,9 @@ def watchdog() -> Iterator[Callable[[float], None]]:
 
 
 def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> CaseRecord:
-    """Evaluate a case in a child process.
+    """Evaluate a case in a child process, limited by the fields ``group`` and ``memory`` of limits.
 
-    Parameters
-    ----------
-    evaluate
-        Function that evaluates the case.
-    limits
-        ``group`` and ``memory`` limit the child process.
-
-    Returns
-    -------
-    CaseRecord
-        The child's record, or a record with the reason why there is none.
-
-    Examples
-    --------
-    >>> import os
-    >>> from kassay.experiments.compare import LIMITS
-    >>> case = Case(family="named", seed=0, assignors=())
-    >>> end = lambda _: os.kill(os.getpid(), signal.SIGKILL)
-    >>> run_isolated(end, case, limits=LIMITS).group.error
-    'the process that studied this group died of SIGKILL'
+    If the child dies, the record contains the reason.
     """
     # A forked child needs no import of the solver, and the evaluator need not be pickled.
     context = multiprocessing.get_context("fork")

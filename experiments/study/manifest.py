@@ -27,14 +27,8 @@ def configuration(
 ) -> dict[str, object]:
     """Describe a study: equal descriptions and versions give equal tables.
 
-    Parameters
-    ----------
-    cases
-        All cases; imported ones are described by a digest of their documents.
-    families, seeds, first_seed, assignors
-        Parameters of `cases_of`.
-    study
-        `StudyConfig.described` of the study's file, if there is one.
+    Imported cases are described by a digest of their documents. ``study`` is
+    `StudyConfig.described`.
     """
     documents = [case.document for case in cases if case.document is not None]
     described_families = [FAMILIES[name].parameters() for name in families]
@@ -58,17 +52,7 @@ def configuration(
 def manifest(
     described: Mapping[str, object], *, rows: Mapping[str, int], run: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the manifest.
-
-    Parameters
-    ----------
-    described
-        The `configuration`.
-    rows
-        Number of rows per table.
-    run
-        Facts of this run alone: master, tasks, seconds.
-    """
+    """Return the manifest. ``run`` contains the facts that differ between runs."""
     return {
         "configuration": dict(described),
         "versions": {"python": platform.python_version()}

@@ -1,8 +1,4 @@
-"""Rows of a study's tables: a field is a column.
-
-docs/formats.md documents all columns. Wall-clock times are in a table of their own,
-``timings``; every other table is the same in every run.
-"""
+"""Rows of a study's tables: a field is a column. docs/formats.md documents all columns."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,31 +9,7 @@ from kassay.reference.model.metrics import MEASURES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
-    """A row of the table ``groups``, one per group.
-
-    Parameters
-    ----------
-    case
-        Name of the case, the key of all tables.
-    seed
-        Seed within the family; for an imported group its position in the file.
-    start
-        Assignor whose results the members own, in families with such a history.
-    error
-        Why the group could not be built; all later columns are then None.
-    participants
-        Members that subscribe to a topic with partitions.
-    partitions, consumed, subscriptions
-        Partitions, topics and subscriptions, of topics with partitions and subscribers.
-    owned
-        Partitions that have an owner before the rebalance.
-    stale, contested
-        Invalid claims.
-    mixed
-        Whether participants differ in their subscriptions to topics with partitions.
-    document
-        The group document, if the group is small enough to be drawn.
-    """
+    """A row of the table ``groups``; the columns after ``error`` are None if there is an error."""
 
     case: str
     family: str
@@ -47,13 +19,13 @@ class GroupRow:
     error: str | None = None
     members: int | None = None
     topics: int | None = None
-    participants: int | None = None
+    participants: int | None = None  # members that subscribe to a topic with partitions
     partitions: int | None = None
     consumed: int | None = None
     subscriptions: int | None = None
     owned: int | None = None
-    stale: int | None = None
-    contested: int | None = None
+    stale: int | None = None  # claims
+    contested: int | None = None  # claims
     mixed: bool | None = None
     weighted: bool | None = None
     document: str | None = None
@@ -61,29 +33,12 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentRow:
-    """A row of the table ``assignments``, one per group and assignor.
-
-    Parameters
-    ----------
-    ending
-        How the assignor ended, see `Ending`; ``terminated`` is False for a livelock only.
-    rounds
-        Rebalances until nothing was withheld.
-    kept, moved, placed
-        Partitions that stay with their owner, leave it, or had none.
-    kafka_balance_score, kafka_is_balanced, per_topic_spread, standard_deviation, range_spread, \
-balancedness, off_rack
-        Metrics of other tools, see `kassay.reference.model.external_metrics`.
-    loads
-        Loads in descending order, joined by slashes, for small groups.
-    assignment
-        The assignment as JSON, if the group is small enough to be drawn.
-    """
+    """A row of the table ``assignments``, one per group and assignor."""
 
     case: str
     assignor: str
     ending: str
-    terminated: bool
+    terminated: bool  # False for a livelock only
     detail: str | None
     rounds: int
     sum_of_squares: int | None = None
@@ -93,7 +48,7 @@ balancedness, off_rack
     balance_score: int | None = None
     kept: int | None = None
     moved: int | None = None
-    placed: int | None = None
+    placed: int | None = None  # partitions without an owner
     kafka_balance_score: int | None = None
     kafka_is_balanced: bool | None = None
     per_topic_spread: int | None = None
@@ -107,18 +62,7 @@ balancedness, off_rack
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimumRow:
-    """A row of the table ``optima``, one per group.
-
-    Parameters
-    ----------
-    status
-        ``optimal`` if both levels are proven, ``feasible`` if not, ``error`` if the solver
-        failed.
-    imbalance_value, imbalance_bound, movement_value, movement_bound
-        Value and proven lower bound of both levels.
-    loads, assignment
-        As in `AssignmentRow`.
-    """
+    """A row of the table ``optima``, one per group."""
 
     case: str
     status: str
@@ -168,16 +112,7 @@ class ComparisonRow:
 
 
 def comparison_row(comparison: Comparison) -> ComparisonRow:
-    """Return a comparison as a row, with three columns per measure.
-
-    Examples
-    --------
-    >>> from kassay.experiments.compare import compare
-    >>> from kassay.experiments.study.families.named_groups import NAMED_GROUPS
-    >>> row = comparison_row(compare(NAMED_GROUPS["A"].group, "sticky"))
-    >>> row.makespan_greedy, row.makespan_optimum, row.makespan_gap
-    (2, 1, 1)
-    """
+    """Return a comparison as a row, with three columns per measure."""
     by_measure: dict[str, Any] = {}
     for measure in MEASURES:
         values = comparison.imbalance.get(measure, UNKNOWN_GAP)
@@ -204,18 +139,10 @@ def comparison_row(comparison: Comparison) -> ComparisonRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingRow:
-    """A row of the table ``timings``: the only values that differ between runs.
-
-    Parameters
-    ----------
-    contestant
-        An assignor, all its rounds together; or ``optimum``.
-    seconds
-        Wall-clock seconds.
-    """
+    """A row of the table ``timings``: the only values that differ between runs."""
 
     case: str
-    contestant: str
+    contestant: str  # an assignor, all its rounds together; or `optimum`
     seconds: float
 
 

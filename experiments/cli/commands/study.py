@@ -21,8 +21,7 @@ from kassay.experiments.report.study_summary import totals
 from kassay.experiments.report.table_reader import load_tables
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import write_study
-from kassay.experiments.study.batches import BATCH_CASES
-from kassay.experiments.study.case import Case, cases_of, imported_cases
+from kassay.experiments.study.case import BATCH_CASES, Case, cases_of, imported_cases
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
 from kassay.experiments.study.manifest import configuration, manifest

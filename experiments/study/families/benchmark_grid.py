@@ -24,26 +24,14 @@ class GridPoint(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GridFamily(Family):
-    """One group per point of a grid; the seed is the position.
-
-    Parameters
-    ----------
-    members, partitions_per_member, topics
-        Values on the axes. Partitions are spread evenly over topics, at least one each.
-    mixed
-        All members subscribe to all topics, or each to a window of half of the topics.
-    incremental
-        No partition is owned, or one more member joins members that own all partitions.
-    largest
-        Maximum number of subscriptions (members times topics); larger points are skipped.
-    """
+    """One group per point of a grid; the seed is the position."""
 
     members: tuple[int, ...] = (100, 500, 1_000, 5_000, 10_000)
     partitions_per_member: tuple[int, ...] = (5, 10, 50)
     topics: tuple[int, ...] = (10, 100, 500, 1_000)
-    mixed: tuple[bool, ...] = (False, True)
-    incremental: tuple[bool, ...] = (False, True)
-    largest: int = 10_000_000
+    mixed: tuple[bool, ...] = (False, True)  # each member subscribes to half of the topics
+    incremental: tuple[bool, ...] = (False, True)  # a member joins; else nothing is owned
+    largest: int = 10_000_000  # members times topics; larger points are skipped
 
     @cached_property
     def points(self) -> tuple[GridPoint, ...]:
@@ -57,22 +45,8 @@ class GridFamily(Family):
         """Number of groups."""
         return len(self.points)
 
-    def expected_seconds(self, seed: int) -> float:
-        """Estimate the time of all assignors and the optimum."""
-        point = self.points[seed]
-        microseconds = 20 if point.mixed else 4
-        partitions = point.topics + 9 * point.partitions_per_member
-        return 0.02 + microseconds * 1e-6 * point.members * partitions
-
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Build the group at position ``seed``.
-
-        Examples
-        --------
-        >>> group = GridFamily(name="demo", members=(4,), topics=(10,)).build(2)
-        >>> len(group.members), group.partition_count, len(group.members[0].subscription)
-        (4, 20, 5)
-        """
+        """Build the group at position ``seed``."""
         point = self.points[seed]
         names = [f"topic-{index:04}" for index in range(point.topics)]
         total = point.members * point.partitions_per_member

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from random import Random
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from kassay.reference.model.group import Group
 
@@ -23,8 +23,6 @@ class Range(NamedTuple):
 class Family(ABC):
     """A generator of groups. `build` is a pure function of the family and the seed."""
 
-    mean_seconds: ClassVar[float] = 0.02
-
     name: str
 
     @property
@@ -41,18 +39,9 @@ class Family(ABC):
         """Return the parameters for the manifest."""
         return asdict(self)
 
-    def expected_seconds(self, seed: int) -> float:  # noqa: ARG002
-        """Estimate the time of all assignors and the optimum, to order the tasks of a study."""
-        return self.mean_seconds
-
     @abstractmethod
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group of a seed.
+        """Build the group of a seed, or at this position in a family with a size.
 
-        Parameters
-        ----------
-        seed
-            Any integer, or the position in a family with a size.
-        start
-            Assignor whose earlier results the members own, in a family with ``own_history``.
+        With ``own_history``, members own earlier results of the assignor ``start``.
         """

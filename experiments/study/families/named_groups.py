@@ -1,7 +1,6 @@
 """Small groups that each show one property of an assignor, with their optima."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from kassay.experiments.study.families.family import Family
 from kassay.reference.documents.json_codec import parse_group
@@ -12,22 +11,12 @@ _Owned = dict[str, list[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedGroup:
-    """A group, the property that it shows, and its optimum.
-
-    Parameters
-    ----------
-    shows
-        Description of the property.
-    loads
-        Loads of assignments with minimum imbalance, in descending order.
-    moves
-        Fewest moves to such an assignment.
-    """
+    """A group, the property that it shows, and its optimum."""
 
     group: Group
     shows: str
-    loads: tuple[int, ...]
-    moves: int
+    loads: tuple[int, ...]  # of assignments with minimum imbalance, in descending order
+    moves: int  # fewest moves to such an assignment
 
 
 def _group(name: str, topics: dict[str, int], *members: tuple[str, list[str], _Owned]) -> Group:
@@ -108,8 +97,6 @@ NAMED_GROUPS: dict[str, NamedGroup] = {
 class NamedFamily(Family):
     """The groups of `NAMED_GROUPS`; the seed is the position."""
 
-    mean_seconds: ClassVar[float] = 0.01
-
     name: str = "named"
 
     @property
@@ -122,12 +109,6 @@ class NamedFamily(Family):
         return {"name": self.name, "groups": list(NAMED_GROUPS)}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Return the group at position ``seed``.
-
-        Examples
-        --------
-        >>> NamedFamily().build(3).id
-        'named/D'
-        """
+        """Return the group at position ``seed``."""
         name, named = list(NAMED_GROUPS.items())[seed]
         return replace(named.group, id=f"{self.name}/{name}")

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
-from typing import ClassVar
 
 from kassay.experiments.study.families.family import Family, Range
 from kassay.experiments.study.families.membership_events import join, leave
@@ -17,29 +16,16 @@ _MEMBERS, _TOPICS, _PARTITIONS = Range(3, 16), Range(2, 12), Range(1, 12)
 class OverlapShape(StrEnum):
     """Shape of the overlap of the members' subscriptions."""
 
-    NESTED = "nested"
-    CHAINS = "chains"
-    BLOCKS = "blocks"
-    RANDOM = "random"
-    SKEWED = "skewed"
+    NESTED = "nested"  # the first topics; later members subscribe to more
+    CHAINS = "chains"  # two neighbouring topics
+    BLOCKS = "blocks"  # disjoint blocks, except for one member in two of them
+    RANDOM = "random"  # each topic with the same probability
+    SKEWED = "skewed"  # popularity of topics by Zipf's law
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlapFamily(Family):
-    """Groups whose subscriptions overlap in one shape: a third each fresh, after joins and leaves.
-
-    Parameters
-    ----------
-    shape
-        ``nested``: each member subscribes to the first topics, later members to more.
-        ``chains``: each subscribes to two neighbouring topics. ``blocks``: disjoint blocks,
-        except for one member in two of them. ``random``: each topic with one probability.
-        ``skewed``: topic popularity by Zipf's law.
-    members, topics, partitions
-        Numbers of members, topics, and partitions per topic.
-    """
-
-    mean_seconds: ClassVar[float] = 0.015
+    """Groups with overlapping subscriptions: a third each fresh, after joins and leaves."""
 
     shape: OverlapShape
     members: Range = _MEMBERS
@@ -47,14 +33,7 @@ class OverlapFamily(Family):
     partitions: Range = _PARTITIONS
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Build the group of a seed.
-
-        Examples
-        --------
-        >>> family = OverlapFamily(name="demo", shape=OverlapShape.NESTED)
-        >>> family.build(3) == family.build(3)
-        True
-        """
+        """Build the group of a seed."""
         rng = Random(f"{self.name}/{seed}")  # noqa: S311
         count = self.topics.draw(rng)
         topics = tuple(

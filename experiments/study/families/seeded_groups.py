@@ -25,43 +25,21 @@ _MAX_MEMBER_NAMES = 100  # over the whole history of a group
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeededFamily(Family):
-    """Random groups: one per seed.
+    """Random groups: one per seed."""
 
-    Parameters
-    ----------
-    mixed
-        Whether each member draws its own topics (a heterogeneous group) or all members
-        subscribe to the same ones.
-    event
-        Cause of the rebalance. None draws ``steps`` events; after each but the last there is a
-        rebalance.
-    steps
-        Number of events, including the one before the studied rebalance.
-    own_history
-        Whether members own earlier results of the studied assignor. Otherwise they own a
-        random even assignment, the same for every assignor.
-    members, topics, partitions
-        Numbers of members, topics, and partitions per topic at the start.
-    """
-
-    mixed: bool
-    event: MembershipEvent | None = None
-    steps: int = 1
+    mixed: bool  # heterogeneous: each member draws its own topics
+    event: MembershipEvent | None = None  # before the rebalance; None draws `steps` events
+    steps: int = 1  # events; after each but the last there is a rebalance
+    # Members own earlier results of the studied assignor, or a random even assignment.
     own_history: bool = False
     members: Range = _MEMBERS
     topics: Range = _TOPICS
     partitions: Range = _PARTITIONS
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group of a seed.
+        """Build the group of a seed; equal seeds give equal groups, in every process.
 
-        Parameters
-        ----------
-        seed
-            Any integer. Equal seeds give equal groups, in every process.
-        start
-            Assignor whose results members own, in a family with ``own_history``. It does not
-            affect the events. If it fails on a group, that group ends the history.
+        ``start`` does not affect the events. If it fails on a group, that group ends the history.
 
         Examples
         --------

@@ -8,7 +8,6 @@ import json
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
 
 from kassay.experiments.study.families.family import Family
 from kassay.reference.documents.json_codec import parse_group
@@ -23,8 +22,6 @@ _DEFAULT_ASSIGNOR = "sticky"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedFamily(Family):
     """Groups of the simulated scenarios, as the coordinator passes them to the assignor."""
-
-    mean_seconds: ClassVar[float] = 0.5
 
     @property
     def size(self) -> int:
@@ -42,11 +39,6 @@ class SimulatedFamily(Family):
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
         """Return the group of a rebalance in a scenario under the assignor ``start``.
-
-        Raises
-        ------
-        UsageError
-            If no groups are recorded for the assignor.
 
         Examples
         --------

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
-from typing import ClassVar
 
 from kassay.experiments.study.families.family import Family, Range
 from kassay.experiments.study.families.seeded_groups import SeededFamily
@@ -37,8 +36,6 @@ class WeightedFamily(Family):
     Kafka's assignors ignore weights; the optimum balances them.
     """
 
-    mean_seconds: ClassVar[float] = 0.15
-
     weights: WeightDistribution
     base: SeededFamily
 
@@ -60,17 +57,7 @@ class WeightedFamily(Family):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackFamily(Family):
-    """Groups of another family with random racks.
-
-    Parameters
-    ----------
-    racks
-        Number of racks.
-    replicas
-        Number of racks with a replica, per partition.
-    """
-
-    mean_seconds: ClassVar[float] = 0.03
+    """Groups of another family with random racks; each partition has ``replicas`` of them."""
 
     base: SeededFamily
     racks: int = 3

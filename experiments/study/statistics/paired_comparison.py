@@ -13,72 +13,30 @@ RESAMPLES = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedComparison:
-    """Numbers of groups by the results of two assignors.
-
-    Parameters
-    ----------
-    before, after
-        The assignors.
-    groups
-        Groups with a proven optimum and rows of both assignors.
-    both, only_before, only_after, neither
-        Groups in which they reach the minimum imbalance; the sum is ``groups``.
-    p_value
-        McNemar's exact test of equal frequencies; None if they differ in no group.
-    moves_known
-        Groups with owned partitions and known unnecessary moves of both assignors.
-    fewer, same, more
-        Groups of ``moves_known`` in which ``after`` makes fewer, equal or more unnecessary moves.
-    mean_difference
-        Mean of the unnecessary moves of ``after`` minus ``before``; None without groups.
-    interval
-        95 % bootstrap interval of the mean.
-    """
+    """Numbers of groups with a proven optimum, by the results of two assignors."""
 
     before: str
     after: str
     groups: int
+    # Groups in which the assignors reach the minimum imbalance:
     both: int
     only_before: int
     only_after: int
     neither: int
-    p_value: float | None
-    moves_known: int
+    p_value: float | None  # McNemar's exact test; None if the assignors differ in no group
+    moves_known: int  # groups with owned partitions and known unnecessary moves of both
+    # Groups of `moves_known`, by the unnecessary moves of `after` relative to `before`:
     fewer: int
     same: int
     more: int
     mean_difference: float | None
-    interval: tuple[float, float] | None
+    interval: tuple[float, float] | None  # 95 % bootstrap interval of the mean
 
 
 def compare_pairs(
     rows: pd.DataFrame, before: str, after: str, *, seed: int = 0
 ) -> PairedComparison:
-    """Compare two assignors on their common groups.
-
-    Parameters
-    ----------
-    rows
-        Comparisons, with the column ``owned`` of their groups.
-    seed
-        Seed of the bootstrap.
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame(
-    ...     {
-    ...         "case": ["x", "y", "x", "y"],
-    ...         "assignor": ["sticky", "sticky", "uniform", "uniform"],
-    ...         "proven": True,
-    ...         "least_imbalance": [True, False, True, True],
-    ...         "owned": 3,
-    ...         "unnecessary_moves": [0, 2, 1, 0],
-    ...     }
-    ... )
-    >>> found = compare_pairs(rows, "sticky", "uniform")
-    >>> found.only_after, found.fewer, found.more, found.mean_difference
-    (1, 1, 1, -0.5)
-    """
+    """Compare two assignors on their common groups; ``seed`` is that of the bootstrap."""
     columns = ["case", "least_imbalance", "unnecessary_moves", "owned"]
     proven = proven_rows(rows)
     one, two = (
@@ -118,13 +76,7 @@ def compare_pairs(
 
 
 def mcnemar(only_before: int, only_after: int) -> float | None:
-    """Return the p-value of McNemar's exact test from the counts of discordant pairs.
-
-    Examples
-    --------
-    >>> mcnemar(0, 5)
-    0.0625
-    """
+    """Return the p-value of McNemar's exact test from the counts of discordant pairs."""
     discordant = only_before + only_after
     return float(binomtest(only_before, discordant).pvalue) if discordant else None
 
@@ -134,11 +86,6 @@ def mean_interval(values: np.typing.NDArray[np.int64], *, seed: int) -> tuple[fl
 
     Resampling the counts of distinct integers is equivalent to resampling the values, and
     fast for a million values, for which ``scipy.stats.bootstrap`` needs gigabytes.
-
-    Examples
-    --------
-    >>> mean_interval(np.array([1, 1, 1]), seed=0)
-    (1.0, 1.0)
     """
     distinct, counts = np.unique(values, return_counts=True)
     total = int(counts.sum())

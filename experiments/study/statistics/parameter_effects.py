@@ -34,35 +34,8 @@ def with_parameters(
     ``overlap`` is the mean share of members that subscribe to a topic; it is absent in tables
     without the number of subscriptions. ``owned`` is the share of partitions with an owner.
     ``missed`` is 1 if the assignor misses the minimum imbalance. ``wasteful`` is 1 if it makes
-    unnecessary moves, and missing if that is not known or nothing was owned.
-
-    Parameters
-    ----------
-    rows
-        Comparisons with the columns of their groups.
-    families
-        The parameters of the families, as the manifest records them.
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame(
-    ...     {
-    ...         "family": ["mixed-join"],
-    ...         "participants": [4],
-    ...         "topics": [3],
-    ...         "consumed": [2],
-    ...         "subscriptions": [6],
-    ...         "partitions": [10],
-    ...         "owned": [5],
-    ...         "mixed": [True],
-    ...         "proven": [True],
-    ...         "least_imbalance": [False],
-    ...         "unnecessary_moves": [0],
-    ...     }
-    ... )
-    >>> found = with_parameters(rows, [{"name": "mixed-join", "event": "join"}]).iloc[0]
-    >>> print(*found[["overlap", "owned", "event", "missed", "wasteful"]])
-    0.75 0.5 join 1.0 0.0
+    unnecessary moves, and missing if that is not known or nothing was owned. ``families`` are
+    the parameters in the manifest.
     """
     proven = proven_rows(rows)
     members = _floats(proven, "participants")
@@ -94,20 +67,7 @@ def levels(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
     """Return the frequency of each outcome per level of each parameter, in long form.
 
     The levels of counts are octaves, those of shares are quarters. ``low`` and ``high`` are
-    Wilson's 95 % interval.
-
-    Parameters
-    ----------
-    rows
-        Result of `with_parameters`.
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame(
-    ...     {"assignor": "range", "members": [2, 3, 9], "missed": [0, 1, 1], "wasteful": None}
-    ... )
-    >>> levels(rows, assignors=["range"])[["level", "count", "groups"]].to_numpy().tolist()
-    [['2–3', 1, 2], ['8–15', 1, 1]]
+    Wilson's 95 % interval. ``rows`` is a result of `with_parameters`.
     """
     result: list[tuple[object, ...]] = []
     for parameter in (*MEASURED, *CHOSEN):
@@ -133,26 +93,6 @@ def within_families(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataF
 
     Groups of one family differ in their seeds only, so that the choice of families does not
     affect the correlation. Combinations without variation are omitted.
-
-    Parameters
-    ----------
-    rows
-        Result of `with_parameters`.
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame(
-    ...     {
-    ...         "assignor": "range",
-    ...         "family": "demo",
-    ...         "members": [2, 3, 4, 5],
-    ...         "missed": [0, 0, 1, 1],
-    ...         "wasteful": None,
-    ...     }
-    ... )
-    >>> found = within_families(rows, assignors=["range"])
-    >>> found[["family", "parameter", "rho"]].round(3).to_numpy().tolist()
-    [['demo', 'members', 0.894]]
     """
     columns = ["family", "parameter", "assignor", "outcome", "groups", "rho", "p_value"]
     parameters = [parameter for parameter in MEASURED if parameter in rows]
@@ -172,15 +112,6 @@ def effects(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
     """Return Spearman's rank correlation of parameters with missing the minimum imbalance.
 
     NaN if the parameter or the outcome does not vary.
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame({name: [1, 2, 3, 4] for name in PARAMETERS})
-    >>> rows = rows.assign(
-    ...     assignor="range", proven=True, least_imbalance=[True, True, False, False]
-    ... )
-    >>> float(effects(rows, assignors=["range"]).loc["range", "members"].round(3))
-    0.894
     """
     proven = proven_rows(rows)
     table = {}

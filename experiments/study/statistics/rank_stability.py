@@ -9,15 +9,7 @@ from kassay.reference.model.metrics import MEASURES
 
 
 def mean_gaps(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return the mean gap per assignor and measure, over groups with results of all assignors.
-
-    Examples
-    --------
-    >>> gaps = {f"{name}_gap": [0, 4] for name in MEASURES}
-    >>> rows = pd.DataFrame({"case": "x", "assignor": ["uniform", "range"], **gaps})
-    >>> mean_gaps(rows, assignors=["uniform", "range"]).loc["range"].unique().tolist()
-    [4.0]
-    """
+    """Return the mean gap per assignor and measure, over groups with results of all assignors."""
     columns = [f"{name}_gap" for name in MEASURES]
     known = rows[["case", "assignor", *columns]].dropna()
     results = known.groupby("case", observed=True)["assignor"].nunique()
@@ -28,13 +20,7 @@ def mean_gaps(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
 
 
 def agreement(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Return Kendall's tau-b between the rankings by two measures; NaN if one ranks all equal.
-
-    Examples
-    --------
-    >>> float(agreement(pd.DataFrame({"one": [1, 2], "two": [2, 1]})).loc["one", "two"])
-    -1.0
-    """
+    """Return Kendall's tau-b between the rankings by two measures; NaN if one ranks all equal."""
     names = list(gaps.columns)
     return pd.DataFrame(
         [

@@ -7,7 +7,12 @@ from kassay.experiments.study.statistics.paired_comparison import (
     mcnemar,
     mean_interval,
 )
-from kassay.experiments.study.statistics.parameter_effects import effects
+from kassay.experiments.study.statistics.parameter_effects import (
+    effects,
+    levels,
+    with_parameters,
+    within_families,
+)
 from kassay.experiments.study.statistics.performance_profiles import distribution, profile
 from kassay.experiments.study.statistics.rank_stability import agreement, mean_gaps
 from kassay.reference.model.metrics import MEASURES
@@ -121,3 +126,28 @@ def test_a_constant_parameter_has_no_effect():
     found = effects(rows, assignors=["sticky"])
     assert np.isnan(found.loc["sticky", "partitions"])
     assert found.loc["sticky", "members"] > 0
+
+
+def test_groups_have_parameters_and_outcomes():
+    row = {"family": "mixed-join", "participants": 4, "topics": 3, "consumed": 2}
+    row |= {"subscriptions": 6, "partitions": 10, "owned": 5, "mixed": True}
+    row |= {"proven": True, "least_imbalance": False, "unnecessary_moves": 0}
+    rows = with_parameters(pd.DataFrame([row]), [{"name": "mixed-join", "event": "join"}])
+    found = rows[["overlap", "owned", "event", "missed", "wasteful"]]
+    assert found.to_numpy().tolist() == [[0.75, 0.5, "join", 1, 0]]
+
+
+def test_levels_of_counts_are_octaves():
+    rows = pd.DataFrame(
+        {"assignor": "range", "members": [2, 3, 9], "missed": [0, 1, 1], "wasteful": None}
+    )
+    found = levels(rows, assignors=["range"])
+    expected = [["2–3", 1, 2], ["8–15", 1, 1]]
+    assert found[["level", "count", "groups"]].to_numpy().tolist() == expected
+
+
+def test_parameters_are_correlated_with_outcomes_within_a_family():
+    rows = pd.DataFrame({"family": "demo", "members": [2, 3, 4, 5], "missed": [0, 0, 1, 1]})
+    found = within_families(rows.assign(assignor="range", wasteful=None), assignors=["range"])
+    assert found[["family", "parameter"]].to_numpy().tolist() == [["demo", "members"]]
+    assert found["rho"].tolist() == pytest.approx([0.894], abs=1e-3)
