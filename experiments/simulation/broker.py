@@ -60,7 +60,7 @@ class Broker:
         """Load the group from the log and become its coordinator."""
         self.is_up = True
         if self._policy.protocol is GroupProtocol.CONSUMER:
-            self.consumer = ConsumerCoordinator.load(
+            self.consumer = ConsumerCoordinator(
                 "group",
                 self._clock,
                 self._policy.assign,
@@ -69,7 +69,7 @@ class Broker:
                 config=self._config,
             )
         else:
-            self.classic = ClassicCoordinator.load(
+            self.classic = ClassicCoordinator(
                 "group",
                 self._clock,
                 self.log,

@@ -57,19 +57,7 @@ class Clock:
 
 
 class Timer:
-    """Runs an action when it expires, unless it is restarted or cancelled.
-
-    Examples
-    --------
-    >>> clock, seen = Clock(), []
-    >>> timer = clock.timer(lambda: seen.append(clock.now))
-    >>> timer.start(10)
-    >>> clock.run(until=5)
-    >>> timer.start(10)
-    >>> clock.run(until=30)
-    >>> seen
-    [15]
-    """
+    """Runs an action when it expires, unless it is restarted or cancelled."""
 
     __slots__ = ("_action", "_clock", "_deadline", "_fires_at")
 

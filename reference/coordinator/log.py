@@ -3,11 +3,6 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from kassay.reference.java.strings import string_hash
-
-PARTITIONS = 50
-"""Default of ``offsets.topic.num.partitions``."""
-
 
 class LogRecord(Protocol):
     """A record with a key, and a value or None as tombstone."""
@@ -19,19 +14,6 @@ class LogRecord(Protocol):
     @property
     def value(self) -> bytes | None:
         """Encoded value; None for a tombstone."""
-
-
-def partition_of(group: str, partitions: int = PARTITIONS) -> int:
-    """Return the partition of ``__consumer_offsets`` that stores a group.
-
-    Examples
-    --------
-    >>> partition_of("my-group"), partition_of("group-01")
-    (12, 45)
-    """
-    hashed = string_hash(group)
-    # Math.abs of the smallest int is negative; Kafka uses 0 instead.
-    return 0 if hashed == -(1 << 31) else abs(hashed) % partitions
 
 
 class Log:

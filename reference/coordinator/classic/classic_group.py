@@ -7,30 +7,15 @@ group-coordinator 4.x.
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from kassay.reference.coordinator.classic.states import (
-    COMPLETING_REBALANCE,
-    DEAD,
-    EMPTY,
-    GroupState,
-    check_transition,
-)
+from kassay.reference.coordinator.classic import states
+from kassay.reference.coordinator.classic.states import GroupState, IllegalTransitionError
 from kassay.reference.coordinator.clock import Timer
 from kassay.reference.java.hash_order import first_in_map
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+from kassay.reference.protocol import messages
 from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
-from kassay.reference.protocol.messages import (
-    CONSUMERS,
-    NO_ERROR,
-    ErrorCode,
-    JoinedMember,
-    JoinReply,
-    JoinRequest,
-    JoinResponse,
-    SupportedProtocol,
-    SyncReply,
-    SyncResponse,
-)
+from kassay.reference.protocol.messages import NO_ERROR, ErrorCode
 
 
 class ClassicMember:
@@ -39,21 +24,7 @@ class ClassicMember:
     ``join_reply`` and ``sync_reply`` are set while the member waits for a response.
     """
 
-    __slots__ = (
-        "assignment",
-        "client",
-        "id",
-        "instance_id",
-        "is_new",
-        "join_reply",
-        "offers",
-        "rebalance_timeout",
-        "session",
-        "session_timeout",
-        "sync_reply",
-    )
-
-    def __init__(self, member_id: str, request: JoinRequest) -> None:
+    def __init__(self, member_id: str, request: messages.JoinRequest) -> None:
         self.id = member_id
         self.instance_id = request.instance_id
         self.client = request.client
@@ -63,8 +34,8 @@ class ClassicMember:
         self.session: Timer | None = None
         self.assignment: Partitions = NO_PARTITIONS
         self.is_new = False
-        self.join_reply: JoinReply | None = None
-        self.sync_reply: SyncReply | None = None
+        self.join_reply: messages.JoinReply | None = None
+        self.sync_reply: messages.SyncReply | None = None
 
     def metadata(self, protocol: str | None) -> ConsumerSubscription:
         """Return its subscription under a protocol; InternalError if it does not support it."""
@@ -78,7 +49,7 @@ class ClassicMember:
         """Whether it needs no heartbeat because it waits for a response."""
         return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
 
-    def respond_to_sync(self, response: SyncResponse) -> bool:
+    def respond_to_sync(self, response: messages.SyncResponse) -> bool:
         """Respond to its SyncGroup; return whether it was waiting."""
         reply, self.sync_reply = self.sync_reply, None
         if reply is None:
@@ -101,8 +72,8 @@ class ClassicGroup:
     ) -> None:
         self.id = group_id
         self._on_state_change = on_state_change
-        self.state = EMPTY
-        self.previous_state = DEAD
+        self.state = states.EMPTY
+        self.previous_state = states.DEAD
         self.state_changed_at = now
         self.generation = 0
         self.protocol_type: str | None = None
@@ -119,7 +90,8 @@ class ClassicGroup:
 
     def transition_to(self, state: GroupState, now: int) -> None:
         """Change the state; IllegalTransitionError if the transition is invalid."""
-        check_transition(self.state, state)
+        if self.state not in states.VALID_PREVIOUS_STATES[state]:
+            raise IllegalTransitionError(f"a group cannot go from {self.state} to {state}")
         self.previous_state, self.state = self.state, state
         self.state_changed_at = now
         if self._on_state_change is not None:
@@ -127,12 +99,12 @@ class ClassicGroup:
 
     # ---- Members ----------------------------------------------------------------
 
-    def add(self, member: ClassicMember, reply: JoinReply | None) -> None:
+    def add(self, member: ClassicMember, reply: messages.JoinReply | None) -> None:
         """Add a member; the first member becomes the leader."""
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.id
         if not self.members:
-            self.protocol_type = CONSUMERS
+            self.protocol_type = messages.CONSUMERS
         if self.leader is None:
             self.leader = member.id
         self.members[member.id] = member
@@ -158,8 +130,8 @@ class ClassicGroup:
     def replace_static_member(self, old_id: str, new_id: str) -> ClassicMember:
         """Change the id of a static member; requests under the old id are fenced."""
         member = self.members.pop(old_id)
-        self.respond_to_join(member, JoinResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
-        member.respond_to_sync(SyncResponse(ErrorCode.FENCED_INSTANCE_ID))
+        self.respond_to_join(member, messages.JoinResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
+        member.respond_to_sync(messages.SyncResponse(ErrorCode.FENCED_INSTANCE_ID))
         member.id = new_id
         member.is_new = False
         self.members[new_id] = member
@@ -170,7 +142,7 @@ class ClassicGroup:
         return member
 
     def update_member(
-        self, member: ClassicMember, request: JoinRequest, reply: JoinReply | None
+        self, member: ClassicMember, request: messages.JoinRequest, reply: messages.JoinReply | None
     ) -> None:
         """Update a member from a repeated JoinGroup."""
         self._supporters.subtract(protocol.name for protocol in member.offers)
@@ -180,7 +152,7 @@ class ClassicGroup:
         member.session_timeout = request.session_timeout
         self.set_join_reply(member, reply)
 
-    def set_join_reply(self, member: ClassicMember, reply: JoinReply | None) -> None:
+    def set_join_reply(self, member: ClassicMember, reply: messages.JoinReply | None) -> None:
         """Set or clear the pending JoinGroup of a member."""
         if reply is not None:
             self.members_awaiting_join += 1
@@ -188,7 +160,7 @@ class ClassicGroup:
             self.members_awaiting_join -= 1
         member.join_reply = reply
 
-    def respond_to_join(self, member: ClassicMember, response: JoinResponse) -> None:
+    def respond_to_join(self, member: ClassicMember, response: messages.JoinResponse) -> None:
         """Respond to a member's JoinGroup, if it waits for one."""
         reply = member.join_reply
         if reply is not None:
@@ -230,9 +202,11 @@ class ClassicGroup:
         self.leader = chosen
         return True
 
-    def supports_protocols(self, protocol_type: str, offers: Sequence[SupportedProtocol]) -> bool:
+    def supports_protocols(
+        self, protocol_type: str, offers: Sequence[messages.SupportedProtocol]
+    ) -> bool:
         """Return whether a member with these protocols can join."""
-        if self.state is EMPTY:
+        if self.state is states.EMPTY:
             return bool(protocol_type) and bool(offers)
         if self.protocol_type != protocol_type:
             return False
@@ -251,9 +225,8 @@ class ClassicGroup:
                 raise InternalError(f"member {member.id!r} supports none of {sorted(candidates)}")
             votes[choice] += 1
         most = max(votes.values(), default=0)
-        winner = first_in_map(
-            [name for name, count in votes.items() if count == most], largest_size=len(votes)
-        )
+        winners = [name for name, count in votes.items() if count == most]
+        winner = first_in_map(winners, largest_size=len(votes))
         if winner is None:
             raise InternalError("a group without members has no protocol")
         return winner
@@ -264,14 +237,27 @@ class ClassicGroup:
         self.pending_syncs.clear()
         if self.members:
             self.protocol = self.select_protocol()
-            self.transition_to(COMPLETING_REBALANCE, now)
+            self.transition_to(states.COMPLETING_REBALANCE, now)
         else:
             self.protocol = None
-            self.transition_to(EMPTY, now)
+            self.transition_to(states.EMPTY, now)
 
-    def joined_members(self) -> tuple[JoinedMember, ...]:
-        """Return the members for the leader's JoinGroup response."""
-        return tuple(
-            JoinedMember(member.id, member.instance_id, member.metadata(self.protocol))
-            for member in self.members.values()
+    def join_response(
+        self, member_id: str, *, with_members: bool = True, skip_assignment: bool = False
+    ) -> messages.JoinResponse:
+        """Return the response that ends a JoinGroup; only the leader receives the members."""
+        members: tuple[messages.JoinedMember, ...] = ()
+        if with_members and member_id == self.leader:
+            members = tuple(
+                messages.JoinedMember(member.id, member.instance_id, member.metadata(self.protocol))
+                for member in self.members.values()
+            )
+        return messages.JoinResponse(
+            NO_ERROR,
+            member_id,
+            self.generation,
+            self.protocol,
+            self.leader,
+            members,
+            skip_assignment,
         )

@@ -3,50 +3,30 @@
 import itertools
 from collections.abc import Callable
 
+from kassay.reference.coordinator.classic import states
 from kassay.reference.coordinator.classic.classic_group import ClassicGroup, ClassicMember
 from kassay.reference.coordinator.classic.join_group import join
 from kassay.reference.coordinator.classic.rebalance import ClassicRebalance
-from kassay.reference.coordinator.classic.states import (
-    COMPLETING_REBALANCE,
-    DEAD,
-    EMPTY,
-    PREPARING_REBALANCE,
-    STABLE,
-    GroupState,
-)
 from kassay.reference.coordinator.clock import Clock
 from kassay.reference.coordinator.config import DEFAULTS, CoordinatorConfig
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartition
+from kassay.reference.protocol import messages
 from kassay.reference.protocol.classic_records import GroupMetadata, OffsetCommit, decode_record
 from kassay.reference.protocol.messages import (
     NO_ERROR,
     UNKNOWN_MEMBER,
     ErrorCode,
-    JoinReply,
     JoinRequest,
     JoinResponse,
-    MemberIdentity,
-    Offsets,
-    SupportedProtocol,
-    SyncReply,
-    SyncRequest,
     SyncResponse,
 )
 
 MemberIdFactory = Callable[[str], str]
-StateListener = Callable[[int, GroupState], None]
 
 
 def numbered_member_ids() -> MemberIdFactory:
-    """Return a function that creates member ids, with a number instead of a random UUID.
-
-    Examples
-    --------
-    >>> new_id = numbered_member_ids()
-    >>> new_id("c0"), new_id("c0")
-    ('c0-00000001', 'c0-00000002')
-    """
+    """Return a function that creates member ids such as ``c0-00000001``, without a UUID."""
     counter = itertools.count(1)
     return lambda prefix: f"{prefix}-{next(counter):08d}"
 
@@ -55,21 +35,16 @@ class ClassicCoordinator:
     """Coordinates one group: handles requests and timeouts, and writes the log.
 
     The group is written when it is created or becomes empty, when a static member returns,
-    and when the leader's assignment arrives, before any member receives it.
-
-    Parameters
-    ----------
-    new_id
-        Creates the id of a new member from its instance id or client id.
-    on_state_change
-        Called with the time in milliseconds and the new state of the group.
+    and when the leader's assignment arrives, before any member receives it. The group and its
+    offsets are loaded from the log; every session restarts. ``new_id`` creates a member id from
+    an instance id or client id, ``on_state_change`` gets the time in milliseconds.
 
     Examples
     --------
     >>> from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
     >>> clock, answers = Clock(), []
     >>> coordinator = ClassicCoordinator("orders", clock)
-    >>> offers = (SupportedProtocol("range", ConsumerSubscription(("orders",))),)
+    >>> offers = (messages.SupportedProtocol("range", ConsumerSubscription(("orders",))),)
     >>> coordinator.join(JoinRequest("", offers, client="c0"), answers.append)
     >>> coordinator.join(JoinRequest(answers[0].member_id, offers), answers.append)
     >>> clock.run(until=3_000)
@@ -87,7 +62,7 @@ class ClassicCoordinator:
         *,
         config: CoordinatorConfig = DEFAULTS,
         new_id: MemberIdFactory | None = None,
-        on_state_change: StateListener | None = None,
+        on_state_change: Callable[[int, states.GroupState], None] | None = None,
     ) -> None:
         self.group = ClassicGroup(group_id, clock.now, on_state_change)
         self.log = Log() if log is None else log
@@ -95,10 +70,20 @@ class ClassicCoordinator:
         self._rebalance = ClassicRebalance(self.group, clock, self.log, config)
         self._clock = clock
         self._new_id = new_id or numbered_member_ids()
+        for key, value in self.log.read():
+            record = decode_record(key, value)
+            if isinstance(record, OffsetCommit):
+                self.offsets[record.partition] = record.offset
+            else:
+                self._restore(record)
+        for member in self.group.members.values():
+            self._rebalance.restart_session(member)
+        if len(self.group.members) > config.max_size:
+            self._rebalance.prepare_rebalance()
 
-    def join(self, request: JoinRequest, reply: JoinReply) -> None:
+    def join(self, request: JoinRequest, reply: messages.JoinReply) -> None:
         """Handle a JoinGroup; the response goes to ``reply``, possibly much later."""
-        if self.group.state is DEAD:
+        if self.group.state is states.DEAD:
             reply(JoinResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
             return
         new_id = None
@@ -109,7 +94,7 @@ class ClassicCoordinator:
         if is_new_group and not self.log.writes and not self.group.generation:
             self.log.append("group", GroupMetadata(self.group.id, "", 0, None, None, 0, ()))
 
-    def sync(self, request: SyncRequest, reply: SyncReply) -> None:
+    def sync(self, request: messages.SyncRequest, reply: messages.SyncReply) -> None:
         """Handle a SyncGroup; followers get the response after the leader's assignment."""
         group = self.group
         code = self._validate(request.member_id, request.generation, request.instance_id)
@@ -117,9 +102,9 @@ class ClassicCoordinator:
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if code is not NO_ERROR:
             reply(SyncResponse(code))
-        elif group.state is PREPARING_REBALANCE:
+        elif group.state is states.PREPARING_REBALANCE:
             reply(SyncResponse(ErrorCode.REBALANCE_IN_PROGRESS))
-        elif group.state is COMPLETING_REBALANCE:
+        elif group.state is states.COMPLETING_REBALANCE:
             group.members[request.member_id].sync_reply = reply
             self._rebalance.remove_pending_sync(request.member_id)
             if group.leader == request.member_id:
@@ -129,13 +114,13 @@ class ClassicCoordinator:
             assignment = group.members[request.member_id].assignment
             reply(SyncResponse(NO_ERROR, assignment, group.protocol))
 
-    def _store_assignment(self, request: SyncRequest) -> None:
+    def _store_assignment(self, request: messages.SyncRequest) -> None:
         assignments = request.assignments or {}
         for member in self.group.members.values():
             member.assignment = assignments.get(member.id, NO_PARTITIONS)
         self._rebalance.write_group()
         self._rebalance.propagate_assignment()
-        self.group.transition_to(STABLE, self._clock.now)
+        self.group.transition_to(states.STABLE, self._clock.now)
 
     def heartbeat(
         self, member_id: str, generation: int, instance_id: str | None = None
@@ -145,23 +130,23 @@ class ClassicCoordinator:
         if code is not NO_ERROR:
             return code
         self._rebalance.restart_session(self.group.members[member_id])
-        if self.group.state is PREPARING_REBALANCE:
+        if self.group.state is states.PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return NO_ERROR
 
-    def leave(self, *members: MemberIdentity) -> tuple[ErrorCode, ...]:
+    def leave(self, *members: messages.MemberIdentity) -> tuple[ErrorCode, ...]:
         """Handle a LeaveGroup; return one code per member."""
-        if self.group.state is DEAD:
+        if self.group.state is states.DEAD:
             return (ErrorCode.COORDINATOR_NOT_AVAILABLE,) * len(members)
         codes = tuple(self._remove_member(member) for member in members)
         if NO_ERROR in codes:
-            if self.group.state in (STABLE, COMPLETING_REBALANCE):
+            if self.group.state in (states.STABLE, states.COMPLETING_REBALANCE):
                 self._rebalance.prepare_rebalance_or_complete_join()
             else:
                 self._rebalance.maybe_complete_join()
         return codes
 
-    def _remove_member(self, leaving: MemberIdentity) -> ErrorCode:
+    def _remove_member(self, leaving: messages.MemberIdentity) -> ErrorCode:
         group, member_id = self.group, leaving.member_id
         if member_id == UNKNOWN_MEMBER:
             member_id = group.static_members.get(leaving.instance_id or "", UNKNOWN_MEMBER)
@@ -179,26 +164,29 @@ class ClassicCoordinator:
         return NO_ERROR
 
     def commit(
-        self, member_id: str, generation: int, offsets: Offsets, instance_id: str | None = None
+        self,
+        member_id: str,
+        generation: int,
+        offsets: messages.Offsets,
+        instance_id: str | None = None,
     ) -> ErrorCode:
         """Handle an OffsetCommit of a member or, with generation -1, of an empty group."""
         group = self.group
-        if group.state is DEAD:
+        if group.state is states.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if not (generation < 0 and group.state is EMPTY):
+        if not (generation < 0 and group.state is states.EMPTY):
             code = self._validate(member_id, generation, instance_id)
-            if code is NO_ERROR and group.state is COMPLETING_REBALANCE:
+            if code is NO_ERROR and group.state is states.COMPLETING_REBALANCE:
                 code = ErrorCode.REBALANCE_IN_PROGRESS
             if code is not NO_ERROR:
                 return code
         for partition, offset in offsets.items():
             self.offsets[partition] = offset
-            record = OffsetCommit(group.id, partition, offset, self._clock.now)
-            self.log.append(partition, record)
+            self.log.append(partition, OffsetCommit(group.id, partition, offset, self._clock.now))
         return NO_ERROR
 
     def _validate(self, member_id: str, generation: int, instance_id: str | None) -> ErrorCode:
-        if self.group.state is DEAD:
+        if self.group.state is states.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         code = self.group.validate_member(member_id, instance_id)
         if code is NO_ERROR and generation != self.group.generation:
@@ -211,37 +199,10 @@ class ClassicCoordinator:
         """Stop coordinating; pending requests fail with NOT_COORDINATOR."""
         group = self.group
         self._rebalance.cancel_timers()
-        group.transition_to(DEAD, self._clock.now)
+        group.transition_to(states.DEAD, self._clock.now)
         for member in list(group.members.values()):
             group.respond_to_join(member, JoinResponse(ErrorCode.NOT_COORDINATOR, member.id))
             member.respond_to_sync(SyncResponse(ErrorCode.NOT_COORDINATOR))
-
-    @classmethod
-    def load(
-        cls,
-        group_id: str,
-        clock: Clock,
-        log: Log,
-        *,
-        config: CoordinatorConfig = DEFAULTS,
-        new_id: MemberIdFactory | None = None,
-        on_state_change: StateListener | None = None,
-    ) -> "ClassicCoordinator":
-        """Load group and offsets from the log; every session restarts."""
-        coordinator = cls(
-            group_id, clock, log, config=config, new_id=new_id, on_state_change=on_state_change
-        )
-        for key, value in log.read():
-            record = decode_record(key, value)
-            if isinstance(record, OffsetCommit):
-                coordinator.offsets[record.partition] = record.offset
-            else:
-                coordinator._restore(record)
-        for member in coordinator.group.members.values():
-            coordinator._rebalance.restart_session(member)
-        if len(coordinator.group.members) > config.max_size:
-            coordinator._rebalance.prepare_rebalance()
-        return coordinator
 
     def _restore(self, record: GroupMetadata) -> None:
         group = self.group
@@ -249,7 +210,7 @@ class ClassicCoordinator:
         for stored in record.members:
             request = JoinRequest(
                 stored.member_id,
-                (SupportedProtocol(record.protocol or "", stored.subscription),),
+                (messages.SupportedProtocol(record.protocol or "", stored.subscription),),
                 client=stored.client_id,
                 instance_id=stored.instance_id,
                 session_timeout=stored.session_timeout,
@@ -262,4 +223,4 @@ class ClassicCoordinator:
         group.protocol = record.protocol
         group.leader = record.leader
         group.state_changed_at = record.timestamp
-        group.state = STABLE if record.members else EMPTY
+        group.state = states.STABLE if record.members else states.EMPTY

@@ -4,22 +4,11 @@ Upstream: the ``classicGroupJoin...`` methods of
 org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordinator 4.x.
 """
 
+from kassay.reference.coordinator.classic import states
 from kassay.reference.coordinator.classic.classic_group import ClassicMember
 from kassay.reference.coordinator.classic.rebalance import ClassicRebalance
-from kassay.reference.coordinator.classic.states import (
-    COMPLETING_REBALANCE,
-    EMPTY,
-    PREPARING_REBALANCE,
-    STABLE,
-)
-from kassay.reference.protocol.messages import (
-    NO_ERROR,
-    UNKNOWN_MEMBER,
-    ErrorCode,
-    JoinReply,
-    JoinRequest,
-    JoinResponse,
-)
+from kassay.reference.protocol import messages
+from kassay.reference.protocol.messages import ErrorCode, JoinReply, JoinRequest, JoinResponse
 
 
 def join(
@@ -32,7 +21,7 @@ def join(
     group = rebalance.group
     if not _has_room(rebalance, request.member_id):
         group.remove(request.member_id)
-        reply(JoinResponse(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
+        reply(JoinResponse(ErrorCode.GROUP_MAX_SIZE_REACHED, messages.UNKNOWN_MEMBER))
     elif not group.supports_protocols(request.protocol_type, request.offers):
         reply(JoinResponse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
     elif new_id is None:
@@ -50,11 +39,10 @@ def join(
 def _has_room(rebalance: ClassicRebalance, member_id: str) -> bool:
     group, max_size = rebalance.group, rebalance.config.max_size
     member = group.members.get(member_id)
-    if group.state is PREPARING_REBALANCE:
-        return (
-            member is not None and member.join_reply is not None
-        ) or group.members_awaiting_join < max_size
-    if group.state in (COMPLETING_REBALANCE, STABLE):
+    if group.state is states.PREPARING_REBALANCE:
+        is_waiting = member is not None and member.join_reply is not None
+        return is_waiting or group.members_awaiting_join < max_size
+    if group.state in (states.COMPLETING_REBALANCE, states.STABLE):
         return member is not None or len(group.members) < max_size
     return True
 
@@ -65,7 +53,7 @@ def _add(
     group = rebalance.group
     member = ClassicMember(member_id, request)
     member.is_new = True
-    if group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
+    if group.state is states.PREPARING_REBALANCE and group.previous_state is states.EMPTY:
         group.new_member_added = True
     group.add(member, reply)
     rebalance.restart_session(member, rebalance.config.new_member_join_timeout)
@@ -78,44 +66,23 @@ def _join_known(rebalance: ClassicRebalance, request: JoinRequest, reply: JoinRe
         _add(rebalance, request, reply, request.member_id)
         return
     code = group.validate_member(request.member_id, request.instance_id)
-    if code is not NO_ERROR:
+    if code is not messages.NO_ERROR:
         reply(JoinResponse(code, request.member_id))
         return
     member = group.members[request.member_id]
-    if group.state is EMPTY:
+    if group.state is states.EMPTY:
         reply(JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
-    elif _requires_rebalance(rebalance, member, request):
+    # The leader joins a stable group again when the topics' metadata change.
+    elif (
+        group.state is states.PREPARING_REBALANCE
+        or member.offers != request.offers
+        or (group.state is states.STABLE and group.leader == member.id)
+    ):
         group.update_member(member, request, reply)
         rebalance.prepare_rebalance_or_complete_join()
     else:
         # The member may have lost the response to the same JoinGroup.
-        reply(_current_generation(rebalance, member, leads=group.state is not STABLE))
-
-
-def _requires_rebalance(
-    rebalance: ClassicRebalance, member: ClassicMember, request: JoinRequest
-) -> bool:
-    """Return whether a JoinGroup is part of a rebalance or causes one."""
-    group = rebalance.group
-    if group.state is PREPARING_REBALANCE or member.offers != request.offers:
-        return True
-    # The leader joins a stable group again when the topics' metadata change.
-    return group.state is STABLE and group.leader == member.id
-
-
-def _current_generation(
-    rebalance: ClassicRebalance, member: ClassicMember, *, leads: bool, skip: bool = False
-) -> JoinResponse:
-    group = rebalance.group
-    return JoinResponse(
-        NO_ERROR,
-        member.id,
-        group.generation,
-        group.protocol,
-        group.leader,
-        group.joined_members() if leads and group.leader == member.id else (),
-        skip,
-    )
+        reply(group.join_response(member.id, with_members=group.state is not states.STABLE))
 
 
 def _join_static(
@@ -131,16 +98,14 @@ def _join_static(
     member = group.replace_static_member(old_id, new_id)
     rebalance.restart_session(member)
     group.update_member(member, request, reply)
-    if group.state is COMPLETING_REBALANCE:
+    if group.state is states.COMPLETING_REBALANCE:
         # The leader may have received the old id and must receive the new one.
         rebalance.prepare_rebalance()
-    elif group.state is not STABLE:
+    elif group.state is not states.STABLE:
         rebalance.maybe_complete_join()
     elif group.select_protocol() != group.protocol:
         rebalance.prepare_rebalance_or_complete_join()
     else:
         rebalance.write_group()
-        group.respond_to_join(
-            member,
-            _current_generation(rebalance, member, leads=True, skip=group.leader == member.id),
-        )
+        skip = group.leader == member.id
+        group.respond_to_join(member, group.join_response(member.id, skip_assignment=skip))

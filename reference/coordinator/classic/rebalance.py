@@ -5,27 +5,17 @@ Upstream: org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordin
 
 from functools import partial
 
+from kassay.reference.coordinator.classic import states
 from kassay.reference.coordinator.classic.classic_group import ClassicGroup, ClassicMember
-from kassay.reference.coordinator.classic.states import (
-    COMPLETING_REBALANCE,
-    EMPTY,
-    PREPARING_REBALANCE,
-    VALID_PREVIOUS_STATES,
-)
 from kassay.reference.coordinator.clock import Clock, Timer, cancel_timer
 from kassay.reference.coordinator.config import CoordinatorConfig
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
+from kassay.reference.protocol import messages
 from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata
-from kassay.reference.protocol.messages import (
-    NO_ERROR,
-    UNKNOWN_MEMBER,
-    ErrorCode,
-    JoinResponse,
-    SyncResponse,
-)
+from kassay.reference.protocol.messages import NO_ERROR, ErrorCode, JoinResponse, SyncResponse
 
-_CAN_REBALANCE = VALID_PREVIOUS_STATES[PREPARING_REBALANCE]
+_CAN_REBALANCE = states.VALID_PREVIOUS_STATES[states.PREPARING_REBALANCE]
 
 
 class ClassicRebalance:
@@ -56,11 +46,12 @@ class ClassicRebalance:
     def prepare_rebalance(self) -> None:
         """Start the join phase; members that wait for an assignment must join again."""
         group = self.group
-        if group.state is COMPLETING_REBALANCE:
+        if group.state is states.COMPLETING_REBALANCE:
             self.reset_and_propagate_error(ErrorCode.REBALANCE_IN_PROGRESS)
-        self._clear_pending_syncs()
-        was_empty = group.state is EMPTY
-        group.transition_to(PREPARING_REBALANCE, self.clock.now)
+        group.pending_syncs.clear()
+        self._sync_timer.cancel()
+        was_empty = group.state is states.EMPTY
+        group.transition_to(states.PREPARING_REBALANCE, self.clock.now)
         if was_empty:
             delay = self.config.initial_rebalance_delay
             self._start_initial_delay(delay, max(group.rebalance_timeout - delay, 0))
@@ -73,8 +64,8 @@ class ClassicRebalance:
         """End the join phase if all members have joined; the initial delay is not shortened."""
         group = self.group
         if (
-            group.state is PREPARING_REBALANCE
-            and group.previous_state is not EMPTY
+            group.state is states.PREPARING_REBALANCE
+            and group.previous_state is not states.EMPTY
             and group.has_all_members_joined
         ):
             self.complete_join()
@@ -107,16 +98,11 @@ class ClassicRebalance:
             self._join_timer.start(group.rebalance_timeout)
             return
         group.init_next_generation(self.clock.now)
-        if group.state is EMPTY:
+        if group.state is states.EMPTY:
             self.write_group()
             return
-        joined = group.joined_members()
         for member in list(group.members.values()):
-            members = joined if member.id == group.leader else ()
-            response = JoinResponse(
-                NO_ERROR, member.id, group.generation, group.protocol, group.leader, members
-            )
-            group.respond_to_join(member, response)
+            group.respond_to_join(member, group.join_response(member.id))
             self.restart_session(member)
             member.is_new = False
             group.pending_syncs[member.id] = None
@@ -133,9 +119,8 @@ class ClassicRebalance:
     def propagate_assignment(self) -> None:
         """Respond to all pending SyncGroups."""
         for member in list(self.group.members.values()):
-            self._respond_to_sync(
-                member, SyncResponse(NO_ERROR, member.assignment, self.group.protocol)
-            )
+            response = SyncResponse(NO_ERROR, member.assignment, self.group.protocol)
+            self._respond_to_sync(member, response)
 
     def remove_pending_sync(self, member_id: str) -> None:
         """Record that a member has sent its SyncGroup."""
@@ -146,10 +131,6 @@ class ClassicRebalance:
     def _respond_to_sync(self, member: ClassicMember, response: SyncResponse) -> None:
         if member.respond_to_sync(response):
             self.restart_session(member)
-
-    def _clear_pending_syncs(self) -> None:
-        self.group.pending_syncs.clear()
-        self._sync_timer.cancel()
 
     def _on_sync_timeout(self) -> None:
         """Remove the members that sent no SyncGroup within the rebalance timeout."""
@@ -193,12 +174,14 @@ class ClassicRebalance:
         member = group.members.get(member_id)
         if member_id in group.pending_joins:
             group.remove(member_id)
-            if group.state is PREPARING_REBALANCE and group.has_all_members_joined:
+            if group.state is states.PREPARING_REBALANCE and group.has_all_members_joined:
                 self.complete_join()
         elif member is not None and not member.has_satisfied_heartbeat:
-            group.respond_to_join(member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
+            group.respond_to_join(
+                member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, messages.UNKNOWN_MEMBER)
+            )
             group.remove(member_id)
-            if group.state is not PREPARING_REBALANCE:
+            if group.state is not states.PREPARING_REBALANCE:
                 self.prepare_rebalance_or_complete_join()
             elif group.has_all_members_joined:
                 self.complete_join()

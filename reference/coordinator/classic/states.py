@@ -24,10 +24,6 @@ EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = GroupState
 """The states as constants: in Python 3.11 `GroupState.STABLE` takes ten times as long."""
 
 
-class IllegalTransitionError(InternalError):
-    """An invalid transition of a group's state."""
-
-
 VALID_PREVIOUS_STATES: Mapping[GroupState, tuple[GroupState, ...]] = MappingProxyType(
     {
         EMPTY: (PREPARING_REBALANCE,),
@@ -40,15 +36,5 @@ VALID_PREVIOUS_STATES: Mapping[GroupState, tuple[GroupState, ...]] = MappingProx
 """Valid previous states of each state."""
 
 
-def check_transition(before: GroupState, after: GroupState) -> None:
-    """Raise IllegalTransitionError unless the transition is valid.
-
-    Examples
-    --------
-    >>> check_transition(STABLE, PREPARING_REBALANCE)
-    >>> check_transition(EMPTY, STABLE)
-    Traceback (most recent call last):
-    kassay...IllegalTransitionError: a group cannot go from Empty to Stable
-    """
-    if before not in VALID_PREVIOUS_STATES[after]:
-        raise IllegalTransitionError(f"a group cannot go from {before} to {after}")
+class IllegalTransitionError(InternalError):
+    """An invalid transition of a group's state."""

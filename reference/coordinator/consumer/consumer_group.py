@@ -62,6 +62,12 @@ class ConsumerGroup:
         """Return whether a member owns the partition or still has to revoke it."""
         return partition in self._owners
 
+    def find(self, member_id: str, instance_id: str | None) -> ConsumerMember | None:
+        """Return the member with the instance id if there is one, otherwise with the id."""
+        if instance_id is not None:
+            member_id = self.static_members.get(instance_id, "")
+        return self.members.get(member_id)
+
     def target_of(self, member_id: str) -> PartitionSet:
         """Return the target assignment of a member as a set."""
         target = self.target.get(member_id, NO_PARTITIONS)
@@ -91,8 +97,7 @@ class ConsumerGroup:
         """Start the next epoch, which needs a new target assignment."""
         self.epoch += 1
         self.metadata_hash = self.hash_metadata()
-        record = records.group_epoch(self.id, self.epoch, self.metadata_hash)
-        self._log.append(("epoch",), record)
+        self._log.append(("epoch",), records.group_epoch(self.id, self.epoch, self.metadata_hash))
 
     def hash_metadata(self) -> int:
         """Return a 64-bit hash of the subscribed topics; 0 for none.
@@ -125,9 +130,8 @@ class ConsumerGroup:
         """Change the current assignment of a member."""
         self._store_member(member)
         topics = self.topics
-
-        def record() -> records.ConsumerRecord:
-            return records.current_assignment(
+        record = records.DeferredRecord(
+            lambda: records.current_assignment(
                 self.id,
                 member.id,
                 epoch=member.epoch,
@@ -136,8 +140,8 @@ class ConsumerGroup:
                 assigned=_numbers(topics, member.assigned),
                 revoking=_numbers(topics, member.revoking),
             )
-
-        self._log.append(("current", member.id), records.DeferredRecord(record))
+        )
+        self._log.append(("current", member.id), record)
 
     def put_target(self, target: dict[str, Partitions], now: int) -> None:
         """Set the target assignment of the current epoch.
@@ -166,9 +170,8 @@ class ConsumerGroup:
         self._target_sets.pop(member_id, None)
         if member.instance_id is not None:
             self.static_members.pop(member.instance_id, None)
-        for kind, record in zip(
-            ("current", "target", "member"), records.tombstones(self.id, member_id), strict=True
-        ):
+        tombstones = records.tombstones(self.id, member_id)
+        for kind, record in zip(("current", "target", "member"), tombstones, strict=True):
             self._log.append((kind, member_id), record)
 
     def replace_static_member(self, old: ConsumerMember, new_id: str) -> ConsumerMember:
@@ -190,11 +193,10 @@ class ConsumerGroup:
 
     def _write_target(self, member_id: str, partitions: Partitions) -> None:
         topics = self.topics
-
-        def record() -> records.ConsumerRecord:
-            return records.target_assignment(self.id, member_id, _numbers(topics, partitions))
-
-        self._log.append(("target", member_id), records.DeferredRecord(record))
+        record = records.DeferredRecord(
+            lambda: records.target_assignment(self.id, member_id, _numbers(topics, partitions))
+        )
+        self._log.append(("target", member_id), record)
 
     def _store_member(self, member: ConsumerMember) -> None:
         before = self.members.get(member.id)
@@ -232,10 +234,8 @@ class ConsumerGroup:
                 case RecordType.CONSUMER_GROUP_METADATA:
                     self.epoch, self.metadata_hash = fields["epoch"], fields["metadata_hash"]
                 case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA:
-                    self.target_epoch, self.target_assigned_at = (
-                        fields["epoch"],
-                        fields["timestamp"],
-                    )
+                    self.target_epoch = fields["epoch"]
+                    self.target_assigned_at = fields["timestamp"]
                 case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
                     self.target[member_id] = Partitions.of(partitions(fields["assigned"]))
                 case RecordType.CONSUMER_GROUP_MEMBER_METADATA:

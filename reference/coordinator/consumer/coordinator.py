@@ -1,6 +1,6 @@
 """Group coordinator of the consumer protocol (KIP-848).
 
-The only group request is the heartrequest. The broker computes a target assignment. Each member
+The only group request is the heartbeat. The broker computes a target assignment. Each member
 reconciles with it separately: it revokes partitions first, then gets released ones.
 
 Upstream: the ``consumerGroup...`` methods of
@@ -29,7 +29,7 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.reference.protocol.messages import NO_ERROR, ErrorCode, Offsets
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
-"""Epochs with a special meaning in a heartrequest."""
+"""Epochs with a special meaning in a heartbeat."""
 
 Assignor = Callable[[Group], Assignment]
 
@@ -57,6 +57,8 @@ class HeartbeatResponse(NamedTuple):
 
 class ConsumerCoordinator:
     """Coordinates one group: handles requests and timeouts, and writes the log.
+
+    The group is loaded from the log; sessions and revocation timeouts restart.
 
     Examples
     --------
@@ -86,9 +88,13 @@ class ConsumerCoordinator:
         self._clock = clock
         self._assignor = assignor
         self._config = config
-        self._topics_changed = False
+        self._topics_changed = True
         self._sessions: dict[str, Timer] = {}
         self._revocations: dict[str, Timer] = {}
+        self.group.restore()
+        for member in self.group.members.values():
+            self._restart_session(member.id)
+            self._restart_revocation_timer(member)
 
     def update_topics(self, topics: Iterable[Topic]) -> None:
         """Set the topics; the next heartbeat compares them with the previous ones."""
@@ -121,16 +127,13 @@ class ConsumerCoordinator:
 
     def _find_member(self, request: Heartbeat) -> ConsumerMember | ErrorCode:
         """Return the sender of a heartbeat, a new member if it joins, or an error."""
-        group = self.group
-        member = group.members.get(request.member_id)
-        if request.instance_id is not None:
-            member = group.members.get(group.static_members.get(request.instance_id, ""))
-            if member is not None and member.id != request.member_id:
-                return self._replace_static_member(member, request)
+        member = self.group.find(request.member_id, request.instance_id)
         if member is None:
             if request.epoch == JOIN_EPOCH:
                 return ConsumerMember(id=request.member_id)
             return ErrorCode.UNKNOWN_MEMBER_ID
+        if member.id != request.member_id:
+            return self._replace_static_member(member, request)
         return member if _epoch_is_valid(member, request) else ErrorCode.FENCED_MEMBER_EPOCH
 
     def _replace_static_member(
@@ -153,9 +156,7 @@ class ConsumerCoordinator:
         ):
             return
         assignment = self._assignor(group.assignor_input())
-        target = {
-            member_id: assignment.get(member_id, NO_PARTITIONS) for member_id in group.members
-        }
+        target = {member: assignment.get(member, NO_PARTITIONS) for member in group.members}
         group.put_target(target, now)
 
     def _reconcile(
@@ -178,20 +179,17 @@ class ConsumerCoordinator:
         return reconciled
 
     def _leave(self, request: Heartbeat) -> HeartbeatResponse:
-        group = self.group
-        member = group.members.get(request.member_id)
-        if request.instance_id is not None:
-            member = group.members.get(group.static_members.get(request.instance_id, ""))
-            if member is not None and member.id != request.member_id:
-                return HeartbeatResponse(ErrorCode.FENCED_INSTANCE_ID)
+        member = self.group.find(request.member_id, request.instance_id)
         if member is None:
             return HeartbeatResponse(ErrorCode.UNKNOWN_MEMBER_ID)
+        if member.id != request.member_id:
+            return HeartbeatResponse(ErrorCode.FENCED_INSTANCE_ID)
         if request.epoch == STATIC_LEAVE_EPOCH and request.instance_id is not None:
             # The member keeps its partitions if it returns within the session timeout.
             away = replace(
                 member, epoch=STATIC_LEAVE_EPOCH, previous_epoch=member.epoch, revoking=NONE
             )
-            group.put_assignment(away)
+            self.group.put_assignment(away)
         else:
             self._fence(member.id)
         return HeartbeatResponse(NO_ERROR, request.epoch)
@@ -240,32 +238,10 @@ class ConsumerCoordinator:
         cancel_timer(self._sessions, member_id)
         cancel_timer(self._revocations, member_id)
 
-    # ---- Fail-over ----------------------------------------------------------------------
-
     def unload(self) -> None:
         """Stop coordinating."""
         for member_id in self.group.members:
             self._cancel_timers(member_id)
-
-    @classmethod
-    def load(
-        cls,
-        group_id: str,
-        clock: Clock,
-        assignor: Assignor,
-        topics: Iterable[Topic],
-        log: Log,
-        *,
-        config: CoordinatorConfig = DEFAULTS,
-    ) -> "ConsumerCoordinator":
-        """Load the group from the log; sessions and revocation timeouts restart."""
-        coordinator = cls(group_id, clock, assignor, topics, log, config=config)
-        coordinator.group.restore()
-        coordinator._topics_changed = True
-        for member in coordinator.group.members.values():
-            coordinator._restart_session(member.id)
-            coordinator._restart_revocation_timer(member)
-        return coordinator
 
 
 def _updated(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:

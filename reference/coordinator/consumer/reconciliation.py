@@ -27,33 +27,19 @@ _STABLE, _UNREVOKED, _UNRELEASED = MemberState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerMember:
-    """Member of a group of the consumer protocol.
-
-    Parameters
-    ----------
-    subscription
-        Its topics, sorted.
-    rebalance_timeout
-        Maximum time to revoke partitions, in milliseconds.
-    previous_epoch
-        Epoch before ``epoch``; the member is still in it if a response was lost.
-    assigned
-        Partitions that it may consume.
-    revoking
-        Partitions that it must revoke.
-    """
+    """Member of a group of the consumer protocol."""
 
     id: str
-    subscription: tuple[str, ...] = ()
+    subscription: tuple[str, ...] = ()  # sorted
     instance_id: str | None = None
     client: str = "consumer"
     rack: str | None = None
-    rebalance_timeout: int = 300_000
+    rebalance_timeout: int = 300_000  # maximum time to revoke partitions, in ms
     epoch: int = 0
-    previous_epoch: int = 0
+    previous_epoch: int = 0  # the member is still in it if a response was lost
     state: MemberState = _STABLE
-    assigned: PartitionSet = NONE
-    revoking: PartitionSet = NONE
+    assigned: PartitionSet = NONE  # partitions that it may consume
+    revoking: PartitionSet = NONE  # partitions that it must revoke
 
     @property
     def owned_or_revoking(self) -> PartitionSet:
@@ -76,12 +62,8 @@ def reconcile(
 ) -> ConsumerMember:
     """Return the member one step closer to its target; unchanged if no step is possible.
 
-    Parameters
-    ----------
-    is_owned
-        Returns whether a member owns a partition or still has to revoke it.
-    owned
-        Owned partitions in the heartbeat; None if it does not contain them.
+    ``is_owned`` returns whether a member owns a partition or still has to revoke it.
+    ``owned`` are the partitions in the heartbeat; None if it does not contain them.
 
     Examples
     --------
@@ -122,13 +104,8 @@ def reconcile(
 
 
 def _revoke(member: ConsumerMember, kept: PartitionSet, revoking: PartitionSet) -> ConsumerMember:
-    return replace(
-        member,
-        state=_UNREVOKED,
-        previous_epoch=member.epoch,
-        assigned=kept,
-        revoking=revoking,
-    )
+    epoch = member.epoch
+    return replace(member, state=_UNREVOKED, previous_epoch=epoch, assigned=kept, revoking=revoking)
 
 
 def _owns_any(owned: PartitionSet | None, revoking: PartitionSet) -> bool:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from kassay.reference.coordinator import (
-    ClassicCoordinator,
-    Clock,
-    CoordinatorConfig,
-    GroupState,
-    Log,
-)
+from kassay.reference.coordinator.classic.coordinator import ClassicCoordinator
+from kassay.reference.coordinator.classic.states import GroupState
+from kassay.reference.coordinator.clock import Clock
+from kassay.reference.coordinator.config import CoordinatorConfig
+from kassay.reference.coordinator.log import Log
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
 from kassay.reference.protocol.messages import (
@@ -41,7 +39,10 @@ class Driver:
         self.ids: dict[str, str] = {}
         self.joined: dict[str, list[JoinResponse]] = {}
         self.synced: dict[str, list[SyncResponse]] = {}
-        self.coordinator = ClassicCoordinator(
+        self.coordinator = self._create_coordinator()
+
+    def _create_coordinator(self) -> ClassicCoordinator:
+        return ClassicCoordinator(
             "g",
             self.clock,
             self.log,
@@ -122,10 +123,4 @@ class Driver:
     def reload(self) -> None:
         """Replace the coordinator by one that loads the log."""
         self.coordinator.unload()
-        self.coordinator = ClassicCoordinator.load(
-            "g",
-            self.clock,
-            self.log,
-            config=self.config,
-            on_state_change=lambda _, state: self.states.append(state),
-        )
+        self.coordinator = self._create_coordinator()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from kassay.reference.coordinator import Clock, ConsumerCoordinator, CoordinatorConfig, Log
+from kassay.reference.coordinator.clock import Clock
+from kassay.reference.coordinator.config import CoordinatorConfig
 from kassay.reference.coordinator.consumer.coordinator import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
+    ConsumerCoordinator,
     Heartbeat,
     HeartbeatResponse,
 )
 from kassay.reference.coordinator.consumer.reconciliation import MemberState
+from kassay.reference.coordinator.log import Log
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.topic_partitions import TopicPartition
@@ -35,7 +38,10 @@ class _Driver:
         self.clock, self.log = Clock(), Log()
         self.topics = (Topic(name="t", partitions=4),)
         self.config = CoordinatorConfig(assignment_interval=interval)
-        self.coordinator = ConsumerCoordinator(
+        self.coordinator = self._create_coordinator()
+
+    def _create_coordinator(self) -> ConsumerCoordinator:
+        return ConsumerCoordinator(
             "g", self.clock, _assign_in_turn, self.topics, self.log, config=self.config
         )
 
@@ -54,9 +60,7 @@ class _Driver:
 
     def reload(self) -> None:
         self.coordinator.unload()
-        self.coordinator = ConsumerCoordinator.load(
-            "g", self.clock, _assign_in_turn, self.topics, self.log, config=self.config
-        )
+        self.coordinator = self._create_coordinator()
 
 
 def _t(*numbers: int) -> frozenset[TopicPartition]:

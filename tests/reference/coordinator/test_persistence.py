@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.reference.coordinator import GroupState
+from kassay.reference.coordinator.classic.states import GroupState
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol.classic_records import (
     GroupMetadata,
