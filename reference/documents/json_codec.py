@@ -3,47 +3,28 @@
 ``group.schema.json`` in this folder describes the same documents for other programs.
 """
 
-import base64
-import binascii
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from kassay.reference.documents.document_fields import (
     as_array,
-    as_integer,
-    as_integers,
     as_object,
-    as_optional_integer,
     as_optional_text,
-    as_text,
     as_texts,
     check_keys,
-    format_value,
-    has_only,
 )
 from kassay.reference.documents.json_text import LocatedDocument, parse_json, read_json_documents
+from kassay.reference.documents.member_documents import (
+    member_document,
+    member_packer,
+    parse_member,
+)
+from kassay.reference.documents.partition_lists import parse_partitions, partition_pairs
+from kassay.reference.documents.topic_documents import parse_topic, topic_document
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import MAX_PARTITIONS, NO_GENERATION, Group, Member, Topic
-from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-
-_GROUP_KEYS = ("id", "topics", "members", "notes")
-_TOPIC_KEYS = ("partitions", "weights", "racks", "id")
-_MEMBER_KEYS = (
-    "id",
-    "topics",
-    "owned",
-    "generation",
-    "instance_id",
-    "rack",
-    "capacity",
-    "protocol_version",
-    "sub_generation",
-    "user_data",
-    "streams",
-)
+from kassay.reference.model.group import Group
 
 
 def parse_group(document: object, *, where: str = "group") -> Group:
@@ -64,16 +45,18 @@ def parse_group(document: object, *, where: str = "group") -> Group:
     kassay...InputError: group: missing key 'members'
     """
     table = as_object(document, where)
-    check_keys(table, _GROUP_KEYS, where, required=("topics", "members"))
+    check_keys(table, ("id", "topics", "members", "notes"), where, required=("topics", "members"))
     topics = as_object(table["topics"], f"{where}: topics")
     members = as_array(table["members"], f"{where}: members")
     try:
         return Group(
             topics=tuple(
-                _topic(name, value, f"{where}: topics[{name!r}]") for name, value in topics.items()
+                parse_topic(name, value, f"{where}: topics[{name!r}]")
+                for name, value in topics.items()
             ),
             members=tuple(
-                _member(value, f"{where}: members[{index}]") for index, value in enumerate(members)
+                parse_member(value, f"{where}: members[{index}]")
+                for index, value in enumerate(members)
             ),
             id=as_optional_text(table.get("id"), f"{where}: id"),
             notes=as_texts(table.get("notes", []), f"{where}: notes"),
@@ -92,8 +75,8 @@ def group_document(group: Group) -> dict[str, object]:
     {'topics': {'t': 1}, 'members': []}
     """
     document: dict[str, object] = {} if group.id is None else {"id": group.id}
-    document["topics"] = {topic.name: _topic_value(topic) for topic in group.topics}
-    document["members"] = [_member_value(member) for member in group.members]
+    document["topics"] = {topic.name: topic_document(topic) for topic in group.topics}
+    document["members"] = [member_document(member) for member in group.members]
     if group.notes:
         document["notes"] = list(group.notes)
     return document
@@ -138,7 +121,7 @@ def read_groups(stream: TextIO, *, name: str) -> Iterator[tuple[str | None, Grou
 
     ``name`` is the name of the file in errors.
     """
-    for located in read_json_documents(stream, name=name):
+    for located in read_json_documents(stream, name=name, convert=member_packer()):
         yield document_id(located), _group_or_error(located)
 
 
@@ -158,7 +141,7 @@ def assignment_document(assignment: Assignment) -> dict[str, list[tuple[str, int
     >>> assignment_document(Assignment({"a": [("t", 0)]}))
     {'a': [('t', 0)]}
     """
-    return {member: _pairs(partitions) for member, partitions in assignment.items()}
+    return {member: partition_pairs(partitions) for member, partitions in assignment.items()}
 
 
 def parse_assignment(document: object, *, where: str = "assignment") -> Assignment:
@@ -177,7 +160,7 @@ def parse_assignment(document: object, *, where: str = "assignment") -> Assignme
         where = f"{where}: assignment"
         table = as_object(table["assignment"], where)
     return Assignment(
-        {member: _partitions(value, f"{where}[{member!r}]") for member, value in table.items()}
+        {member: parse_partitions(value, f"{where}[{member!r}]") for member, value in table.items()}
     )
 
 
@@ -200,166 +183,3 @@ def _group_or_error(located: LocatedDocument) -> Group | InputError:
         return parse_group(located.value, where=located.where)
     except InputError as error:
         return error
-
-
-def _topic(name: str, value: object, where: str) -> Topic:
-    if isinstance(value, int):
-        value = {"partitions": value}
-    table = as_object(value, where, expected="a partition count or an object")
-    check_keys(table, _TOPIC_KEYS, where, required=("partitions",))
-    weights = table.get("weights")
-    try:
-        return Topic(
-            name=name,
-            partitions=as_integer(table["partitions"], f"{where}.partitions"),
-            weights=None if weights is None else as_integers(weights, f"{where}.weights"),
-            racks=_racks(table.get("racks"), f"{where}.racks"),
-            id=_topic_id(table.get("id"), f"{where}.id"),
-        )
-    except InputError as error:
-        raise InputError(str(error).replace(f"topic {name!r}: ", f"{where}: ", 1)) from None
-
-
-def _racks(value: object, where: str) -> tuple[tuple[str | None, ...], ...] | None:
-    if value is None:
-        return None
-    return tuple(
-        tuple(
-            as_optional_text(rack, f"{where}[{index}]")
-            for rack in as_array(racks, f"{where}[{index}]")
-        )
-        for index, racks in enumerate(as_array(value, where))
-    )
-
-
-def _topic_id(value: object, where: str) -> uuid.UUID | None:
-    """Parse a topic id: a UUID, or its 22 characters in base64 as Kafka's tools print it."""
-    if value is None:
-        return None
-    text = as_text(value, where)
-    try:
-        if len(text) == 22:
-            return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
-        return uuid.UUID(text)
-    except (ValueError, binascii.Error):
-        raise InputError(f"{where}: not a topic id: {text!r}") from None
-
-
-def _member(value: object, where: str) -> Member:
-    table = as_object(value, where)
-    check_keys(table, _MEMBER_KEYS, where, required=("id", "topics"))
-    member_id = as_text(table["id"], f"{where}.id")
-    streams = as_object(table.get("streams", {}), f"{where}.streams")
-    try:
-        return Member(
-            id=member_id,
-            subscription=as_texts(table["topics"], f"{where}.topics"),
-            owned=_partitions(table.get("owned", []), f"{where}.owned"),
-            generation=as_integer(table.get("generation", NO_GENERATION), f"{where}.generation"),
-            instance_id=as_optional_text(table.get("instance_id"), f"{where}.instance_id"),
-            rack=as_optional_text(table.get("rack"), f"{where}.rack"),
-            capacity=as_optional_integer(table.get("capacity"), f"{where}.capacity"),
-            protocol_version=as_integer(
-                table.get("protocol_version", 3), f"{where}.protocol_version"
-            ),
-            sub_generation=_sub_generation(table, f"{where}.sub_generation"),
-            user_data=as_optional_text(table.get("user_data"), f"{where}.user_data"),
-            streams=tuple(
-                (topic, as_integer(count, f"{where}.streams[{topic!r}]"))
-                for topic, count in streams.items()
-            ),
-        )
-    except InputError as error:
-        prefix = f"member {member_id!r}: "
-        raise InputError(str(error).replace(prefix, f"{where}: ", 1)) from None
-
-
-def _sub_generation(table: Mapping[str, object], where: str) -> int | None:
-    """Read ``sub_generation``; null means a subscription without a generation."""
-    if "sub_generation" not in table:
-        return None
-    generation = as_optional_integer(table["sub_generation"], where)
-    return NO_GENERATION if generation is None else generation
-
-
-def _partitions(value: object, where: str) -> Partitions:
-    """Read pairs ``[["t", 0], ...]`` or the short form ``{"t": [0, ...]}``, in order."""
-    topics: Sequence[str]
-    numbers: Sequence[int]
-    if isinstance(value, Mapping):
-        topics, numbers = [], []
-        for topic, entry in value.items():
-            of_topic = as_integers(entry, f"{where}[{topic!r}]")
-            _check_range(of_topic, f"{where}[{topic!r}]")
-            topics.extend([topic] * len(of_topic))
-            numbers.extend(of_topic)
-    else:
-        entries = as_array(value, where, expected="a list of [topic, partition] or an object")
-        topics, numbers = _columns(entries, where)
-        _check_range(numbers, where)
-    return Partitions.from_columns(topics, numbers) if topics else NO_PARTITIONS
-
-
-def _columns(entries: Sequence[Any], where: str) -> tuple[Sequence[str], Sequence[int]]:
-    """Split [topic, number] pairs into two columns.
-
-    Types are checked per column, because a group may have a million pairs. The entries are
-    inspected one by one only to find an invalid one.
-    """
-    if has_only(list, entries) and set(map(len, entries)) == {2}:
-        topics, numbers = zip(*entries, strict=True)
-        if has_only(str, topics) and has_only(int, numbers):
-            return topics, numbers
-    for index, entry in enumerate(entries):
-        match entry:
-            case [str(), number]:
-                as_integer(number, f"{where}[{index}]")
-            case _:
-                raise InputError(
-                    f"{where}[{index}]: expected [topic, partition number], "
-                    f"got {format_value(entry)}"
-                )
-    return [topic for topic, _ in entries], [number for _, number in entries]
-
-
-def _check_range(numbers: Sequence[int], where: str) -> None:
-    if numbers and not 0 <= min(numbers) <= max(numbers) <= MAX_PARTITIONS:
-        index, bad = next((i, n) for i, n in enumerate(numbers) if not 0 <= n <= MAX_PARTITIONS)
-        raise InputError(
-            f"{where}[{index}]: partition number must be from 0 to {MAX_PARTITIONS}, got {bad!r}"
-        )
-
-
-def _pairs(partitions: Partitions) -> list[tuple[str, int]]:
-    """Return (topic, number) pairs, which are JSON arrays; plain tuples are fast to build."""
-    topics = map(partitions.topics.__getitem__, partitions.codes.tolist())
-    return list(zip(topics, partitions.numbers.tolist(), strict=True))
-
-
-def _topic_value(topic: Topic) -> object:
-    if topic.weights is None and topic.racks is None and topic.id is None:
-        return topic.partitions
-    value: dict[str, object] = {"partitions": topic.partitions}
-    if topic.weights is not None:
-        value["weights"] = list(topic.weights)
-    if topic.racks is not None:
-        value["racks"] = [list(racks) for racks in topic.racks]
-    if topic.id is not None:
-        value["id"] = str(topic.id)
-    return value
-
-
-def _member_value(member: Member) -> dict[str, object]:
-    value: dict[str, object] = {"id": member.id, "topics": list(member.subscription)}
-    if len(member.owned):
-        value["owned"] = [list(pair) for pair in _pairs(member.owned)]
-    default = Member(id=member.id, subscription=())
-    for key in _MEMBER_KEYS:
-        if key in ("id", "topics", "owned", "streams"):
-            continue
-        field = getattr(member, key)
-        if field != getattr(default, key):
-            value[key] = field
-    if member.streams:
-        value["streams"] = dict(member.streams)
-    return value

@@ -1,11 +1,14 @@
 """Strict JSON parsing: repeated keys and NaN are errors, and errors name file and line."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn, TextIO
 
 from kassay.reference.model.errors import InputError
+
+Convert = Callable[[dict[str, object]], None]
+"""Function that changes each object in place when it has been parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,9 @@ class LocatedDocument:
     error: InputError | None = None
 
 
-def parse_json(text: str, *, where: str, first_line: int = 1) -> object:
+def parse_json(
+    text: str, *, where: str, first_line: int = 1, convert: Convert | None = None
+) -> object:
     """Parse one JSON document.
 
     Errors have the file name ``where`` and the line number, counted from ``first_line``.
@@ -36,9 +41,16 @@ def parse_json(text: str, *, where: str, first_line: int = 1) -> object:
     Traceback (most recent call last):
     kassay...InputError: x.json:1: key 'a' is repeated in one object
     """
+
+    def build(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        table = _unique_keys(pairs)
+        if convert is not None:
+            convert(table)
+        return table
+
     text = text.rstrip("\n")  # so that errors at the end have the number of the last line
     try:
-        return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_reject_constant)
+        return json.loads(text, object_pairs_hook=build, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         line = first_line + error.lineno - 1
         shown = text[error.pos : error.pos + 24]
@@ -52,27 +64,38 @@ def parse_json(text: str, *, where: str, first_line: int = 1) -> object:
         raise InputError(f"{where}:{first_line}: {error}") from None
 
 
-def read_json_documents(stream: TextIO, *, name: str) -> Iterator[LocatedDocument]:
+def read_json_documents(
+    stream: TextIO, *, name: str, convert: Convert | None = None
+) -> Iterator[LocatedDocument]:
     """Yield the documents of a file: one JSON document over many lines, or JSON Lines.
 
     Lines are read one by one, so that a long batch streams. A line that cannot be parsed
     gives one error in its place.
     """
+
+    def parse(text: str, line: int) -> LocatedDocument:
+        where = f"{name}:{line}"
+        try:
+            value = parse_json(text, where=name, first_line=line, convert=convert)
+        except InputError as error:
+            return LocatedDocument(where, error=error)
+        return LocatedDocument(where, value)
+
     lines: Iterator[tuple[int, str]] = enumerate(_text_lines(stream, name), start=1)
     number, line = next(((n, text) for n, text in lines if text.strip()), (0, ""))
     if not line:
         return
-    document = _parse_located(line, name, number)
+    document = parse(line, number)
     if not isinstance(document.value, dict) and not _is_object(line):
         rest = list(lines)
         if not any(_is_object(text) for _, text in rest):
-            yield _parse_located(line + "".join(text for _, text in rest), name, number)
+            yield parse(line + "".join(text for _, text in rest), number)
             return
         lines = iter(rest)
     yield document
     for following, text in lines:
         if text.strip():
-            yield _parse_located(text, name, following)
+            yield parse(text, following)
 
 
 def _text_lines(stream: TextIO, name: str) -> Iterator[str]:
@@ -83,18 +106,10 @@ def _text_lines(stream: TextIO, name: str) -> Iterator[str]:
         raise InputError(f"{name}: not UTF-8 text: byte 0x{byte:02x}") from None
 
 
-def _parse_located(text: str, name: str, line: int) -> LocatedDocument:
-    where = f"{name}:{line}"
-    try:
-        return LocatedDocument(where, value=parse_json(text, where=name, first_line=line))
-    except InputError as error:
-        return LocatedDocument(where, error=error)
-
-
 def _is_object(line: str) -> bool:
     """Return whether a line is a JSON object, possibly with repeated keys or NaN."""
     try:
-        return isinstance(json.loads(line), dict)
+        return line.rstrip().endswith("}") and isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
         return False
 

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import cast
 
@@ -250,12 +251,16 @@ class Group:
     @cached
     def subscribers(self) -> Mapping[str, tuple[int, ...]]:
         """Return the indices of the subscribed members per topic with partitions."""
-        table: dict[str, list[int]] = {t.name: [] for t in self.topics if t.partitions > 0}
+        members_by_subscription: dict[tuple[str, ...], list[int]] = {}
         for index, member in enumerate(self.members):
-            for topic in member.subscription:
-                if topic in table:
-                    table[topic].append(index)
-        return MappingProxyType({topic: tuple(indices) for topic, indices in table.items()})
+            members_by_subscription.setdefault(member.subscription, []).append(index)
+        parts: dict[str, list[tuple[int, ...]]] = {t.name: [] for t in self.topics if t.partitions}
+        for subscription, indices in members_by_subscription.items():
+            part = tuple(indices)
+            for topic in subscription:
+                if topic in parts:
+                    parts[topic].append(part)
+        return MappingProxyType({topic: _merged(lists) for topic, lists in parts.items()})
 
     @property
     def partition_count(self) -> int:
@@ -290,6 +295,11 @@ class Group:
             for member in self.members
         )
         return notebook.table(caption, ("member", "subscribes to", "owns"), rows)
+
+
+def _merged(parts: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the sorted union of disjoint parts."""
+    return parts[0] if len(parts) == 1 else tuple(sorted(chain.from_iterable(parts)))
 
 
 def _check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:

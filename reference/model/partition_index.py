@@ -114,9 +114,12 @@ def subscription_mask(group: Group) -> NDArray[np.bool_]:
     """Return whether each member subscribes to each topic, shape (members, topics)."""
     offsets = offsets_of(group)
     table = np.zeros((len(group.members), len(group.topics)), dtype=np.bool_)
+    known: dict[tuple[str, ...], list[int]] = {}  # topic indices per distinct subscription
     for row, member in enumerate(group.members):
-        known = [offsets.index[name] for name in member.subscription if name in offsets.index]
-        table[row, known] = True
+        names = member.subscription
+        if names not in known:
+            known[names] = [offsets.index[name] for name in names if name in offsets.index]
+        table[row, known[names]] = True
     return table
 
 

@@ -86,13 +86,12 @@ class Partitions(Sequence[TopicPartition]):
     @classmethod
     def from_columns(cls, topics: Sequence[str], numbers: Sequence[int]) -> Self:
         """Build the list from topic names and partition numbers, one entry per partition."""
-        table = tuple(dict.fromkeys(topics))
-        code = {topic: index for index, topic in enumerate(table)}
+        code = dict(zip(dict.fromkeys(topics), range(len(topics)), strict=False))
         codes = np.fromiter(map(code.__getitem__, topics), dtype=np.int32, count=len(topics))
         columns = codes, np.array(numbers, dtype=np.int32)
         for column in columns:
             column.flags.writeable = False
-        return cls(table, *columns)
+        return cls(tuple(code), *columns)
 
     def to_list(self) -> list[TopicPartition]:
         """Return the partitions as a list of `TopicPartition`."""
