@@ -5,7 +5,11 @@ a command's module is imported when the command runs.
 """
 
 import importlib
+import inspect
 import sys
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import wraps
 from typing import Annotated, Any
 
 import typer
@@ -73,9 +77,40 @@ class _LazyCommand(TyperCommand):
         name = "import_" if self.name == "import" else (self.name or "").replace("-", "_")
         module = importlib.import_module(f"kassay.experiments.cli.commands.{name}")
         command = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        command.command(self.name, cls=_Command)(getattr(module, name))
+        command.command(self.name, cls=_Command)(expand_options(getattr(module, name)))
         loaded = typer.main.get_command(command)
         return loaded.make_context(info_name, args, *rest, **extra)
+
+
+def expand_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter that is a dataclass of options by one parameter per field.
+
+    The default of the parameter is an instance that has the defaults of the options.
+    """
+    parameters = inspect.signature(command).parameters.values()
+    groups = [one for one in parameters if is_dataclass(one.annotation)]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for group in groups:
+            options = {one.name: values.pop(one.name) for one in fields(group.annotation)}
+            values[group.name] = group.annotation(**options)
+        command(**values)
+
+    expanded = [option for one in parameters for option in _options_of(one)]
+    run.__signature__ = inspect.Signature(expanded)  # type: ignore[attr-defined]
+    return run
+
+
+def _options_of(parameter: inspect.Parameter) -> list[inspect.Parameter]:
+    if not is_dataclass(parameter.annotation):
+        return [parameter]
+    return [
+        parameter.replace(
+            name=one.name, annotation=one.type, default=getattr(parameter.default, one.name)
+        )
+        for one in fields(parameter.annotation)
+    ]
 
 
 class CommandTable(TyperGroup):

@@ -1,5 +1,6 @@
 """Options that select assignors: Kafka's by name, your own as a command or a function."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -34,56 +35,51 @@ AssignorNames = Annotated[
         show_default="all",
     ),
 ]
-AssignorCommand = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--assignor-cmd",
-        metavar="COMMAND",
-        help="Your own assignor: a command that reads one group document per line and writes "
-        "one assignment document per line.",
-        show_default=False,
-    ),
-]
-AssignorFunction = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--assignor-python",
-        metavar="MODULE:FUNCTION",
-        help="Your own assignor: a function of a Group, in a module or a .py file.",
-        show_default=False,
-    ),
-]
-AssignorTimeout = Annotated[
-    float,
-    typer.Option(
-        "--assignor-timeout",
-        min=0.001,
-        help="Time limit per group for your own assignor, in seconds.",
-    ),
-]
-DEFAULT_ASSIGNOR_TIMEOUT = ANSWER_SECONDS
 
 
-def custom_assignors(
-    commands: list[str] | None, functions: list[str] | None, timeout: float
-) -> list[str]:
-    """Return the names of your own assignors."""
-    try:
-        return user_assignor_names(
-            commands=commands or (), callables=functions or (), seconds=timeout
-        )
-    except (InputError, UsageError) as error:
-        raise typer.BadParameter(str(error)) from None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomAssignors:
+    """Options that select your own assignors."""
 
+    assignor_cmd: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Your own assignor: a command that reads one group document per line and writes "
+            "one assignment document per line.",
+            show_default=False,
+        ),
+    ] = None
+    assignor_python: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="Your own assignor: a function of a Group, in a module or a .py file.",
+            show_default=False,
+        ),
+    ] = None
+    assignor_timeout: Annotated[
+        float,
+        typer.Option(min=0.001, help="Time limit per group for your own assignor, in seconds."),
+    ] = ANSWER_SECONDS
 
-def single_assignor(
-    name: str | None, commands: list[str] | None, functions: list[str] | None, timeout: float
-) -> str:
-    """Return the name of the one selected assignor."""
-    names = [*([name] if name else []), *custom_assignors(commands, functions, timeout)]
-    if len(names) != 1:
-        raise typer.BadParameter(
-            f"give one assignor with --assignor, --assignor-cmd or --assignor-python, "
-            f"got {len(names)}"
-        )
-    return names[0]
+    def names(self) -> list[str]:
+        """Return the names of your own assignors."""
+        try:
+            return user_assignor_names(
+                commands=self.assignor_cmd or (),
+                callables=self.assignor_python or (),
+                seconds=self.assignor_timeout,
+            )
+        except (InputError, UsageError) as error:
+            raise typer.BadParameter(str(error)) from None
+
+    def single(self, name: str | None) -> str:
+        """Return the one selected assignor: one of Kafka's, by name, or your own."""
+        names = [*([name] if name else []), *self.names()]
+        if len(names) != 1:
+            raise typer.BadParameter(
+                f"give one assignor with --assignor, --assignor-cmd or --assignor-python, "
+                f"got {len(names)}"
+            )
+        return names[0]

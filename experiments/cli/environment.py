@@ -24,15 +24,7 @@ _MINIMUM_DISK = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Result of one check.
-
-    Parameters
-    ----------
-    found
-        The version or the value found.
-    fix
-        How to fix the problem; empty if the check passed.
-    """
+    """Result of one check; ``fix`` is empty if the check passed."""
 
     name: str
     found: str
@@ -45,18 +37,7 @@ class Check:
 
 
 def run_checks(environment: Mapping[str, str] = os.environ) -> Iterator[Check]:
-    """Check all requirements of kassay without starting any of them.
-
-    Parameters
-    ----------
-    environment
-        Environment variables; JAVA_HOME and PATH are used.
-
-    Examples
-    --------
-    >>> [check.name for check in run_checks()][:2]
-    ['kassay', 'Python']
-    """
+    """Check all requirements of kassay without starting any of them."""
     yield Check(name="kassay", found=_version("kassay") or "not installed")
     yield _python()
     yield from map(_package, PACKAGES)
@@ -75,11 +56,8 @@ def _python() -> Check:
 
 def _package(name: str) -> Check:
     version = _version(name)
-    return Check(
-        name=name,
-        found=version or "not installed",
-        fix="" if version else f"run: pip install {name}",
-    )
+    fix = "" if version else f"run: pip install {name}"
+    return Check(name=name, found=version or "not installed", fix=fix)
 
 
 def _version(name: str) -> str | None:

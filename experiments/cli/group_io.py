@@ -43,15 +43,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """Result of a command for one group.
-
-    Parameters
-    ----------
-    record
-        The JSON line.
-    reached
-        Whether the requested result was reached; otherwise the exit code is 1.
-    """
+    """JSON line of one group; the exit code is 1 unless the requested result was reached."""
 
     record: Record
     reached: bool = True
@@ -61,10 +53,7 @@ class GroupResult:
 class TableLayout:
     """Columns of a table: the group id, then text, then numbers, then text.
 
-    Parameters
-    ----------
-    rows
-        Returns the cells after the group id, for each row of one record.
+    ``rows`` returns the cells after the group id, for each row of one record.
     """
 
     first: Sequence[str] = ()
@@ -93,26 +82,10 @@ def process_groups(
     layout: TableLayout | None = None,
     groups: Iterable[ParsedGroup] | None = None,
 ) -> None:
-    """Process each group of a file and write its result.
+    """Process each group of a file, or each given group, and write its result.
 
-    A bad document gives a line ``{"id": ..., "error": ...}`` and a message on standard
-    error; the other documents are still processed.
-
-    Parameters
-    ----------
-    file
-        Group documents; `STDIN` for standard input.
-    process
-        Processes one group. It raises `InputError` for a group that it does not support.
-    layout
-        Columns of `Format.TABLE`; by default one column per scalar key.
-    groups
-        The groups, if they are not the documents of the file.
-
-    Raises
-    ------
-    typer.Exit
-        With code 2 after a bad document, else 1 if a result was not reached.
+    ``process`` raises `InputError` for a group that it does not support. Such a group or a bad
+    document gives a line ``{"id": ..., "error": ...}`` and the exit code 2.
     """
     records: list[Record] = []
     code = 0
@@ -122,13 +95,18 @@ def process_groups(
             typer.echo(to_json(record))
         else:
             records.append(record)
-    if output_format is Format.JSON:
-        document = records[0] if len(records) == 1 else records
-        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
-    elif output_format is Format.TABLE:
+    if output_format is Format.TABLE:
         table_console().print(_plain_table(records) if layout is None else layout.table(records))
+    elif output_format is Format.JSON:
+        print_json(records)
     if code:
         raise typer.Exit(code)
+
+
+def print_json(records: Sequence[Record]) -> None:
+    """Print one record as an indented object, or several as a list."""
+    document = records[0] if len(records) == 1 else records
+    typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
 
 
 def _documents(file: Path) -> Iterator[ParsedGroup]:

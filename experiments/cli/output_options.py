@@ -1,6 +1,8 @@
 """Options for output: format, files and plots."""
 
+from collections.abc import Iterator
 from enum import StrEnum
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -36,12 +38,8 @@ PlotFile = Annotated[
 ]
 
 
-def numbered(file: Path, number: int) -> Path:
-    """Return the file name for the plot of a group: unchanged for the first group.
-
-    Examples
-    --------
-    >>> numbered(Path("a.svg"), 1).name, numbered(Path("a.svg"), 2).name
-    ('a.svg', 'a-2.svg')
-    """
-    return file if number == 1 else file.with_stem(f"{file.stem}-{number}")
+def numbered(file: Path | None) -> Iterator[Path]:
+    """Yield the file of each plot: FILE, FILE-2, FILE-3, ..."""
+    if file is not None:
+        yield file
+        yield from (file.with_stem(f"{file.stem}-{number}") for number in count(2))

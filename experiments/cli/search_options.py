@@ -1,11 +1,16 @@
 """Options for searches and their input: measure, limits, members, seeds and Spark."""
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kassay.experiments.cli.option_checks import spark_master
 from kassay.reference.model.metrics import Measure
+from kassay.solver.limits import SearchLimits
+
+if TYPE_CHECKING:
+    from kassay.experiments.compare import CaseLimits
 
 ImbalanceMeasure = Annotated[
     Measure | None,
@@ -15,19 +20,6 @@ ImbalanceMeasure = Annotated[
         show_default="sum_of_squares, or makespan if weights differ",
     ),
 ]
-TimeLimit = Annotated[
-    float, typer.Option("--time-limit", min=0, help="Time limit per search, in seconds.")
-]
-DeterministicLimit = Annotated[
-    float | None,
-    typer.Option(
-        "--deterministic-limit",
-        min=0,
-        help="Limit per search in CP-SAT's deterministic time, equal on all machines.",
-    ),
-]
-Workers = Annotated[int, typer.Option("--workers", min=1, help="Number of CP-SAT threads.")]
-Seed = Annotated[int, typer.Option("--seed", help="Random seed of the search.")]
 SparkMaster = Annotated[
     str | None,
     typer.Option(
@@ -66,3 +58,38 @@ Capacity = Annotated[
         "--capacity", min=0, help="Capacity of members that have none.", show_default=False
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitOptions:
+    """Limits of each search."""
+
+    time_limit: Annotated[float, typer.Option(min=0, help="Time limit per search, in seconds.")] = (
+        60.0
+    )
+    deterministic_limit: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Limit per search in CP-SAT's deterministic time, equal on all machines."
+        ),
+    ] = None
+
+    def case_limits(self) -> "CaseLimits":
+        """Return the limits of a comparison of assignors."""
+        from kassay.experiments.compare import CaseLimits
+
+        return CaseLimits(time=self.time_limit, deterministic=self.deterministic_limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions(LimitOptions):
+    """Limits, threads and seed of each search."""
+
+    workers: Annotated[int, typer.Option(min=1, help="Number of CP-SAT threads.")] = 1
+    seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0
+
+    def limits(self) -> SearchLimits:
+        """Return the limits of a search."""
+        return SearchLimits(
+            time=self.time_limit, deterministic=self.deterministic_limit, workers=self.workers
+        )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from kassay.experiments.sources.import_options import (
     load_subscriptions,
     load_weights,
 )
+from kassay.experiments.sources.live_cluster import client_properties
 from kassay.experiments.sources.partition_weights import apply_weights
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.reference.documents.json_codec import read_groups
@@ -33,15 +35,6 @@ Source = Annotated[
         "the captures of one moment, or - for documents on standard input.",
     ),
 ]
-Subscriptions = Annotated[
-    str,
-    typer.Option(
-        "--subscriptions",
-        metavar="assigned|equal|FILE",
-        help="Subscriptions, if the source has none: assigned, the assigned topics; equal, all "
-        "topics of the group; FILE, JSON of group to member, client or instance id to topics.",
-    ),
-]
 Metadata = Annotated[
     Path | None,
     typer.Option(
@@ -50,87 +43,107 @@ Metadata = Annotated[
         show_default=False,
     ),
 ]
-MissingLag = Annotated[
-    int | None,
-    typer.Option(
-        "--missing-lag",
-        min=0,
-        help="Lag of partitions without a lag in the source.",
-        show_default="an error",
-    ),
-]
-WeightsFrom = Annotated[
-    str,
-    typer.Option(
-        "--weights",
-        metavar="none|lag|rate|size|FILE",
-        help="Weight of a partition: 1; its lag; messages appended during kassay import "
-        "--sample; its size in bytes; or FILE, JSON of topic to one integer per partition.",
-    ),
-]
-Sizes = Annotated[
-    Path | None,
-    typer.Option(
-        "--sizes",
-        help="File of partition sizes for --weights size: output of kafka-log-dirs.sh --describe.",
-        show_default=False,
-    ),
-]
-BootstrapServer = Annotated[
-    str | None,
-    typer.Option(
-        "--bootstrap-server",
-        metavar="HOST:PORT",
-        help="Read from this cluster; separate brokers by commas.",
-        show_default=False,
-        rich_help_panel=CLUSTER_PANEL,
-    ),
-]
-CommandConfig = Annotated[
-    Path | None,
-    typer.Option(
-        "--command-config",
-        help="File of client properties, such as TLS and SASL settings.",
-        show_default=False,
-        rich_help_panel=CLUSTER_PANEL,
-    ),
-]
-Timeout = Annotated[
-    float,
-    typer.Option(
-        "--timeout",
-        min=0.1,
-        help="Time limit per request, in seconds.",
-        rich_help_panel=CLUSTER_PANEL,
-    ),
-]
 
 
-def import_options(
-    *,
-    subscriptions: str,
-    weights: str,
-    sizes: Path | None,
-    missing_lag: int | None,
-    metadata: Path | None = None,
-) -> ImportOptions:
-    """Combine the options for data that a source does not contain."""
-    assumed, named = subscriptions in list(AssumedSubscriptions), weights in list(WeightSource)
-    if sizes is not None and weights != WeightSource.SIZE:
-        raise typer.BadParameter("--sizes requires --weights size")
-    known = DocumentRows() if metadata is None else load_metadata(metadata)
-    return ImportOptions(
-        assumed_subscriptions=AssumedSubscriptions(subscriptions)
-        if assumed
-        else AssumedSubscriptions.ASSIGNED,
-        subscriptions=None if assumed else load_subscriptions(Path(subscriptions)),
-        partition_counts=known.partition_counts,
-        minimum_counts=known.minimum_counts,
-        weights=WeightSource(weights) if named else WeightSource.NONE,
-        missing_lag=missing_lag,
-        sizes=None if sizes is None else load_sizes(sizes),
-        weight_table=None if named else load_weights(Path(weights)),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """Options for data that a source does not contain."""
+
+    subscriptions: Annotated[
+        str,
+        typer.Option(
+            metavar="assigned|equal|FILE",
+            help="Subscriptions, if the source has none: assigned, the assigned topics; equal, "
+            "all topics of the group; FILE, JSON of group to member, client or instance id to "
+            "topics.",
+        ),
+    ] = AssumedSubscriptions.ASSIGNED.value
+    metadata: Metadata = None
+    weights: Annotated[
+        str,
+        typer.Option(
+            metavar="none|lag|rate|size|FILE",
+            help="Weight of a partition: 1; its lag; messages appended during kassay import "
+            "--sample; its size in bytes; or FILE, JSON of topic to one integer per partition.",
+        ),
+    ] = WeightSource.NONE.value
+    missing_lag: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Lag of partitions without a lag in the source.", show_default="an error"
+        ),
+    ] = None
+    sizes: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of partition sizes for --weights size: output of kafka-log-dirs.sh "
+            "--describe.",
+            show_default=False,
+        ),
+    ] = None
+
+    @property
+    def weight_file(self) -> Path | None:
+        """The file of weights, if the weights are from a file."""
+        return None if self.weights in list(WeightSource) else Path(self.weights)
+
+    def import_options(self) -> ImportOptions:
+        """Return the options of the importers."""
+        assumed, file = self.subscriptions in list(AssumedSubscriptions), self.weight_file
+        if self.sizes is not None and self.weights != WeightSource.SIZE:
+            raise typer.BadParameter("--sizes requires --weights size")
+        known = DocumentRows() if self.metadata is None else load_metadata(self.metadata)
+        return ImportOptions(
+            assumed_subscriptions=AssumedSubscriptions(self.subscriptions)
+            if assumed
+            else AssumedSubscriptions.ASSIGNED,
+            subscriptions=None if assumed else load_subscriptions(Path(self.subscriptions)),
+            partition_counts=known.partition_counts,
+            minimum_counts=known.minimum_counts,
+            weights=WeightSource(self.weights) if file is None else WeightSource.NONE,
+            missing_lag=self.missing_lag,
+            sizes=None if self.sizes is None else load_sizes(self.sizes),
+            weight_table=None if file is None else load_weights(file),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """Options for a running cluster."""
+
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Read from this cluster; separate brokers by commas.",
+            show_default=False,
+            rich_help_panel=CLUSTER_PANEL,
+        ),
+    ] = None
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of client properties, such as TLS and SASL settings.",
+            show_default=False,
+            rich_help_panel=CLUSTER_PANEL,
+        ),
+    ] = None
+    timeout: Annotated[
+        float,
+        typer.Option(
+            min=0.1, help="Time limit per request, in seconds.", rich_help_panel=CLUSTER_PANEL
+        ),
+    ] = 30.0
+
+    def settings(self) -> dict[str, str]:
+        """Return the client properties for librdkafka."""
+        config = self.command_config
+        return {} if config is None else client_properties.load_librdkafka_settings(config)
+
+    def spark_options(self) -> dict[str, str]:
+        """Return the client properties for Spark's Kafka source."""
+        config = self.command_config
+        return {} if config is None else client_properties.load_spark_options(config)
 
 
 def read_source(source: Path, options: ImportOptions) -> Iterator[ParsedGroup]:

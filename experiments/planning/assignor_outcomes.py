@@ -20,14 +20,8 @@ _LEGACY = ("legacy-range", "legacy-roundrobin")
 class AssignmentMetrics:
     """Loads and imbalance of one assignment.
 
-    Parameters
-    ----------
-    loads
-        Load per member with at least one consumed topic.
-    measures
-        Value per imbalance measure.
-    cross_rack
-        Partitions consumed across racks; None for a group without racks.
+    ``loads`` has the members with a consumed topic. ``cross_rack`` is the number of partitions
+    consumed across racks, None for a group without racks.
     """
 
     loads: dict[str, int]
@@ -42,20 +36,10 @@ class AssignmentMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorOutcome:
-    """Result of the next rebalance under one of Kafka's assignors.
+    """Result of the next rebalance under one of Kafka's assignors, when it is stable.
 
-    Parameters
-    ----------
-    ending, detail
-        How the assignor ended, and the error message if it failed.
-    rebalances
-        Number of rebalances until the assignment is stable.
-    metrics
-        Metrics of the stable assignment; None if the assignor failed.
-    movement
-        Owned partitions that move.
-    minimum_movement
-        Minimum movement of any assignment with equal or lower imbalance; None if not proven.
+    ``detail`` is the error message of an assignor that failed; it has no metrics.
+    ``minimum_movement`` is the minimum for an equal or lower imbalance, None if not proven.
     """
 
     assignor: str

@@ -4,6 +4,7 @@ Each function returns a changed copy of the group. A change that the group does 
 raises `InputError`.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -19,11 +20,8 @@ Change = Callable[[Group], Group]
 def add_members(group: Group, count: int, *, like: str | None = None) -> Group:
     """Add members, or remove the last ones if ``count`` is negative.
 
-    Parameters
-    ----------
-    like
-        Member whose subscription, rack and capacity the new members copy. By default they
-        subscribe to every topic that has a subscriber.
+    New members copy the subscription, rack and capacity of the member ``like``. By default they
+    subscribe to every topic that has a subscriber.
 
     Examples
     --------
@@ -98,19 +96,11 @@ def grow(group: Group, factor: Fraction | float | str) -> Group:
         raise InputError(
             f"group {group.id!r} has no weights to multiply; set weights first (--weights)"
         )
-    return replace(
-        group,
-        topics=tuple(
-            replace(
-                topic,
-                weights=tuple(
-                    -(-topic.weight(n) * share.numerator // share.denominator)
-                    for n in range(topic.partitions)
-                ),
-            )
-            for topic in group.topics
-        ),
-    )
+    weights = {
+        topic.name: [math.ceil(topic.weight(n) * share) for n in range(topic.partitions)]
+        for topic in group.topics
+    }
+    return reweigh(group, weights)
 
 
 def reweigh(group: Group, weights: Mapping[str, Sequence[int]]) -> Group:

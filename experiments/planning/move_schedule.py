@@ -12,15 +12,7 @@ from kassay.reference.model.ownership import NO_OWNER, ownership
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One partition that gets a new member.
-
-    Parameters
-    ----------
-    source
-        Current owner; None for a partition without an owner.
-    target
-        Member that the partition is assigned to.
-    """
+    """A partition and its new member; ``source`` is None for a partition without an owner."""
 
     topic: str
     partition: int
@@ -35,15 +27,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveBatch:
-    """Moves that are made together.
-
-    Parameters
-    ----------
-    moves
-        Their partitions have no consumer during the batch.
-    makespan
-        Maximum load after the batch.
-    """
+    """Moves that are made together, and the maximum load after them."""
 
     moves: tuple[Move, ...]
     makespan: int
@@ -73,11 +57,7 @@ def schedule_moves(
     Partitions without an owner form the first batch, because they have no consumer yet.
     Then the next move always goes to the target with the lowest load, from its source with
     the highest load, heaviest partition first. This order is a heuristic, not an optimum.
-
-    Parameters
-    ----------
-    batch_size
-        Maximum number of owned partitions without a consumer at any time.
+    At most ``batch_size`` owned partitions have no consumer at any time.
 
     Examples
     --------

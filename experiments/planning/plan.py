@@ -40,12 +40,7 @@ _MAX_EXPLAINED_PARTITIONS = 2_000
 class GrowthSizing:
     """Number of members that keep the planned maximum load when traffic grows.
 
-    Parameters
-    ----------
-    growth
-        Factor on every weight.
-    makespan
-        Maximum load in current units: the planned maximum load divided by the growth.
+    ``makespan`` is in current units: the planned maximum load divided by the growth factor.
     """
 
     growth: Fraction
@@ -60,24 +55,15 @@ class Plan:
     Parameters
     ----------
     current
-        Metrics of the current assignment: owned partitions with their owners, the others
-        with their least loaded subscriber.
+        Owned partitions count with their owners, the others with their least loaded subscriber.
     unowned
         Consumed partitions without an owner, as ``topic-number``.
     idle
         Members without a consumed topic.
     racks
         None for a group without racks.
-    optimum
-        Minimum imbalance, then minimum movement.
-    planned
-        Metrics of the optimal assignment.
     makespan
         Maximum load of the optimal assignment and its lower bound.
-    improving_chains
-        Chains of transfers from the current to an optimal assignment.
-    member_losses
-        Maximum load after the loss of each member of the planned assignment.
     """
 
     group: Group
@@ -128,8 +114,6 @@ def plan(
         Growth factors of the traffic to size the group for.
     points
         Maximum number of points of the frontier.
-    limits
-        Limits of each search.
 
     Raises
     ------
@@ -144,12 +128,11 @@ def plan(
     (11, 10, 2)
     """
     optimum = solve(group, limits=limits, seed=seed)
-    assignment = optimum.assignment
+    assignment, current = optimum.assignment, keep_owners(group)
     if assignment is None:
         raise LookupError("; ".join(optimum.conflict) or "no assignment was found in time")
-    current = keep_owners(group)
-    planned = assignment_metrics(group, assignment)
-    consuming = participants(group)
+    planned, consuming = assignment_metrics(group, assignment), participants(group)
+    is_explained = group.partition_count <= _MAX_EXPLAINED_PARTITIONS
     return Plan(
         group=group,
         current=assignment_metrics(group, current),
@@ -162,20 +145,21 @@ def plan(
         moves=moves_between(group, assignment),
         batches=schedule_moves(group, assignment, batch_size=batch_size),
         frontier=frontier(group, max_points=points, limits=limits, seed=seed),
-        improving_chains=explain(group, current)
-        if group.partition_count <= _MAX_EXPLAINED_PARTITIONS
-        else (),
+        improving_chains=explain(group, current) if is_explained else (),
         assignor_outcomes=tuple(assignor_outcomes(group, optimum, limits)),
         growth_sizings=tuple(
-            GrowthSizing(
-                growth=factor,
-                makespan=(target := int(planned.makespan / factor)),
-                sizing=members_needed(group, makespan=target, limits=limits, seed=seed),
-            )
+            _growth_sizing(group, factor, int(planned.makespan / factor), limits, seed)
             for factor in growth
         ),
         member_losses=member_loss(group, assignment, limits=limits, seed=seed),
     )
+
+
+def _growth_sizing(
+    group: Group, growth: Fraction, makespan: int, limits: CaseLimits, seed: int
+) -> GrowthSizing:
+    sizing = members_needed(group, makespan=makespan, limits=limits, seed=seed)
+    return GrowthSizing(growth=growth, makespan=makespan, sizing=sizing)
 
 
 def _unowned(group: Group) -> Iterable[str]:

@@ -25,15 +25,7 @@ _MAX_LISTED_MOVES = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberRow:
-    """One row of the table of loads.
-
-    Parameters
-    ----------
-    current_percent, planned_percent
-        The loads as percentages of the maximum of both assignments.
-    is_overloaded
-        Whether the current load exceeds the planned maximum load.
-    """
+    """Row of the table of loads; percentages refer to the maximum load of both assignments."""
 
     member: str
     current: int

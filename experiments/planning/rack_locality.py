@@ -18,18 +18,9 @@ SECONDARY_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackSummary:
-    """One rack of a group.
+    """Numbers of members, of partitions with a replica, and of consumed partitions of a rack.
 
-    Parameters
-    ----------
-    name
-        None for the members without a rack.
-    members
-        Number of members in the rack.
-    partitions
-        Number of partitions with a replica in the rack.
-    current, planned
-        Number of partitions that its members consume.
+    The rack of members without a rack has the name None.
     """
 
     name: str | None
@@ -41,17 +32,10 @@ class RackSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackLocality:
-    """Partitions consumed across racks, see `cross_rack_partitions`.
+    """Numbers of partitions consumed across racks, see `cross_rack_partitions`.
 
-    Parameters
-    ----------
-    racks
-        By name; members without a rack last.
-    current, planned
-        Number of such partitions in the current and in the planned assignment.
-    minimum
-        Minimum number at the imbalance of the plan and with any movement; None if the
-        search did not reach it in time.
+    ``minimum`` is the minimum at the imbalance of the plan with any movement; None if the
+    search did not reach it in time.
     """
 
     racks: tuple[RackSummary, ...]

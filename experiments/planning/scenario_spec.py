@@ -29,28 +29,7 @@ _NUMBER = re.compile(r"([+-]?)(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioSpec:
-    """Changes to a group, as options of ``kassay what-if``.
-
-    Parameters
-    ----------
-    partitions
-        ``TOPIC=COUNT`` per changed topic.
-    subscriptions
-        ``MEMBER=TOPIC`` per added subscription.
-    without
-        Members to remove.
-    members
-        Number of members: ``12``, a difference ``+3`` or ``-1``, a range ``5..50``,
-        ``5..50:5`` or ``+0..+10``, or several of these with commas.
-    like
-        Member that added members copy.
-    weights
-        JSON file of topic to one integer per partition.
-    growth
-        Factors on all weights, with commas.
-    capacity
-        Capacity of members that have none.
-    """
+    """Changes to a group as text, with the syntax of the options of ``kassay what-if``."""
 
     partitions: tuple[str, ...] = ()
     subscriptions: tuple[str, ...] = ()
@@ -62,15 +41,7 @@ class ScenarioSpec:
     capacity: int | None = None
 
     def alternatives(self) -> list[Sequence[NamedChange]]:
-        """Parse the changes, in the order in which they apply.
-
-        Raises
-        ------
-        UsageError
-            If a text cannot be parsed.
-        InputError
-            If the file of weights is invalid.
-        """
+        """Parse the changes, in the order in which they apply."""
         kinds: list[Sequence[NamedChange]] = [[_partitions(text)] for text in self.partitions]
         kinds += [[_subscription(text)] for text in self.subscriptions]
         if self.without:
@@ -136,13 +107,7 @@ def _growth(text: str) -> NamedChange:
 
 
 def parse_growth(text: str) -> Fraction:
-    """Parse a growth factor, a decimal number or a fraction.
-
-    Raises
-    ------
-    UsageError
-        If it is not a number.
-    """
+    """Parse a growth factor, a decimal number or a fraction."""
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):

@@ -17,13 +17,7 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A changed group.
-
-    Parameters
-    ----------
-    name
-        The changes, such as ``members +1, growth 1.5``.
-    """
+    """A changed group; its name lists the changes, such as ``members +1, growth 1.5``."""
 
     name: str
     group: Group
@@ -33,18 +27,9 @@ class Scenario:
 class ScenarioResult:
     """The optimum of a scenario.
 
-    Parameters
-    ----------
-    members, partitions
-        Number of members with a consumed topic, and of consumed partitions.
-    makespan, movement
-        Maximum load and movement with their bounds; None without an assignment.
-    placed
-        Number of consumed partitions without an owner.
-    topics_without_subscribers
-        Topics that have a subscriber in the current group only.
-    seconds
-        Wall-clock time of the search.
+    Only consumed partitions and members with a consumed topic count. ``makespan`` and
+    ``movement`` are None without an assignment; ``placed`` partitions have no owner;
+    ``topics_without_subscribers`` have a subscriber in the current group only.
     """
 
     scenario: Scenario
@@ -78,12 +63,7 @@ def scenarios(
 ) -> Iterator[Scenario]:
     """Combine changes: one alternative of each kind, in every combination.
 
-    Parameters
-    ----------
-    group
-        The current group.
-    alternatives
-        Per kind of change, the named alternatives. Changes apply in this order.
+    ``alternatives`` has the named changes per kind. The kinds apply in this order.
 
     Examples
     --------
@@ -111,13 +91,7 @@ def what_if(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> ScenarioResult:
-    """Find the optimum of a scenario.
-
-    Parameters
-    ----------
-    before
-        The current group, to find the topics that lose all subscribers.
-    """
+    """Find the optimum of a scenario; ``before`` is the group without its changes."""
     group = scenario.group
     begin = perf_counter()
     solution = solve(group, limits=limits, seed=seed)

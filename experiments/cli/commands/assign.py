@@ -15,9 +15,7 @@ def assign(
     file: group_io.GroupFile = group_io.STDIN,
     *,
     assignor: assignor_options.OptionalAssignorName = None,
-    assignor_cmd: assignor_options.AssignorCommand = None,
-    assignor_python: assignor_options.AssignorFunction = None,
-    assignor_timeout: assignor_options.AssignorTimeout = assignor_options.DEFAULT_ASSIGNOR_TIMEOUT,
+    custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
     """Assign partitions with one of Kafka's assignors or your own.
@@ -28,9 +26,7 @@ def assign(
 
     Example: `kassay assign --assignor sticky groups.jsonl`
     """
-    name = assignor_options.single_assignor(
-        assignor, assignor_cmd, assignor_python, assignor_timeout
-    )
+    name = custom.single(assignor)
 
     def process(group: Group) -> group_io.GroupResult:
         return group_io.GroupResult(_record(group, name, run(group, name)))

@@ -13,12 +13,9 @@ def compare(
     file: group_io.GroupFile = group_io.STDIN,
     *,
     assignor: assignor_options.AssignorNames = None,
-    assignor_cmd: assignor_options.AssignorCommand = None,
-    assignor_python: assignor_options.AssignorFunction = None,
-    assignor_timeout: assignor_options.AssignorTimeout = assignor_options.DEFAULT_ASSIGNOR_TIMEOUT,
+    custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
-    time_limit: search_options.TimeLimit = 60.0,
-    deterministic_limit: search_options.DeterministicLimit = None,
+    limits: search_options.LimitOptions = search_options.LimitOptions(),
 ) -> None:
     """Compare assignors with the proven optimum.
 
@@ -27,31 +24,11 @@ def compare(
 
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
     """
-    names = [
-        *(assignor or ()),
-        *assignor_options.custom_assignors(assignor_cmd, assignor_python, assignor_timeout),
-    ]
-    limits = CaseLimits(time=time_limit, deterministic=deterministic_limit)
+    names = [*(assignor or ()), *custom.names()]
+    case_limits = limits.case_limits()
 
     def process(group: Group) -> group_io.GroupResult:
-        optimum = solve_optimum(group, limits=limits)
-        comparisons = [
-            compare_with_optimum(group, name, optimum=optimum, limits=limits) for name in names
-        ]
-        vector = () if optimum.assignment is None else loads(group, optimum.assignment).values()
-        return group_io.GroupResult(
-            {
-                "id": group.id,
-                "optimum": {
-                    "status": str(optimum.status),
-                    "measure": optimum.imbalance.name,
-                    "imbalance": optimum.imbalance.value,
-                    "movement": optimum.movement.value,
-                    "loads": list(leximax(vector)) if vector else [],
-                },
-                "comparisons": [_entry(comparison) for comparison in comparisons],
-            }
-        )
+        return group_io.GroupResult(_record(group, names, case_limits))
 
     layout = group_io.TableLayout(
         first=("assignor",),
@@ -60,6 +37,25 @@ def compare(
         rows=_rows,
     )
     group_io.process_groups(file, process, output_format=output_format, layout=layout)
+
+
+def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str, object]:
+    optimum = solve_optimum(group, limits=limits)
+    vector = () if optimum.assignment is None else loads(group, optimum.assignment).values()
+    return {
+        "id": group.id,
+        "optimum": {
+            "status": str(optimum.status),
+            "measure": optimum.imbalance.name,
+            "imbalance": optimum.imbalance.value,
+            "movement": optimum.movement.value,
+            "loads": list(leximax(vector)) if vector else [],
+        },
+        "comparisons": [
+            _entry(compare_with_optimum(group, name, optimum=optimum, limits=limits))
+            for name in names
+        ],
+    }
 
 
 def _entry(comparison: Comparison) -> dict[str, object]:

@@ -1,6 +1,5 @@
 """``kassay doctor``: checks of this machine, defined in `kassay.experiments.cli.environment`."""
 
-import json
 from collections.abc import Sequence
 
 import typer
@@ -22,9 +21,10 @@ def doctor(output_format: output_options.OutputFormat = output_options.Format.TA
         _print_table(checks)
     else:
         records = [{"name": c.name, "found": c.found, "fix": c.fix or None} for c in checks]
-        indent = 2 if output_format is output_options.Format.JSON else None
-        for record in [records] if output_format is output_options.Format.JSON else records:
-            typer.echo(json.dumps(record, ensure_ascii=False, indent=indent))
+        if output_format is output_options.Format.JSON:
+            group_io.print_json(records)
+        else:
+            typer.echo("\n".join(map(group_io.to_json, records)))
     if not all(check.passed for check in checks):
         raise typer.Exit(group_io.NOT_REACHED)
 

@@ -36,10 +36,9 @@ def explain(
     Example: `kassay explain groups.jsonl --assignor sticky --format table`
     """
     given = None if assignment is None else load_assignment(assignment)
-    plots = 0
+    files = output_options.numbered(plot)
 
     def process(group: Group) -> group_io.GroupResult:
-        nonlocal plots
         if given is None:
             record: dict[str, object] = {"id": group.id, "assignor": assignor}
             explained = _assigned(group, assignor)
@@ -56,8 +55,7 @@ def explain(
         if plot is not None:
             from kassay.experiments.plotting.plot_files import draw_improvements
 
-            plots += 1
-            draw_improvements(steps, output_options.numbered(plot, plots), title=group.id)
+            draw_improvements(steps, next(files), title=group.id)
         return group_io.GroupResult(
             record | {"optimal": not steps, "steps": [_step(s) for s in steps]}
         )

@@ -11,7 +11,6 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
 from kassay.solver.frontier import Frontier
 from kassay.solver.frontier import frontier as find_frontier
-from kassay.solver.limits import SearchLimits
 
 
 def frontier(
@@ -28,10 +27,7 @@ def frontier(
     assignments: Annotated[
         bool, typer.Option("--assignments", help="Include the assignment of each point.")
     ] = False,
-    time_limit: search_options.TimeLimit = 60.0,
-    deterministic_limit: search_options.DeterministicLimit = None,
-    workers: search_options.Workers = 1,
-    seed: search_options.Seed = 0,
+    search: search_options.SearchOptions = search_options.SearchOptions(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
     """Find the minimum imbalance for each number of moves.
@@ -41,24 +37,23 @@ def frontier(
 
     Example: `kassay frontier groups.jsonl --plot frontier.svg --format table`
     """
-    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
-    plots = 0
+    files = output_options.numbered(plot)
 
     def process(group: Group) -> group_io.GroupResult:
-        nonlocal plots
         result = find_frontier(
-            group, measure=imbalance, max_points=points, limits=limits, seed=seed
+            group,
+            measure=imbalance,
+            max_points=points,
+            limits=search.limits(),
+            seed=search.seed,
         )
         if plot is not None:
             from kassay.experiments.plotting.plot_files import draw_frontier
 
-            plots += 1
             values = [(point.movement.value, point.imbalance.value) for point in result.points]
-            file = output_options.numbered(plot, plots)
-            draw_frontier(values, file, measure=str(result.measure), title=group.id)
-        return group_io.GroupResult(
-            _record(group, result, assignments), reached=bool(result.points)
-        )
+            draw_frontier(values, next(files), measure=str(result.measure), title=group.id)
+        record = _record(group, result, assignments)
+        return group_io.GroupResult(record, reached=bool(result.points))
 
     layout = group_io.TableLayout(
         first=("measure",),

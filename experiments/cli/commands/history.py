@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -15,14 +16,9 @@ from kassay.experiments.cli import (
     search_options,
     source_options,
 )
-from kassay.experiments.compare import CaseLimits
 from kassay.experiments.history.live_topic import OffsetsReader, list_cluster_topics
 from kassay.experiments.report.history_report import summarise_groups
 from kassay.experiments.sources.capture_files import load_metadata
-from kassay.experiments.sources.live_cluster.client_properties import (
-    load_librdkafka_settings,
-    load_spark_options,
-)
 from kassay.experiments.spark import record_sources
 from kassay.experiments.spark.history_output import write_history
 from kassay.experiments.spark.history_pipeline import (
@@ -48,9 +44,7 @@ def history(
     *,
     output: output_options.OutputDirectory,
     metadata: source_options.Metadata = None,
-    bootstrap_server: source_options.BootstrapServer = None,
-    command_config: source_options.CommandConfig = None,
-    timeout: source_options.Timeout = 30.0,
+    cluster: source_options.ClusterOptions = source_options.ClusterOptions(),
     spark_package: Annotated[
         str | None,
         typer.Option(
@@ -62,8 +56,7 @@ def history(
     ] = None,
     master: search_options.SparkMaster = None,
     tasks: Annotated[int, typer.Option("--tasks", min=1, help="Number of Spark tasks.")] = 8,
-    time_limit: search_options.TimeLimit = 60.0,
-    deterministic_limit: search_options.DeterministicLimit = 2.0,
+    limits: search_options.LimitOptions = search_options.LimitOptions(deterministic_limit=2.0),
 ) -> None:
     """Reconstruct past rebalances from __consumer_offsets, with Spark.
 
@@ -74,36 +67,30 @@ def history(
     Example: `kassay history --bootstrap-server broker:9092 -o out/history`
     """
     begin = time.perf_counter()
-    if bool(paths) == (bootstrap_server is not None):
+    if bool(paths) == (cluster.bootstrap_server is not None):
         raise typer.BadParameter("give either paths or --bootstrap-server")
-    known = ClusterMetadata(
-        partition_counts={} if metadata is None else dict(load_metadata(metadata).partition_counts)
-    )
-    settings = {} if command_config is None else load_librdkafka_settings(command_config)
-    if bootstrap_server is not None:
-        settings["bootstrap.servers"] = bootstrap_server
-        counts, names = list_cluster_topics(settings, timeout=timeout)
-        known = ClusterMetadata(
-            partition_counts=counts | dict(known.partition_counts), topic_names=names
-        )
-    limits = CaseLimits(time=time_limit, deterministic=deterministic_limit)
+    settings = cluster.settings()
+    if cluster.bootstrap_server is not None:
+        settings["bootstrap.servers"] = cluster.bootstrap_server
+    known = _cluster_metadata(metadata, settings, cluster)
     description = {
         "kind": "history",
         "paths": sorted(path.name for path in paths or ()),
-        "limits": {"time": time_limit, "deterministic": deterministic_limit},
+        "limits": {"time": limits.time_limit, "deterministic": limits.deterministic_limit},
     }
     package = {} if spark_package is None else {PACKAGES: spark_package}
     with spark_session(master=master, settings=RECORD_SETTINGS | package) as spark:
-        if bootstrap_server is None:
-            sources = record_sources.read_files(spark, paths or [])
+        if paths:
+            sources = record_sources.read_files(spark, paths)
         elif spark_package is None:
-            raw = record_sources.read_cluster(spark, settings, timeout=timeout, tasks=tasks)
+            raw = record_sources.read_cluster(spark, settings, timeout=cluster.timeout, tasks=tasks)
             sources = [decode_records(raw)]
         else:
-            options = {} if command_config is None else load_spark_options(command_config)
-            partitions = OffsetsReader(settings, timeout=timeout).partitions()
             raw = record_sources.read_cluster_with_spark(
-                spark, bootstrap_server, partitions, options
+                spark,
+                settings["bootstrap.servers"],
+                OffsetsReader(settings, timeout=cluster.timeout).partitions(),
+                cluster.spark_options(),
             )
             sources = [decode_records(raw)]
         row_counts = write_history(
@@ -112,7 +99,7 @@ def history(
             output,
             known=known,
             tasks=tasks,
-            limits=limits,
+            limits=limits.case_limits(),
             manifest=lambda rows: manifest(
                 description,
                 rows=rows,
@@ -122,7 +109,22 @@ def history(
                 },
             ),
         )
-    for line in summarise_groups(output):
+    _print_summary(output, row_counts)
+
+
+def _cluster_metadata(
+    file: Path | None, settings: dict[str, str], cluster: source_options.ClusterOptions
+) -> ClusterMetadata:
+    """Return the partition counts and topic names of the file and of the cluster."""
+    counts = {} if file is None else dict(load_metadata(file).partition_counts)
+    if cluster.bootstrap_server is None:
+        return ClusterMetadata(partition_counts=counts)
+    live, names = list_cluster_topics(settings, timeout=cluster.timeout)
+    return ClusterMetadata(partition_counts=live | counts, topic_names=names)
+
+
+def _print_summary(directory: Path, row_counts: Mapping[str, int]) -> None:
+    for line in summarise_groups(directory):
         typer.echo(json.dumps(line, ensure_ascii=False))
     print_note(
         f"{row_counts['records']} records, {row_counts['generations']} generations, "

@@ -15,7 +15,6 @@ from kassay.experiments.cli import (
     search_options,
 )
 from kassay.experiments.cli.option_checks import known_names
-from kassay.experiments.compare import CaseLimits
 from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, exhaustive_cases
 from kassay.experiments.counterexamples.gallery import Gallery, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
@@ -46,9 +45,7 @@ def hunt(
         ),
     ] = Shortcoming.IMBALANCE,
     assignor: assignor_options.OptionalAssignorName = None,
-    assignor_cmd: assignor_options.AssignorCommand = None,
-    assignor_python: assignor_options.AssignorFunction = None,
-    assignor_timeout: assignor_options.AssignorTimeout = assignor_options.DEFAULT_ASSIGNOR_TIMEOUT,
+    custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
     family: Annotated[
         list[str] | None,
         typer.Option(
@@ -88,8 +85,7 @@ def hunt(
     ] = 24,
     master: search_options.SparkMaster = None,
     tasks: search_options.SparkTasks = None,
-    time_limit: search_options.TimeLimit = 60.0,
-    deterministic_limit: search_options.DeterministicLimit = 2.0,
+    limits: search_options.LimitOptions = search_options.LimitOptions(deterministic_limit=2.0),
 ) -> None:
     """Search for the smallest groups on which an assignor has a shortcoming.
 
@@ -99,13 +95,11 @@ def hunt(
 
     Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
     """
-    name = assignor_options.single_assignor(
-        assignor, assignor_cmd, assignor_python, assignor_timeout
-    )
+    name = custom.single(assignor)
     options = SearchOptions(
         assignor=name,
         shortcoming=shortcoming,
-        limits=CaseLimits(time=time_limit, deterministic=deterministic_limit),
+        limits=limits.case_limits(),
         walk_steps=walk_steps,
         walks=walks,
     )
@@ -119,21 +113,27 @@ def hunt(
         raise UsageError("nothing to search: give --groups, or --cases above 0")
     with spark_session(master=master) as spark:
         result = gallery(search_cases(spark, searched, options, tasks=tasks), options)
-    about = {
-        "assignor": name,
-        "shortcoming": str(shortcoming),
-        "families": ", ".join([*families, *(["imported"] if documents else [])]),
-    }
+    about = _description(options, [*families, *(["imported"] if documents else [])])
     if EXHAUSTIVE in families:
         about["small worlds"] = f"all groups up to {members} members and {partitions} partitions"
     if any(FAMILIES[one].size is None for one in families if one in FAMILIES):
         about["seeds"] = f"{cases}, from {first_seed}"
-    if walk_steps:
-        about["random walks"] = f"{walks} of {walk_steps} steps per counterexample"
     _write(result, output, about=about, top=top)
     _print_summary(result)
     if not all_valid:
         raise typer.Exit(BAD_INPUT)
+
+
+def _description(options: SearchOptions, families: Sequence[str]) -> dict[str, str]:
+    description = {
+        "assignor": options.assignor,
+        "shortcoming": str(options.shortcoming),
+        "families": ", ".join(families),
+    }
+    if options.walk_steps:
+        steps = f"{options.walks} of {options.walk_steps} steps per counterexample"
+        description["random walks"] = steps
+    return description
 
 
 def _cases(

@@ -9,11 +9,7 @@ import typer
 
 from kassay.experiments.cli import BAD_INPUT, group_io, print_note, source_options
 from kassay.experiments.sources.capture_files import ImportedGroup, import_groups
-from kassay.experiments.sources.import_options import (
-    AssumedSubscriptions,
-    ImportOptions,
-    WeightSource,
-)
+from kassay.experiments.sources.import_options import ImportOptions, WeightSource
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 
@@ -29,11 +25,7 @@ def import_(
         ),
     ] = None,
     *,
-    subscriptions: source_options.Subscriptions = AssumedSubscriptions.ASSIGNED.value,
-    metadata: source_options.Metadata = None,
-    weights: source_options.WeightsFrom = WeightSource.NONE.value,
-    missing_lag: source_options.MissingLag = None,
-    sizes: source_options.Sizes = None,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
     group: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,9 +36,7 @@ def import_(
     skip_empty: Annotated[
         bool, typer.Option("--skip-empty", help="Skip groups without members.")
     ] = False,
-    bootstrap_server: source_options.BootstrapServer = None,
-    command_config: source_options.CommandConfig = None,
-    timeout: source_options.Timeout = 30.0,
+    cluster: source_options.ClusterOptions = source_options.ClusterOptions(),
     sample: Annotated[
         float,
         typer.Option(
@@ -73,80 +63,60 @@ def import_(
     Example: `kassay import --bootstrap-server broker:9092 --group orders | kassay compare -`
     """
     groups = list(group or ())
-    _check_usage(paths, bootstrap_server, command_config, metadata, weights, groups)
-    options = source_options.import_options(
-        subscriptions=subscriptions,
-        metadata=metadata,
-        weights=weights,
-        sizes=sizes,
-        missing_lag=missing_lag,
-    )
-    if bootstrap_server is None:
-        groups_read = import_groups(
-            paths or (),
-            options,
-            stdin=sys.stdin,
-            group=groups[0] if groups else None,
-            skip_empty=skip_empty,
+    _check_usage(paths, cluster, source_data, groups)
+    options = source_data.import_options()
+    if cluster.bootstrap_server is None:
+        id = groups[0] if groups else None
+        imported = import_groups(
+            paths or (), options, stdin=sys.stdin, group=id, skip_empty=skip_empty
         )
     else:
-        groups_read = _read_cluster(
-            bootstrap_server,
-            groups,
-            options,
-            command_config=command_config,
-            timeout=timeout,
-            sample=sample,
-            skip_empty=skip_empty,
-        )
-    _write(groups_read, output)
+        imported = _read_cluster(cluster, groups, options, sample=sample, skip_empty=skip_empty)
+    _write(imported, output)
 
 
 def _check_usage(
     paths: list[Path] | None,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    metadata: Path | None,
-    weights: str,
+    cluster: source_options.ClusterOptions,
+    source_data: source_options.SourceOptions,
     groups: list[str],
 ) -> None:
-    if bool(paths) is (bootstrap_server is not None):
+    if bool(paths) is (cluster.bootstrap_server is not None):
         raise typer.BadParameter("give either captures or --bootstrap-server")
-    if bootstrap_server is not None:
-        if metadata is not None:
+    if cluster.bootstrap_server is not None:
+        if source_data.metadata is not None:
             raise typer.BadParameter("--metadata requires captures; a cluster has its own")
         return
-    if command_config is not None:
+    if cluster.command_config is not None:
         raise typer.BadParameter("--command-config requires --bootstrap-server")
-    if weights == WeightSource.RATE:
+    if source_data.weights == WeightSource.RATE:
         raise typer.BadParameter("--weights rate requires --bootstrap-server")
     if len(groups) > 1:
         raise typer.BadParameter(f"captures take at most one --group, got {len(groups)}")
 
 
 def _read_cluster(
-    bootstrap_server: str,
+    options: source_options.ClusterOptions,
     groups: list[str],
-    options: ImportOptions,
+    import_options: ImportOptions,
     *,
-    command_config: Path | None,
-    timeout: float,
     sample: float,
     skip_empty: bool,
 ) -> Iterator[ImportedGroup]:
     from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
-    from kassay.experiments.sources.live_cluster.client_properties import load_librdkafka_settings
     from kassay.experiments.sources.live_cluster.live_groups import import_live
 
-    settings = {} if command_config is None else load_librdkafka_settings(command_config)
+    settings, server = options.settings(), options.bootstrap_server or ""
     try:
-        cluster = LiveCluster(bootstrap_server, settings, timeout=timeout)
+        cluster = LiveCluster(server, settings, timeout=options.timeout)
     except InputError as error:
-        where = "" if command_config is None else f"{command_config}: "
+        where = "" if options.command_config is None else f"{options.command_config}: "
         raise InputError(f"{where}{error}") from None
-    if options.weights is WeightSource.RATE:
+    if import_options.weights is WeightSource.RATE:
         print_note(f"taking two samples of the rate, {sample:g} s apart")
-    return import_live(cluster, groups, options, sample_seconds=sample, skip_empty=skip_empty)
+    return import_live(
+        cluster, groups, import_options, sample_seconds=sample, skip_empty=skip_empty
+    )
 
 
 def _write(groups: Iterator[ImportedGroup], output: Path | None) -> None:

@@ -34,10 +34,7 @@ def members(
         bool,
         typer.Option("--resilience", help="Include the maximum load after the loss of a member."),
     ] = False,
-    time_limit: search_options.TimeLimit = 60.0,
-    deterministic_limit: search_options.DeterministicLimit = None,
-    workers: search_options.Workers = 1,
-    seed: search_options.Seed = 0,
+    search: search_options.SearchOptions = search_options.SearchOptions(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
     """Find the minimum number of members for a maximum load.
@@ -53,7 +50,7 @@ def members(
     if (first is None) != (last is None) or (first or 0) > (last or 0):
         raise typer.BadParameter("give both --from and --to, the smaller number as --from")
     sweep = range(0) if first is None or last is None else range(first, last + 1)
-    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
+    limits = search.limits()
 
     def process(group: Group) -> group_io.GroupResult:
         sizing = members_needed(
@@ -63,11 +60,11 @@ def members(
             like=like,
             sweep=sweep,
             limits=limits,
-            seed=seed,
+            seed=search.seed,
         )
         record = _record(group, sizing, sweep)
         if resilience:
-            record["resilience"] = _resilience(group, sizing, limits, seed)
+            record["resilience"] = _resilience(group, sizing, limits, search.seed)
         return group_io.GroupResult(record, reached=sizing.needed is not None)
 
     layout = group_io.TableLayout(

@@ -16,7 +16,6 @@ from kassay.experiments.cli import (
     search_options,
     source_options,
 )
-from kassay.experiments.compare import CaseLimits
 from kassay.experiments.planning.plan import GROWTH, Plan
 from kassay.experiments.planning.plan import plan as plan_group
 from kassay.experiments.planning.plan_files import (
@@ -30,7 +29,7 @@ from kassay.experiments.planning.plan_files import (
 from kassay.experiments.planning.plan_files import to_json as to_indented_json
 from kassay.experiments.planning.plan_page import render_html, render_ticket
 from kassay.experiments.planning.scenario_spec import parse_growth
-from kassay.experiments.sources.import_options import AssumedSubscriptions, WeightSource
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
@@ -43,11 +42,7 @@ def plan(
         list[str] | None,
         typer.Option("--group", help="Group to plan; repeatable.", show_default="all"),
     ] = None,
-    subscriptions: source_options.Subscriptions = AssumedSubscriptions.ASSIGNED.value,
-    metadata: source_options.Metadata = None,
-    weights: source_options.WeightsFrom = WeightSource.NONE.value,
-    missing_lag: source_options.MissingLag = None,
-    sizes: source_options.Sizes = None,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
     batch_size: Annotated[
         int,
         typer.Option(min=1, help="Maximum number of partitions without a consumer at any time."),
@@ -60,9 +55,8 @@ def plan(
         ),
     ] = None,
     points: Annotated[int, typer.Option(min=2, help="Maximum number of frontier points.")] = 25,
-    time_limit: search_options.TimeLimit = 30.0,
-    deterministic_limit: search_options.DeterministicLimit = None,
-    seed: search_options.Seed = 0,
+    limits: search_options.LimitOptions = search_options.LimitOptions(time_limit=30.0),
+    seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0,
 ) -> None:
     """Plan the moves from the current to the optimal assignment.
 
@@ -74,42 +68,46 @@ def plan(
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
     """
     factors = tuple(map(_factor, growth)) if growth else GROWTH
-    options = source_options.import_options(
-        subscriptions=subscriptions,
-        metadata=metadata,
-        weights=weights,
-        sizes=sizes,
-        missing_lag=missing_lag,
-    )
-    limits = CaseLimits(time=time_limit, deterministic=deterministic_limit)
-    selected = set(group or ())
-    groups, code = [], 0
-    for id, parsed in source_options.read_source(source, options):
-        if isinstance(parsed, InputError):
-            typer.echo(group_io.to_json(group_io.error_record(id, parsed)))
-            code = BAD_INPUT
-        elif not selected or id in selected:
-            groups.append(parsed)
-    missing = sorted(selected - {one.id for one in groups})
-    if missing:
-        raise InputError(f"{group_io.name_of(source)}: no group {missing[0]!r}")
+    case_limits = limits.case_limits()
+    groups, all_valid = _read(source, source_data.import_options(), set(group or ()))
+    code = 0 if all_valid else BAD_INPUT
     names = _directory_names(groups)
-    for number, one in enumerate(groups, 1):
+    for number, (name, one) in enumerate(zip(names, groups, strict=True), 1):
         if len(groups) > 1:
             print_note(f"{number} of {len(groups)}: {one.id}")
-        directory = output if len(groups) == 1 else output / names[number - 1]
+        directory = output if len(groups) == 1 else output / name
         try:
             result = plan_group(
-                one, batch_size=batch_size, growth=factors, points=points, limits=limits, seed=seed
+                one,
+                batch_size=batch_size,
+                growth=factors,
+                points=points,
+                limits=case_limits,
+                seed=seed,
             )
         except LookupError as error:
             code = max(code, group_io.NOT_REACHED)
             typer.echo(group_io.to_json({"id": one.id, "conflict": str(error)}))
-            continue
-        _write(result, directory)
-        typer.echo(group_io.to_json(_record(result, directory)))
+        else:
+            _write(result, directory)
+            typer.echo(group_io.to_json(_record(result, directory)))
     if code:
         raise typer.Exit(code)
+
+
+def _read(source: Path, options: ImportOptions, selected: set[str]) -> tuple[list[Group], bool]:
+    """Return the selected groups, or all, and whether all documents were valid."""
+    groups, all_valid = [], True
+    for id, parsed in source_options.read_source(source, options):
+        if isinstance(parsed, InputError):
+            typer.echo(group_io.to_json(group_io.error_record(id, parsed)))
+            all_valid = False
+        elif not selected or id in selected:
+            groups.append(parsed)
+    missing = sorted(selected - {group.id for group in groups})
+    if missing:
+        raise InputError(f"{group_io.name_of(source)}: no group {missing[0]!r}")
+    return groups, all_valid
 
 
 def _factor(text: str) -> Fraction:

@@ -12,7 +12,6 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
 from kassay.solver.constraints import Colocated, Constraint, MaxMoves, MaxPartitions
-from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import FURTHER_LEVELS, Tolerance, default_levels
 from kassay.solver.solution import Solution, value_and_bound
 from kassay.solver.solve import Method
@@ -55,10 +54,7 @@ def solve(
     method: Annotated[
         Method, typer.Option(help="Solver; flow requires equal weights.")
     ] = Method.AUTO,
-    time_limit: search_options.TimeLimit = 60.0,
-    deterministic_limit: search_options.DeterministicLimit = None,
-    workers: search_options.Workers = 1,
-    seed: search_options.Seed = 0,
+    search: search_options.SearchOptions = search_options.SearchOptions(),
     require_optimal: Annotated[
         bool, typer.Option("--require-optimal", help="Exit with 1 unless optimality is proven.")
     ] = False,
@@ -75,20 +71,18 @@ def solve(
     Example: `kassay solve groups.jsonl --imbalance makespan --tolerance 0.01`
     """
     constraints = _constraints(max_moves, max_partitions, colocate or [])
-    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
+    further = [FURTHER_LEVELS[name]() for name in level or ()]
 
     def process(group: Group) -> group_io.GroupResult:
+        excess = Tolerance(relative=tolerance)
         try:
-            levels = default_levels(
-                group, measure=imbalance, tolerance=Tolerance(relative=tolerance)
-            )
             solution = solve_group(
                 group,
-                levels=(*levels, *(FURTHER_LEVELS[name]() for name in level or ())),
+                levels=(*default_levels(group, measure=imbalance, tolerance=excess), *further),
                 constraints=constraints,
                 method=method,
-                limits=limits,
-                seed=seed,
+                limits=search.limits(),
+                seed=search.seed,
             )
         except ValueError as error:
             # Includes methods and measures that do not support this group.

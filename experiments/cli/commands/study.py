@@ -65,17 +65,14 @@ def study(
     cases: search_options.Cases = 1000,
     first_seed: search_options.FirstSeed = 0,
     assignor: assignor_options.AssignorNames = None,
-    assignor_cmd: assignor_options.AssignorCommand = None,
-    assignor_python: assignor_options.AssignorFunction = None,
-    assignor_timeout: assignor_options.AssignorTimeout = assignor_options.DEFAULT_ASSIGNOR_TIMEOUT,
+    custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
     master: search_options.SparkMaster = None,
     conf: Annotated[
         list[str] | None,
         typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting; repeatable."),
     ] = None,
     tasks: search_options.SparkTasks = None,
-    time_limit: search_options.TimeLimit = 60.0,
-    deterministic_limit: search_options.DeterministicLimit = 2.0,
+    limits: search_options.LimitOptions = search_options.LimitOptions(deterministic_limit=2.0),
 ) -> None:
     """Compare assignors with the optimum on many groups, with Spark.
 
@@ -88,18 +85,17 @@ def study(
     Example: `kassay study --groups groups.jsonl --cases 1000 -o out/study`
     """
     begin = time.perf_counter()
-    custom = assignor_options.custom_assignors(assignor_cmd, assignor_python, assignor_timeout)
     plan = (
         _plan_from_options(
             families=family or [],
             seeds=cases,
             first_seed=first_seed,
-            assignors=[*(assignor or []), *custom],
-            limits=CaseLimits(time=time_limit, deterministic=deterministic_limit),
+            assignors=[*(assignor or []), *custom.names()],
+            limits=limits.case_limits(),
             groups=groups or [],
         )
         if config is None
-        else _plan_from_file(context, config, custom)
+        else _plan_from_file(context, config, custom.names())
     )
     if not plan.cases:
         raise UsageError("nothing to study: give --groups, or --cases above 0")

@@ -1,6 +1,7 @@
 """``kassay what-if``: the optimum of each group after changes."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +11,8 @@ from kassay.experiments.cli import group_io, output_options, search_options, sou
 from kassay.experiments.planning.scenario_spec import ScenarioSpec
 from kassay.experiments.planning.what_if import ScenarioResult, scenarios
 from kassay.experiments.planning.what_if import what_if as solve_scenario
-from kassay.experiments.sources.import_options import AssumedSubscriptions, WeightSource
+from kassay.experiments.sources.import_options import WeightSource
 from kassay.reference.model.group import Group
-from kassay.solver.limits import SearchLimits
 from kassay.solver.solution import Status
 
 
@@ -44,21 +44,14 @@ def what_if(
             metavar="MEMBER=TOPIC", help="Add a subscription; repeatable.", show_default=False
         ),
     ] = None,
-    weights: source_options.WeightsFrom = WeightSource.NONE.value,
-    missing_lag: source_options.MissingLag = None,
-    sizes: source_options.Sizes = None,
-    subscriptions: source_options.Subscriptions = AssumedSubscriptions.ASSIGNED.value,
-    metadata: source_options.Metadata = None,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
     growth: Annotated[
         str | None,
         typer.Option(metavar="X[,X...]", help="Factors on all weights.", show_default=False),
     ] = None,
     capacity: search_options.Capacity = None,
     plot: output_options.PlotFile = None,
-    time_limit: search_options.TimeLimit = 60.0,
-    deterministic_limit: search_options.DeterministicLimit = None,
-    workers: search_options.Workers = 1,
-    seed: search_options.Seed = 0,
+    search: search_options.SearchOptions = search_options.SearchOptions(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
     """Find the optimum of a group after changes.
@@ -69,14 +62,11 @@ def what_if(
 
     Example: `kassay what-if groups.jsonl --members +0..+5 --growth 1,1.5 --format table`
     """
-    table = None if weights in list(WeightSource) else Path(weights)
-    options = source_options.import_options(
-        subscriptions=subscriptions,
-        metadata=metadata,
-        weights=weights if table is None else WeightSource.NONE.value,
-        sizes=sizes,
-        missing_lag=missing_lag,
-    )
+    # A file of weights is a change: the first scenario is the current group without it.
+    table = source_data.weight_file
+    if table is not None:
+        source_data = replace(source_data, weights=WeightSource.NONE.value)
+    groups = source_options.read_source(source, source_data.import_options())
     spec = ScenarioSpec(
         partitions=tuple(partitions or ()),
         subscriptions=tuple(subscribe or ()),
@@ -88,19 +78,16 @@ def what_if(
         capacity=capacity,
     )
     alternatives = spec.alternatives()
-    limits = SearchLimits(time=time_limit, deterministic=deterministic_limit, workers=workers)
-    plots = 0
+    files = output_options.numbered(plot)
 
     def process(group: Group) -> group_io.GroupResult:
-        nonlocal plots
         changed = scenarios(group, alternatives) if alternatives else ()
         results = [
-            solve_scenario(scenario, before=group, limits=limits, seed=seed)
+            solve_scenario(scenario, before=group, limits=search.limits(), seed=search.seed)
             for scenario in (*scenarios(group, ()), *changed)
         ]
         if plot is not None:
-            plots += 1
-            _plot(results, output_options.numbered(plot, plots), group.id)
+            _plot(results, next(files), group.id)
         return group_io.GroupResult(
             {"id": group.id, "scenarios": [result.record() for result in results]},
             reached=all(one.status in (Status.OPTIMAL, Status.FEASIBLE) for one in results),
@@ -112,7 +99,6 @@ def what_if(
         last=("status",),
         rows=_rows,
     )
-    groups = source_options.read_source(source, options)
     group_io.process_groups(
         source, process, output_format=output_format, layout=layout, groups=groups
     )
