@@ -66,14 +66,9 @@ def import_groups(
 ) -> Iterator[ImportedGroup]:
     """Read captures and yield their groups, sorted by id for each path.
 
-    Parameters
-    ----------
-    paths
-        Files, or directories of captures from one moment. Captures in a directory and its
-        subdirectories are merged per group. ``-`` is standard input.
-    group
-        Group id for tables without a group column. The default is the name of the file
-        without its suffix, or of the directory.
+    Captures in a directory and its subdirectories are from one moment and are merged per
+    group. The path ``-`` is standard input. ``group`` is the id for tables without a group
+    column; the default is the name of the file without its suffix, or of the directory.
     """
     for path in paths:
         try:
@@ -85,11 +80,7 @@ def import_groups(
 
 
 def load_metadata(path: Path) -> DocumentRows:
-    """Read partition counts from a metadata file.
-
-    The file holds the output of ``kafka-topics.sh --describe``, ``kcat -L -J`` or an
-    exporter, a topic list of the REST API, or a list of ``kafka-reassign-partitions.sh``.
-    """
+    """Read partition counts from a file in any supported format that shows them."""
     content = _read_metadata(_decode(path), str(path))
     if content is None or not (content.partition_counts or content.minimum_counts):
         raise InputError(f"{path}: contains no partition counts of topics")

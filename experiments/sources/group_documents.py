@@ -1,6 +1,7 @@
 """Build groups from captures; notes state everything that the captures do not show."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
@@ -115,17 +116,17 @@ def _given_subscription(
 ) -> tuple[str, ...]:
     where = f"group {observed.id!r}"
     names = (member.id, member.instance_id, member.client_id)
-    name = next((name for name in names if name is not None and name in given), None)
-    if name is None:
+    topics = next((given[name] for name in names if name is not None and name in given), None)
+    if topics is None:
         raise InputError(f"{where}: no subscription is given for member {member.id!r}")
-    foreign = sorted(partition for partition in member.owned if partition[0] not in given[name])
+    foreign = sorted(partition for partition in member.owned if partition[0] not in topics)
     if foreign:
         topic, number = foreign[0]
         raise InputError(
             f"{where}: member {member.id!r} has {topic}-{number}, but its "
-            f"subscription is given as {list(given[name])}"
+            f"subscription is given as {list(topics)}"
         )
-    return given[name]
+    return topics
 
 
 def _partition_counts(
@@ -138,16 +139,13 @@ def _partition_counts(
     counts: Counts = {}
     for topic, number in observed.partitions:
         counts[topic] = max(counts.get(topic, minimum.get(topic, 0)), number + 1)
-    for topics in subscriptions.values():
-        for topic in topics:
-            if topic in known:
-                counts.setdefault(topic, 0)
+    for topic in chain.from_iterable(subscriptions.values()):
+        if topic in known:
+            counts.setdefault(topic, 0)
     assumed = sorted(counts.keys() - known.keys())
     if assumed:
-        notes.append(
-            "partition counts are not shown, the highest partition numbers are used: "
-            + ", ".join(assumed)
-        )
+        note = "partition counts are not shown, the highest partition numbers are used: "
+        notes.append(note + ", ".join(assumed))
     for topic, count in counts.items():
         where = f"group {observed.id!r}: {topic}-{count - 1}"
         if topic not in known and count > MAX_ASSUMED_PARTITIONS:

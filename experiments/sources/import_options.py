@@ -1,9 +1,10 @@
 """Options of an import, and the files that they name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.topic_metadata import Counts
@@ -11,18 +12,15 @@ from kassay.reference.documents.document_fields import as_array, as_integer, as_
 from kassay.reference.documents.json_text import parse_json
 from kassay.reference.model.errors import InputError
 
+_T = TypeVar("_T")
 MemberTopics = Mapping[str, tuple[str, ...]]
 
 
 class AssumedSubscriptions(StrEnum):
-    """Assumption about subscriptions that a source does not show.
+    """Assumption about subscriptions that a source does not show."""
 
-    ``assigned``: a member subscribes to the topics that it has partitions of. ``equal``:
-    every member subscribes to all topics of the group.
-    """
-
-    ASSIGNED = "assigned"
-    EQUAL = "equal"
+    ASSIGNED = "assigned"  # the topics that the member has partitions of
+    EQUAL = "equal"  # all topics of the group
 
 
 class WeightSource(StrEnum):
@@ -36,46 +34,24 @@ class WeightSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Values to use for everything that a source does not show.
-
-    Parameters
-    ----------
-    assumed_subscriptions
-        For groups that ``subscriptions`` does not list.
-    subscriptions
-        Topics by group id, then by member id, client id or group.instance.id.
-    partition_counts
-        By topic. The count of any other topic is its highest partition number plus 1.
-    minimum_counts
-        By topic: lower bounds of partition counts.
-    weights
-        Quantity to use as the weight of partitions.
-    missing_lag
-        Lag of partitions without a known lag; None makes them an error.
-    sizes
-        Bytes per partition.
-    weight_table
-        Weights of partitions by topic; overrides ``weights``.
-    """
+    """Values to use for everything that a source does not show."""
 
     assumed_subscriptions: AssumedSubscriptions = AssumedSubscriptions.ASSIGNED
+    # By group id, then by member id, client id or group.instance.id.
     subscriptions: Mapping[str, MemberTopics] | None = None
-    partition_counts: Counts | None = None
-    minimum_counts: Counts | None = None
+    partition_counts: Counts | None = None  # else the highest partition number plus 1
+    minimum_counts: Counts | None = None  # lower bounds of partition counts
     weights: WeightSource = WeightSource.NONE
-    missing_lag: int | None = None
-    sizes: Mapping[PartitionKey, int] | None = None
-    weight_table: Mapping[str, Sequence[int]] | None = None
+    missing_lag: int | None = None  # None makes partitions without a known lag an error
+    sizes: Mapping[PartitionKey, int] | None = None  # in bytes
+    weight_table: Mapping[str, Sequence[int]] | None = None  # by topic; overrides weights
 
 
 def load_subscriptions(path: Path) -> dict[str, MemberTopics]:
     """Read ``{"group": {"member, client or instance id": ["topic", ...]}}``."""
     return {
         group: {
-            member: tuple(
-                as_text(topic, f"{path}: {group}[{member!r}][{index}]")
-                for index, topic in enumerate(as_array(topics, f"{path}: {group}[{member!r}]"))
-            )
+            member: tuple(_read_list(topics, f"{path}: {group}[{member!r}]", as_text))
             for member, topics in as_object(members, f"{path}: {group}").items()
         }
         for group, members in _load_object(path).items()
@@ -87,13 +63,15 @@ def load_weights(path: Path) -> dict[str, tuple[int, ...]]:
     weights: dict[str, tuple[int, ...]] = {}
     for topic, numbers in _load_object(path).items():
         where = f"{path}: {topic}"
-        weights[topic] = tuple(
-            as_integer(number, f"{where}[{index}]")
-            for index, number in enumerate(as_array(numbers, where))
-        )
+        weights[topic] = tuple(_read_list(numbers, where, as_integer))
         if min(weights[topic], default=0) < 0:
             raise InputError(f"{where}: weights must be at least 0, got {min(weights[topic])}")
     return weights
+
+
+def _read_list(value: object, where: str, read: Callable[[object, str], _T]) -> Iterator[_T]:
+    for index, item in enumerate(as_array(value, where)):
+        yield read(item, f"{where}[{index}]")
 
 
 def _load_object(path: Path) -> Mapping[str, object]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from kassay.experiments.sources.import_options import ImportOptions, WeightSource
 from kassay.experiments.sources.merge_captures import ObservedGroup, PartitionKey
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, Topic
 
 
 def topic_weights(
@@ -29,30 +29,23 @@ def topic_weights(
 
 
 def apply_weights(group: Group, options: ImportOptions) -> Group:
-    """Set the weights of a group that was read from a group document.
-
-    Without weight options, the group keeps its own weights.
-    """
-    where = f"group {group.id!r}"
-    if options.weight_table is None and options.weights is WeightSource.NONE:
+    """Set the weights of a group from a document; it keeps its own if no option sets them."""
+    where, table, sizes = f"group {group.id!r}", options.weight_table, options.sizes or {}
+    if table is None and options.weights is WeightSource.NONE:
         return group
-    if options.weight_table is None and options.weights is not WeightSource.SIZE:
+    if table is None and options.weights is not WeightSource.SIZE:
         raise InputError(
             f"{where}: a group document shows no {options.weights}; "
             f"set weights when the group is imported: kassay import --weights {options.weights}"
         )
-    return replace(
-        group,
-        topics=tuple(
-            replace(
-                topic,
-                weights=_from_sizes(options.sizes or {}, topic.name, topic.partitions, where)
-                if options.weight_table is None
-                else _from_table(options.weight_table, topic.name, topic.partitions, where),
-            )
-            for topic in group.topics
-        ),
-    )
+
+    def weights(topic: Topic) -> tuple[int, ...]:
+        if table is None:
+            return _from_sizes(sizes, topic.name, topic.partitions, where)
+        return _from_table(table, topic.name, topic.partitions, where)
+
+    topics = (replace(topic, weights=weights(topic)) for topic in group.topics)
+    return replace(group, topics=tuple(topics))
 
 
 def _from_table(

@@ -21,14 +21,7 @@ def is_topic_description(text: str) -> bool:
 
 
 def parse_topic_description(text: str, *, name: str) -> Counts:
-    r"""Read partition counts from the output of ``kafka-topics.sh --describe``.
-
-    Examples
-    --------
-    >>> text = "Topic: t\tTopicId: x\tPartitionCount: 3\tReplicationFactor: 1\tConfigs: \n"
-    >>> parse_topic_description(text, name="topics.txt")
-    {'t': 3}
-    """
+    """Read partition counts from the output of ``kafka-topics.sh --describe``."""
     counts: Counts = {}
     for line, content in enumerate(text.splitlines(), start=1):
         if _COUNT_LABEL not in content:
@@ -41,14 +34,7 @@ def parse_topic_description(text: str, *, name: str) -> Counts:
 
 
 def parse_kcat_metadata(value: object, *, name: str) -> Counts:
-    """Read partition counts from the output of ``kcat -L -J``.
-
-    Examples
-    --------
-    >>> document = {"topics": [{"topic": "t", "partitions": [{"partition": 0}]}]}
-    >>> parse_kcat_metadata(document, name="metadata.json")
-    {'t': 1}
-    """
+    """Read partition counts from the output of ``kcat -L -J``."""
     document = as_object(value, name)
     if "topics" not in document:
         raise InputError(f"{name}: missing key 'topics', is it output of kcat -L -J?")

@@ -50,13 +50,7 @@ def uses_connect(spark: SparkSession) -> bool:
 
 @cache
 def code_identity() -> tuple[tuple[str, str], ...]:
-    """Return a digest of the code, and the versions that results depend on.
-
-    Examples
-    --------
-    >>> dict(code_identity())["python"] == platform.python_version()
-    True
-    """
+    """Return a digest of the code, and the versions that results depend on."""
     digest = hashlib.sha256()
     for name, content in _files():
         digest.update(f"{name}\n{len(content)}\n".encode() + content)
@@ -88,10 +82,10 @@ def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
 def _files() -> Iterator[tuple[str, bytes]]:
     """Yield the files of the package from its folders or zip file, sorted by name."""
     archive = getattr(kassay.__loader__, "archive", None)
-    yield from _files_of_archive(archive) if archive else _files_of_folders()
-
-
-def _files_of_folders() -> Iterator[tuple[str, bytes]]:
+    if archive:
+        with zipfile.ZipFile(archive) as opened:
+            yield from ((name, opened.read(name)) for name in sorted(opened.namelist()))
+        return
     # In a checkout, the folders of the packages are not nested.
     paths: dict[str, Path] = {}
     for package in _PACKAGES:
@@ -102,9 +96,3 @@ def _files_of_folders() -> Iterator[tuple[str, bytes]]:
                 paths[f"{folder}/{path.relative_to(root).as_posix()}"] = path
     for name, path in sorted(paths.items()):
         yield name, path.read_bytes()
-
-
-def _files_of_archive(archive: str) -> Iterator[tuple[str, bytes]]:
-    with zipfile.ZipFile(archive) as opened:
-        for name in sorted(opened.namelist()):
-            yield name, opened.read(name)

@@ -25,7 +25,6 @@ from kassay.experiments.spark.output_directory import (
     write_manifest,
 )
 
-TABLES = ("generations", "rebalances", "commits", "errors")
 GROUPS = "groups.jsonl"
 _SORT_COLUMNS = {
     "generations": ("group", "life", "number"),
@@ -33,6 +32,7 @@ _SORT_COLUMNS = {
     "commits": ("group", "topic", "topic_partition"),
     "errors": ("partition", "offset", "error"),
 }
+TABLES = tuple(_SORT_COLUMNS)
 
 
 def write_history(
@@ -48,49 +48,31 @@ def write_history(
     """Write generations, rebalances, newest commits, errors and the last groups.
 
     Earlier tables are replaced when all new ones are complete. A directory with a manifest
-    is complete, because the manifest is deleted first and written last.
-
-    Parameters
-    ----------
-    sources
-        Decoded records of every source.
-    tasks
-        Number of Spark tasks for groups and for rebalances. The tables do not depend on it.
-    manifest
-        Builds the manifest from the number of rows per table.
-    limits
-        Limits of each search.
-
-    Returns
-    -------
-    dict
-        Rows per table, and the number of input records as ``records``.
+    is complete, because the manifest is deleted first and written last. The function
+    ``manifest`` builds it from the number of rows per table, which is returned with the
+    number of input records as ``records``. The tables do not depend on the number of tasks.
     """
     staging = new_staging_directory(directory)
 
     def staged(frame: DataFrame, name: str) -> DataFrame:
         uri = (staging / name).absolute().as_uri()
-        frame.write.parquet(uri)
+        (_sorted(frame, name) if name in TABLES else frame).write.parquet(uri)
         return spark.read.parquet(uri)
 
     try:
         records = staged(reduce(DataFrame.unionByName, sources), "records")
-        generations = staged(
-            _sorted(rebuild_generations(records, known=known, tasks=tasks), "generations"),
-            "generations",
-        )
+        generations = staged(rebuild_generations(records, known=known, tasks=tasks), "generations")
         solved = evaluate_rebalances(generations, known=known, tasks=tasks, limits=limits)
-        rebalances = staged(_sorted(solved, "rebalances"), "rebalances")
         frames = {
             "generations": generations,
-            "rebalances": rebalances,
-            "commits": staged(_sorted(newest_commits(records), "commits"), "commits"),
-            "errors": staged(_sorted(undecoded_records(records), "errors"), "errors"),
+            "rebalances": staged(solved, "rebalances"),
+            "commits": staged(newest_commits(records), "commits"),
+            "errors": staged(undecoded_records(records), "errors"),
         }
         counts = {name: frame.count() for name, frame in frames.items()}
         [total] = records.agg(F.sum("records").alias("records")).collect()
         counts["records"] = total["records"] or 0
-        documents = list(_last_groups(generations, rebalances))
+        documents = list(_last_groups(generations, frames["rebalances"]))
         _publish(staging, directory, documents)
         write_manifest(directory, manifest(counts))
     finally:

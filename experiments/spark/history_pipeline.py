@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.compare import LIMITS, CaseLimits
@@ -28,18 +28,10 @@ _PLACE = ("partition", "offset")
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadata:
-    """Facts about topics that the records do not contain.
-
-    Parameters
-    ----------
-    partition_counts
-        By topic.
-    topic_names
-        By topic id, as a string of 36 characters.
-    """
+    """Facts about topics that the records do not contain."""
 
     partition_counts: Mapping[str, int] = field(default_factory=dict)
-    topic_names: Mapping[str, str] = field(default_factory=dict)
+    topic_names: Mapping[str, str] = field(default_factory=dict)  # by topic id (36 characters)
 
 
 def decode_records(raw: DataFrame) -> DataFrame:
@@ -70,11 +62,7 @@ def rebuild_generations(records: DataFrame, *, known: ClusterMetadata, tasks: in
 def evaluate_rebalances(
     generations: DataFrame, *, known: ClusterMetadata, tasks: int, limits: CaseLimits = LIMITS
 ) -> DataFrame:
-    """Reconstruct and solve every rebalance as rows of `REBALANCES`.
-
-    Rebalances are repartitioned before they are solved, because one group may have most of
-    them.
-    """
+    """Reconstruct and solve every rebalance as rows of `REBALANCES`."""
     counts = dict(known.partition_counts)
     by_group = generations.repartition(tasks, "group").sortWithinPartitions(
         "group", "life", "number"
@@ -83,7 +71,7 @@ def evaluate_rebalances(
         by_group, lambda rows: rebalance_rows(rows, partition_counts=counts), REBALANCE_FACTS
     )
     return map_rows(
-        rebalances.repartition(tasks),
+        rebalances.repartition(tasks),  # one group may have most of the rebalances
         lambda rows: (compared_row(row, limits=limits) for row in rows),
         REBALANCES,
     )
@@ -99,17 +87,15 @@ def newest_commits(records: DataFrame) -> DataFrame:
             F.sum("records").alias("records"),
         )
     )
-    value = "$[1]"
+
+    def value(name: str) -> Column:
+        return F.get_json_object("payload", f"$[1].{name}")
+
     return newest.select(
-        "group",
-        "topic",
-        "topic_partition",
-        F.get_json_object("payload", f"{value}.offset").cast("long").alias("committed"),
-        F.get_json_object("payload", f"{value}.metadata").alias("metadata"),
-        F.get_json_object("payload", f"{value}.commit_timestamp")
-        .cast("long")
-        .alias("commit_timestamp"),
-        "records",
+        "*",
+        value("offset").cast("long").alias("committed"),
+        value("metadata").alias("metadata"),
+        value("commit_timestamp").cast("long").alias("commit_timestamp"),
     ).select(*COMMITS.names)
 
 

@@ -6,15 +6,11 @@ from kassay.experiments.history.table_rows import RebalanceRow
 from kassay.experiments.spark.table_schemas import schema_of
 from kassay.experiments.study.table_rows import ComparisonRow
 
+_POSITION = [pa.field(name, pa.int64()) for name in ("partition", "offset")]
+_TIMESTAMP = pa.field("timestamp", pa.int64())
 # Raw records, the same for every source.
 RAW = pa.schema(
-    [
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("partition", pa.int64()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", pa.int64()),
-    ]
+    [pa.field("key", pa.binary()), pa.field("value", pa.binary()), *_POSITION, _TIMESTAMP]
 )
 
 # A record about a group, the newest commit of a partition, or an error.
@@ -22,9 +18,8 @@ RECORDS = pa.schema(
     [
         pa.field("group", pa.string()),
         pa.field("kind", pa.int64()),
-        pa.field("partition", pa.int64()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", pa.int64()),
+        *_POSITION,
+        _TIMESTAMP,
         pa.field("topic", pa.string()),
         pa.field("topic_partition", pa.int64()),
         pa.field("payload", pa.string()),
@@ -34,13 +29,10 @@ RECORDS = pa.schema(
 )
 
 _NUMBERS = pa.struct([pa.field("topic", pa.string()), pa.field("partitions", pa.list_(pa.int64()))])
+_COUNT = pa.struct([pa.field("topic", pa.string()), pa.field("partitions", pa.int64())])
 _MEMBER = pa.struct(
     [
-        pa.field("id", pa.string()),
-        pa.field("instance_id", pa.string()),
-        pa.field("client_id", pa.string()),
-        pa.field("host", pa.string()),
-        pa.field("rack", pa.string()),
+        *(pa.field(n, pa.string()) for n in ("id", "instance_id", "client_id", "host", "rack")),
         pa.field("subscription", pa.list_(pa.string())),
         pa.field("assigned", pa.list_(_NUMBERS)),
     ]
@@ -52,17 +44,10 @@ GENERATIONS = pa.schema(
         pa.field("number", pa.int64(), nullable=False),
         pa.field("protocol", pa.string(), nullable=False),
         pa.field("assignor", pa.string()),
-        pa.field("timestamp", pa.int64()),
-        pa.field("partition", pa.int64()),
-        pa.field("offset", pa.int64()),
+        _TIMESTAMP,
+        *_POSITION,
         pa.field("members", pa.list_(_MEMBER), nullable=False),
-        pa.field(
-            "partition_counts",
-            pa.list_(
-                pa.struct([pa.field("topic", pa.string()), pa.field("partitions", pa.int64())])
-            ),
-            nullable=False,
-        ),
+        pa.field("partition_counts", pa.list_(_COUNT), nullable=False),
         pa.field("skipped_epochs", pa.int64(), nullable=False),
     ]
 )
@@ -88,10 +73,4 @@ REBALANCE_FACTS = pa.schema(
     [*_REBALANCE, *(REBALANCES.field(name) for name in ("case", "assignor", "rounds"))]
 )
 
-ERRORS = pa.schema(
-    [
-        pa.field("partition", pa.int64()),
-        pa.field("offset", pa.int64()),
-        pa.field("error", pa.string(), nullable=False),
-    ]
-)
+ERRORS = pa.schema([*_POSITION, pa.field("error", pa.string(), nullable=False)])

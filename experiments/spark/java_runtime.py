@@ -17,14 +17,8 @@ from kassay.reference.model.errors import RunError
 
 MIN_VERSION = 17
 REQUIRED_MODULES = frozenset(
-    {
-        "java.management",
-        "java.naming",
-        "java.security.jgss",
-        "java.sql",
-        "jdk.security.auth",
-        "jdk.unsupported",
-    }
+    {"java.management", "java.naming", "java.security.jgss", "java.sql"}
+    | {"jdk.security.auth", "jdk.unsupported"}
 )
 
 # Spark requests this incubator module. Runtimes without it do not start, and runtimes with
@@ -61,10 +55,9 @@ def rejection_reason(home: Path) -> str | None:
     """Return why a Java home is not suitable for Spark, or None if it is."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return "no bin/java"
-    release = home / "release"
-    if not release.is_file():
+    if not (home / "release").is_file():
         return "no release file"
-    facts = dict(re.findall(r'^(\w+)="(.*)"$', release.read_text(encoding="utf-8"), re.MULTILINE))
+    facts = _release_facts(home)
     version = _feature_version(facts.get("JAVA_VERSION", ""))
     if version < MIN_VERSION:
         return f"version {facts.get('JAVA_VERSION') or 'unknown'}, older than {MIN_VERSION}"
@@ -73,10 +66,7 @@ def rejection_reason(home: Path) -> str | None:
 
 
 def make_java_home(home: Path, directory: Path) -> Path:
-    """Write a Java home with a ``java`` that removes arguments that some runtimes reject.
-
-    The directory must not exist. It is returned.
-    """
+    """Write a Java home with a ``java`` that removes arguments that some runtimes reject."""
     launcher = directory / "bin" / "java"
     launcher.parent.mkdir(parents=True)
     java = shlex.quote(str(home / "bin" / "java"))
@@ -88,8 +78,12 @@ def make_java_home(home: Path, directory: Path) -> Path:
 
 def version_of(home: Path) -> str:
     """Return the version in the release file of a Java home."""
-    match = re.search(r'^JAVA_VERSION="(.*)"$', (home / "release").read_text(), re.MULTILINE)
-    return match[1] if match else "unknown"
+    return _release_facts(home).get("JAVA_VERSION", "unknown")
+
+
+def _release_facts(home: Path) -> dict[str, str]:
+    text = (home / "release").read_text(encoding="utf-8")
+    return dict(re.findall(r'^(\w+)="(.*)"$', text, re.MULTILINE))
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:

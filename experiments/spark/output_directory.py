@@ -21,10 +21,7 @@ _DIGEST = "digest"
 
 
 class CommittedBatches:
-    """The finished batches of one study in its output directory.
-
-    The digest identifies the study. Batches of any other study are deleted.
-    """
+    """The finished batches of the study with a digest; batches of others are deleted."""
 
     def __init__(self, directory: Path, digest: str) -> None:
         self._directory = directory

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 
 from pyspark.sql import SparkSession
@@ -27,29 +28,17 @@ _POLL_SECONDS = 0.5
 _LOG_SECONDS = 60.0
 
 
+@dataclass(slots=True)
 class ProgressReporter:
     """Number of evaluated groups; ``concurrent`` is the number in running batches."""
 
-    def __init__(self, total: int, done: int, concurrent: int = 0) -> None:
-        self.total = total
-        self.done_before = done
-        self.concurrent = concurrent
-        self.done = done
-        self._start = time.monotonic()
+    total: int
+    done: int
+    concurrent: int
 
     def advance(self, groups: int) -> None:
         """Add the groups of a finished batch."""
         self.done += groups
-
-    def line(self) -> str:
-        """Return progress, speed and remaining time as one line."""
-        counts = f"{self.done:,} of {self.total:,} groups"
-        elapsed = time.monotonic() - self._start
-        evaluated = self.done - self.done_before
-        if not evaluated or not elapsed:
-            return counts
-        remaining = timedelta(seconds=round((self.total - self.done) * elapsed / evaluated))
-        return f"{counts}, {evaluated / elapsed:.1f} per second, {remaining} left"
 
 
 class _Rate(ProgressColumn):
@@ -61,10 +50,7 @@ class _Rate(ProgressColumn):
 def with_progress(
     spark: SparkSession, *, total: int, done: int = 0, concurrent: int = 0
 ) -> Iterator[ProgressReporter]:
-    """Show the progress of a study while the block runs.
-
-    Spark's status tracker gives the finished tasks of the running batches.
-    """
+    """Show the progress of a study while the block runs."""
     progress = ProgressReporter(total, done, concurrent)
     console = Console(stderr=True)
     bar = Progress(
@@ -90,7 +76,7 @@ def with_progress(
                 bar.update(task, completed=_estimate(spark, progress))
                 if bar.disable and time.monotonic() - last_line > _LOG_SECONDS:
                     last_line = time.monotonic()
-                    console.print(f"studying: {progress.line()}", highlight=False)
+                    console.print(f"studying: {_line(bar.tasks[0])}", highlight=False)
 
         poller = threading.Thread(target=poll, daemon=True)
         poller.start()
@@ -102,8 +88,16 @@ def with_progress(
             poller.join()
 
 
+def _line(task: Task) -> str:
+    counts = f"{task.completed:,.0f} of {task.total:,.0f} groups"
+    if task.speed is None or task.time_remaining is None:
+        return counts
+    remaining = timedelta(seconds=round(task.time_remaining))
+    return f"{counts}, {task.speed:.1f} per second, {remaining} left"
+
+
 def _estimate(spark: SparkSession, progress: ProgressReporter) -> float:
-    """Estimate the number of evaluated groups, including those of unfinished batches."""
+    """Estimate the number of evaluated groups from the finished tasks of running batches."""
     finished = tasks = 0
     if uses_connect(spark):
         return progress.done

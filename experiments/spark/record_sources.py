@@ -60,10 +60,7 @@ def read_parquet(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
 
 
 def read_dumps(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
-    """Read output of ``kafka-dump-log.sh --offsets-decoder`` as rows of `RECORDS`.
-
-    The workers read the files, at most one file per task.
-    """
+    """Read output of ``kafka-dump-log.sh --offsets-decoder`` on the workers, as `RECORDS`."""
     names = [[str(path.absolute())] for path in paths]
     frame = spark.createDataFrame(names, "path string").repartition(max(1, len(names)))
     return map_rows(frame, _dump_rows, RECORDS)
@@ -91,29 +88,21 @@ def read_cluster(
 def read_cluster_with_spark(
     spark: SparkSession, servers: str, partitions: Sequence[int], options: Mapping[str, str]
 ) -> DataFrame:
-    """Read the topic with Spark's Kafka source as rows of `RAW`.
-
-    The session needs the package spark-sql-kafka in ``spark.jars.packages``.
-    """
+    """Read the topic as rows of `RAW` with Spark's Kafka source, package spark-sql-kafka."""
     # The default offset fetching skips internal topics (ConsumerStrategy, Spark 4.0.0).
     spark.conf.set("spark.sql.streaming.kafka.useDeprecatedOffsetFetching", "true")
-    # The required options override the user's.
-    all_options = {**options, **_required_options(servers, partitions)}
-    frame = spark.read.format("kafka").options(**all_options).load()
-    stamp = _epoch_millis(frame).cast("long").alias("timestamp")
-    positions = [F.col(name).cast("long").alias(name) for name in ("partition", "offset")]
-    return frame.select("key", "value", *positions, stamp).select(*RAW.names)
-
-
-def _required_options(servers: str, partitions: Sequence[int]) -> dict[str, str]:
-    """Return the options that read the whole topic without joining a group."""
-    return {
+    # These options override the user's. They read the whole topic without joining a group.
+    required = {
         "kafka.bootstrap.servers": servers,
         "kafka.isolation.level": "read_committed",
         "assign": json.dumps({TOPIC: list(partitions)}),
         "startingOffsets": "earliest",
         "endingOffsets": "latest",
     }
+    frame = spark.read.format("kafka").options(**{**options, **required}).load()
+    stamp = _epoch_millis(frame).cast("long").alias("timestamp")
+    positions = [F.col(name).cast("long").alias(name) for name in ("partition", "offset")]
+    return frame.select("key", "value", *positions, stamp).select(*RAW.names)
 
 
 def _dump_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

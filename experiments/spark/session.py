@@ -45,24 +45,10 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """Start a Spark session, and stop it at the end of the block.
 
+    A master is ``local[N]``, a cluster (``spark://host:7077``) or a Spark Connect server
+    (``sc://host:15002``). The default is the master of ``spark-submit``, else all cores of
+    this machine. Workers of other masters than ``local`` receive the code.
     Environment variables for Java, Python and the loopback address are set in the block.
-
-    Parameters
-    ----------
-    master
-        ``local[N]``, a cluster such as ``spark://host:7077``, or a Spark Connect server such
-        as ``sc://host:15002``. The default is the master of ``spark-submit``, else all cores
-        of this machine. Workers of other masters than ``local`` receive the code.
-    settings
-        Spark settings; they override the defaults.
-
-    Raises
-    ------
-    NoJavaError
-        If no Java runtime is suitable.
-    RunError
-        If the Spark Connect client is not installed, or a package in
-        ``spark.jars.packages`` is not available.
     """
     submitted = _SUBMITTED in os.environ
     master = master or (None if submitted else LOCAL)
@@ -123,9 +109,8 @@ def _connected(master: str, settings: Mapping[str, str]) -> Iterator[SparkSessio
             builder = builder.config(key, value)
         session = builder.getOrCreate()
     except ImportError as error:
-        raise RunError(
-            f"{master}: Spark Connect needs packages that are not installed: {error}"
-        ) from None
+        message = f"{master}: Spark Connect needs packages that are not installed: {error}"
+        raise RunError(message) from None
     try:
         yield session
     finally:
@@ -152,8 +137,6 @@ def _environment_variables(values: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for key, value in before.items():
-            if value is None:
-                os.environ.pop(key, None)
-            else:
-                os.environ[key] = value
+        for key in values:
+            os.environ.pop(key, None)
+        os.environ.update({key: value for key, value in before.items() if value is not None})

@@ -28,20 +28,8 @@ from kassay.experiments.spark.output_directory import (
     directory_lock,
 )
 from kassay.experiments.spark.progress import ProgressReporter, with_progress
-from kassay.experiments.spark.table_schemas import (
-    PLACE,
-    RECORDS,
-    TABLES,
-    record_row,
-    table_of,
-)
-from kassay.experiments.study.case import (
-    BATCH_CASES,
-    BatchedCase,
-    Case,
-    batches_of,
-    tasks_of,
-)
+from kassay.experiments.spark.table_schemas import PLACE, RECORDS, TABLES, record_row, table_of
+from kassay.experiments.study.case import BATCH_CASES, BatchedCase, Case, batches_of, tasks_of
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.isolation import Evaluator, memory_limit, run_isolated, watchdog
 from kassay.experiments.study.table_rows import CaseRecord
@@ -63,20 +51,10 @@ def evaluate_cases(
 ) -> pa.Table:
     """Evaluate every case: one row of `RECORDS` per case, in no particular order.
 
-    Cases are sent to the workers as names and seeds, and the workers build the groups.
-    Imported groups are sent as documents.
-
-    Parameters
-    ----------
-    tasks
-        Number of Spark tasks. The default gives 25 cases per task. The rows do not depend on
-        it.
-    limits
-        Limits of each search. Every search runs on one thread.
-    judge
-        Function that evaluates a case, which can be pickled. The default is `evaluate_case`.
-    drawn
-        Documents are stored only for groups with smaller seeds; None for all.
+    Cases are sent to the workers as names and seeds, and the workers build the groups. The
+    rows do not depend on the number of Spark tasks; the default gives 25 cases per task. The
+    judge evaluates a case; it must be possible to pickle it. Documents are stored only for
+    groups with smaller seeds than ``drawn``, or for all.
     """
     judge = judge or partial(_evaluate, limits=limits, drawn=drawn)
     packed = [pickle.dumps(task) for task in tasks_of(cases, tasks=tasks)]
@@ -126,30 +104,13 @@ def write_study(
     judge: Evaluator | None = None,
     drawn: int | None = None,
 ) -> Mapping[str, object]:
-    """Run a study and write its tables and manifest into a directory.
+    """Run a study, write its tables and manifest into a directory, and return the manifest.
 
     Each finished batch is committed, so an interrupted study can be resumed with the same
-    tables. The manifest is deleted first and written last: it marks complete tables.
-
-    Parameters
-    ----------
-    directory
-        On the driver's machine. Workers do not need access to it.
-    manifest
-        Builds the manifest from the number of rows per table.
-    wave
-        Cases per batch. Further parameters are those of `evaluate_cases`.
-
-    Returns
-    -------
-    Mapping
-        The manifest. A directory that already contains this study keeps its manifest.
-
-    Raises
-    ------
-    RunError
-        If another process uses the directory, a worker runs another version of the code, or
-        results are missing.
+    tables. The manifest is deleted first and written last: it marks complete tables. The
+    function ``manifest`` builds it from the number of rows per table. A directory that already
+    contains this study keeps its manifest. Only the driver needs access to the directory.
+    ``wave`` is the number of cases per batch; for other parameters see `evaluate_cases`.
     """
     with directory_lock(directory):
         digest = study_digest(cases, wave=wave, limits=limits, drawn=drawn)
@@ -195,9 +156,8 @@ def _run_batches(
                 index = running.pop(future)
                 records, expected = _records(future), len(missing[index])
                 if records.num_rows != expected:
-                    raise RunError(
-                        f"batch {index}: {records.num_rows} records for {expected} groups"
-                    )
+                    message = f"batch {index}: {records.num_rows} records for {expected} groups"
+                    raise RunError(message)
                 records = records.sort_by(PLACE)
                 committed.commit(index, {name: table_of(records, name) for name in TABLES})
                 progress.advance(expected)

@@ -61,14 +61,7 @@ class Header:
 
 
 def read_header(text: str, *, name: str, line: int) -> Header | None:
-    """Parse a header, or return None if the line is not a header.
-
-    Examples
-    --------
-    >>> header = read_header("TOPIC  PARTITION  NEW-OFFSET", name="x", line=1)
-    >>> str(header.kind), header.starts
-    ('reset', (0, 7, 18))
-    """
+    """Parse a header, or return None if the line is not a header."""
     columns = list(_NAME.finditer(text))
     names = tuple(_CURRENT_SPELLING.get(match.group(), match.group()) for match in columns)
     known = [word for word in names if word in _KNOWN]

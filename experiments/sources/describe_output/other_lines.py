@@ -22,28 +22,12 @@ _MIN_NUMBERS = 3
 
 
 def is_ignorable(content: str) -> bool:
-    """Return whether a line is a log message, part of a stack trace or a prompt.
-
-    Examples
-    --------
-    >>> is_ignorable("[2024-05-01 10:00:00,001] WARN Connection to node -1 could not be made")
-    True
-    >>> is_ignorable("orders  0  17")
-    False
-    """
+    """Return whether a line is a log message, part of a stack trace or a prompt."""
     return bool(_IGNORABLE.match(content))
 
 
 def contains_log_text(last_cell: str) -> bool:
-    """Return whether the last cell of a row contains a log message.
-
-    Examples
-    --------
-    >>> contains_log_text("app[2024-05-01 10:00:00,001] WARN Connection lost")
-    True
-    >>> contains_log_text("app-2024-05-01")
-    False
-    """
+    """Return whether the last cell of a row contains a log message."""
     return bool(_LOG_MESSAGE.search(last_cell) or _TIMESTAMP.search(last_cell))
 
 

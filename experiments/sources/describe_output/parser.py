@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
 
 from kassay.experiments.sources.describe_output.headers import Header, TableKind, read_header
 from kassay.experiments.sources.describe_output.other_lines import (
@@ -128,10 +127,9 @@ def _read_row(table: _OpenTable, content: str, name: str, line: int) -> None:
     if not content.strip():
         table.closed = bool(table.rows)
         return
-    kind = table.header.kind
-    cells = split_row(content, table.header, partial(matches_columns, kind))
+    cells = split_row(content, table.header, matches_columns)
     if cells is not None and not contains_log_text(cells[table.header.names[-1]]):
-        table.rows.append(build_row(kind, cells, line=line))
+        table.rows.append(build_row(table.header.kind, cells, line=line))
         table.first_words.add(content.split(maxsplit=1)[0])
         table.last = cells
     elif (
@@ -139,7 +137,9 @@ def _read_row(table: _OpenTable, content: str, name: str, line: int) -> None:
         or resembles_row(content, table.header, table.first_words)
         or not (table.closed or is_ignorable(content))
     ):
-        raise error_at(name, line, f"not a complete row of the {kind} table above it", content)
+        raise error_at(
+            name, line, f"not a complete row of the {table.header.kind} table above it", content
+        )
 
 
 def _is_last_line_complete(tables: list[_OpenTable], content: str, line: int) -> bool:
@@ -174,33 +174,26 @@ def _require_consistent(parsed: ParsedText, name: str) -> None:
     """Reject contradictions between rows, which damaged rows cause."""
     for table in parsed.tables:
         consumers: dict[tuple[str | None, str], OffsetRow] = {}
-        partitions: set[tuple[object, ...]] = set()
-        members: set[tuple[str | None, str]] = set()
+        seen: set[tuple[str | None, str]] = set()
         for row in table.rows:
             if isinstance(row, MemberRow):
                 _require_count(row, name)
-                if (row.group, row.consumer_id) in members:
-                    raise error_at(name, row.line, f"a second row for member {row.consumer_id!r}")
-                members.add((row.group, row.consumer_id))
-            if isinstance(row, OffsetRow):
+                title = f"member {row.consumer_id!r}"
+            elif isinstance(row, OffsetRow):
                 _require_same_consumer(row, consumers, name)
-            if isinstance(row, OffsetRow) and row.topic is not None:
-                partition = (row.group, row.topic, row.partition)
-                if partition in partitions:
-                    raise error_at(name, row.line, f"a second row for {row.topic}-{row.partition}")
-                partitions.add(partition)
+                title = "" if row.topic is None else f"{row.topic}-{row.partition}"
+            else:
+                continue
+            if title and (row.group, title) in seen:
+                raise error_at(name, row.line, f"a second row for {title}")
+            seen.add((row.group, title))
 
 
 def _require_count(row: MemberRow, name: str) -> None:
-    if row.assignment is None or row.partitions is None:
-        return
-    listed = sum(len(numbers) for _, numbers in row.assignment)
-    if listed != row.partitions:
-        raise error_at(
-            name,
-            row.line,
-            f"member {row.consumer_id!r} has {row.partitions} partitions but lists {listed}",
-        )
+    listed = sum(len(numbers) for _, numbers in row.assignment or ())
+    if None not in (row.assignment, row.partitions) and listed != row.partitions:
+        message = f"member {row.consumer_id!r} has {row.partitions} partitions but lists {listed}"
+        raise error_at(name, row.line, message)
 
 
 def _require_same_consumer(
@@ -210,9 +203,8 @@ def _require_same_consumer(
         return
     first = consumers.setdefault((row.group, row.consumer_id), row)
     if (first.host, first.client_id) != (row.host, row.client_id):
-        raise error_at(
-            name,
-            row.line,
+        message = (
             f"consumer {row.consumer_id!r} has host and client id {row.host!r}, "
-            f"{row.client_id!r} here but {first.host!r}, {first.client_id!r} in line {first.line}",
+            f"{row.client_id!r} here but {first.host!r}, {first.client_id!r} in line {first.line}"
         )
+        raise error_at(name, row.line, message)

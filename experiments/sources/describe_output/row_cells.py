@@ -23,10 +23,9 @@ _JOINED_LENGTH = 50
 def split_row(text: str, header: Header, is_valid: Callable[[Cells], bool]) -> Cells | None:
     """Split a row into cells; None if no way of splitting it gives valid cells.
 
-    A row of release 0.9 is split at commas. Other rows are split at the offsets of the
-    header, else at spaces if there are as many words as columns (fixed widths overflow), else
-    at spaces with a consumer id joined to its host.
-    The text includes the spaces at its end.
+    Other rows than those of release 0.9 are split at the offsets of the header, else at spaces
+    if there are as many words as columns (fixed widths overflow), else at spaces with a
+    consumer id joined to its host. The text includes the spaces at its end.
     """
     if header.commas:
         # Groups and owners may contain commas. The split must be unambiguous.

@@ -1,7 +1,9 @@
 """Typed rows, one type per kind of table."""
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kassay.experiments.sources.describe_output.headers import TableKind
 from kassay.experiments.sources.describe_output.row_cells import Cells
@@ -9,17 +11,24 @@ from kassay.experiments.sources.describe_output.row_cells import Cells
 Assignment = tuple[tuple[str, tuple[int, ...]], ...]
 
 _MISSING = frozenset({"-", "unknown"})
-_INTEGER = re.compile(r"-?[0-9]{1,19}")
 _COUNT = re.compile(r"[0-9]{1,10}")
-_EPOCH = re.compile(r"-1|-|[0-9]{1,10}")
-_EPOCHS = ("CURRENT-EPOCH", "TARGET-EPOCH", "GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH")
 _NUMBER_LIST = r"([0-9]{1,10}(?:,[0-9]{1,10})*)"
 _TOPIC_NAME = r"[a-zA-Z0-9._-]{1,249}"
 _TOPIC = re.compile(_TOPIC_NAME)
 _TOPIC_IN_PARENTHESES = re.compile(rf"({_TOPIC_NAME})\({_NUMBER_LIST}\)")
 _TOPIC_WITH_COLON = re.compile(rf"({_TOPIC_NAME}):{_NUMBER_LIST}")
 _COORDINATOR = re.compile(r"(?P<node>.*?) *\((?P<id>-?[0-9]{1,10})\)")
-_STATE = re.compile(r"[A-Za-z]+|-")
+_OFFSET_COLUMNS = ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH", "NEW-OFFSET")
+_CHECKER_OFFSETS = ("Offset", "logSize", "Lag")
+_EPOCH_COLUMNS = ("CURRENT-EPOCH", "TARGET-EPOCH", "GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH")
+_PATTERNS = {
+    **dict.fromkeys((*_OFFSET_COLUMNS, *_CHECKER_OFFSETS), re.compile("-?[0-9]{1,19}|-|unknown")),
+    **dict.fromkeys(("#PARTITIONS", "#MEMBERS", "Pid"), _COUNT),
+    **dict.fromkeys(_EPOCH_COLUMNS, re.compile("-1|-|[0-9]{1,10}")),
+    "UPGRADED": re.compile("true|false|-"),
+    "STATE": re.compile("[A-Za-z]+|-"),
+    "COORDINATOR (ID)": _COORDINATOR,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +82,11 @@ class StateRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ListingRow:
-    """A row of ``--list --state`` or ``--list --type``."""
+class OtherRow:
+    """A row of ``--list`` or ``--delete-offsets``, which shows no members."""
 
     line: int
-    group: str
-    state: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class DeletionRow:
-    """A row of ``--delete-offsets``."""
-
-    line: int
-    topic: str
-    partition: int
-    status: str
+    cells: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,59 +99,26 @@ class ResetRow:
     new_offset: int | None
 
 
-TableRow = OffsetRow | MemberRow | StateRow | ResetRow | ListingRow | DeletionRow
-
-_NUMBERS = {
-    TableKind.OFFSETS: ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH"),
-    TableKind.OFFSET_CHECKER: ("Offset", "logSize", "Lag"),
-    TableKind.RESET: ("NEW-OFFSET",),
-}
-_COUNTS = {
-    TableKind.MEMBERS: ("#PARTITIONS",),
-    TableKind.STATE: ("#MEMBERS",),
-    TableKind.OFFSET_CHECKER: ("Pid",),
-    TableKind.RESET: ("PARTITION",),
-    TableKind.DELETION: ("PARTITION",),
-}
+TableRow = OffsetRow | MemberRow | StateRow | ResetRow | OtherRow
 
 
-_CHECKER_COLUMNS = {
-    "Group": "GROUP",
-    "Topic": "TOPIC",
-    "Pid": "PARTITION",
-    "Offset": "CURRENT-OFFSET",
-    "logSize": "LOG-END-OFFSET",
-    "Lag": "LAG",
-    "Owner": "OWNER",
-}
-
-
-def matches_columns(kind: TableKind, cells: Cells) -> bool:
+def matches_columns(cells: Cells) -> bool:
     """Return whether cells match the types of their columns."""
-    numbers = (cells[name] for name in _NUMBERS.get(kind, ()) if name in cells)
-    counts = (cells[name] for name in _COUNTS.get(kind, ()))
+    assignments = (value for name, value in cells.items() if name.endswith("ASSIGNMENT"))
     return (
-        all(value in _MISSING or _INTEGER.fullmatch(value) for value in numbers)
-        and all(_COUNT.fullmatch(value) for value in counts)
-        and all(_EPOCH.fullmatch(cells.get(name, "-")) for name in _EPOCHS)
+        all(pattern.fullmatch(cells[name]) for name, pattern in _PATTERNS.items() if name in cells)
         and _is_valid_partition(cells)
         and _is_valid_consumer(cells)
-        and all(
-            read_assignment(cells[name]) is not None
-            for name in ("ASSIGNMENT", "CURRENT-ASSIGNMENT", "TARGET-ASSIGNMENT")
-            if name in cells
-        )
-        and cells.get("UPGRADED", "-") in ("true", "false", "-")
-        and bool(_STATE.fullmatch(cells.get("STATE", "-")))
-        and (kind is not TableKind.STATE or bool(_COORDINATOR.fullmatch(cells["COORDINATOR (ID)"])))
+        and all(read_assignment(value) is not None for value in assignments)
     )
 
 
 def _is_valid_partition(cells: Cells) -> bool:
-    topic, number = cells.get("TOPIC", "-"), cells.get("PARTITION", "-")
-    if topic == "-" and number == "-":
-        return all(cells.get(name, "-") == "-" for name in ("CURRENT-OFFSET", "LAG"))
-    return bool(_TOPIC.fullmatch(topic)) and bool(_COUNT.fullmatch(number))
+    if "PARTITION" not in cells:
+        return True
+    if cells["TOPIC"] == cells["PARTITION"] == "-":
+        return cells.get("CURRENT-OFFSET") == cells.get("LAG") == "-"
+    return bool(_TOPIC.fullmatch(cells["TOPIC"]) and _COUNT.fullmatch(cells["PARTITION"]))
 
 
 def _is_valid_consumer(cells: Cells) -> bool:
@@ -165,20 +130,18 @@ def _is_valid_consumer(cells: Cells) -> bool:
 
 def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
     """Build a row from cells that match their columns."""
-    match kind:
-        case TableKind.OFFSETS | TableKind.OFFSET_CHECKER:
-            return _offsets({_CHECKER_COLUMNS.get(k, k): v for k, v in cells.items()}, line)
-        case TableKind.MEMBERS:
-            return _members(cells, line)
-        case TableKind.STATE:
-            return _state(cells, line)
-        case TableKind.RESET:
-            offset = _number(cells["NEW-OFFSET"])
-            return ResetRow(line, cells["TOPIC"], int(cells["PARTITION"]), offset)
-        case TableKind.LISTING:
-            return ListingRow(line, cells["GROUP"], _text(cells.get("STATE")))
-        case TableKind.DELETION:
-            return DeletionRow(line, cells["TOPIC"], int(cells["PARTITION"]), cells["STATUS"])
+    row_type = _ROW_TYPES.get(kind)
+    if row_type is None:
+        return OtherRow(line, tuple(cells.values()))
+    values: dict[str, Any] = {"line": line, "group": None}
+    for column, (field, read) in _FIELDS.items():
+        if column in cells:
+            values[field] = read(cells[column])
+    if kind is TableKind.STATE and (match := _COORDINATOR.fullmatch(cells["COORDINATOR (ID)"])):
+        values |= {"coordinator": match["node"], "coordinator_id": int(match["id"])}
+    if kind is TableKind.MEMBERS:
+        values["consumer_id"] = cells["CONSUMER-ID"]
+    return row_type(**{field: values[field] for field in row_type.__slots__ if field in values})
 
 
 def read_assignment(text: str) -> Assignment | None:
@@ -193,70 +156,62 @@ def read_assignment(text: str) -> Assignment | None:
     if text in ("-", ""):
         return ()
     form, separator = (_TOPIC_IN_PARENTHESES, ", ") if "(" in text else (_TOPIC_WITH_COLON, ";")
-    parts = [form.fullmatch(part) for part in text.split(separator)]
-    if any(part is None for part in parts):
-        return None
-    return tuple(
-        (part.group(1), tuple(int(number) for number in part.group(2).split(",")))
-        for part in parts
-        if part is not None
-    )
+    topics: list[tuple[str, tuple[int, ...]]] = []
+    for part in text.split(separator):
+        match = form.fullmatch(part)
+        if match is None:
+            return None
+        topics.append((match[1], tuple(map(int, match[2].split(",")))))
+    return tuple(topics)
 
 
-def _offsets(cells: Cells, line: int) -> OffsetRow:
-    return OffsetRow(
-        line=line,
-        group=_text(cells.get("GROUP")),
-        topic=_text(cells["TOPIC"]),
-        partition=_number(cells["PARTITION"]),
-        current=_number(cells["CURRENT-OFFSET"]),
-        end=_number(cells["LOG-END-OFFSET"]),
-        lag=_number(cells["LAG"]),
-        consumer_id=_text(cells.get("CONSUMER-ID")),
-        host=_text(cells.get("HOST")),
-        client_id=_text(cells.get("CLIENT-ID")),
-        owner=_owner(cells.get("OWNER")),
-    )
-
-
-def _members(cells: Cells, line: int) -> MemberRow:
-    current = cells.get("CURRENT-ASSIGNMENT", cells.get("ASSIGNMENT"))
-    target = cells.get("TARGET-ASSIGNMENT")
-    return MemberRow(
-        line=line,
-        group=_text(cells.get("GROUP")),
-        consumer_id=cells["CONSUMER-ID"],
-        instance_id=_text(cells.get("GROUP-INSTANCE-ID")),
-        host=_text(cells["HOST"]),
-        client_id=_text(cells["CLIENT-ID"]),
-        partitions=int(cells["#PARTITIONS"]),
-        assignment=None if current is None else read_assignment(current),
-        epoch=_number(cells.get("CURRENT-EPOCH", "-")),
-        target=None if target is None else read_assignment(target),
-    )
-
-
-def _state(cells: Cells, line: int) -> StateRow:
-    match = _COORDINATOR.fullmatch(cells["COORDINATOR (ID)"])
-    return StateRow(
-        line=line,
-        group=_text(cells.get("GROUP")),
-        coordinator=None if match is None else match["node"],
-        coordinator_id=None if match is None else int(match["id"]),
-        strategy=_text(cells["ASSIGNMENT-STRATEGY"]),
-        state=cells["STATE"],
-        members=int(cells["#MEMBERS"]),
-        epoch=_number(cells.get("GROUP-EPOCH", "-")),
-    )
-
-
-def _text(value: str | None) -> str | None:
-    return None if value is None or value in ("-", "") else value
+def _text(value: str) -> str | None:
+    return None if value in ("-", "") else value
 
 
 def _number(value: str) -> int | None:
     return None if value in _MISSING else int(value)
 
 
-def _owner(value: str | None) -> str | None:
-    return None if value in (None, "none", "-", "unknown", "") else value
+def _owner(value: str) -> str | None:
+    return None if value in ("none", "-", "unknown", "") else value
+
+
+_ROW_TYPES: Mapping[TableKind, type[OffsetRow | MemberRow | StateRow | ResetRow]] = {
+    TableKind.OFFSETS: OffsetRow,
+    TableKind.OFFSET_CHECKER: OffsetRow,
+    TableKind.MEMBERS: MemberRow,
+    TableKind.STATE: StateRow,
+    TableKind.RESET: ResetRow,
+}
+# Field and parser per column. The last seven columns are those of the offset checker.
+_FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
+    "GROUP": ("group", _text),
+    "TOPIC": ("topic", _text),
+    "PARTITION": ("partition", _number),
+    "CURRENT-OFFSET": ("current", _number),
+    "LOG-END-OFFSET": ("end", _number),
+    "NEW-OFFSET": ("new_offset", _number),
+    "LAG": ("lag", _number),
+    "OWNER": ("owner", _owner),
+    "CONSUMER-ID": ("consumer_id", _text),
+    "GROUP-INSTANCE-ID": ("instance_id", _text),
+    "HOST": ("host", _text),
+    "CLIENT-ID": ("client_id", _text),
+    "#PARTITIONS": ("partitions", _number),
+    "ASSIGNMENT": ("assignment", read_assignment),
+    "CURRENT-ASSIGNMENT": ("assignment", read_assignment),
+    "TARGET-ASSIGNMENT": ("target", read_assignment),
+    "CURRENT-EPOCH": ("epoch", _number),
+    "GROUP-EPOCH": ("epoch", _number),
+    "ASSIGNMENT-STRATEGY": ("strategy", _text),
+    "STATE": ("state", str),
+    "#MEMBERS": ("members", _number),
+    "Group": ("group", _text),
+    "Topic": ("topic", _text),
+    "Pid": ("partition", _number),
+    "Offset": ("current", _number),
+    "logSize": ("end", _number),
+    "Lag": ("lag", _number),
+    "Owner": ("owner", _owner),
+}

@@ -35,19 +35,20 @@ _STATES: Mapping[ConsumerGroupState, str] = {
     ConsumerGroupState.DEAD: DEAD,
     ConsumerGroupState.EMPTY: "Empty",
 }
-_UNKNOWN_OR_LEADERLESS = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-    }
+# Local errors of librdkafka; the library documents these names with an underscore.
+_ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
+_PERMANENT = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE)  # noqa: SLF001
+_NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._AUTHENTICATION)  # noqa: SLF001
+_TIMEOUTS = (*_NO_ANSWER, _ALL_BROKERS_DOWN, KafkaError.REQUEST_TIMED_OUT)
+_UNKNOWN_OR_LEADERLESS = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
 )
-_GROUP_ERRORS = frozenset(
-    {
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_ID_NOT_FOUND,
-        KafkaError.INVALID_GROUP_ID,
-    }
+_GROUP_ERRORS = (
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_ID_NOT_FOUND,
+    KafkaError.INVALID_GROUP_ID,
 )
 # The library's own time limit ends first; this one is in reserve.
 _GRACE_SECONDS = 5.0
@@ -113,9 +114,7 @@ class LiveCluster:
             for names in calls:
                 for group in self._admin.list_groups(*names, timeout=self._timeout):
                     if group.protocol_type == "consumer" and group.id in wanted:
-                        subscriptions |= {
-                            member.id: bytes(member.metadata) for member in group.members
-                        }
+                        subscriptions |= {m.id: bytes(m.metadata) for m in group.members}
         return subscriptions
 
     def committed_offsets(
@@ -140,7 +139,7 @@ class LiveCluster:
             )
             for name in names:
                 try:
-                    described = self._answer_or_none(_UNKNOWN_OR_LEADERLESS, futures[name])
+                    described = self._topic_answer(futures[name])
                 except KafkaException as error:
                     if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
                         raise
@@ -160,10 +159,10 @@ class LiveCluster:
                 request_timeout=self._timeout,
             )
             for partition, future in futures.items():
-                found_offset = self._answer_or_none(_UNKNOWN_OR_LEADERLESS, future)
+                end = self._topic_answer(future)
                 # If a broker does not answer, the library returns -1001 and no error.
-                if found_offset is not None and found_offset.offset >= 0:
-                    end_offsets[partition.topic, partition.partition] = int(found_offset.offset)
+                if end is not None and end.offset >= 0:
+                    end_offsets[partition.topic, partition.partition] = int(end.offset)
         return end_offsets
 
     def _wait(self, future: "Future[Any]") -> Any:
@@ -185,14 +184,14 @@ class LiveCluster:
 
     def _permanent_errors(self) -> list[KafkaError]:
         """Return connection errors that no retry can resolve."""
-        codes = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE)  # noqa: SLF001
-        return [e for code in codes for e in self._connection_errors if e.code() == code]
+        return [e for code in _PERMANENT for e in self._connection_errors if e.code() == code]
 
-    def _answer_or_none(self, codes: frozenset[int], future: "Future[Any]") -> Any:
+    def _topic_answer(self, future: "Future[Any]") -> Any:
+        """Return an answer, or None for an unknown topic or a partition without a leader."""
         try:
             return self._wait(future)
         except KafkaException as error:
-            if error.args[0].code() in codes:
+            if error.args[0].code() in _UNKNOWN_OR_LEADERLESS:
                 return None
             raise
 
@@ -227,23 +226,13 @@ class LiveCluster:
         self._admin.poll(_POLL_SECONDS)
         if not (isinstance(error, FutureTimeoutError) or _is_timeout(error)):
             return _message(error)
-        others = [
-            failure
-            for failure in self._connection_errors
-            if failure.code() != KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
-        ]
+        others = [e for e in self._connection_errors if e.code() != _ALL_BROKERS_DOWN]
         causes = [*self._permanent_errors(), *others]
         return str(causes[0].str()) if causes else f"no answer within {self._timeout:g} s"
 
 
 def _is_timeout(error: Exception) -> bool:
-    return isinstance(error, KafkaException) and error.args[0].code() in {
-        KafkaError._TIMED_OUT,  # noqa: SLF001
-        KafkaError._TRANSPORT,  # noqa: SLF001
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError._AUTHENTICATION,  # noqa: SLF001
-        KafkaError.REQUEST_TIMED_OUT,
-    }
+    return isinstance(error, KafkaException) and error.args[0].code() in _TIMEOUTS
 
 
 def _message(error: Exception) -> str:
@@ -259,17 +248,12 @@ def _group(name: str, described: Any) -> LiveGroup:
             client_id=member.client_id,
             instance_id=member.group_instance_id or None,
             assigned=_partitions(member.assignment),
-            target=None
-            if member.target_assignment is None
-            else _partitions(member.target_assignment),
+            target=member.target_assignment and _partitions(member.target_assignment),
         )
         for member in described.members
     )
-    return LiveGroup(
-        name,
-        _STATES.get(described.state, "Unknown"),
-        tuple(sorted(members, key=lambda member: member.id)),
-    )
+    state = _STATES.get(described.state, "Unknown")
+    return LiveGroup(name, state, tuple(sorted(members, key=lambda member: member.id)))
 
 
 def _partitions(assignment: Any) -> frozenset[PartitionKey]:
@@ -277,25 +261,21 @@ def _partitions(assignment: Any) -> frozenset[PartitionKey]:
 
 
 def _offsets(name: str, answer: Any) -> dict[PartitionKey, int]:
-    for partition in answer.topic_partitions:
-        if partition.error is not None:
-            partition_name = f"{partition.topic}-{partition.partition}"
-            raise InputError(f"group {name!r}: {partition_name}: {partition.error.str()}")
-    return {
-        (partition.topic, partition.partition): partition.offset
-        for partition in answer.topic_partitions
-        if partition.offset >= 0
-    }
+    offsets: dict[PartitionKey, int] = {}
+    for tp in answer.topic_partitions:
+        if tp.error is not None:
+            raise InputError(f"group {name!r}: {tp.topic}-{tp.partition}: {tp.error.str()}")
+        if tp.offset >= 0:
+            offsets[tp.topic, tp.partition] = tp.offset
+    return offsets
 
 
 def _topic(described: Any) -> LiveTopic:
     ordered = sorted(described.partitions, key=lambda partition: int(partition.id))
-    racks = tuple(
-        tuple(replica.rack or None for replica in partition.replicas) for partition in ordered
-    )
-    number = (described.topic_id.get_most_significant_bits() % 2**64) << 64 | (
-        described.topic_id.get_least_significant_bits() % 2**64
-    )
+    racks = tuple(tuple(each.rack or None for each in tp.replicas) for tp in ordered)
+    id = described.topic_id
+    high, low = id.get_most_significant_bits(), id.get_least_significant_bits()
+    number = (high % 2**64) << 64 | (low % 2**64)
     return LiveTopic(
         partitions=len(ordered),
         id=uuid.UUID(int=number) if number else None,  # brokers before 2.8 have none

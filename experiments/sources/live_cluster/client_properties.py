@@ -10,65 +10,30 @@ from kassay.reference.model.errors import InputError
 
 Settings = Mapping[str, str]
 
+_UNCHANGED_NAMES = """
+    broker.address.family client.dns.lookup client.id connections.max.idle.ms
+    enable.ssl.certificate.verification metadata.max.age.ms reconnect.backoff.max.ms
+    reconnect.backoff.ms security.protocol socket.connection.setup.timeout.ms
+    socket.keepalive.enable socket.timeout.ms
+    sasl.kerberos.keytab sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+    sasl.kerberos.principal sasl.kerberos.service.name sasl.mechanisms
+    sasl.oauthbearer.client.id sasl.oauthbearer.client.secret sasl.oauthbearer.extensions
+    sasl.oauthbearer.method sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url
+    sasl.password sasl.username
+    ssl.ca.certificate.stores ssl.ca.location ssl.ca.pem ssl.certificate.location
+    ssl.certificate.pem ssl.cipher.suites ssl.crl.location ssl.curves.list ssl.key.location
+    ssl.key.password ssl.key.pem ssl.sigalgs.list
+"""
+_IGNORED_NAMES = """
+    acks auto.offset.reset bootstrap.servers default.api.timeout.ms enable.auto.commit group.id
+    key.deserializer key.serializer session.timeout.ms value.deserializer value.serializer
+    ssl.keystore.password ssl.keystore.type ssl.truststore.password ssl.truststore.type
+"""
 # Properties with the same name in both clients, and properties of librdkafka alone.
-UNCHANGED = frozenset(
-    [
-        "broker.address.family",
-        "client.dns.lookup",
-        "client.id",
-        "connections.max.idle.ms",
-        "enable.ssl.certificate.verification",
-        "metadata.max.age.ms",
-        "reconnect.backoff.max.ms",
-        "reconnect.backoff.ms",
-        "sasl.kerberos.keytab",
-        "sasl.kerberos.kinit.cmd",
-        "sasl.kerberos.min.time.before.relogin",
-        "sasl.kerberos.principal",
-        "sasl.kerberos.service.name",
-        "sasl.mechanisms",
-        "sasl.oauthbearer.client.id",
-        "sasl.oauthbearer.client.secret",
-        "sasl.oauthbearer.extensions",
-        "sasl.oauthbearer.method",
-        "sasl.oauthbearer.scope",
-        "sasl.oauthbearer.token.endpoint.url",
-        "sasl.password",
-        "sasl.username",
-        "security.protocol",
-        "socket.connection.setup.timeout.ms",
-        "socket.keepalive.enable",
-        "socket.timeout.ms",
-        "ssl.ca.certificate.stores",
-        "ssl.ca.location",
-        "ssl.ca.pem",
-        "ssl.certificate.location",
-        "ssl.certificate.pem",
-        "ssl.cipher.suites",
-        "ssl.crl.location",
-        "ssl.curves.list",
-        "ssl.key.location",
-        "ssl.key.password",
-        "ssl.key.pem",
-        "ssl.sigalgs.list",
-    ]
-)
-# Properties of producers and consumers, common in shared files, without effect here.
-_IGNORED = frozenset(
-    [
-        "acks",
-        "auto.offset.reset",
-        "bootstrap.servers",
-        "default.api.timeout.ms",
-        "enable.auto.commit",
-        "group.id",
-        "key.deserializer",
-        "key.serializer",
-        "session.timeout.ms",
-        "value.deserializer",
-        "value.serializer",
-    ]
-)
+UNCHANGED = frozenset(_UNCHANGED_NAMES.split())
+# Properties of producers and consumers, common in shared files, without effect here, and
+# properties that the translations of the store locations read.
+_IGNORED = frozenset(_IGNORED_NAMES.split())
 # librdkafka's name by Java's name.
 RENAMED = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
@@ -79,10 +44,6 @@ RENAMED = {
     "ssl.keystore.key": "ssl.key.pem",
     "ssl.truststore.certificates": "ssl.ca.pem",
 }
-# The translations of the store locations read these.
-_STORE_PROPERTIES = frozenset(
-    {"ssl.keystore.password", "ssl.keystore.type", "ssl.truststore.password", "ssl.truststore.type"}
-)
 _JAAS = re.compile(r"\s*(?P<module>[\w.$]+)\s+\w+(?P<options>(?:\s+.*)?);\s*", re.DOTALL)
 _JAAS_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s"';]+))""")
 _JAAS_OPTIONS: Mapping[str, Mapping[str, str]] = {
@@ -100,6 +61,14 @@ _JAAS_OPTIONS: Mapping[str, Mapping[str, str]] = {
     },
 }
 _IGNORED_KERBEROS_OPTIONS = frozenset({"useKeyTab", "storeKey", "doNotPrompt", "useTicketCache"})
+_TRUSTSTORE_ERROR = (
+    "only PEM truststores are supported: export the certificates with "
+    "keytool -exportcert -rfc and set ssl.truststore.type=PEM"
+)
+_KEYSTORE_ERROR = (
+    "only PEM and PKCS12 keystores are supported: convert it with "
+    "keytool -importkeystore -deststoretype PKCS12 and set ssl.keystore.type=PKCS12"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +99,7 @@ def _read_properties(path: Path) -> dict[str, Property]:
 
 
 def parse_properties(text: str, *, name: str) -> dict[str, Property]:
-    r"""Parse Java properties; the last value of a key counts.
-
-    Examples
-    --------
-    >>> parse_properties("# TLS\nsecurity.protocol = SSL\n", name="client.properties")
-    {'security.protocol': Property(key='security.protocol', value='SSL', line=2)}
-    """
+    """Parse Java properties; the last value of a key counts."""
     properties: dict[str, Property] = {}
     for line, content in _logical_lines(text):
         key, value = _split(content)
@@ -146,19 +109,10 @@ def parse_properties(text: str, *, name: str) -> dict[str, Property]:
 
 
 def librdkafka_settings(properties: Mapping[str, Property], *, name: str) -> dict[str, str]:
-    """Translate Java client properties; keep properties of librdkafka.
-
-    Errors never contain the value of a property.
-
-    Examples
-    --------
-    >>> mechanism = Property("sasl.mechanism", "SCRAM-SHA-512", 1)
-    >>> librdkafka_settings({"sasl.mechanism": mechanism}, name="client.properties")
-    {'sasl.mechanisms': 'SCRAM-SHA-512'}
-    """
+    """Translate Java client properties; errors never contain the value of a property."""
     settings: dict[str, str] = {}
     for item in properties.values():
-        if item.key in _IGNORED or item.key in _STORE_PROPERTIES:
+        if item.key in _IGNORED:
             continue
         if item.key in UNCHANGED:
             settings[item.key] = item.value
@@ -171,21 +125,12 @@ def librdkafka_settings(properties: Mapping[str, Property], *, name: str) -> dic
         elif item.key == "ssl.keystore.location":
             settings |= _keystore(item, properties, name)
         elif item.key == "ssl.truststore.location":
-            settings |= _truststore(item, properties, name)
+            if _store_type(item, properties, "ssl.truststore.type") != "PEM":
+                raise error_at(name, item.line, _TRUSTSTORE_ERROR)
+            settings["ssl.ca.location"] = item.value
         else:
             raise error_at(name, item.line, f"property {item.key!r} is not supported")
     return settings
-
-
-def _truststore(item: Property, properties: Mapping[str, Property], name: str) -> Settings:
-    if _store_type(item, properties, "ssl.truststore.type") != "PEM":
-        raise error_at(
-            name,
-            item.line,
-            "only PEM truststores are supported: export the certificates with "
-            "keytool -exportcert -rfc and set ssl.truststore.type=PEM",
-        )
-    return {"ssl.ca.location": item.value}
 
 
 def _keystore(item: Property, properties: Mapping[str, Property], name: str) -> Settings:
@@ -193,12 +138,7 @@ def _keystore(item: Property, properties: Mapping[str, Property], name: str) -> 
     if kind == "PEM":
         return {"ssl.key.location": item.value, "ssl.certificate.location": item.value}
     if kind != "PKCS12":
-        raise error_at(
-            name,
-            item.line,
-            "only PEM and PKCS12 keystores are supported: convert it with "
-            "keytool -importkeystore -deststoretype PKCS12 and set ssl.keystore.type=PKCS12",
-        )
+        raise error_at(name, item.line, _KEYSTORE_ERROR)
     password = properties.get("ssl.keystore.password")
     settings = {"ssl.keystore.location": item.value}
     return settings if password is None else settings | {"ssl.keystore.password": password.value}
@@ -230,11 +170,8 @@ def _jaas(item: Property, name: str) -> Settings:
         if key in _JAAS_OPTIONS[module]:
             settings[_JAAS_OPTIONS[module][key]] = value
         elif module != "Krb5LoginModule" or key not in _IGNORED_KERBEROS_OPTIONS:
-            raise error_at(
-                name,
-                item.line,
-                f"sasl.jaas.config: option {key!r} of {module} is not supported",
-            )
+            message = f"sasl.jaas.config: option {key!r} of {module} is not supported"
+            raise error_at(name, item.line, message)
     if module == "OAuthBearerLoginModule":
         settings["sasl.oauthbearer.method"] = "oidc"
     return settings

@@ -111,13 +111,7 @@ class ClusterReading:
 def read_consumer_groups(
     cluster: Cluster, names: Sequence[str], *, sleep: Callable[[float], None]
 ) -> dict[str, ClusterReading | InputError]:
-    """Read groups, and retry a few times those that change meanwhile.
-
-    Raises
-    ------
-    RunError
-        If the cluster does not answer.
-    """
+    """Read groups, and retry a few times those that change meanwhile."""
     readings: dict[str, ClusterReading | InputError] = {}
     pending = list(names)
     for attempt in range(_ATTEMPTS):
@@ -126,13 +120,21 @@ def read_consumer_groups(
         if attempt:
             sleep(_ATTEMPT_SECONDS)
         before = cluster.describe(pending)
-        existing = [name for name in pending if _exists(before[name])]
+        existing = [
+            name
+            for name, answer in before.items()
+            if isinstance(answer, LiveGroup) and answer.state != DEAD
+        ]
         sent = cluster.subscriptions(existing) if existing else {}
         offsets = cluster.committed_offsets(existing) if existing else {}
         after = cluster.describe(existing) if existing else {}
         for name in pending:
             readings[name] = _reading(name, before[name], after.get(name), sent, offsets.get(name))
-        pending = [name for name in pending if not _is_final(readings[name])]
+        pending = [
+            name
+            for name in pending
+            if isinstance(reading := readings[name], ClusterReading) and not reading.unchanged
+        ]
     return {name: readings[name] for name in names}
 
 
@@ -155,14 +157,6 @@ def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
     )
 
 
-def _exists(answer: LiveGroup | InputError) -> bool:
-    return isinstance(answer, LiveGroup) and answer.state != DEAD
-
-
-def _is_final(answer: ClusterReading | InputError) -> bool:
-    return isinstance(answer, InputError) or answer.unchanged
-
-
 def _reading(
     name: str,
     before: LiveGroup | InputError,
@@ -177,11 +171,9 @@ def _reading(
         return InputError(f"group {name!r}: the cluster has no such consumer group")
     try:
         subscriptions = {
-            member.id: read_subscription(
-                sent[member.id], where=f"group {name!r}: member {member.id!r}"
-            )
-            for member in after.members
-            if sent.get(member.id)
+            id: read_subscription(sent[id], where=f"group {name!r}: member {id!r}")
+            for id in (member.id for member in after.members)
+            if sent.get(id)
         }
     except InputError as error:
         return error

@@ -39,22 +39,9 @@ def import_live(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[ImportedGroup]:
-    """Read groups of a cluster and yield them, sorted by id.
+    """Read groups of a cluster, or all consumer groups, and yield them sorted by id.
 
-    Parameters
-    ----------
-    groups
-        Group ids; empty for all consumer groups.
-    options
-        Values for everything that the cluster does not show. Partition counts always come
-        from the cluster.
-    sample_seconds
-        Time between the two samples of a rate.
-
-    Raises
-    ------
-    RunError
-        If the cluster does not answer.
+    ``sample_seconds`` is the time between the two samples of a rate.
     """
     names = sorted(set(groups)) if groups else sorted(cluster.group_ids())
     readings = read_consumer_groups(cluster, names, sleep=sleep)
@@ -90,20 +77,7 @@ def import_live(
 
 
 def build_live_group(reading: ClusterReading, options: ImportOptions) -> Group:
-    """Build a group from what the cluster shows.
-
-    Examples
-    --------
-    >>> from kassay.experiments.sources.live_cluster import group_descriptions as cluster
-    >>> member = cluster.LiveMember("c0-1", "c0", None, frozenset({("t", 1)}))
-    >>> reading = ClusterReading(
-    ...     cluster.LiveGroup("g", "Stable", (member,)),
-    ...     subscriptions={"c0-1": cluster.JoinedSubscription(3, ("t", "u"), rack="a")},
-    ...     topics={"t": LiveTopic(2), "u": LiveTopic(1)},
-    ... )
-    >>> build_live_group(reading, ImportOptions()).members[0].subscription
-    ('t', 'u')
-    """
+    """Build a group; partition counts come from the cluster, not from the options."""
     joined = reading.subscriptions
     all_joined = bool(joined) and all(member.id in joined for member in reading.group.members)
     subscriptions = dict(options.subscriptions or {})

@@ -1,10 +1,7 @@
 """Burrow's lag endpoint: ``/v3/kafka/CLUSTER/consumer/GROUP/lag``."""
 
 from kassay.experiments.sources.describe_output import OffsetRow
-from kassay.experiments.sources.tool_documents.document_rows import (
-    DocumentFields,
-    DocumentRows,
-)
+from kassay.experiments.sources.tool_documents.document_rows import DocumentFields, DocumentRows
 from kassay.reference.model.errors import InputError
 
 

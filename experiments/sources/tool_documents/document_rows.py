@@ -29,26 +29,22 @@ _MAX_COUNT = 2**31
 
 @dataclass(frozen=True, slots=True)
 class DocumentRows:
-    """Content of one document.
-
-    Partition counts are by topic; minimum counts are lower bounds of them.
-    """
+    """Content of one document; partition counts are by topic."""
 
     offsets: Sequence[OffsetRow] = ()
     members: Sequence[MemberRow] = ()
     states: Sequence[StateRow] = ()
     shows_owners: bool = True  # the format can show owners
     partition_counts: Counts = field(default_factory=dict)
-    minimum_counts: Counts = field(default_factory=dict)
+    minimum_counts: Counts = field(default_factory=dict)  # lower bounds of them
     sizes: Mapping[tuple[str, int], int] = field(default_factory=dict)  # bytes per partition
 
     def parsed(self) -> ParsedText:
         """Return the rows as tables of a parsed text."""
         owners = ("CONSUMER-ID",) if self.shows_owners else ()
+        columns = ("TOPIC", "PARTITION", "LAG", *owners)
         tables = (
-            ParsedTable(
-                TableKind.OFFSETS, ("TOPIC", "PARTITION", "LAG", *owners), tuple(self.offsets), 1
-            ),
+            ParsedTable(TableKind.OFFSETS, columns, tuple(self.offsets), 1),
             ParsedTable(TableKind.MEMBERS, ("CONSUMER-ID",), tuple(self.members), 1),
             ParsedTable(TableKind.STATE, ("STATE",), tuple(self.states), 1),
         )
@@ -81,10 +77,9 @@ class DocumentFields:
     def each(self, key: str) -> list["DocumentFields"]:
         """Return a nested list of objects."""
         where = f"{self.where}.{key}"
-        values = as_array(self._required(key), where)
         return [
             DocumentFields(as_object(value, f"{where}[{index}]"), f"{where}[{index}]")
-            for index, value in enumerate(values)
+            for index, value in enumerate(as_array(self._required(key), where))
         ]
 
     def text(self, key: str) -> str:

@@ -23,21 +23,7 @@ class UnknownFormatError(InputError):
 
 
 def read_tool_document(text: str, *, name: str) -> DocumentRows | None:
-    """Read a document of any supported tool; None if the text has no such format.
-
-    Raises
-    ------
-    UnknownFormatError
-        If the text is JSON of an unknown form.
-    InputError
-        If the document is damaged.
-
-    Examples
-    --------
-    >>> read_tool_document('{"brokers": [], "topics": []}', name="metadata.json")
-    DocumentRows(offsets=(), members=(), states=(), shows_owners=True, ...)
-    >>> read_tool_document("GROUP  TOPIC", name="x.txt")
-    """
+    """Read a document of any supported tool; None if the text has no such format."""
     if is_metrics(text):
         return parse_metrics(text, name=name)
     if is_log_dirs(text):
@@ -46,16 +32,13 @@ def read_tool_document(text: str, *, name: str) -> DocumentRows | None:
         return parse_reassignment(text, name=name)
     if text.lstrip()[:1] not in ("{", "["):
         return None
-    return _merge([_read_document(*each, name=name) for each in _documents(text, name)], name)
-
-
-def _documents(text: str, name: str) -> list[tuple[object, int]]:
-    documents: list[tuple[object, int]] = []
+    parts: list[DocumentRows] = []
     for document in read_json_documents(StringIO(text), name=name):
         if document.error is not None:
             raise document.error
-        documents.append((document.value, int(document.where.rpartition(":")[2])))
-    return documents
+        line = int(document.where.rpartition(":")[2])
+        parts.append(_read_document(document.value, line, name=name))
+    return _merge(parts, name)
 
 
 def _read_document(value: object, line: int, *, name: str) -> DocumentRows:

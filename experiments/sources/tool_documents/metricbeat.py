@@ -1,10 +1,7 @@
 """Events of Metricbeat's ``kafka.consumergroup`` metricset, one per partition."""
 
 from kassay.experiments.sources.describe_output import OffsetRow
-from kassay.experiments.sources.tool_documents.document_rows import (
-    DocumentFields,
-    DocumentRows,
-)
+from kassay.experiments.sources.tool_documents.document_rows import DocumentFields, DocumentRows
 from kassay.reference.model.errors import InputError
 
 
@@ -16,10 +13,11 @@ def read_metricbeat_event(event: DocumentFields, *, line: int) -> DocumentRows:
     if code:
         raise InputError(f"{group.where}.error.code: Kafka returned error {code}")
     client = group.optional_inner("client")
+    topic = group.table.get("topic")  # an object since release 7.0
     row = OffsetRow(
         line,
         group.text("id"),
-        _topic(group),
+        group.inner("topic").text("name") if isinstance(topic, dict) else group.text("topic"),
         group.count("partition"),
         consumer_id=None if client is None else client.optional_text("member_id"),
         client_id=None if client is None else client.optional_text("id"),
@@ -27,9 +25,3 @@ def read_metricbeat_event(event: DocumentFields, *, line: int) -> DocumentRows:
         lag=group.optional_integer("consumer_lag"),
     )
     return DocumentRows(offsets=[row])
-
-
-def _topic(group: DocumentFields) -> str:
-    topic = group.table.get("topic")
-    # An object since release 7.0.
-    return group.inner("topic").text("name") if isinstance(topic, dict) else group.text("topic")

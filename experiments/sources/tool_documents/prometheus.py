@@ -7,9 +7,7 @@ from decimal import Decimal, InvalidOperation
 
 from kassay.experiments.sources.describe_output import OffsetRow, StateRow
 from kassay.experiments.sources.located_error import error_at
-from kassay.experiments.sources.tool_documents.document_rows import (
-    DocumentRows,
-)
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.experiments.sources.topic_metadata import Counts
 
 _SAMPLE = re.compile(
@@ -45,14 +43,7 @@ def is_metrics(text: str) -> bool:
 
 
 def parse_metrics(text: str, *, name: str) -> DocumentRows:
-    r"""Read the samples of one scrape, and ignore other metrics and text.
-
-    Examples
-    --------
-    >>> text = 'kafka_consumergroup_lag{consumergroup="g",partition="0",topic="t"} 1.5e+01\n'
-    >>> parse_metrics(text, name="scrape.txt").offsets[0].lag
-    15
-    """
+    """Read the samples of one scrape, and ignore other metrics and text."""
     scrape = _Scrape()
     for line, content in enumerate(text.splitlines(), start=1):
         metric = content.strip().partition("{")[0]
@@ -64,7 +55,8 @@ def parse_metrics(text: str, *, name: str) -> DocumentRows:
             raise error_at(name, line, "not a complete sample", content)
         scrape.line = line
         try:
-            _METRICS[metric](scrape, labels, match["value"])
+            add, names = _METRICS[metric]
+            add(scrape, labels, match["value"], *names)
         except _InvalidSampleError as error:
             raise error_at(name, line, str(error), content) from None
     states = [
@@ -118,56 +110,52 @@ def _value(text: str) -> int | None:
     return int(value)
 
 
-def _lag(group: str, topic: str, partition: str) -> "Callable[[_Scrape, Labels, str], None]":
-    def add(scrape: _Scrape, labels: Labels, value: str) -> None:
-        topic_name, number = _label(labels, topic), _number(labels, partition)
-        scrape.offsets.append(
-            OffsetRow(
-                scrape.line,
-                _label(labels, group),
-                topic_name,
-                number,
-                lag=_value(value),
-                consumer_id=labels.get("consumer_id") or None,
-                client_id=labels.get("client_id") or None,
-            )
-        )
-        scrape.shows_owners |= "consumer_id" in labels
-
-    return add
+def _add_lag(scrape: _Scrape, labels: Labels, value: str, *names: str) -> None:
+    group, topic, partition = names
+    topic_name, number = _label(labels, topic), _number(labels, partition)
+    row = OffsetRow(
+        scrape.line,
+        _label(labels, group),
+        topic_name,
+        number,
+        lag=_value(value),
+        consumer_id=labels.get("consumer_id") or None,
+        client_id=labels.get("client_id") or None,
+    )
+    scrape.offsets.append(row)
+    scrape.shows_owners |= "consumer_id" in labels
 
 
-def _members(group: str) -> "Callable[[_Scrape, Labels, str], None]":
-    def add(scrape: _Scrape, labels: Labels, value: str) -> None:
-        scrape.members[_label(labels, group)] = _value(value) or 0
-
-    return add
+def _add_members(scrape: _Scrape, labels: Labels, value: str, group: str) -> None:
+    scrape.members[_label(labels, group)] = _value(value) or 0
 
 
-def _topic_info(scrape: _Scrape, labels: Labels, _text: str) -> None:
+def _add_topic(scrape: _Scrape, labels: Labels, _text: str) -> None:
     scrape.partition_counts[_label(labels, "topic_name")] = _number(labels, "partition_count")
 
 
-def _topic_partitions(scrape: _Scrape, labels: Labels, value: str) -> None:
+def _add_partition_count(scrape: _Scrape, labels: Labels, value: str) -> None:
     count = _value(value)
     if count is None or count < 0:
         raise _InvalidSampleError("the value is not a number of partitions")
     scrape.partition_counts[_label(labels, "topic")] = count
 
 
-def _group_info(scrape: _Scrape, labels: Labels, _text: str) -> None:
+def _add_state(scrape: _Scrape, labels: Labels, _text: str) -> None:
     scrape.states[_label(labels, "group_id")] = _label(labels, "state")
 
 
-_METRICS: dict[str, Callable[[_Scrape, Labels, str], None]] = {
-    "kminion_kafka_consumer_group_topic_partition_lag": _lag(
-        "group_id", "topic_name", "partition_id"
+# Function per metric, and the labels that differ between the exporters.
+_METRICS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
+    "kminion_kafka_consumer_group_topic_partition_lag": (
+        _add_lag,
+        ("group_id", "topic_name", "partition_id"),
     ),
-    "kminion_kafka_consumer_group_members": _members("group_id"),
-    "kminion_kafka_consumer_group_info": _group_info,
-    "kminion_kafka_topic_info": _topic_info,
-    "kafka_consumergroup_lag": _lag("consumergroup", "topic", "partition"),
-    "kafka_consumergroup_members": _members("consumergroup"),
-    "kafka_topic_partitions": _topic_partitions,
-    "kafka_consumergroup_group_lag": _lag("group", "topic", "partition"),
+    "kminion_kafka_consumer_group_members": (_add_members, ("group_id",)),
+    "kminion_kafka_consumer_group_info": (_add_state, ()),
+    "kminion_kafka_topic_info": (_add_topic, ()),
+    "kafka_consumergroup_lag": (_add_lag, ("consumergroup", "topic", "partition")),
+    "kafka_consumergroup_members": (_add_members, ("consumergroup",)),
+    "kafka_topic_partitions": (_add_partition_count, ()),
+    "kafka_consumergroup_group_lag": (_add_lag, ("group", "topic", "partition")),
 }

@@ -13,17 +13,10 @@ def is_reassignment(text: str) -> bool:
 
 
 def parse_reassignment(text: str, *, name: str) -> DocumentRows:
-    r"""Read partition counts from the lists in a text.
+    """Read partition counts from the lists in a text.
 
     ``--generate`` lists all partitions of its topics. Other lists have only the partitions to
     move, so they give minimum counts.
-
-    Examples
-    --------
-    >>> rows = '[{"topic": "t", "partition": 0, "replicas": [1]}]'
-    >>> result = parse_reassignment('{"version": 1, "partitions": ' + rows + "}", name="r.json")
-    >>> result.partition_counts, result.minimum_counts
-    ({}, {'t': 1})
     """
     numbers: dict[str, set[int]] = {}
     for document in embedded_objects(text, name=name, kind="list of partitions"):
