@@ -51,7 +51,7 @@ $(VENV)/.docs: $(VENV)/.ready requirements-docs.lock
 # The installed package as one folder of links, for mypy and import-linter.
 $(LINKS): $(VENV)/.ready
 	@mkdir -p $(LINKS)/kassay
-	@ln -sfn $(addprefix ../../,kassay/__init__.py kassay/__main__.py kassay/py.typed reference solver experiments) $(LINKS)/kassay/
+	@ln -sfn $(addprefix ../../,kassay/__init__.py kassay/__init__.pyi kassay/__main__.py kassay/py.typed reference solver experiments) $(LINKS)/kassay/
 	@touch $@
 
 .PHONY: setup

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("kassay", "reference", "solver", "experiments")
 FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "NOTICE")
-DATA_SUFFIXES = {".json", ".yaml", ".j2", ".css", ".js", ".properties", ".typed"}
+DATA_SUFFIXES = {".json", ".yaml", ".j2", ".css", ".js", ".properties", ".pyi", ".typed"}
 
 USE_PACKAGE = """
 import sys

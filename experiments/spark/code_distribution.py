@@ -17,7 +17,7 @@ import kassay.solver
 from kassay.reference.model.errors import RunError
 
 _PACKAGES = (kassay, kassay.experiments, kassay.reference, kassay.solver)
-_SUFFIXES = (".py", ".json", ".yaml")
+_SUFFIXES = (".py", ".pyi", ".json", ".yaml")
 _LIBRARIES = ("numpy", "ortools", "pyarrow")
 _ZIP_TIMESTAMP = (2000, 1, 1, 0, 0, 0)
 
