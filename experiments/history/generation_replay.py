@@ -35,18 +35,8 @@ def reconstruct_generations(
 ) -> Iterator[Generation]:
     """Yield the generations of a group.
 
-    If several records describe one generation, the last one counts. Empty groups without
-    a generation are left out.
-
-    Parameters
-    ----------
-    group
-        Group id.
-    records
-        The group's records by ascending offset. Repeated records are ignored.
-    topic_names
-        Topic names by id, for the assignments of KIP-848 groups. Ids without a name are
-        used as names.
+    ``records`` ascend by offset; repeated ones are ignored, and the last record of a
+    generation counts. ``topic_names`` are by id, which is the name of all other topics.
     """
     replay = _Replay(group, topic_names or {})
     position: tuple[int | None, int | None] | None = None
@@ -209,10 +199,8 @@ def _classic_member(member: Fields) -> GenerationMember:
 
 
 def _client_fields(member: Fields) -> dict[str, str]:
-    return {
-        "instance_id": member["instance_id"],
-        "client_id": member["client_id"],
-        "host": member["client_host"],
+    return {name: member[name] for name in ("instance_id", "client_id")} | {
+        "host": member["client_host"]
     }
 
 

@@ -37,21 +37,10 @@ class GenerationMember:
 class Generation:
     """One generation of a group. Fields are columns of the table ``generations``.
 
-    Parameters
-    ----------
-    life
-        Number of times that the group was deleted or restarted its generations before.
-    number
-        Generation id, or epoch of the target assignment.
-    timestamp
-        Milliseconds since 1970, if recorded.
-    partition, offset
-        Position of the generation's last record.
-    members
-        Members sorted by id.
-    skipped_epochs
-        Number of directly preceding epochs that were replaced before they had an
-        assignment.
+    ``life`` counts earlier deletions and restarts of the generations. ``number`` is the
+    generation id or the epoch of the target assignment. ``timestamp`` is in milliseconds
+    since 1970, ``partition`` and ``offset`` are those of the last record. ``skipped_epochs``
+    counts directly preceding epochs that never had an assignment. Members are sorted by id.
     """
 
     group: str

@@ -27,10 +27,7 @@ class GroupRecord:
 
 
 def record_row(record: DecodedRecord, position: Row, *, records: int = 1) -> dict[str, Any]:
-    """Return the row of a decoded record, which represents a number of ``records``.
-
-    ``position`` has the columns ``partition``, ``offset`` and ``timestamp``.
-    """
+    """Return the row of a decoded record, which represents a number of ``records``."""
     return {
         **_EMPTY,
         **position,
@@ -50,10 +47,7 @@ def error_row(message: str, position: Row) -> dict[str, Any]:
 
 
 def to_payload(record: DecodedRecord) -> str:
-    """Encode key and value of a record as JSON.
-
-    Bytes become null: the user data of assignors, and the members' metadata in groups of
-    other applications.
+    """Encode key and value of a record as JSON; bytes become null.
 
     Examples
     --------

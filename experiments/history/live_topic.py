@@ -25,11 +25,7 @@ _CONSUMER_SETTINGS = {
 
 
 class OffsetsReader:
-    """Reader of the topic, up to its current end.
-
-    ``settings`` are librdkafka's and include ``bootstrap.servers``. If the cluster does not
-    answer within ``timeout`` seconds, methods raise `InputError`.
-    """
+    """Reader of the topic up to its end, with librdkafka's settings and a timeout in seconds."""
 
     def __init__(self, settings: Mapping[str, str], *, timeout: float = 30.0) -> None:
         self._settings = settings

@@ -21,7 +21,6 @@ from kassay.reference.protocol.record_schemas import (
     RECORD_SCHEMAS,
     SUBSCRIPTION,
     Field,
-    Schema,
 )
 
 _PARTITION = re.compile(r"__consumer_offsets-(\d+)")
@@ -77,26 +76,17 @@ class DumpLine:
 
     def row(self) -> dict[str, Any]:
         """Return the row of the table of records."""
-        position = {
-            "partition": self.partition,
-            "offset": self.offset,
-            "timestamp": self.timestamp,
-        }
+        names = ("partition", "offset", "timestamp")
+        position = {name: getattr(self, name) for name in names}
         if self.record is None:
             return error_row(self.error or "", position)
         return record_row(self.record, position)
 
 
 def read_dump(lines: Iterable[str], *, name: str) -> Iterator[DumpLine]:
-    """Read the records of a dump, in the order of its lines.
+    """Read the records of a dump, in the order of its lines; skip lines without a record.
 
-    Parameters
-    ----------
-    lines
-        Output of the tool. Lines without a record are skipped.
-    name
-        Name of the input, for error messages. It also gives the partition until a line
-        of the tool names one.
+    ``name`` is used in error messages, and gives the partition until a line names one.
 
     Examples
     --------
@@ -172,21 +162,16 @@ def _field_name(name: str) -> str:
 
 def _value(field: Field, value: Any) -> Any:
     if field.name in ("subscription", "assignment"):
-        return _embedded(SUBSCRIPTION if field.name == "subscription" else ASSIGNMENT, value)
+        schema = SUBSCRIPTION if field.name == "subscription" else ASSIGNMENT
+        # In groups of other applications, the tool prints bytes in base 64.
+        return _fields(schema.fields, value) if isinstance(value, dict) else None
     if isinstance(field.type, tuple):
         return [_fields(field.type, each) for each in value or ()]
     if value is None:
         if field.nullable or field.since or field.default is not None or field.type == "bytes":
             return field.default
         raise CorruptRecordError(f"{field.name}: missing")
-    if field.type == "uuid":
-        return _uuid(value)
-    return value
-
-
-def _embedded(schema: Schema, value: Any) -> Fields | None:
-    # In groups of other applications, the tool prints bytes in base 64.
-    return _fields(schema.fields, value) if isinstance(value, dict) else None
+    return _uuid(value) if field.type == "uuid" else value
 
 
 def _uuid(text: str) -> uuid.UUID:

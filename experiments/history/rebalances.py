@@ -18,25 +18,10 @@ _Pairs = tuple[tuple[str, int], ...]
 class Rebalance:
     """All generations of a group until every partition has an owner again.
 
-    Parameters
-    ----------
-    case
-        Unique name: ``group/life/number``.
-    last
-        The last generation of the rebalance.
-    first
-        Number of its first generation. Cooperative members revoke a partition in one
-        generation and assign it in a later one.
-    rounds
-        Number of generations.
-    group
-        Members of the last generation, with the partitions they owned before the first
-        one. None if the records do not contain a valid group.
-    assignment
-        Assignment of the last generation.
-    unknown
-        Reason why the moves are unknown: there is no group, or the previous generation is
-        missing, so that no member of ``group`` owns partitions.
+    ``case`` is ``group/life/number``; ``first`` is the number of the first generation.
+    ``group`` has the members of the last generation, with the partitions they owned before
+    the first one, or is None if the records hold no valid group. ``unknown`` is the reason
+    why the moves are unknown: no group, or no previous generation.
     """
 
     case: str
@@ -65,15 +50,9 @@ class _State:
 def find_rebalances(
     generations: Iterable[Generation], *, partition_counts: Mapping[str, int] | None = None
 ) -> Iterator[Rebalance]:
-    """Yield the rebalances of one group.
+    """Yield the rebalances of one group from its generations in their order.
 
-    Parameters
-    ----------
-    generations
-        The group's generations in their order.
-    partition_counts
-        Partition counts of topics. For other topics, the recorded count is used, else the
-        highest partition number assigned so far.
+    The partition count of other topics is the recorded one, else that of the assignments.
     """
     state = _State(life=-1)
     for generation in generations:
@@ -87,14 +66,16 @@ def find_rebalances(
         state.first = generation.number if state.first is None else state.first
         state.rounds += 1
         rebalance = _rebalance(state, generation, state.first)
-        if not _withholds(rebalance):
-            if generation.members:
-                yield rebalance
-            state.owned = {
-                _identity(member): _pairs(member.assigned or ()) for member in generation.members
-            }
-            state.owned_generation = generation.number
-            state.unknown, state.first, state.rounds = None, None, 0
+        group = rebalance.group
+        if group and group.members and withheld_partitions(group, rebalance.assignment):
+            continue
+        if generation.members:
+            yield rebalance
+        state.owned = {
+            _identity(member): _pairs(member.assigned or ()) for member in generation.members
+        }
+        state.owned_generation = generation.number
+        state.unknown, state.first, state.rounds = None, None, 0
 
 
 def compare_rebalance(rebalance: Rebalance, *, limits: CaseLimits = LIMITS) -> Comparison | None:
@@ -162,7 +143,12 @@ def _rebalance(state: _State, generation: Generation, first: int) -> Rebalance:
         unknown = "the records do not contain the members' subscriptions"
     else:
         try:
-            group = _group(state, generation)
+            counts = sorted(state.partition_counts.items())
+            group = Group(
+                id=f"{generation.group}/{generation.number}",
+                topics=tuple(Topic(name=name, partitions=count) for name, count in counts),
+                members=tuple(_member(state, member) for member in generation.members),
+            )
         except InputError as error:
             unknown = str(error)
     return Rebalance(
@@ -178,15 +164,6 @@ def _rebalance(state: _State, generation: Generation, first: int) -> Rebalance:
     )
 
 
-def _group(state: _State, generation: Generation) -> Group:
-    counts = sorted(state.partition_counts.items())
-    return Group(
-        id=f"{generation.group}/{generation.number}",
-        topics=tuple(Topic(name=name, partitions=count) for name, count in counts),
-        members=tuple(_member(state, member) for member in generation.members),
-    )
-
-
 def _member(state: _State, member: GenerationMember) -> Member:
     owned = state.owned.get(_identity(member), ())
     return Member(
@@ -197,13 +174,6 @@ def _member(state: _State, member: GenerationMember) -> Member:
         instance_id=member.instance_id,
         rack=member.rack,
     )
-
-
-def _withholds(rebalance: Rebalance) -> bool:
-    group = rebalance.group
-    if group is None or not group.members:
-        return False
-    return withheld_partitions(group, rebalance.assignment) > 0
 
 
 def _identity(member: GenerationMember) -> str:

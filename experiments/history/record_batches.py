@@ -1,6 +1,7 @@
 """Decode Arrow batches of raw records, and keep the newest commit of each partition."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -36,10 +37,8 @@ class Position(NamedTuple):
 def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     """Decode raw records to rows; a damaged record becomes a row with an error.
 
-    Batches have the columns ``key``, ``value``, ``partition``, ``offset`` and
-    ``timestamp``. Of the commits of one partition, only the newest becomes a row, with the
-    number of its records: the same result as log compaction, and much less data. To be
-    fast, the others are only checked, whole columns at a time, and each key is decoded once.
+    Of the commits of one partition, only the newest becomes a row, with the number of
+    records, as in log compaction. The others are only checked, whole columns at a time.
     """
     commits: dict[bytes, _NewestCommit] = {}
     for batch in batches:
@@ -69,27 +68,25 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]
     yield from _drain(commits)
 
 
+@dataclass(slots=True)
 class _NewestCommit:
     """The newest commit of a partition and the number of its commits."""
 
-    __slots__ = ("_position", "_records", "_value", "key", "kind")
-
-    def __init__(self, kind: int, key: Fields, value: bytes | None, position: Position) -> None:
-        self.kind = kind
-        self.key = key
-        self._value = value
-        self._position = position
-        self._records = 1
+    kind: int
+    key: Fields
+    value: bytes | None
+    position: Position
+    records: int = 1
 
     def add(self, value: bytes | None, position: Position) -> None:
         """Count a commit, and keep it if it is the newest."""
-        self._records += 1
-        if position.order >= self._position.order:
-            self._value, self._position = value, position
+        self.records += 1
+        if position.order >= self.position.order:
+            self.value, self.position = value, position
 
     def row(self) -> dict[str, Any]:
-        record = DecodedRecord(self.kind, self.key, decode_value(self.kind, self._value))
-        return record_row(record, self._position._asdict(), records=self._records)
+        record = DecodedRecord(self.kind, self.key, decode_value(self.kind, self.value))
+        return record_row(record, self.position._asdict(), records=self.records)
 
 
 def _drain(commits: dict[bytes, _NewestCommit]) -> Iterator[dict[str, Any]]:
@@ -99,10 +96,9 @@ def _drain(commits: dict[bytes, _NewestCommit]) -> Iterator[dict[str, Any]]:
 
 
 def are_valid_commits(values: pa.BinaryArray) -> NDArray[np.bool_]:
-    """Return which values are certainly valid offset commits; null is a tombstone and valid.
+    """Return which values are certainly valid offset commits; null, a tombstone, is valid.
 
-    The check is conservative. It returns False for all values with non-ASCII text, and for
-    values of version 4 with tagged fields or a text of 127 bytes or more.
+    False for values with non-ASCII text, tagged fields, or a long text in version 4.
 
     Examples
     --------

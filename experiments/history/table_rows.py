@@ -28,10 +28,8 @@ _NO_COMPARISON = dict.fromkeys(field.name for field in fields(ComparisonRow))
 class RebalanceRow:
     """A row of the table ``rebalances``, without the columns of `ComparisonRow`.
 
-    ``generation`` is the last generation of the rebalance and ``first`` the first one;
-    ``timestamp`` is that of the last one. ``members`` and ``partitions`` are numbers, the
-    latter of assigned partitions. ``unknown`` is the reason why the moves are unknown.
-    ``document`` and ``assigned`` are the group document and the assignment as JSON.
+    ``first`` and ``generation`` are the first and the last generation. ``partitions`` counts
+    assigned ones. ``document`` and ``assigned`` are group document and assignment as JSON.
     """
 
     group: str

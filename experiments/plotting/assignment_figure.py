@@ -51,16 +51,8 @@ def draw_assignment(
 ) -> str:
     """Return an SVG drawing with one bar per member and one arrow per pair of members.
 
-    A cell is a partition: kept by its owner, moved from another member, or placed because
-    it had no owner. An arrow leads from the giving to the receiving member and shows the
-    number of partitions if it is above 1. The page's style sheet sets the colours.
-
-    Parameters
-    ----------
-    title
-        Text alternative of the drawing.
-    longest_bar
-        Partitions of the longest bar in all drawings of this group, for one common scale.
+    ``longest_bar`` is the largest number of cells in all drawings with this scale.
+    The page's style sheet sets the colours of cells: kept, moved or placed.
     """
     owners = _owners(group)
     active = participants(group)

@@ -12,10 +12,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
-    """Return a Jinja environment for the shared templates and those of further folders.
-
-    Style sheets of the folders follow the shared one. Set ``autoescape`` for HTML.
-    """
+    """Return a Jinja environment for the shared templates and those of further folders."""
     jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, _TEMPLATES]),
         autoescape=autoescape,  # noqa: S701 - off for Markdown only

@@ -26,10 +26,7 @@ class ScenarioBars:
 def draw_frontier(
     points: Sequence[tuple[int, int]], file: Path, *, measure: str, title: str | None = None
 ) -> None:
-    """Draw a frontier as a step function; the suffix of ``file`` selects SVG or PNG.
-
-    ``points`` are (moves, imbalance) by ascending moves; ``measure`` names the y axis.
-    """
+    """Draw points of moves and imbalance as a step function, to SVG or PNG by suffix."""
     _save(_frontier(points, measure, title), file)
 
 

@@ -46,11 +46,7 @@ _STYLE: Any = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A figure of a page.
-
-    ``name`` is the file name of the plotted numbers without its ending; ``caption`` states
-    axes and units.
-    """
+    """A figure of a page; ``name`` is the file name of its numbers without the suffix."""
 
     name: str
     title: str
@@ -70,8 +66,7 @@ class DotStyle:
 def dot_plot(table: "pd.DataFrame", styles: Mapping[str, DotStyle], *, label: str) -> str:
     """Draw shares as dots with their intervals, one row per assignor.
 
-    ``table`` has the columns ``assignor``, ``series``, ``share``, ``low`` and ``high``;
-    shares are fractions of 1 or missing. ``label`` is the text alternative of the figure.
+    Columns: ``assignor``, ``series``, ``share``, ``low`` and ``high``, as fractions of 1.
     """
     names = list(dict.fromkeys(table["assignor"]))
     with _row_figure(0.3 * len(names) + 0.5) as (figure, axes):
@@ -119,10 +114,9 @@ def cumulative_shares(
     scale: str,
     ticks: Sequence[float],
 ) -> str:
-    """Draw cumulative shares as step functions, one line per assignor.
+    """Draw x values and shares (fractions of 1) as step functions, one line per assignor.
 
-    ``series`` has x values and shares (fractions of 1) per assignor. ``scale`` is
-    matplotlib's name of the x scale. The first tick is the left end of the x axis.
+    ``scale`` is matplotlib's name of the x scale. The x axis begins at the first tick.
     """
     with _line_figure(_WIDTH, 3.4) as (figure, axes):
         for place, (name, (x, y)) in enumerate(series.items()):
@@ -143,10 +137,7 @@ def cumulative_shares(
 
 
 def shares_by_level(table: "pd.DataFrame", *, label: str) -> str:
-    """Draw shares over the levels of a parameter, one line per assignor, with intervals.
-
-    ``table`` has the columns ``assignor``, ``level``, ``share``, ``low`` and ``high``.
-    """
+    """Draw shares over the levels of a parameter, one line per assignor, with intervals."""
     levels = list(dict.fromkeys(table["level"]))
     with _line_figure(_WIDTH, 2.6) as (figure, axes):
         for place, (name, rows) in enumerate(table.groupby("assignor", sort=False)):

@@ -14,30 +14,17 @@ from kassay.experiments.report.table_reader import MANIFEST, read_table
 
 _DRAWN_GROUPS = 12
 _COLUMNS = [
-    "group",
-    "life",
-    "generation",
-    "timestamp",
-    "assignor",
-    "measure",
-    "least_imbalance",
-    "sum_of_squares_greedy",
-    "sum_of_squares_optimum",
-    "makespan_greedy",
-    "makespan_optimum",
-    "movement_greedy",
-    "movement_within",
-    "unnecessary_moves",
+    *("group", "life", "generation", "timestamp", "assignor", "measure", "least_imbalance"),
+    *("sum_of_squares_greedy", "sum_of_squares_optimum", "makespan_greedy", "makespan_optimum"),
+    *("movement_greedy", "movement_within", "unnecessary_moves"),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHistory:
-    """Rebalances and moves of one group, added up.
+    """Totals of one group. Moves are counted in the ``proven`` rebalances only.
 
-    ``proven`` rebalances have a proven number of necessary moves; only these count in
-    ``moves``, ``necessary`` and ``unnecessary``. ``minimum_imbalance`` counts all
-    rebalances that reach it.
+    ``minimum_imbalance`` counts all rebalances that reach it.
     """
 
     name: str

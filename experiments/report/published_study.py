@@ -33,8 +33,6 @@ def with_interval(share: Proportion) -> str:
     --------
     >>> with_interval(Proportion(45, 50))
     '90\xa0% (78.6–95.7)'
-    >>> with_interval(Proportion(0, 0))
-    '–'
     """
     if share.value is None:
         return share.percent

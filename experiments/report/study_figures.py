@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import pandas as pd
 
@@ -20,29 +19,9 @@ _OUTCOMES = {"missed": DotStyle(BLUE), "wasteful": DotStyle(ORANGE, "s")}
 _DOTS_CAPTION = "x: share of groups in %, with its 95 % confidence interval. y: assignor."
 
 
-@dataclass(frozen=True, slots=True)
-class GapBins:
-    """Ranges of a gap, both ends included; an end of None means no upper limit.
-
-    Examples
-    --------
-    >>> MOVE_BINS.labels
-    ['0', '1', '2–3', '4–7', '8 or more']
-    """
-
-    ranges: tuple[tuple[int, int | None], ...]
-
-    @property
-    def labels(self) -> list[str]:
-        """Names of the ranges."""
-        return [
-            str(low) if low == high else f"{low} or more" if high is None else f"{low}–{high}"
-            for low, high in self.ranges
-        ]
-
-
-GAP_BINS = GapBins(((0, 0), (1, 2), (3, 8), (9, 32), (33, None)))
-MOVE_BINS = GapBins(((0, 0), (1, 1), (2, 3), (4, 7), (8, None)))
+GAP_BINS = {"0": 0, "1–2": 1, "3–8": 3, "9–32": 9, "33 or more": 33}
+MOVE_BINS = {"0": 0, "1": 1, "2–3": 2, "4–7": 4, "8 or more": 8}
+"""Ranges of a gap by name, with their lowest values."""
 
 
 def subscription_plots(
@@ -84,7 +63,9 @@ def family_plots(families: Mapping[str, Mapping[str, AssignorSummary]]) -> Itera
             )
 
 
-def distributions(rows: pd.DataFrame, column: str, bins: GapBins, *, name: str) -> Iterator[Plot]:
+def distributions(
+    rows: pd.DataFrame, column: str, bins: Mapping[str, int], *, name: str
+) -> Iterator[Plot]:
     """Draw the distribution of a gap per family as stacked bars, one figure per assignor."""
     for assignor in assignors_of(rows):
         known = rows.loc[(rows["assignor"] == assignor) & rows[column].notna(), ["family", column]]
@@ -131,12 +112,9 @@ def _dot_plot(
     )
 
 
-def _count_in_bins(rows: pd.DataFrame, column: str, bins: GapBins) -> pd.DataFrame:
+def _count_in_bins(rows: pd.DataFrame, column: str, bins: Mapping[str, int]) -> pd.DataFrame:
     """Count the groups per family (rows) and bin (columns)."""
-    counts = pd.DataFrame(
-        {
-            label: rows[column].between(low, sys.maxsize if high is None else high).astype(int)
-            for label, (low, high) in zip(bins.labels, bins.ranges, strict=True)
-        }
-    )
-    return counts.groupby(rows["family"], observed=True).sum().reindex(list(families_of(rows)))
+    ends = [*bins.values(), sys.maxsize]
+    bin_of = pd.cut(rows[column].astype("int64"), ends, right=False, labels=list(bins))
+    counts = pd.crosstab(rows["family"], bin_of, dropna=False)
+    return counts.reindex(list(families_of(rows)))

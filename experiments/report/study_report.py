@@ -15,11 +15,11 @@ from kassay.experiments.report.study_summary import (
     AssignorSummary,
     Proportion,
     ReportTable,
+    assignors_of,
     by_assignor,
     by_family,
     compared_assignors,
     join_groups,
-    summarise_rows,
     without_named,
 )
 from kassay.experiments.report.table_reader import NO_COPIES, Tables
@@ -28,11 +28,7 @@ from kassay.experiments.report.worst_groups import named_groups, worst_groups
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Report of a study. Equal tables give equal bytes.
-
-    ``data`` has the numbers of every figure and table as CSV, by name. ``drawings`` has
-    the figures as SVG, by name.
-    """
+    """Report of a study, with all numbers as CSV and all figures as SVG, by name."""
 
     html: str
     markdown: str
@@ -70,7 +66,7 @@ def template_values(tables: Tables) -> dict[str, object]:
     rows = join_groups(tables)
     counted = without_named(rows)
     families = by_family(rows)
-    overall = by_assignor(counted)
+    overall = by_assignor(counted, assignors_of(counted))
     by_subscriptions = _by_subscriptions(counted, tuple(overall))
     configuration = tables.manifest.get("configuration")
     described = configuration.get("families", []) if isinstance(configuration, dict) else []
@@ -94,8 +90,8 @@ def template_values(tables: Tables) -> dict[str, object]:
                 name="unnecessary-moves",
             )
         ),
-        "gap_legend": list(zip(GAP_BINS.labels, STEPS, strict=True)),
-        "move_legend": list(zip(MOVE_BINS.labels, STEPS, strict=True)),
+        "gap_legend": list(zip(GAP_BINS, STEPS, strict=True)),
+        "move_legend": list(zip(MOVE_BINS, STEPS, strict=True)),
         "family_plots": tuple(study_figures.family_plots(families)),
         "statistics": statistics_section(counted),
         "parameters": parameter_section(counted, described),
@@ -162,12 +158,8 @@ def _by_subscriptions(
     rows: pd.DataFrame, names: Sequence[str]
 ) -> dict[str, tuple[AssignorSummary, AssignorSummary]]:
     """Summarise each assignor over groups with equal and with mixed subscriptions."""
-    summaries: dict[str, tuple[AssignorSummary, AssignorSummary]] = {}
-    for name in names:
-        own = rows[rows["assignor"] == name]
-        equal, mixed = (summarise_rows(own[own["mixed"] == flag]) for flag in (False, True))
-        summaries[name] = equal, mixed
-    return summaries
+    equal, mixed = (by_assignor(rows[rows["mixed"] == flag], names) for flag in (False, True))
+    return {name: (equal[name], mixed[name]) for name in names}
 
 
 def _tint(share: Proportion, higher_is_better: bool) -> str:

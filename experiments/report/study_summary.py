@@ -14,21 +14,6 @@ BALANCING = ("sticky", "cooperative-sticky", "uniform")
 NAMED_FAMILY = "named"
 """The family of hand-picked groups, which count in no share."""
 CONFIDENCE = 0.95
-_GROUP_COLUMNS = (
-    "case",
-    "family",
-    "seed",
-    "start",
-    "mixed",
-    "owned",
-    "partitions",
-    "members",
-    "participants",
-    "topics",
-    "weighted",
-    "consumed",
-    "subscriptions",
-)
 _SUMMARISED = (
     "ending",
     "proven",
@@ -56,11 +41,7 @@ _FAMILY_ORDER = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTable:
-    """A table of a page: headings, rows as shown, and the exact numbers as CSV.
-
-    The first cell of a row is its heading. ``name`` is the file name of the CSV without
-    its ending.
-    """
+    """A table of a page as shown, and its exact numbers as CSV with a file name."""
 
     name: str
     columns: tuple[str, ...]
@@ -112,9 +93,7 @@ class AssignorSummary:
     """Results of an assignor over the groups with a proven optimum.
 
     ``with_unnecessary_moves`` is a share of the groups with owned partitions.
-    ``largest_excess`` is the largest difference between the assignor's maximum load and the
-    minimum one. ``failed`` counts groups on which Kafka's class throws, or assigns a topic
-    to a member that is not subscribed to it.
+    ``largest_excess`` is the largest difference to the minimum of the maximum load.
     """
 
     groups: int
@@ -134,14 +113,9 @@ class AssignorSummary:
 
 
 def join_groups(tables: Tables) -> pd.DataFrame:
-    """Return the comparisons with the properties of their groups.
-
-    Comparisons that failed in kassay itself are left out. Hand-picked groups are
-    included, see `without_named`.
-    """
+    """Return the comparisons, except failures of kassay, with the properties of their groups."""
     rows = tables.comparisons[tables.comparisons["ending"] != "error"]
-    # Studies of older versions lack the columns "consumed" and "subscriptions".
-    groups = tables.groups[[name for name in _GROUP_COLUMNS if name in tables.groups]]
+    groups = tables.groups.drop(columns=["group_id", "error", "document"])
     cases = sorted(groups["case"])
     rows = rows.assign(case=_categories(rows["case"], cases)).merge(
         groups.assign(case=_categories(groups["case"], cases)),
@@ -154,7 +128,6 @@ def join_groups(tables: Tables) -> pd.DataFrame:
 
 
 def _categories(values: pd.Series, names: list[str]) -> pd.Series:
-    """Convert text to categories, which pandas compares and groups by number."""
     return values.astype("category").cat.set_categories(names)
 
 
@@ -182,15 +155,16 @@ def summarise_rows(rows: pd.DataFrame) -> AssignorSummary:
     )
 
 
-def by_assignor(rows: pd.DataFrame) -> dict[str, AssignorSummary]:
-    """Summarise each assignor over all groups."""
-    return {name: summarise_rows(rows[rows["assignor"] == name]) for name in assignors_of(rows)}
+def by_assignor(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, AssignorSummary]:
+    """Summarise each of the assignors."""
+    return {name: summarise_rows(rows[rows["assignor"] == name]) for name in names}
 
 
 @pd.option_context(*NO_COPIES)
 def totals(tables: Tables) -> dict[str, AssignorSummary]:
     """Summarise each assignor over all groups except hand-picked ones."""
-    return by_assignor(without_named(join_groups(tables)))
+    rows = without_named(join_groups(tables))
+    return by_assignor(rows, assignors_of(rows))
 
 
 def by_family(rows: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:

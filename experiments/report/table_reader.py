@@ -25,12 +25,7 @@ _CATEGORIES = ("case", "family", "assignor", "ending")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """Tables of a study, as read from disk.
-
-    Nullable integers have pandas' type ``Int64``. The columns ``case``, ``family``,
-    ``assignor`` and ``ending`` are categories. ``assignments`` and ``optima`` have only
-    the columns that pages need.
-    """
+    """Tables of a study; of ``assignments`` and ``optima`` the columns that pages need."""
 
     groups: pd.DataFrame
     assignments: pd.DataFrame
@@ -40,13 +35,7 @@ class Tables:
 
 
 def load_tables(directory: Path) -> Tables:
-    """Read the tables that ``kassay study`` wrote.
-
-    Raises
-    ------
-    InputError
-        If the directory does not hold a complete study.
-    """
+    """Read the tables that ``kassay study`` wrote."""
     manifest = directory / MANIFEST
     if not manifest.is_file():
         raise InputError(f"{directory}: no {MANIFEST}, so this is not a complete study")
@@ -67,13 +56,7 @@ def load_tables(directory: Path) -> Tables:
 def read_table(
     path: Path, columns: list[str] | None = None, *, categories: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Read one table, or some of its columns; ``categories`` are converted if present.
-
-    Raises
-    ------
-    InputError
-        If there is no such directory.
-    """
+    """Read one table, or some of its columns; ``categories`` are converted if present."""
     if not path.is_dir():
         raise InputError(f"{path}: no such table")
     dataset = pyarrow.dataset.dataset(path, format="parquet", exclude_invalid_files=True)

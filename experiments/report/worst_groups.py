@@ -34,8 +34,7 @@ _ATTEMPTS = 5
 class WorstGroup:
     """A group with an assignor's assignment, if there is one, and an optimal one.
 
-    ``steps`` are improving chains of transfers, as `kassay explain` prints them; groups
-    with weights have none. ``more_steps`` is the number of steps that are not listed.
+    ``steps`` are improving chains of transfers; ``more_steps`` counts those not listed.
     """
 
     title: str
@@ -51,12 +50,9 @@ class WorstGroup:
 def worst_groups(
     tables: Tables, rows: pd.DataFrame, *, assignors: Sequence[str]
 ) -> Iterator[WorstGroup]:
-    """Yield the worst drawable groups of each assignor.
+    """Yield the worst drawable groups of each assignor, each group once, no hand-picked ones.
 
-    Per assignor: the group with the largest imbalance gap, the one with the most
-    unnecessary moves, and the smallest one on which the assignor does not terminate. Each
-    group is shown once. Hand-picked groups are left out. Groups of which the tables hold
-    only the seed are rebuilt.
+    Groups of which the tables hold only the seed are rebuilt.
     """
     rows = without_named(rows[rows["case"].isin(_drawable(tables.groups))])
     shown: list[str] = []
@@ -89,18 +85,11 @@ def named_groups(tables: Tables, rows: pd.DataFrame) -> Iterator[WorstGroup]:
     shown: set[str] = set()
     for assignor in BALANCING:
         for row in _records(named[named["assignor"] == assignor]):
-            if row["case"] not in shown and _misses_optimum(row):
+            missed = row["ending"] != "ok" or row["least_imbalance"] is False
+            if row["case"] not in shown and (missed or (row["unnecessary_moves"] or 0) > 0):
                 shown.add(row["case"])
                 name = _only_row(tables.groups, case=row["case"])["group_id"]
                 yield from _first(tables, [row], f"{name.removeprefix('named/')}: {assignor}")
-
-
-def _misses_optimum(row: Mapping[str, Any]) -> bool:
-    return (
-        row["ending"] != "ok"
-        or row["least_imbalance"] is False
-        or (row["unnecessary_moves"] or 0) > 0
-    )
 
 
 def _drawable(groups: pd.DataFrame) -> pd.Series:

@@ -43,11 +43,11 @@ def test_static_members_are_first() -> None:
     assert lists(mixed, "roundrobin") == {"a": "t-1", "b": "t-0 t-2"}
 
 
-def test_names_are_sorted_as_text() -> None:
-    start = group("t2:1 t10:1", c10="t2 t10", c2="t2 t10")
-    assert lists(start, "roundrobin") == {"c10": "t10-0", "c2": "t2-0"}
-
-
 def test_group_without_members_fails() -> None:
     with pytest.raises(UpstreamError, match="IllegalArgumentException"):
         assign(group("t:2"), "roundrobin")
+
+
+def test_names_are_sorted_as_text() -> None:
+    start = group("t2:1 t10:1", c10="t2 t10", c2="t2 t10")
+    assert lists(start, "roundrobin") == {"c10": "t10-0", "c2": "t2-0"}
