@@ -22,16 +22,8 @@ from kassay.reference.protocol.messages import ErrorCode
 class Broker:
     """Coordinates one group under one protocol, before and after fail-overs.
 
-    Parameters
-    ----------
-    policy
-        Determines the protocol; under the consumer protocol the broker runs its assignor.
-    topics
-        Returns the present topics.
-    new_id
-        Creates the id of a new member of a classic group.
-    on_state_change
-        Called with the time and the new state of a classic group.
+    ``topics`` returns the present topics. ``new_id`` and ``on_state_change`` are for classic
+    groups; under the consumer protocol the broker runs the policy's assignor.
     """
 
     def __init__(
@@ -114,9 +106,7 @@ class Broker:
 
     def committed(self, partition: TopicPartition) -> int:
         """Return the committed offset of a partition, 0 if there is none."""
-        if self.classic is not None:
-            return self.classic.offsets.get(partition, 0)
-        return 0 if self.consumer is None else self.consumer.group.offsets.get(partition, 0)
+        return 0 if self._coordinator is None else self._coordinator.offsets.get(partition, 0)
 
     # ---- Requests -----------------------------------------------------------------
 
@@ -153,7 +143,6 @@ class Broker:
 
     def commit(self, member_id: str, generation: int, offsets: messages.Offsets) -> ErrorCode:
         """Handle an OffsetCommit in a generation or an epoch."""
-        coordinator = self._coordinator
-        if coordinator is None:
+        if self._coordinator is None:
             return ErrorCode.NOT_COORDINATOR
-        return coordinator.commit(member_id, generation, offsets)
+        return self._coordinator.commit(member_id, generation, offsets)

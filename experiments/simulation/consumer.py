@@ -138,7 +138,8 @@ class Consumer(ABC):
     def _acquire(self, partitions: Partitions) -> None:
         """Own partitions; consume them unless consumption is paused."""
         if len(partitions):
-            self.owned = _union(self.owned, partitions)
+            owned = self.owned
+            self.owned = Partitions.of([*owned, *partitions]) if len(owned) else partitions
             self._traffic.seek_to_committed(partitions)
             if self._consumes:
                 self._ownership.acquire(self.name, partitions, self._clock.now)
@@ -147,7 +148,11 @@ class Consumer(ABC):
         if len(partitions):
             if self._consumes:
                 self._ownership.release(partitions, self._clock.now)
-            self.owned = _difference(self.owned, partitions)
+            if partitions is self.owned:
+                self.owned = NO_PARTITIONS
+            else:
+                released = frozenset(partitions)
+                self.owned = Partitions.of(tp for tp in self.owned if tp not in released)
 
     def _pause(self) -> None:
         if self._consumes and len(self.owned):
@@ -239,14 +244,3 @@ class Consumer(ABC):
 
     @abstractmethod
     def _on_subscription_change(self) -> None: ...
-
-
-def _union(first: Partitions, second: Partitions) -> Partitions:
-    return Partitions.of([*first, *second]) if len(first) else second
-
-
-def _difference(partitions: Partitions, removed: Partitions) -> Partitions:
-    if removed is partitions:
-        return NO_PARTITIONS
-    excluded = frozenset(removed)
-    return Partitions.of(tp for tp in partitions if tp not in excluded)

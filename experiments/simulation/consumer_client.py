@@ -50,44 +50,34 @@ class ConsumerProtocolClient(Consumer):
 
     def _send_full(self) -> None:
         """Send a heartbeat with all fields."""
-        self._send(
-            Heartbeat(
-                self.member_id,
-                self.epoch,
-                subscription=tuple(self.plan.topics),
-                owned=frozenset(self.owned),
-                rebalance_timeout=self._settings.max_poll,
-                instance_id=self.instance_id,
-                client=self.name,
-                rack=self.plan.rack,
-            )
-        )
+        self._send(frozenset(self.owned), tuple(self.plan.topics), self._settings.max_poll)
 
-    def _send_brief(self, *, owned: frozenset[TopicPartition] | None = None) -> None:
-        """Send a heartbeat with the owned partitions at most."""
-        self._send(
-            Heartbeat(
-                self.member_id,
-                self.epoch,
-                owned=owned,
-                instance_id=self.instance_id,
-                client=self.name,
-                rack=self.plan.rack,
-            )
+    def _send(
+        self,
+        owned: frozenset[TopicPartition] | None = None,
+        subscription: tuple[str, ...] | None = None,
+        rebalance_timeout: int | None = None,
+    ) -> None:
+        """Send a heartbeat; None means unchanged."""
+        heartbeat = Heartbeat(
+            self.member_id,
+            self.epoch,
+            subscription,
+            owned,
+            rebalance_timeout,
+            self.instance_id,
+            self.name,
+            self.plan.rack,
         )
-
-    def _send(self, heartbeat: Heartbeat) -> None:
         self._schedule_heartbeat()
         response = self._broker.consumer_heartbeat(heartbeat)
         self._request_number += 1
-        receive = partial(self._on_response, self._request_number, response)
+        receive = partial(self._on_heartbeat, self._request_number, response)
         self._clock.after(self.environment.latency(), receive)
 
-    def _on_response(self, request: int, response: HeartbeatResponse) -> None:
-        if request == self._request_number and self.is_up:
-            self._on_heartbeat(response)
-
-    def _on_heartbeat(self, response: HeartbeatResponse) -> None:
+    def _on_heartbeat(self, request: int, response: HeartbeatResponse) -> None:
+        if request != self._request_number or not self.is_up:
+            return
         code = response.code
         if code is NO_ERROR:
             self.epoch = response.epoch
@@ -129,7 +119,7 @@ class ConsumerProtocolClient(Consumer):
             self._commit()
             self._release(revoked)
         self._acquire(Partitions.of(sorted(target - owned)))
-        self._send_brief(owned=frozenset(self.owned))
+        self._send(frozenset(self.owned))
 
     def _schedule_heartbeat(self) -> None:
         interval = self.environment.broker_config.heartbeat_interval
@@ -143,7 +133,7 @@ class ConsumerProtocolClient(Consumer):
         elif self._pending is None and self.epoch == JOIN_EPOCH:
             self._send_full()
         else:
-            self._send_brief()
+            self._send()
 
     # ---- Suspension and departure ---------------------------------------------------
 
@@ -159,7 +149,7 @@ class ConsumerProtocolClient(Consumer):
             self._rejoin()
         elif self._pending is not None:
             # The broker may have fenced it because it did not reconcile in time.
-            self._send_brief()
+            self._send()
         else:
             self._resume()
 

@@ -13,45 +13,20 @@ from kassay.reference.model.metrics import Measure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationCost:
-    """Totals of one run from its first event on.
-
-    Parameters
-    ----------
-    rebalances
-        Number of generations, or of target assignments under the consumer protocol.
-    rounds
-        Maximum number of rebalances until nothing was withheld.
-    moves
-        Partitions that went from one member of the group to another.
-    needed_moves
-        Fewest moves to minimum imbalance, summed over the rebalances.
-    unnecessary_moves
-        Moves beyond the fewest that give the same imbalance, summed over the rebalances.
-    imbalance_gap
-        Sum of squared loads above the minimum, summed over the rebalances.
-    proven
-        Whether every optimum in these sums is proven.
-    unowned_seconds
-        Partition-seconds without a consumer.
-    unowned_messages
-        Messages produced to partitions while they had no consumer.
-    reread_messages
-        Messages read twice.
-    max_lag
-        Maximum number of unread messages.
-    """
+    """Totals of one run from its first event on; see also `SimulationResult`."""
 
     script: str
     policy: str
     protocol: str
-    rebalances: int
-    rounds: int
+    rebalances: int  # generations, or target assignments under the consumer protocol
+    rounds: int  # maximum number of rebalances until nothing was withheld
     moves: int
-    needed_moves: int
-    unnecessary_moves: int
-    imbalance_gap: int
-    proven: bool
-    unowned_seconds: float
+    # Summed over the rebalances:
+    needed_moves: int  # fewest moves to minimum imbalance
+    unnecessary_moves: int  # moves beyond the fewest that give the same imbalance
+    imbalance_gap: int  # sum of squared loads above the minimum
+    proven: bool  # whether every optimum in these sums is proven
+    unowned_seconds: float  # partition-seconds without a consumer
     unowned_messages: int
     reread_messages: int
     max_lag: int
@@ -60,15 +35,7 @@ class SimulationCost:
 def cost_of(
     result: SimulationResult, policy: Policy, *, measured_from: int, limits: CaseLimits = LIMITS
 ) -> SimulationCost:
-    """Compute the cost of a run and solve every rebalance of it.
-
-    Parameters
-    ----------
-    measured_from
-        Time in milliseconds; earlier rebalances are not counted.
-    limits
-        Limits of each search for an optimum.
-    """
+    """Compute the cost of a run, and solve every rebalance from ``measured_from`` (ms) on."""
     sequences = [s for s in result.sequences() if s[0].at >= measured_from]
     needed = unnecessary = gap = 0
     proven = True
@@ -100,8 +67,7 @@ def cost_of(
 def _combined(sequence: list[SimulatedRebalance]) -> tuple[Group, Assignment] | None:
     """Combine a sequence into one rebalance: the first group and the last assignment.
 
-    If members or topics change between two rounds, the first group after the last change is
-    used.
+    If members or topics change between two rounds, it is the first group after the last change.
     """
     last = sequence[-1]
     if last.assignment is None or not last.complete or not last.group.members:

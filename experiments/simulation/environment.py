@@ -9,11 +9,7 @@ from kassay.experiments.simulation.ownership_intervals import OwnershipIntervals
 from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.rebalance_recorder import RebalanceRecorder
 from kassay.experiments.simulation.script import Script, TopicPlan
-from kassay.experiments.simulation.simulation_result import (
-    SimulatedRebalance,
-    SimulationResult,
-    TimelineNote,
-)
+from kassay.experiments.simulation.simulation_result import SimulatedRebalance, SimulationResult
 from kassay.experiments.simulation.traffic import Traffic
 from kassay.reference.coordinator.classic.coordinator import numbered_member_ids
 from kassay.reference.coordinator.classic.states import GroupState
@@ -25,20 +21,11 @@ from kassay.reference.model.group import Group, Topic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationOptions:
-    """Options of a run.
+    """Options of a run."""
 
-    Parameters
-    ----------
-    keep_intervals
-        Whether to record ownership intervals, which drawing a timeline needs.
-    new_id
-        Creates a member id from a client id; None to number the members.
-    record
-        Receives the rebalances instead of the result, for long runs.
-    """
-
-    keep_intervals: bool = False
-    new_id: Callable[[str], str] | None = None
+    keep_intervals: bool = False  # record ownership intervals, which drawing a timeline needs
+    new_id: Callable[[str], str] | None = None  # creates a member id from a client id
+    # Receives the rebalances instead of the result, for long runs.
     record: Callable[[SimulatedRebalance], None] | None = None
 
 
@@ -55,13 +42,8 @@ class Environment:
         self.result = SimulationResult(script=script.name, policy=policy.name, until=script.until)
         self._random = random.Random(script.seed).random  # noqa: S311 - not for security
         self._new_id = options.new_id or numbered_member_ids()
-        self.recorder = RebalanceRecorder(
-            policy,
-            self.clock,
-            self.topics,
-            script.name,
-            options.record or self.result.rebalances.append,
-        )
+        record = options.record or self.result.rebalances.append
+        self.recorder = RebalanceRecorder(policy, self.clock, self.topics, script.name, record)
         self.broker = Broker(
             self.clock,
             replace(policy, assign=self._assign_on_broker),
@@ -74,7 +56,7 @@ class Environment:
 
     def add_note(self, source: str, text: str) -> None:
         """Add a line to the timeline."""
-        self.result.notes.append(TimelineNote(self.clock.now, source, text))
+        self.result.add_note(self.clock.now, source, text)
 
     def new_member_id(self, client: str) -> str:
         """Create a member id, unique within the simulation."""
@@ -125,6 +107,6 @@ class Environment:
         return Assignment({member.id: member.owned for member in group.members})
 
     def _on_state_change(self, now: int, state: GroupState) -> None:
-        self.result.notes.append(TimelineNote(now, "group", str(state)))
+        self.result.add_note(now, "group", str(state))
         if state is GroupState.STABLE:
             self.recorder.mark_stable(self.broker.generation)

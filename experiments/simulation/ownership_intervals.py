@@ -28,9 +28,7 @@ class _Topic:
 
     ``last`` is the last consumer of a partition: `NO_OWNER` for a partition added to a running
     topic, whose wait is measured; `NEVER_OWNED` before the first consumer, which is not.
-
-    The unowned time is the sum of its end times minus the sum of its start times, so no
-    partition has a time of its own.
+    The unowned time is the sum of its end times minus the sum of its start times.
     """
 
     __slots__ = ("_unowned_messages", "_unowned_ms", "last", "name", "owner", "rate", "unowned")
@@ -70,8 +68,6 @@ class OwnershipIntervals:
     A partition has a consumer while a member to which it is assigned runs and polls. The
     time before the first consumer is not counted.
 
-    Examples
-    --------
     >>> ownership = OwnershipIntervals()
     >>> ownership.add_topic("t", 1, rate=100, now=0)
     >>> t0 = Partitions.of([("t", 0)])

@@ -68,22 +68,23 @@ def _kafka(name: str, group: Group) -> Assignment:
     return assign(group, name)
 
 
-def _policy(name: str, protocol: GroupProtocol, assign: Assign | None = None) -> Policy:
-    return Policy(name, protocol, assign or partial(_kafka, name))
+def kafka_policy(name: str, protocol: GroupProtocol) -> Policy:
+    """Return the policy of a ported assignor."""
+    return Policy(name, protocol, partial(_kafka, name))
 
 
 POLICIES: dict[str, Policy] = {
     policy.name: policy
     for policy in (
-        _policy("range", GroupProtocol.EAGER),
-        _policy("roundrobin", GroupProtocol.EAGER),
-        _policy("sticky", GroupProtocol.EAGER),
-        _policy("optimum-eager", GroupProtocol.EAGER, optimum),
-        _policy("cooperative-sticky", GroupProtocol.COOPERATIVE),
-        _policy("optimum-cooperative", GroupProtocol.COOPERATIVE, withhold(optimum)),
-        _policy("server-range", GroupProtocol.CONSUMER),
-        _policy("uniform", GroupProtocol.CONSUMER),
-        _policy("optimum-consumer", GroupProtocol.CONSUMER, optimum),
+        kafka_policy("range", GroupProtocol.EAGER),
+        kafka_policy("roundrobin", GroupProtocol.EAGER),
+        kafka_policy("sticky", GroupProtocol.EAGER),
+        Policy("optimum-eager", GroupProtocol.EAGER, optimum),
+        kafka_policy("cooperative-sticky", GroupProtocol.COOPERATIVE),
+        Policy("optimum-cooperative", GroupProtocol.COOPERATIVE, withhold(optimum)),
+        kafka_policy("server-range", GroupProtocol.CONSUMER),
+        kafka_policy("uniform", GroupProtocol.CONSUMER),
+        Policy("optimum-consumer", GroupProtocol.CONSUMER, optimum),
     )
 }
 """Policies by name."""

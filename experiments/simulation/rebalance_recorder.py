@@ -17,14 +17,8 @@ from kassay.reference.protocol.messages import JoinedMember
 class RebalanceRecorder:
     """Runs the policy's assignor and records its input and its result.
 
-    Parameters
-    ----------
-    topics
-        Present topics by name; the simulation changes this mapping.
-    script
-        Name of the script, used as prefix of group ids.
-    record
-        Receives each rebalance.
+    ``topics`` are the present topics by name, which the simulation changes. The name of the
+    script is the prefix of group ids. ``record`` receives each rebalance.
     """
 
     def __init__(

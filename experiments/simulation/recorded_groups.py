@@ -6,16 +6,13 @@ simulation or of a scenario, write the file again:
 """
 
 import json
-from functools import partial
 
-from kassay.experiments.simulation.policies import POLICIES, GroupProtocol, Policy
+from kassay.experiments.simulation.policies import POLICIES, GroupProtocol, kafka_policy
 from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
 from kassay.experiments.simulation.simulation import simulate
 from kassay.experiments.study.families.simulated_groups import GROUPS_PER_SCENARIO, RECORDED_GROUPS
-from kassay.reference.assignors import ASSIGNORS, assign
+from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import Group
 
 
 def recorded_groups(scenario: str, assignor: str) -> list[dict[str, object]]:
@@ -23,20 +20,12 @@ def recorded_groups(scenario: str, assignor: str) -> list[dict[str, object]]:
 
     A scenario with fewer rebalances than `GROUPS_PER_SCENARIO` repeats some of them.
     """
-    policy = POLICIES.get(assignor) or Policy(
-        assignor, GroupProtocol.EAGER, partial(_assign, assignor)
-    )
+    policy = POLICIES.get(assignor) or kafka_policy(assignor, GroupProtocol.EAGER)
     rebalances = simulate(load_script(scenario), policy).rebalances
-    last = [
-        (number + 1) * len(rebalances) // GROUPS_PER_SCENARIO - 1
-        for number in range(GROUPS_PER_SCENARIO)
-    ]
-    documents = [group_document(rebalances[max(0, index)].group) for index in last]
+    numbers = range(1, GROUPS_PER_SCENARIO + 1)
+    last = [max(0, n * len(rebalances) // GROUPS_PER_SCENARIO - 1) for n in numbers]
+    documents = [group_document(rebalances[index].group) for index in last]
     return [{key: value for key, value in one.items() if key != "id"} for one in documents]
-
-
-def _assign(name: str, group: Group) -> Assignment:
-    return assign(group, name)
 
 
 def main() -> None:

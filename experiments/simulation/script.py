@@ -36,93 +36,45 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberPlan:
-    """A consumer.
+    """A consumer."""
 
-    Parameters
-    ----------
-    id
-        ``client.id``; for a static member also ``group.instance.id``.
-    rate
-        Maximum messages per second that it processes; None for no limit.
-    assignment_time
-        Duration of an assignment when this member leads.
-    start_at
-        Time of its first start.
-    """
-
-    id: str
+    id: str  # client.id; for a static member also group.instance.id
     topics: tuple[str, ...]
     static: bool = False
     rack: str | None = None
-    rate: int | None = None
-    assignment_time: int = 0
-    start_at: int = 0
+    rate: int | None = None  # maximum rate of processing; None for no limit
+    assignment_time: int = 0  # duration of an assignment when this member leads
+    start_at: int = 0  # time of its first start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptEvent:
-    """A timed event. ``action`` determines which other fields are used.
-
-    Parameters
-    ----------
-    duration
-        Downtime of a restart or a broker fail-over, or length of a stall or freeze.
-    topics
-        New subscription of the member.
-    topic, partitions
-        Topic that grows, and its new partition count.
-    new_member
-        Member that joins.
-    """
+    """A timed event. ``action`` determines which other fields are used."""
 
     at: int
     action: Action
     member: str = ""
-    duration: int = 0
-    topics: tuple[str, ...] = ()
-    topic: str = ""
-    partitions: int = 0
-    new_member: MemberPlan | None = None
+    duration: int = 0  # downtime of a restart or fail-over, length of a stall or freeze
+    topics: tuple[str, ...] = ()  # new subscription of the member
+    topic: str = ""  # topic that grows
+    partitions: int = 0  # its new partition count
+    new_member: MemberPlan | None = None  # member that joins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Client configuration. Kafka's defaults apply where Kafka has the setting.
+    """Client configuration. Kafka's defaults apply where Kafka has the setting."""
 
-    Parameters
-    ----------
-    session
-        ``session.timeout.ms``.
-    heartbeat
-        ``heartbeat.interval.ms``.
-    max_poll
-        ``max.poll.interval.ms``, which is also the rebalance timeout.
-    latency
-        Time from a request to its response.
-    jitter
-        Maximum random addition to the latency.
-    backoff
-        Delay before a request is repeated that did not reach a coordinator.
-    drift
-        Maximum delay of a heartbeat: the interval at which the heartbeat thread wakes up.
-    poll
-        Time between two polls. A consumer joins a rebalance at its next poll.
-    commit
-        ``auto.commit.interval.ms``.
-    metadata
-        Time until the leader, or the broker, detects that a topic has grown.
-    """
-
-    session: int = 45_000
-    heartbeat: int = 3_000
-    max_poll: int = 300_000
-    latency: int = 5
-    jitter: int = 0
-    backoff: int = 100
-    drift: int = 100
-    poll: int = 500
-    commit: int = 5_000
-    metadata: int = 300_000
+    session: int = 45_000  # session.timeout.ms
+    heartbeat: int = 3_000  # heartbeat.interval.ms
+    max_poll: int = 300_000  # max.poll.interval.ms, which is also the rebalance timeout
+    latency: int = 5  # time from a request to its response
+    jitter: int = 0  # maximum random addition to the latency
+    backoff: int = 100  # delay before a request that reached no coordinator is repeated
+    drift: int = 100  # maximum delay of a heartbeat: the wake-up interval of its thread
+    poll: int = 500  # time between two polls; a consumer joins a rebalance at its next poll
+    commit: int = 5_000  # auto.commit.interval.ms
+    metadata: int = 300_000  # time until leader or broker detects that a topic has grown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

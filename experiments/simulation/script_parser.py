@@ -5,22 +5,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TypeVar
 
+from kassay.experiments.simulation import script
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.script import (
-    Action,
-    MemberPlan,
-    Script,
-    ScriptEvent,
-    Settings,
-    TopicPlan,
-)
+from kassay.experiments.simulation.script import Action, MemberPlan, ScriptEvent, TopicPlan
 from kassay.reference.coordinator.config import CoordinatorConfig
 from kassay.reference.documents.config_nodes import ConfigNode, format_choices, read_nodes
 
 _DURATION = re.compile(r"(\d+)(ms|s|m|h)")
 _MAX_PARTITIONS, _MAX_MEMBERS, _MAX_TIMES = 1_000_000, 10_000, 100_000
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-_T = TypeVar("_T", Settings, CoordinatorConfig)
+_T = TypeVar("_T", script.Settings, CoordinatorConfig)
 
 _EVENT_KEYS: dict[Action, tuple[str, ...]] = {
     Action.JOIN: ("member",),
@@ -37,27 +31,9 @@ _MEMBER_KEYS = {"assigning": "assignment_time", "starts": "start_at"}
 """Former keys of members, still accepted, and their present names."""
 
 
-def parse_script(text: str, name: str) -> Script:
+def parse_script(text: str, name: str) -> script.Script:
     """Parse a script in YAML or JSON. ``name`` is the file name for error messages.
 
-    Raises
-    ------
-    InputError
-        If the script is invalid; the message begins with file and line.
-
-    Examples
-    --------
-    >>> script = parse_script(
-    ...     '''
-    ... topics: {orders: 2}
-    ... members: [{id: c0, topics: [orders]}]
-    ... events:
-    ...   - {at: 30s, do: leave, member: c0}
-    ... ''',
-    ...     "example.yaml",
-    ... )
-    >>> script.events[0].at, str(script.events[0].action)
-    (30000, 'leave')
     >>> parse_script("topics: {orders: 2}", "bad.yaml")
     Traceback (most recent call last):
     kassay...InputError: bad.yaml:1: the script: 'members' is missing
@@ -69,8 +45,8 @@ def parse_script(text: str, name: str) -> Script:
     topics = tuple(_topic(key, node) for key, node in items["topics"].items().items())
     known = {topic.name: topic for topic in topics}
     members = tuple(_members(items["members"], known))
-    settings = _settings(items.get("settings"), Settings(), _duration)
-    script = Script(
+    settings = _settings(items.get("settings"), script.Settings(), _duration)
+    parsed = script.Script(
         name=items["name"].text() if "name" in items else name,
         topics=topics,
         members=members,
@@ -79,14 +55,15 @@ def parse_script(text: str, name: str) -> Script:
         seed=items["seed"].integer() if "seed" in items else 0,
     )
     if "until" in items:
-        script = replace(script, until=_duration(items["until"]))
+        parsed = replace(parsed, until=_duration(items["until"]))
     if "policies" in items:
-        script = replace(script, policies=_policies(items["policies"]))
+        parsed = replace(parsed, policies=_policies(items["policies"]))
     if "settings" in items:
         _check_settings(items["settings"], settings)
     if "events" in items:
-        script = replace(script, events=tuple(_events(items["events"], script, known)))
-    return script
+        events = tuple(_events(items["events"], members, known))
+        parsed = replace(parsed, events=events)
+    return parsed
 
 
 def _require(node: ConfigNode, items: Mapping[str, ConfigNode], *keys: str) -> None:
@@ -162,9 +139,9 @@ def _known(node: ConfigNode, names: Mapping[str, object], kind: str) -> str:
 
 
 def _events(
-    node: ConfigNode, script: Script, topics: Mapping[str, TopicPlan]
+    node: ConfigNode, plans: Iterable[MemberPlan], topics: Mapping[str, TopicPlan]
 ) -> Iterable[ScriptEvent]:
-    members = {member.id: None for member in script.members}
+    members = {member.id: None for member in plans}
     for element in node.elements():
         items = element.items()
         _require(element, items, "at", "do")
@@ -223,7 +200,7 @@ def _settings(node: ConfigNode | None, default: _T, parse: Callable[[ConfigNode]
     return replace(default, **{key: parse(value) for key, value in items.items()})
 
 
-def _check_settings(node: ConfigNode, settings: Settings) -> None:
+def _check_settings(node: ConfigNode, settings: script.Settings) -> None:
     if not 0 < settings.heartbeat < min(settings.session, settings.max_poll):
         node.fail(
             f"heartbeat must be above 0 and below session and max_poll, got {settings.heartbeat} ms"

@@ -16,10 +16,7 @@ class Simulation:
     """One run of a script under a policy."""
 
     def __init__(
-        self,
-        script: Script,
-        policy: Policy,
-        options: SimulationOptions | None = None,
+        self, script: Script, policy: Policy, options: SimulationOptions | None = None
     ) -> None:
         self.script = script
         self.environment = Environment(script, policy, options or SimulationOptions())
@@ -124,13 +121,10 @@ def simulate(script: Script, policy: Policy, *, keep_intervals: bool = False) ->
 
     Examples
     --------
-    >>> from kassay.experiments.simulation.script_parser import parse_script
     >>> from kassay.experiments.simulation.policies import POLICIES
-    >>> script = parse_script(
-    ...     "{topics: {t: 4}, until: 60s, members: [{id: c, count: 2, topics: [t]}]}", "two.yaml"
-    ... )
-    >>> result = simulate(script, POLICIES["range"])
-    >>> [(r.generation, r.assignment.loads()) for r in result.completed]
-    [(1, {'c0-00000001': 2, 'c1-00000002': 2})]
+    >>> from kassay.experiments.simulation.scenarios import load_script
+    >>> result = simulate(load_script("scale-out"), POLICIES["sticky"])
+    >>> len(result.completed), result.moves
+    (5, 18)
     """
     return Simulation(script, policy, SimulationOptions(keep_intervals=keep_intervals)).run()

@@ -9,34 +9,15 @@ from kassay.reference.model.group import Group
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedRebalance:
-    """One rebalance; times in milliseconds.
+    """One rebalance; times in milliseconds."""
 
-    Parameters
-    ----------
-    at
-        When the assignor ran.
-    generation
-        Resulting generation, or epoch under the consumer protocol.
-    group
-        Input of the assignor, owned partitions included.
-    assignment
-        Its result; None if it failed or did not terminate.
-    client_ids
-        Client id by member id.
-    complete
-        Whether every subscribed partition was assigned. If not, partitions are withheld
-        for a further rebalance.
-    stable_at
-        When the group became stable with the assignment; None if it never did.
-    """
-
-    at: int
-    generation: int
-    group: Group
-    assignment: Assignment | None
-    client_ids: dict[str, str]
-    complete: bool
-    stable_at: int | None = None
+    at: int  # when the assignor ran
+    generation: int  # resulting generation, or epoch under the consumer protocol
+    group: Group  # input of the assignor, owned partitions included
+    assignment: Assignment | None  # None if the assignor failed or did not terminate
+    client_ids: dict[str, str]  # by member id
+    complete: bool  # False if partitions are withheld for a further rebalance
+    stable_at: int | None = None  # when the group became stable with the assignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,41 +31,26 @@ class TimelineNote:
 
 @dataclass(slots=True, kw_only=True)
 class SimulationResult:
-    """One run of a script under one policy.
-
-    Parameters
-    ----------
-    until
-        Length of the run in milliseconds.
-    members
-        Client ids in the group after each change, with the time of the change.
-    intervals
-        Ownership intervals, if they were recorded.
-    moves
-        Partitions that went from one member of the group to another.
-    unowned_ms
-        Partition-milliseconds without a consumer.
-    unowned_messages
-        Messages produced to partitions while they had no consumer.
-    reread_messages
-        Messages read twice.
-    max_lag, lag
-        Unread messages: maximum over all polls, and at the end.
-    """
+    """One run of a script under one policy."""
 
     script: str
     policy: str
-    until: int
+    until: int  # length of the run in ms
     rebalances: list[SimulatedRebalance] = field(default_factory=list)
     notes: list[TimelineNote] = field(default_factory=list)
+    # Time of each change of the group, and the client ids after it.
     members: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
-    intervals: list[OwnershipInterval] = field(default_factory=list)
-    moves: int = 0
-    unowned_ms: int = 0
-    unowned_messages: int = 0
-    reread_messages: int = 0
-    max_lag: int = 0
-    lag: int = 0
+    intervals: list[OwnershipInterval] = field(default_factory=list)  # empty if not recorded
+    moves: int = 0  # partitions that went from one member of the group to another
+    unowned_ms: int = 0  # partition-milliseconds without a consumer
+    unowned_messages: int = 0  # messages produced to partitions without a consumer
+    reread_messages: int = 0  # messages read twice
+    max_lag: int = 0  # maximum number of unread messages over all polls
+    lag: int = 0  # number of unread messages at the end
+
+    def add_note(self, at: int, source: str, text: str) -> None:
+        """Add a line to the timeline."""
+        self.notes.append(TimelineNote(at, source, text))
 
     @property
     def completed(self) -> list[SimulatedRebalance]:

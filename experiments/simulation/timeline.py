@@ -1,6 +1,7 @@
 """Simulation results as text and as JSON."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 
 from kassay.experiments.simulation.simulation_result import SimulatedRebalance, SimulationResult
 from kassay.reference.documents.json_codec import assignment_document, group_document
@@ -9,20 +10,14 @@ from kassay.reference.documents.json_codec import assignment_document, group_doc
 def timeline(result: SimulationResult) -> Iterator[str]:
     """Yield one line per event and per rebalance, in order of time.
 
-    Examples
-    --------
-    >>> from kassay.experiments.simulation.simulation_result import TimelineNote
     >>> result = SimulationResult(script="demo", policy="range", until=100_000)
-    >>> result.notes.append(TimelineNote(83_250, "c0", "crash"))
+    >>> result.add_note(83_250, "c0", "crash")
     >>> list(timeline(result))
     ['demo, range', '01:23.250  c0       crash']
     """
     yield f"{result.script}, {result.policy}"
     lines = [(note.at, index, note.source, note.text) for index, note in enumerate(result.notes)]
-    lines += [
-        (rebalance.at, len(lines), "assignor", _describe(rebalance))
-        for rebalance in result.rebalances
-    ]
+    lines += [(r.at, len(lines), "assignor", _describe(r)) for r in result.rebalances]
     for at, _, source, text in sorted(lines):
         seconds, milliseconds = divmod(at, 1000)
         yield f"{seconds // 60:02d}:{seconds % 60:02d}.{milliseconds:03d}  {source:8} {text}"
@@ -52,9 +47,7 @@ def simulation_document(result: SimulationResult) -> Mapping[str, object]:
         "reread_messages": result.reread_messages,
         "max_lag": result.max_lag,
         "rounds": [len(sequence) for sequence in result.sequences()],
-        "notes": [
-            {"at": note.at, "source": note.source, "text": note.text} for note in result.notes
-        ],
+        "notes": [asdict(note) for note in result.notes],
         "rebalances": [
             {
                 "at": rebalance.at,

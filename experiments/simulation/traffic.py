@@ -9,10 +9,7 @@ from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 class Traffic:
     """Offsets of every partition at any virtual time, exact to the message.
 
-    Parameters
-    ----------
-    committed
-        Returns the offset of a partition that the coordinator has stored.
+    ``committed`` returns the offset of a partition that the coordinator has stored.
 
     Examples
     --------

@@ -17,13 +17,7 @@ SCENARIOS = {
 
 
 def load_script(script: str) -> Script:
-    """Load a built-in script by name, or a script file.
-
-    Raises
-    ------
-    InputError
-        If there is neither, or the script is invalid.
-    """
+    """Load a built-in script by name, or a script file."""
     if script in SCENARIOS:
         return parse_script(SCENARIOS[script].read_text(encoding="utf-8"), f"{script}.yaml")
     file = Path(script)

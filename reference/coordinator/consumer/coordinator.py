@@ -85,6 +85,7 @@ class ConsumerCoordinator:
     ) -> None:
         self.log = Log() if log is None else log
         self.group = ConsumerGroup(group_id, topics, self.log)
+        self.offsets = self.group.offsets
         self._clock = clock
         self._assignor = assignor
         self._config = config
