@@ -54,7 +54,7 @@ class _Replay:
     def __init__(self, group: str, topic_names: Mapping[str, str]) -> None:
         self._group = group
         self._topic_names = dict(topic_names)
-        self._life = 0
+        self._incarnation = 0
         self._pending: Generation | None = None
         self._state = _ConsumerGroup()
 
@@ -81,7 +81,7 @@ class _Replay:
 
     def _delete_group(self) -> Iterator[Generation]:
         yield from self.flush()
-        self._life += 1
+        self._incarnation += 1
         self._state = _ConsumerGroup()
 
     def _replace_pending(self, generation: Generation) -> Iterator[Generation]:
@@ -89,10 +89,10 @@ class _Replay:
         if not generation.number and not generation.members:
             return
         if pending is not None and generation.number < pending.number:
-            self._life += 1
-            generation = replace(generation, life=self._life)
+            self._incarnation += 1
+            generation = replace(generation, incarnation=self._incarnation)
         if pending is not None and (
-            (generation.life, generation.number) != (pending.life, pending.number)
+            (generation.incarnation, generation.number) != (pending.incarnation, pending.number)
         ):
             yield pending
         self._pending = generation
@@ -104,7 +104,7 @@ class _Replay:
             members = [replace(member, assigned=member.assigned or ()) for member in members]
         return Generation(
             group=self._group,
-            life=self._life,
+            incarnation=self._incarnation,
             number=value["generation"],
             protocol=GroupType.CLASSIC,
             assignor=value["protocol"],
@@ -151,7 +151,7 @@ class _Replay:
         assignors = {one["assignor"] for one in state.members.values() if one["assignor"]}
         return Generation(
             group=self._group,
-            life=self._life,
+            incarnation=self._incarnation,
             number=epoch,
             protocol=GroupType.CONSUMER,
             assignor=assignors.pop() if len(assignors) == 1 else None,

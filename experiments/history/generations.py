@@ -37,14 +37,14 @@ class GenerationMember:
 class Generation:
     """One generation of a group. Fields are columns of the table ``generations``.
 
-    ``life`` counts earlier deletions and restarts of the generations. ``number`` is the
+    ``incarnation`` counts earlier deletions and restarts of the generations. ``number`` is the
     generation id or the epoch of the target assignment. ``timestamp`` is in milliseconds
     since 1970, ``partition`` and ``offset`` are those of the last record. ``skipped_epochs``
     counts directly preceding epochs that never had an assignment. Members are sorted by id.
     """
 
     group: str
-    life: int
+    incarnation: int
     number: int
     protocol: GroupType
     assignor: str | None

@@ -18,7 +18,7 @@ _Pairs = tuple[tuple[str, int], ...]
 class Rebalance:
     """All generations of a group until every partition has an owner again.
 
-    ``case`` is ``group/life/number``; ``first`` is the number of the first generation.
+    ``case`` is ``group/incarnation/number``; ``first`` is the number of the first generation.
     ``group`` has the members of the last generation, with the partitions they owned before
     the first one, or is None if the records hold no valid group. ``unknown`` is the reason
     why the moves are unknown: no group, or no previous generation.
@@ -37,7 +37,7 @@ class Rebalance:
 class _State:
     """State of a group before its next generation; ``number`` is the last one seen."""
 
-    life: int
+    incarnation: int
     number: int = 0
     owned: dict[str, _Pairs] = field(default_factory=dict)
     owned_generation: int = NO_GENERATION
@@ -54,10 +54,10 @@ def find_rebalances(
 
     The partition count of other topics is the recorded one, else that of the assignments.
     """
-    state = _State(life=-1)
+    state = _State(incarnation=-1)
     for generation in generations:
-        if generation.life != state.life:
-            state = _State(generation.life)
+        if generation.incarnation != state.incarnation:
+            state = _State(generation.incarnation)
         _check_gap(state, generation)
         state.number = generation.number
         if not generation.is_assigned:
@@ -152,7 +152,7 @@ def _rebalance(state: _State, generation: Generation, first: int) -> Rebalance:
         except InputError as error:
             unknown = str(error)
     return Rebalance(
-        case=f"{generation.group}/{generation.life}/{generation.number}",
+        case=f"{generation.group}/{generation.incarnation}/{generation.number}",
         last=generation,
         first=first,
         rounds=state.rounds,

@@ -33,7 +33,7 @@ class RebalanceRow:
     """
 
     group: str
-    life: int
+    incarnation: int
     generation: int
     first: int
     protocol: str
@@ -58,7 +58,7 @@ def generation_rows(
 def rebalance_rows(
     rows: Iterable[Row], *, partition_counts: Mapping[str, int]
 ) -> Iterator[dict[str, Any]]:
-    """Yield rebalances from rows of generations sorted by group, life and number.
+    """Yield rebalances from rows of generations sorted by group, incarnation and number.
 
     The columns of the comparison are missing, see `compared_row`.
     """
@@ -105,7 +105,7 @@ def _rebalance_row(rebalance: Rebalance) -> dict[str, object]:
     document = None if rebalance.group is None else group_document(rebalance.group)
     row = RebalanceRow(
         group=last.group,
-        life=last.life,
+        incarnation=last.incarnation,
         generation=last.number,
         first=rebalance.first,
         protocol=str(last.protocol),

@@ -14,7 +14,7 @@ from kassay.experiments.report.table_reader import MANIFEST, read_table
 
 _DRAWN_GROUPS = 12
 _COLUMNS = [
-    *("group", "life", "generation", "timestamp", "assignor", "measure", "least_imbalance"),
+    *("group", "incarnation", "generation", "timestamp", "assignor", "measure", "least_imbalance"),
     *("sum_of_squares_greedy", "sum_of_squares_optimum", "makespan_greedy", "makespan_optimum"),
     *("movement_greedy", "movement_within", "unnecessary_moves"),
 ]
@@ -63,9 +63,9 @@ def render(directory: Path) -> tuple[str, str]:
 
 def summarise_groups(directory: Path) -> Iterator[dict[str, object]]:
     """Yield one JSON record per group: generations, rebalances and moves."""
-    generations = read_table(directory / "generations", ["group", "life", "number"])
+    generations = read_table(directory / "generations", ["group", "incarnation", "number"])
     rebalances = _rebalances(directory)
-    for name, own in generations.sort_values(["life", "number"]).groupby("group", sort=True):
+    for name, own in generations.sort_values(["incarnation", "number"]).groupby("group", sort=True):
         summary = _summarise(str(name), rebalances[rebalances["group"] == name])
         yield {
             "id": summary.name,
@@ -81,7 +81,7 @@ def summarise_groups(directory: Path) -> Iterator[dict[str, object]]:
 
 def _rebalances(directory: Path) -> pd.DataFrame:
     rows = read_table(directory / "rebalances", _COLUMNS)
-    return rows.sort_values(["group", "life", "generation"], kind="stable")
+    return rows.sort_values(["group", "incarnation", "generation"], kind="stable")
 
 
 def _groups(rows: pd.DataFrame) -> list[GroupHistory]:
@@ -156,6 +156,6 @@ def _index_by_time(rows: pd.DataFrame) -> pd.DataFrame:
     """Sort rebalances by time; number them in their order if timestamps are missing."""
     if rows["timestamp"].isna().any():
         return rows.reset_index(drop=True)
-    rows = rows.sort_values(["timestamp", "group", "life", "generation"], kind="stable")
+    rows = rows.sort_values(["timestamp", "group", "incarnation", "generation"], kind="stable")
     times = pd.to_datetime(rows["timestamp"].astype("int64"), unit="ms")
     return rows.set_index(pd.Index(times, name="time"))

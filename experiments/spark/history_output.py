@@ -27,8 +27,8 @@ from kassay.experiments.spark.output_directory import (
 
 GROUPS = "groups.jsonl"
 _SORT_COLUMNS = {
-    "generations": ("group", "life", "number"),
-    "rebalances": ("group", "life", "generation"),
+    "generations": ("group", "incarnation", "number"),
+    "rebalances": ("group", "incarnation", "generation"),
     "commits": ("group", "topic", "topic_partition"),
     "errors": ("partition", "offset", "error"),
 }
@@ -94,14 +94,16 @@ def _publish(staging: Path, directory: Path, documents: Sequence[str]) -> None:
 
 def _last_groups(generations: DataFrame, rebalances: DataFrame) -> Iterator[str]:
     """Yield the documents of groups with members in their last generation, by group id."""
-    generation = F.struct("life", "number")
+    generation = F.struct("incarnation", "number")
     last = generations.groupBy("group").agg(
         F.max(generation).alias("last"), F.max_by("members", generation).alias("members")
     )
     last_generations = last.where(F.size("members") > 0).select(
-        "group", F.col("last.life").alias("life"), F.col("last.number").alias("generation")
+        "group",
+        F.col("last.incarnation").alias("incarnation"),
+        F.col("last.number").alias("generation"),
     )
-    rows = rebalances.join(last_generations, ["group", "life", "generation"]).select(
+    rows = rebalances.join(last_generations, ["group", "incarnation", "generation"]).select(
         "group", "generation", "document", "assigned"
     )
     for row in sorted(rows.toLocalIterator(), key=lambda row: str(row["group"])):

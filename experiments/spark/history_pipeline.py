@@ -65,7 +65,7 @@ def evaluate_rebalances(
     """Reconstruct and solve every rebalance as rows of `REBALANCES`."""
     counts = dict(known.partition_counts)
     by_group = generations.repartition(tasks, "group").sortWithinPartitions(
-        "group", "life", "number"
+        "group", "incarnation", "number"
     )
     rebalances = map_rows(
         by_group, lambda rows: rebalance_rows(rows, partition_counts=counts), REBALANCE_FACTS

@@ -40,7 +40,7 @@ _MEMBER = pa.struct(
 GENERATIONS = pa.schema(
     [
         pa.field("group", pa.string(), nullable=False),
-        pa.field("life", pa.int64(), nullable=False),
+        pa.field("incarnation", pa.int64(), nullable=False),
         pa.field("number", pa.int64(), nullable=False),
         pa.field("protocol", pa.string(), nullable=False),
         pa.field("assignor", pa.string()),

@@ -135,9 +135,11 @@ def test_history_contains_exactly_the_generations_in_order(played: PlayedHistory
     for name, observed in played.groups.items():
         group_rows = [row for row in rows if row["group"] == name]
         last = max(observed.assignments)
-        assert {row["life"] for row in group_rows} == {0}
+        assert {row["incarnation"] for row in group_rows} == {0}
         # The broker may start the next epoch before it assigns anything in this one.
-        skipped = [row["number"] - 1 - n for row in group_rows for n in range(row["passed"])]
+        skipped = [
+            row["number"] - 1 - n for row in group_rows for n in range(row["skipped_epochs"])
+        ]
         first = group_rows[0]["number"]
         found = sorted([row["number"] for row in group_rows] + skipped)
         assert found == list(range(first, last + 1)), name

@@ -131,7 +131,7 @@ def test_notes_name_the_missing_properties_of_consumer_groups(
 ) -> None:
     group = site.live(ImportOptions())[name]
     assert any("subscriptions are not shown" in note for note in group.notes)
-    assert any("client.rack is shown of no member" in note for note in group.notes)
+    assert any("client.rack is not shown" in note for note in group.notes)
 
 
 def test_topics_have_ids_and_racks(site: ClusterWithGroups) -> None:

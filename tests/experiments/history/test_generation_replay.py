@@ -74,12 +74,12 @@ def test_several_records_of_one_generation_and_repeated_records_count_once() -> 
     assert list(reconstruct_generations("g", repeated)) == generations
 
 
-def test_a_group_that_is_created_again_starts_another_life() -> None:
+def test_a_group_that_is_created_again_starts_another_incarnation() -> None:
     records = group_metadata_records("g", "range", seed=6, steps=3)
-    lives = [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2)]
+    numbers = [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2)]
     for history in ([*records, None, *records[:2]], [*records, *records[:2]]):
         generations = reconstruct_generations("g", classic(*history))
-        assert [(generation.life, generation.number) for generation in generations] == lives
+        assert [(g.incarnation, g.number) for g in generations] == numbers
 
 
 def test_an_empty_group_without_generation_is_skipped() -> None:

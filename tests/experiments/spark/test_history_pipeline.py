@@ -24,12 +24,14 @@ from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_ro
 pytestmark = pytest.mark.spark
 
 CAPTURES = Path(__file__).parents[3] / "examples" / "captures"
-LIVES = {"g": "sticky", "h": "range", "i": "cooperative-sticky"}
+ASSIGNORS = {"g": "sticky", "h": "range", "i": "cooperative-sticky"}
 
 
 def _records() -> list[dict]:
-    lives = (sample_rows(name, assignor, seed=1, steps=5) for name, assignor in LIVES.items())
-    return [row for life in lives for row in life]
+    histories = (
+        sample_rows(name, assignor, seed=1, steps=5) for name, assignor in ASSIGNORS.items()
+    )
+    return [row for history in histories for row in history]
 
 
 def _write(spark: SparkSession, records: list[dict], home: Path, *, tasks: int) -> dict[str, int]:
@@ -70,15 +72,15 @@ def test_tables_do_not_depend_on_the_order_of_records(spark: SparkSession, tmp_p
     assert counts["records"] == len(records) + 2
     commits = pq.read_table(out / "commits").to_pylist()
     assert {(row["group"], row["topic_partition"]) for row in commits} == {
-        (name, n) for name in LIVES for n in range(3)
+        (name, n) for name in ASSIGNORS for n in range(3)
     }
-    last = {name: max(r["number"] for r in generations if r["group"] == name) for name in LIVES}
+    last = {name: max(r["number"] for r in generations if r["group"] == name) for name in ASSIGNORS}
     assert all(row["committed"] == 10 * last[row["group"]] for row in commits)
     documents = [json.loads(line) for line in (out / GROUPS).read_text().splitlines()]
-    assert [document["id"] for document in documents] == sorted(LIVES)
+    assert [document["id"] for document in documents] == sorted(ASSIGNORS)
     assert is_history(out)
     page, summary = render(out)
-    assert page.count("<svg") == 1 + 2 * len(LIVES)
+    assert page.count("<svg") == 1 + 2 * len(ASSIGNORS)
     assert "| h | range |" in summary
     assert render(out) == (page, summary)
 
