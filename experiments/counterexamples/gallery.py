@@ -16,7 +16,7 @@ from kassay.experiments.counterexamples.shortcomings import (
     Shortcoming,
     measure_shortfall,
 )
-from kassay.experiments.counterexamples.shrinking import size_of
+from kassay.experiments.counterexamples.shrinking import GroupSize, size_of
 from kassay.experiments.implementations.runner import run
 from kassay.reference.documents.json_codec import assignment_document, group_document, parse_group
 from kassay.reference.model.assignment import Assignment
@@ -96,28 +96,29 @@ def gallery(searches: Iterable[CaseSearch], options: SearchOptions) -> Gallery:
     for search in ordered:
         if search.smallest is not None:
             by_kind.setdefault(str(search.smallest_kind), []).append(search)
-    smallest = [(_smallest_group(same[0]), kind, same) for kind, same in by_kind.items()]
-    largest_first = options.shortcoming in LARGEST_FIRST
-    smallest.sort(
-        key=lambda item: (
-            -Fraction(str(item[2][0].smallest_severity)) if largest_first else 0,
-            size_of(item[0]),
-            item[1],
-        )
-    )
-    sizes = Counter((len(group.members), group.partition_count) for group, _, _ in smallest)
+    groups = {
+        kind: parse_group(json.loads(str(same[0].smallest)), where=same[0].case)
+        for kind, same in by_kind.items()
+    }
+
+    def rank(kind: str) -> tuple[Fraction, GroupSize, str]:
+        severity = Fraction(str(by_kind[kind][0].smallest_severity))
+        first = -severity if options.shortcoming in LARGEST_FIRST else Fraction(0)
+        return first, size_of(groups[kind]), kind
+
+    sizes = Counter((len(group.members), group.partition_count) for group in groups.values())
     return Gallery(
         options=options,
         counts=_counts(ordered, len(by_kind)),
         by_size=tuple(SizeCount(*size, sizes[size]) for size in sorted(sizes)),
         entries=tuple(
             _entry(
-                replace(group, id=f"{options.assignor}/{options.shortcoming}/{position}"),
+                replace(groups[kind], id=f"{options.assignor}/{options.shortcoming}/{position}"),
                 kind,
-                same,
+                by_kind[kind],
                 options,
             )
-            for position, (group, kind, same) in enumerate(smallest, start=1)
+            for position, kind in enumerate(sorted(groups, key=rank), start=1)
         ),
         errors=tuple((s.case, s.error) for s in ordered if s.error is not None)[:_SHOWN_ERRORS],
     )
@@ -135,10 +136,6 @@ def _counts(searches: Sequence[CaseSearch], smallest: int) -> dict[str, int]:
         "unproven": sum(not search.proven and search.error is None for search in searches),
         "errors": sum(search.error is not None for search in searches),
     }
-
-
-def _smallest_group(search: CaseSearch) -> Group:
-    return parse_group(json.loads(str(search.smallest)), where=search.case)
 
 
 def _entry(

@@ -1,7 +1,6 @@
 """Search one case for a counterexample and shrink it. The functions are pure; Spark runs many."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -52,16 +51,25 @@ def search_case(case: Case, options: SearchOptions) -> CaseSearch:
 
 def _search_case(case: Case, options: SearchOptions) -> CaseSearch:
     group = case.build()
-    candidates = namings(group) if case.family == EXHAUSTIVE else (group,)
-    tried, proven, short = _measure_namings(candidates, options)
+    optimum = None  # of all namings
+    if options.shortcoming in NEEDS_OPTIMUM:
+        optimum = solve_optimum(group, limits=options.limits)
+    candidates = tuple(namings(group)) if case.family == EXHAUSTIVE else (group,)
+    short: list[tuple[Fraction, Group]] = []
+    proven = True
+    for candidate in candidates:
+        shortfall = measure_shortfall(candidate, options, optimum=optimum)
+        proven &= shortfall.proven
+        if shortfall.severity > 0:
+            short.append((shortfall.severity, candidate))
     if not short:
-        return CaseSearch(case=case.name, proven=proven, namings=tried)
+        return CaseSearch(case=case.name, proven=proven, namings=len(candidates))
     severity, worst = max(short, key=lambda pair: pair[0])
     smallest, reached = shrink_group(worst, options, severity)
     return CaseSearch(
         case=case.name,
         proven=proven,
-        namings=tried,
+        namings=len(candidates),
         short=len(short),
         severity=str(severity),
         kind=canonical_form(worst),
@@ -69,23 +77,6 @@ def _search_case(case: Case, options: SearchOptions) -> CaseSearch:
         smallest_kind=canonical_form(smallest),
         smallest_severity=str(reached),
     )
-
-
-def _measure_namings(
-    candidates: Iterable[Group], options: SearchOptions
-) -> tuple[int, bool, list[tuple[Fraction, Group]]]:
-    """Measure a group under several namings, which have the same optimum."""
-    optimum, proven, tried = None, True, 0
-    short: list[tuple[Fraction, Group]] = []
-    for group in candidates:
-        if optimum is None and options.shortcoming in NEEDS_OPTIMUM:
-            optimum = solve_optimum(group, limits=options.limits)
-        shortfall = measure_shortfall(group, options, optimum=optimum)
-        tried += 1
-        proven &= shortfall.proven
-        if shortfall.severity > 0:
-            short.append((shortfall.severity, group))
-    return tried, proven, short
 
 
 def shrink_group(

@@ -81,38 +81,54 @@ def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True
         return failed_record(case, str(error))
     start = time.perf_counter()
     optimum, optimum_row = _optimum(case, group, limits, drawn=drawn)
-    timings = [_timing(case, OPTIMUM, start)]
-    moves_within = None
+    timing = _timing(case, OPTIMUM, start)
+    comparer = None
     if optimum is not None:
         # Assignors with the same imbalance share the search.
         moves_within = cache(partial(fewest_moves_within, group, optimum=optimum, limits=limits))
-    assignments: list[AssignmentRow] = []
-    comparisons: list[ComparisonRow] = []
-    for assignor in case.assignors:
-        start = time.perf_counter()
-        result, error = _attempt(partial(run_until_stable, group, assignor))
-        if result is None:
-            result = StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=error)
-        timings.append(_timing(case, assignor, start))
-        assignments.append(_assignment_row(case, group, assignor, result, drawn=drawn))
-        compare_case = None
-        if optimum is not None:
-            compare_case = partial(
-                compare,
-                group,
-                assignor,
-                optimum=optimum,
-                result=result,
-                moves_within=moves_within,
-            )
-        comparisons.append(comparison_row(_comparison(case, assignor, result, compare_case)))
+        comparer = partial(compare, group, optimum=optimum, moves_within=moves_within)
+    rows = [
+        _evaluate_assignor(case, group, assignor, comparer, drawn=drawn)
+        for assignor in case.assignors
+    ]
     return CaseRecord(
         group=row,
         optimum=optimum_row,
-        assignments=tuple(assignments),
-        comparisons=tuple(comparisons),
-        timings=tuple(timings),
+        assignments=tuple(assignment for assignment, _, _ in rows),
+        comparisons=tuple(comparison for _, comparison, _ in rows),
+        timings=(timing, *(assignor_timing for _, _, assignor_timing in rows)),
     )
+
+
+def _evaluate_assignor(
+    case: Case,
+    group: Group,
+    assignor: str,
+    comparer: Callable[..., Comparison] | None,
+    *,
+    drawn: bool,
+) -> tuple[AssignmentRow, ComparisonRow, TimingRow]:
+    """Run an assignor, and compare its result with the optimum if there is one."""
+    start = time.perf_counter()
+    result, error = _attempt(partial(run_until_stable, group, assignor))
+    if result is None:
+        result = StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=error)
+    timing = _timing(case, assignor, start)
+    assignment_row = _assignment_row(case, group, assignor, result, drawn=drawn)
+    comparison = None
+    if comparer is not None:
+        comparison, error = _attempt(partial(comparer, assignor, result=result))
+        if error is not None:
+            result = replace(result, ending=Ending.ERROR, detail=error)
+    if comparison is None:
+        comparison = Comparison(
+            case=case.name,
+            assignor=assignor,
+            ending=str(result.ending),
+            detail=result.detail,
+            rounds=result.rounds,
+        )
+    return assignment_row, comparison_row(replace(comparison, case=case.name)), timing
 
 
 def failed_record(case: Case, error: str) -> CaseRecord:
@@ -151,25 +167,6 @@ def _optimum(
         assignment=_assignment_text(solution.assignment) if drawn else None,
     )
     return solution, row
-
-
-def _comparison(
-    case: Case,
-    assignor: str,
-    result: StableResult,
-    compare_case: Callable[[], Comparison] | None,
-) -> Comparison:
-    """Compare with the optimum; without an optimum, return the ending alone."""
-    comparison, error = (None, None) if compare_case is None else _attempt(compare_case)
-    if comparison is not None:
-        return replace(comparison, case=case.name)
-    return Comparison(
-        case=case.name,
-        assignor=assignor,
-        ending=str(result.ending if error is None else Ending.ERROR),
-        detail=result.detail if error is None else error,
-        rounds=result.rounds,
-    )
 
 
 def _key_columns(case: Case) -> GroupRow:

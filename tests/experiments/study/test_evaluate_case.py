@@ -57,12 +57,12 @@ def test_a_broken_solver_is_an_error_row_without_gaps(monkeypatch):
     assert [row.ending for row in record.assignments] == ["ok", "ok"]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_only_small_groups_have_documents(seed):
+@pytest.mark.parametrize(("seed", "small"), [(1, True), (2, False)])
+def test_only_small_groups_have_documents(seed, small):
     record = evaluate_case(Case(family="mixed-grow", seed=seed, assignors=("range",)))
-    small = record.group.document is not None
-    assert small == (record.assignments[0].assignment is not None)
-    assert small == (record.optimum.assignment is not None)
+    assert (record.group.document is not None) == small
+    assert (record.assignments[0].assignment is not None) == small
+    assert (record.optimum.assignment is not None) == small
 
 
 def test_group_rows_count_subscriptions():
