@@ -125,6 +125,7 @@ def gallery(searches: Iterable[CaseSearch], options: SearchOptions) -> Gallery:
 
 
 def _counts(searches: Sequence[CaseSearch], smallest: int) -> dict[str, int]:
+    """Count cases, those with the shortcoming (``short``), and kinds before and after shrinking."""
     short = [search for search in searches if search.smallest is not None]
     return {
         "cases": len(searches),

@@ -54,22 +54,22 @@ def _search_case(case: Case, options: SearchOptions) -> CaseSearch:
     optimum = None  # of all namings
     if options.shortcoming in NEEDS_OPTIMUM:
         optimum = solve_optimum(group, limits=options.limits)
-    candidates = tuple(namings(group)) if case.family == EXHAUSTIVE else (group,)
+    candidates = namings(group) if case.family == EXHAUSTIVE else (group,)
     short: list[tuple[Fraction, Group]] = []
-    proven = True
-    for candidate in candidates:
+    proven, tried = True, 0
+    for tried, candidate in enumerate(candidates, start=1):  # noqa: B007
         shortfall = measure_shortfall(candidate, options, optimum=optimum)
         proven &= shortfall.proven
         if shortfall.severity > 0:
             short.append((shortfall.severity, candidate))
     if not short:
-        return CaseSearch(case=case.name, proven=proven, namings=len(candidates))
+        return CaseSearch(case=case.name, proven=proven, namings=tried)
     severity, worst = max(short, key=lambda pair: pair[0])
     smallest, reached = shrink_group(worst, options, severity)
     return CaseSearch(
         case=case.name,
         proven=proven,
-        namings=len(candidates),
+        namings=tried,
         short=len(short),
         severity=str(severity),
         kind=canonical_form(worst),

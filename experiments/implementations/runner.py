@@ -19,7 +19,7 @@ _SHOWN_CHARACTERS = 120
 class RunResult:
     """Result of one run of an assignor."""
 
-    assignment: Assignment | None = None
+    assignment: Assignment | None = None  # valid or not
     livelock: LivelockError | str | None = None
     failed: UpstreamError | str | None = None
 

@@ -24,8 +24,8 @@ class GroupRow:
     consumed: int | None = None
     subscriptions: int | None = None
     owned: int | None = None
-    stale: int | None = None  # claims
-    contested: int | None = None  # claims
+    stale: int | None = None  # invalid claims, see `ownership`
+    contested: int | None = None  # claims of several members
     mixed: bool | None = None
     weighted: bool | None = None
     document: str | None = None
