@@ -37,7 +37,6 @@ __all__ = sorted(_MODULES)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
-    """Import a documented name on first use."""
     if name not in _MODULES:
         raise AttributeError(f"module 'kassay' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_MODULES[name]), name)

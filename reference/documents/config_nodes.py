@@ -15,16 +15,9 @@ MAX_INTEGER = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ConfigNode:
-    """A value of a configuration file and its position.
+    """A value of a configuration file: a scalar, a dict of nodes or a list of nodes.
 
-    Parameters
-    ----------
-    value
-        A scalar, a dict of nodes or a list of nodes.
-    where
-        File and line, as ``restart.yaml:12``.
-    path
-        Path from the root of the document, as ``events[2].at``.
+    ``where`` is file and line, ``path`` the path from the root, as ``events[2].at``.
     """
 
     value: object
@@ -86,19 +79,7 @@ class ConfigNode:
 
 
 def read_nodes(text: str, name: str) -> ConfigNode:
-    r"""Parse a configuration file: YAML, or JSON as a part of it.
-
-    Raises
-    ------
-    InputError
-        If the text is not valid YAML or JSON, or repeats a key.
-
-    Examples
-    --------
-    >>> script = read_nodes("topics:\n  orders: 12\n", "restart.yaml")
-    >>> script.items()["topics"].items()["orders"].where
-    'restart.yaml:2'
-    """
+    """Parse a configuration file: YAML, or JSON as a part of it. Repeated keys are errors."""
     if text.lstrip().startswith("{"):
         # JSON allows tabs between values, YAML does not; JSON strings contain no tabs.
         text = text.replace("\t", " ")
@@ -153,11 +134,5 @@ def _entries(
 
 
 def format_choices(table: Mapping[str, object]) -> str:
-    """Return the keys as a list for error messages.
-
-    Examples
-    --------
-    >>> format_choices({"a": 1, "b": 2})
-    "'a', 'b'"
-    """
+    """Return the keys as a list for error messages."""
     return ", ".join(map(repr, table))

@@ -67,13 +67,7 @@ def parse_group(document: object, *, where: str = "group") -> Group:
 
 
 def group_document(group: Group) -> dict[str, object]:
-    """Return the JSON document of a group, without keys that have their default.
-
-    Examples
-    --------
-    >>> group_document(parse_group({"topics": {"t": 1}, "members": []}))
-    {'topics': {'t': 1}, 'members': []}
-    """
+    """Return the JSON document of a group, without keys that have their default."""
     document: dict[str, object] = {} if group.id is None else {"id": group.id}
     document["topics"] = {topic.name: topic_document(topic) for topic in group.topics}
     document["members"] = [member_document(member) for member in group.members]
@@ -83,13 +77,7 @@ def group_document(group: Group) -> dict[str, object]:
 
 
 def load_group(path: str | Path) -> Group:
-    """Read a file with one group document.
-
-    Raises
-    ------
-    InputError
-        If the file has no document, several documents, or an invalid one.
-    """
+    """Read a file with one group document; InputError if it has another number, or is invalid."""
     with Path(path).open(encoding="utf-8") as stream:
         groups = list(read_groups(stream, name=str(path)))
     if len(groups) != 1:
@@ -103,10 +91,7 @@ def load_group(path: str | Path) -> Group:
 def load_groups(path: str | Path) -> list[Group]:
     """Read all group documents of a file: one JSON document, or JSON Lines.
 
-    Raises
-    ------
-    InputError
-        At the first invalid document, with file and line.
+    InputError at the first invalid document has file and line.
     """
     with Path(path).open(encoding="utf-8") as stream:
         groups = [group for _, group in read_groups(stream, name=str(path))]
@@ -165,13 +150,7 @@ def parse_assignment(document: object, *, where: str = "assignment") -> Assignme
 
 
 def load_assignment(path: str | Path) -> Assignment:
-    """Read an assignment from a JSON file.
-
-    Raises
-    ------
-    InputError
-        If the file is not an assignment document.
-    """
+    """Read an assignment from a JSON file; InputError if it is not an assignment document."""
     text = Path(path).read_text(encoding="utf-8")
     return parse_assignment(parse_json(text, where=str(path)), where=str(path))
 

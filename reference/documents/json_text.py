@@ -26,20 +26,9 @@ class LocatedDocument:
 def parse_json(
     text: str, *, where: str, first_line: int = 1, convert: Convert | None = None
 ) -> object:
-    """Parse one JSON document.
+    """Parse one JSON document. Repeated keys, NaN and Infinity are errors.
 
-    Errors have the file name ``where`` and the line number, counted from ``first_line``.
-
-    Raises
-    ------
-    InputError
-        If the text is not JSON, repeats a key in one object, or has NaN or Infinity.
-
-    Examples
-    --------
-    >>> parse_json('{"a": 1, "a": 2}', where="x.json")
-    Traceback (most recent call last):
-    kassay...InputError: x.json:1: key 'a' is repeated in one object
+    InputError has the file name ``where`` and the line, counted from ``first_line``.
     """
 
     def build(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -37,15 +37,6 @@ class HashMap(Generic[K, V]):
         left, where Java compares identity hash codes.
     capacity
         Initial capacity; None for the constructor without arguments.
-
-    Examples
-    --------
-    >>> from kassay.reference.java.strings import string_hash
-    >>> table: HashMap[str, int] = HashMap(string_hash)
-    >>> for number, name in enumerate(["c10", "c2", "c9", "orders"]):
-    ...     table.put(name, number)
-    >>> list(table)
-    ['c10', 'c9', 'orders', 'c2']
     """
 
     def __init__(
@@ -163,11 +154,9 @@ class HashMap(Generic[K, V]):
                 yield node.key, node.value
 
     def __iter__(self) -> Iterator[K]:
-        """Yield the keys in iteration order."""
         return (key for key, _ in self.items())
 
     def __len__(self) -> int:
-        """Count the keys."""
         return self._size
 
     def snapshot(self) -> tuple[Any, ...]:

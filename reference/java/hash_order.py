@@ -17,13 +17,7 @@ from kassay.reference.java.strings import spread, string_hash, utf16_key
 
 
 def string_order(names: Iterable[str], *, capacity: int | None = None) -> list[str]:
-    """Return the iteration order of distinct strings after ``put`` in the given order.
-
-    Examples
-    --------
-    >>> string_order(["t0", "t10", "t2"])
-    ['t10', 't0', 't2']
-    """
+    """Return the iteration order of distinct strings after ``put`` in the given order."""
     names = list(names)
     start = DEFAULT_CAPACITY if capacity is None else table_size_for(capacity)
     mask = _mask_without_trees(names, start, room_beyond=0)
@@ -35,18 +29,8 @@ def string_order(names: Iterable[str], *, capacity: int | None = None) -> list[s
 def computed_order(names: Sequence[str], *, looked_up_after: bool) -> list[str]:
     """Return the iteration order of distinct strings after ``computeIfAbsent``.
 
-    Parameters
-    ----------
-    names
-        The strings in the order of their first ``computeIfAbsent``.
-    looked_up_after
-        Whether ``computeIfAbsent`` is called again for an existing string after the last
-        new one; this call may resize the table.
-
-    Examples
-    --------
-    >>> computed_order(["Aa", "BB", "c"], looked_up_after=False)
-    ['BB', 'Aa', 'c']
+    ``looked_up_after`` means that ``computeIfAbsent`` is called for an existing string after the
+    last new one; this call may resize the table.
     """
     mask = _mask_without_trees(names, DEFAULT_CAPACITY, room_beyond=0 if looked_up_after else 1)
     if mask is not None:
@@ -62,17 +46,7 @@ def computed_order(names: Sequence[str], *, looked_up_after: bool) -> list[str]:
 def first_in_map(keys: Iterable[str], *, largest_size: int) -> str | None:
     """Return the first key in the iteration order, None if there are no keys.
 
-    Parameters
-    ----------
-    keys
-        Keys in the order of their ``put``.
-    largest_size
-        Maximum number of keys that the map ever held: its table never shrinks.
-
-    Examples
-    --------
-    >>> first_in_map(["range", "sticky"], largest_size=2)
-    'sticky'
+    ``largest_size`` is the maximum size that the map ever had: its table never shrinks.
     """
     capacity = DEFAULT_CAPACITY
     while largest_size > capacity * 3 // 4:

@@ -16,15 +16,7 @@ _CACHED_NAMES = 1 << 16
 
 @lru_cache(maxsize=_CACHED_NAMES)
 def string_hash(text: str) -> int:
-    """Return ``String.hashCode()``: base 31 over the UTF-16 code units.
-
-    Examples
-    --------
-    >>> string_hash("orders-2026"), string_hash("Aa") == string_hash("BB")
-    (-1815790870, True)
-    >>> string_hash("\N{GRINNING FACE}")
-    1772899
-    """
+    """Return ``String.hashCode()``: base 31 over the UTF-16 code units."""
     result = 0
     for unit in _code_units(text):
         result = (31 * result + unit) & _BITS
@@ -33,15 +25,10 @@ def string_hash(text: str) -> int:
 
 @lru_cache(maxsize=_CACHED_NAMES)
 def utf16_key(text: str) -> bytes:
-    """Return a sort key that orders strings like ``String.compareTo``.
+    """Return a sort key that orders strings like ``String.compareTo``, by UTF-16 code units.
 
-    Java compares UTF-16 code units, Python compares code points. The orders differ between
-    characters beyond U+FFFF and those from U+E000 to U+FFFF.
-
-    Examples
-    --------
-    >>> sorted(["\uff5e", "\N{GRINNING FACE}"], key=utf16_key) == ["\N{GRINNING FACE}", "\uff5e"]
-    True
+    Python compares code points; the orders differ between characters beyond U+FFFF and those
+    from U+E000 to U+FFFF.
     """
     return text.encode("utf-16-be", "surrogatepass")
 
@@ -52,13 +39,7 @@ def topic_partition_hash(topic: str, partition: int) -> int:
 
 
 def name_uuid(name: bytes) -> uuid.UUID:
-    """Return ``UUID.nameUUIDFromBytes``: version 3 without a namespace.
-
-    Examples
-    --------
-    >>> name_uuid(b"t0")
-    UUID('809d4580-aaed-3156-9abc-38d58f77f840')
-    """
+    """Return ``UUID.nameUUIDFromBytes``: version 3 without a namespace."""
     return uuid.UUID(bytes=hashlib.md5(name, usedforsecurity=False).digest(), version=3)
 
 

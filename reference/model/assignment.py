@@ -55,27 +55,21 @@ class Assignment(Mapping[str, Partitions]):
         return {member: len(partitions) for member, partitions in self._by_member.items()}
 
     def __getitem__(self, member: str) -> Partitions:
-        """Return the partitions of a member."""
         return self._by_member[member]
 
     def __iter__(self) -> Iterator[str]:
-        """Yield member ids."""
         return iter(self._by_member)
 
     def __len__(self) -> int:
-        """Count the members."""
         return len(self._by_member)
 
     def __reduce__(self) -> tuple[type["Assignment"], tuple[dict[str, Partitions]]]:
-        """Pickle without cached results."""
         return (Assignment, (self._by_member,))
 
     def __hash__(self) -> int:
-        """Hash the content."""
         return hash(frozenset(self._by_member.items()))
 
     def __repr__(self) -> str:
-        """Show members and partitions."""
         return f"Assignment({self._by_member!r})"
 
     def _repr_html_(self) -> str:

@@ -22,11 +22,6 @@ class UpstreamError(KassayError):
     """The real assignor throws an exception for this group.
 
     ``java_class`` is the simple name of the exception class, ``detail`` the reason.
-
-    Examples
-    --------
-    >>> str(UpstreamError("IllegalStateException", "no member can take t-3"))
-    'IllegalStateException: no member can take t-3'
     """
 
     def __init__(self, java_class: JavaClass, detail: str) -> None:
@@ -35,7 +30,6 @@ class UpstreamError(KassayError):
         self.detail = detail
 
     def __str__(self) -> str:
-        """Return class and reason."""
         return f"{self.java_class}: {self.detail}"
 
 
@@ -50,11 +44,6 @@ class LivelockError(KassayError):
         Passes over the partitions from a state to its first repetition.
     circling
         Partitions that move within the cycle, by topic and number.
-
-    Examples
-    --------
-    >>> print(LivelockError(Assignment({"a": [("t", 0)]}), 2, (TopicPartition("t", 0),)))
-    the state repeats every 2 passes; circling partitions: t-0
     """
 
     def __init__(
@@ -66,7 +55,6 @@ class LivelockError(KassayError):
         self.circling = circling
 
     def __str__(self) -> str:
-        """Return the length of the cycle and its partitions."""
         names = ", ".join(str(tp) for tp in self.circling)
         passes = "pass" if self.cycle_length == 1 else "passes"
         return f"the state repeats every {self.cycle_length} {passes}; circling partitions: {names}"

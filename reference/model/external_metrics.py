@@ -9,15 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from kassay.reference.model.assignment import Assignment, held_counts
-from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import (
     balance_score,
-    movement_count,
     participant_indices,
     spread,
 )
-from kassay.reference.model.metrics import loads as weighted_loads
 from kassay.reference.model.partition_index import subscription_mask
 from kassay.reference.model.result_cache import cached
 
@@ -29,30 +26,8 @@ def kafka_balance_score(group: Group, assignment: Assignment) -> int:
 
     A member participates if it subscribes to more partitions than it has, or has one of a
     topic with several subscribers. The score counts partitions and ignores weights.
-
     Source: ``AbstractStickyAssignor.getBalanceScore`` and
     ``canConsumerParticipateInReassignment``, kafka-clients 4.4.0.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="alone", partitions=5), Topic(name="t", partitions=3)),
-    ...     members=(
-    ...         Member(id="a", subscription=("alone",)),
-    ...         Member(id="b", subscription=("t",)),
-    ...         Member(id="c", subscription=("t",)),
-    ...     ),
-    ... )
-    >>> assignment = Assignment(
-    ...     {
-    ...         "a": [("alone", n) for n in range(5)],
-    ...         "b": [("t", 0), ("t", 1)],
-    ...         "c": [("t", 2)],
-    ...     }
-    ... )
-    >>> kafka_balance_score(group, assignment)
-    1
     """
     held = held_counts(group, assignment)
     shared = subscription_mask(group).sum(axis=0) > 1
@@ -71,11 +46,8 @@ def kafka_balance_score(group: Group, assignment: Assignment) -> int:
 def kafka_is_balanced(group: Group, assignment: Assignment) -> bool:
     """Return whether Kafka's sticky assignors accept the assignment as balanced.
 
-    True if partition counts differ by at most one, or if no direct transfer improves them:
-    no member subscribes to a partition of a member with at least two more partitions.
-    Chains of transfers may still improve the balance.
-
-    Source: ``AbstractStickyAssignor.isBalanced``, kafka-clients 4.4.0.
+    True if partition counts differ by at most one, or if no direct transfer improves them. Chains
+    of transfers may still do. Source: ``AbstractStickyAssignor.isBalanced``, kafka-clients 4.4.0.
     """
     held = held_counts(group, assignment)
     counts = held.sum(axis=0)
@@ -84,19 +56,6 @@ def kafka_is_balanced(group: Group, assignment: Assignment) -> bool:
     fullest = np.where(held > 0, counts, 0).max(axis=1)
     gains = fullest > counts[:, np.newaxis] + 1
     return not bool((gains & subscription_mask(group)).any())
-
-
-def r_score(group: Group, assignment: Assignment, *, capacity: int) -> float:
-    """Return the moved weight divided by the capacity of one member (Landau et al., 2024).
-
-    Raises
-    ------
-    UsageError
-        If the capacity is not positive.
-    """
-    if capacity <= 0:
-        raise UsageError(f"capacity must be positive, got {capacity}")
-    return movement_count(group, assignment).moved_weight / capacity
 
 
 def outside_band(loads: Sequence[int], *, percent: int = CRUISE_CONTROL_BAND) -> int:
@@ -144,22 +103,6 @@ def off_rack(group: Group, assignment: Assignment) -> int:
         for topic, number in assignment[member.id]
         if topic in topics and topics[topic].racks is not None
     )
-
-
-def streams_cost(
-    group: Group, assignment: Assignment, *, traffic_cost: int = 1, non_overlap_cost: int = 10
-) -> int:
-    """Return Kafka Streams' rack-aware objective: weighted off-rack traffic and moves (KIP-925)."""
-    moved = movement_count(group, assignment).moved
-    return traffic_cost * off_rack(group, assignment) + non_overlap_cost * moved
-
-
-def count_then_load(group: Group, assignment: Assignment) -> tuple[int, int]:
-    """Return the spread in partitions and in load, as lag-based assignors compare them."""
-    active = [group.members[index].id for index in participant_indices(group)]
-    counts = [len(assignment.get(m, ())) for m in active]
-    loads = list(weighted_loads(group, assignment).values())
-    return spread(counts), spread(loads)
 
 
 def per_topic_spread(group: Group, assignment: Assignment) -> int:

@@ -58,7 +58,6 @@ class Topic:
     id: uuid.UUID | None = None
 
     def __post_init__(self) -> None:
-        """Convert lists to tuples and check lengths and ranges."""
         where = f"topic {self.name!r}"
         if not 0 <= self.partitions <= MAX_PARTITIONS:
             raise InputError(
@@ -147,7 +146,6 @@ class Member:
     streams: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
-        """Convert lists to tuples and check ranges."""
         if type(self.subscription) is not tuple:
             object.__setattr__(self, "subscription", tuple(self.subscription))
         if type(self.owned) is not Partitions:
@@ -227,7 +225,6 @@ class Group:
     results: Results = field(default_factory=Results, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Convert lists to tuples and check that names are unique."""
         object.__setattr__(self, "topics", tuple(self.topics))
         object.__setattr__(self, "members", tuple(self.members))
         object.__setattr__(self, "notes", tuple(self.notes))

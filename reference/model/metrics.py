@@ -47,12 +47,6 @@ def participant_indices(group: Group) -> tuple[int, ...]:
     )
 
 
-def idle_members(group: Group) -> tuple[str, ...]:
-    """Return the ids of the members that cannot get partitions, in group order."""
-    active = set(participants(group))
-    return tuple(member.id for member in group.members if member.id not in active)
-
-
 def loads(group: Group, assignment: Assignment) -> dict[str, int]:
     """Return the load per participant: total weight, or partitions without weights.
 
@@ -85,17 +79,9 @@ def load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
 def sum_of_squares(loads: Iterable[int]) -> int:
     """Return the sum of squared loads, which ranks assignments as the variance does.
 
-    With equal weights, its minimum minimises every other imbalance measure.
-
-    References
-    ----------
-    Harvey, Ladner, Lovasz, Tamir. "Semi-matchings for bipartite graphs and load
-    balancing". Journal of Algorithms 59(1), 2006.
-
-    Examples
-    --------
-    >>> sum_of_squares([2, 1, 0])
-    5
+    With equal weights, its minimum minimises every other imbalance measure (Harvey, Ladner,
+    Lovasz, Tamir. "Semi-matchings for bipartite graphs and load balancing". Journal of
+    Algorithms 59(1), 2006).
     """
     return sum(load * load for load in loads)
 
@@ -114,11 +100,6 @@ def deviation(loads: Sequence[int]) -> int:
     """Return the sum of distances from the mean load, times the number of members.
 
     The factor makes it an integer: the sum over members of ``|n * load - total|``.
-
-    Examples
-    --------
-    >>> deviation([2, 1, 1])
-    4
     """
     total = sum(loads)
     return sum(abs(len(loads) * load - total) for load in loads)
@@ -127,13 +108,8 @@ def deviation(loads: Sequence[int]) -> int:
 def balance_score(loads: Sequence[int]) -> int:
     """Return the sum of ``|load_i - load_j|`` over all pairs of loads.
 
-    ``AbstractStickyAssignor.getBalanceScore`` (Kafka 4.4.0) counts only some members;
-    see `kassay.reference.model.external_metrics.kafka_balance_score`.
-
-    Examples
-    --------
-    >>> balance_score([3, 1, 1])
-    4
+    Kafka's own score counts only some members, see
+    `kassay.reference.model.external_metrics.kafka_balance_score`.
     """
     ascending = sorted(loads)
     last = len(ascending) - 1
@@ -141,13 +117,7 @@ def balance_score(loads: Sequence[int]) -> int:
 
 
 def leximax(loads: Iterable[int]) -> tuple[int, ...]:
-    """Return the loads in descending order; smaller vectors (lexicographically) are better.
-
-    Examples
-    --------
-    >>> leximax([1, 3, 2])
-    (3, 2, 1)
-    """
+    """Return the loads in descending order; smaller vectors (lexicographically) are better."""
     return tuple(sorted(loads, reverse=True))
 
 
@@ -190,18 +160,8 @@ def measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
 class MovementCount:
     """Movement of an assignment, in partitions and in weight.
 
-    Parameters
-    ----------
-    kept
-        Partitions assigned to their current owner.
-    moved
-        Partitions assigned to another member than their current owner.
-    placed
-        Assigned partitions without a current owner.
-    unassigned
-        Partitions with a current owner that are not assigned.
-    kept_weight, moved_weight, placed_weight, unassigned_weight
-        Total weights of the same partitions.
+    Kept partitions stay with their current owner, moved ones get another member, placed ones
+    have no current owner. Unassigned ones have a current owner, but no assignee.
     """
 
     kept: int

@@ -17,14 +17,7 @@ UNKNOWN = -1
 class PartitionIndex(NamedTuple):
     """One row per partition in the list of a member, list after list.
 
-    Parameters
-    ----------
-    member
-        Index of the member.
-    topic
-        Index in ``group.topics``, `UNKNOWN` for a topic without metadata.
-    number
-        Partition number, possibly out of range.
+    ``topic`` is `UNKNOWN` for a topic without metadata; ``number`` may be out of range.
     """
 
     member: Column

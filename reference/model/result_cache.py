@@ -17,7 +17,6 @@ class Results(dict[object, Any]):
     __slots__ = ()
 
     def __reduce__(self) -> tuple[type["Results"], tuple[()]]:
-        """Pickle without content."""
         return (Results, ())
 
 

@@ -13,19 +13,12 @@ Column = NDArray[np.int32]
 
 
 class TopicPartition(NamedTuple):
-    """One partition of a topic; partition numbers start at 0.
-
-    Examples
-    --------
-    >>> str(TopicPartition("orders", 3))
-    'orders-3'
-    """
+    """One partition of a topic; partition numbers start at 0."""
 
     topic: str
     partition: int
 
     def __str__(self) -> str:
-        """Return the form of Kafka's logs."""
         return f"{self.topic}-{self.partition}"
 
 
@@ -72,7 +65,6 @@ class Partitions(Sequence[TopicPartition]):
         object.__setattr__(self, "numbers", _read_only(numbers))
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Raise AttributeError: the list is immutable."""
         raise AttributeError(f"Partitions is immutable, cannot set {name!r}")
 
     @classmethod
@@ -101,11 +93,9 @@ class Partitions(Sequence[TopicPartition]):
         return list(map(tuple.__new__, repeat(TopicPartition), pairs))
 
     def __len__(self) -> int:
-        """Count the partitions."""
         return len(self.codes)
 
     def __iter__(self) -> Iterator[TopicPartition]:
-        """Yield the partitions in order."""
         return iter(self.to_list())
 
     @overload
@@ -113,13 +103,11 @@ class Partitions(Sequence[TopicPartition]):
     @overload
     def __getitem__(self, index: slice) -> "Partitions": ...
     def __getitem__(self, index: int | slice) -> "TopicPartition | Partitions":
-        """Return one partition, or a slice of the list."""
         if isinstance(index, slice):
             return Partitions(self.topics, self.codes[index], self.numbers[index])
         return TopicPartition(self.topics[self.codes[index]], int(self.numbers[index]))
 
     def __eq__(self, other: object) -> bool:
-        """Compare as sequences: the same partitions in the same order."""
         if isinstance(other, Partitions) and self.topics == other.topics:
             # Short lists compare ten times as fast as bytes, long lists half as fast.
             return (
@@ -133,17 +121,14 @@ class Partitions(Sequence[TopicPartition]):
         return NotImplemented
 
     def __hash__(self) -> int:
-        """Hash the content."""
         return hash(tuple(self.to_list()))
 
     def __repr__(self) -> str:
-        """Show up to eight partitions."""
         shown = ", ".join(str(tp) for tp in self[:8])
         more = f", ... {len(self)} in all" if len(self) > 8 else ""
         return f"Partitions([{shown}{more}])"
 
     def __reduce__(self) -> tuple[type["Partitions"], tuple[tuple[str, ...], Column, Column]]:
-        """Pickle as columns."""
         return (Partitions, (self.topics, self.codes, self.numbers))
 
 

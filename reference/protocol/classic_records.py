@@ -107,19 +107,7 @@ class OffsetCommit(NamedTuple):
 
 
 def decode_record(key: bytes, value: bytes) -> GroupMetadata | OffsetCommit:
-    """Decode a record of a classic group.
-
-    Raises
-    ------
-    CorruptRecordError
-        If the record is truncated, or of another type or version.
-
-    Examples
-    --------
-    >>> commit = OffsetCommit("g", TopicPartition("t", 2), offset=41, timestamp=7)
-    >>> decode_record(commit.key, commit.value) == commit
-    True
-    """
+    """Decode a record of a classic group; CorruptRecordError for other types and versions."""
     kind, names = decode_key(key)
     if kind == RecordType.OFFSET_COMMIT:
         fields = decode_message(OFFSET_COMMIT, value)

@@ -40,10 +40,7 @@ class ConsumerRecord(NamedTuple):
 class DeferredRecord:
     """A record that is built when it is read; most are overwritten before that.
 
-    Parameters
-    ----------
-    build
-        Builds the record. The objects that it uses must not change.
+    The objects that ``build`` uses must not change.
     """
 
     __slots__ = ("_build",)

@@ -14,13 +14,7 @@ class CorruptRecordError(InputError):
 
 
 def unsigned_varint(value: int) -> bytes:
-    """Encode a non-negative integer in groups of seven bits, least significant first.
-
-    Examples
-    --------
-    >>> unsigned_varint(300).hex()
-    'ac02'
-    """
+    """Encode a non-negative integer in groups of seven bits, least significant first."""
     encoded = bytearray()
     while value > 0x7F:
         encoded.append((value & 0x7F) | 0x80)
@@ -35,13 +29,7 @@ def integer(value: int, width: str) -> bytes:
 
 
 def text(value: str | None, *, compact: bool = False) -> bytes:
-    """Encode a string or null.
-
-    Examples
-    --------
-    >>> text("abc").hex(), text(None).hex(), text("abc", compact=True).hex()
-    ('0003616263', 'ffff', '04616263')
-    """
+    """Encode a string or null."""
     raw = None if value is None else value.encode("utf-8", "surrogatepass")
     return _prefixed(raw, compact=compact, width="h")
 

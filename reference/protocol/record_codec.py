@@ -41,20 +41,8 @@ class DecodedRecord:
 def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
     """Decode a record.
 
-    In groups of consumers, the members' subscriptions and assignments are decoded too.
-    Other applications of the group protocol keep their own bytes there.
-
-    Raises
-    ------
-    CorruptRecordError
-        If the record is truncated, too long, of an unknown version, or violates its schema.
-        The message names the part and the field.
-
-    Examples
-    --------
-    >>> key = bytes.fromhex("0001 0001 67 0001 74 00000002")
-    >>> decode(key, None)
-    DecodedRecord(kind=1, key={'group': 'g', 'topic': 't', 'partition': 2}, value=None)
+    In groups of consumers, the members' subscriptions and assignments are decoded too; other
+    applications keep their own bytes there. CorruptRecordError names the part and the field.
     """
     kind, fields = decode_key(key)
     return DecodedRecord(kind, fields, decode_value(kind, value))
@@ -124,13 +112,7 @@ def _decode_all(schema: tuple[Field, ...], reader: Reader) -> Fields:
 
 
 def encode_message(schema: Schema, version: int, fields: Mapping[str, Any]) -> bytes:
-    """Encode a message with its version before it; tagged fields may be absent.
-
-    Examples
-    --------
-    >>> encode_message(ASSIGNMENT, 3, {"assigned": [], "user_data": None}).hex()
-    '000300000000ffffffff'
-    """
+    """Encode a message with its version before it; tagged fields may be absent."""
     return wire.integer(version, "h") + _versioned(schema, version).encode(fields)
 
 

@@ -1,23 +1,19 @@
 import math
 from itertools import combinations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.external_metrics import (
     balancedness,
-    count_then_load,
     kafka_balance_score,
     kafka_is_balanced,
     off_rack,
     outside_band,
     per_topic_spread,
-    r_score,
     range_spread,
     standard_deviation,
-    streams_cost,
 )
 from tests.reference.assignors.notation import group as small_group
 from tests.strategies import groups, valid_assignments
@@ -34,18 +30,6 @@ RACKED = Group(
 def test_off_rack_counts_only_members_with_a_rack():
     assert off_rack(RACKED, Assignment({"a": [("t", 0), ("t", 1), ("t", 2)]})) == 2
     assert off_rack(RACKED, Assignment({"b": [("t", 0), ("t", 1), ("t", 2)]})) == 0
-
-
-def test_streams_cost_is_weighted_traffic_plus_moves():
-    assignment = Assignment({"a": [("t", 2)], "b": [("t", 0), ("t", 1)]})
-    assert streams_cost(RACKED, assignment) == 1 * 1 + 10 * 1
-
-
-def test_r_score_is_the_moved_weight_over_capacity():
-    assignment = Assignment({"a": [("t", 2)], "b": [("t", 0), ("t", 1)]})
-    assert r_score(RACKED, assignment, capacity=4) == 0.25
-    with pytest.raises(ValueError, match="capacity must be positive, got 0"):
-        r_score(RACKED, assignment, capacity=0)
 
 
 def test_kafka_accepts_group_a_as_balanced_although_it_is_not_optimal():
@@ -111,4 +95,3 @@ def test_per_topic_spread_detects_a_topic_on_one_member():
     concentrated = Assignment({"a": [("t", 0), ("t", 1)], "b": [("u", 0), ("u", 1)]})
     even = Assignment({"a": [("t", 0), ("u", 1)], "b": [("u", 0), ("t", 1)]})
     assert (per_topic_spread(group, concentrated), per_topic_spread(group, even)) == (4, 0)
-    assert count_then_load(group, concentrated) == (0, 0)

@@ -9,7 +9,6 @@ from kassay.reference.model.metrics import (
     MEASURES,
     balance_score,
     deviation,
-    idle_members,
     leximax,
     movement_count,
     participants,
@@ -65,7 +64,6 @@ def group_of_two(weights=None, owned=()) -> Group:
 
 def test_idle_members_have_no_load():
     group = group_of_two()
-    assert idle_members(group) == ("idle",)
     assert participants(group) == ("a", "b")
     assert loads(group, Assignment({"a": [("t", 0)], "idle": []})) == {"a": 1, "b": 0}
 
@@ -75,7 +73,7 @@ def test_a_member_with_only_empty_topics_is_idle():
         topics=(Topic(name="empty", partitions=0),),
         members=(Member(id="a", subscription=("empty",)),),
     )
-    assert idle_members(group) == ("a",)
+    assert participants(group) == ()
 
 
 def test_loads_and_imbalance_use_the_weights():
