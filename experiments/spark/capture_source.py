@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,22 +23,28 @@ from kassay.experiments.sources.import_options import (
     WeightSource,
 )
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
+from kassay.experiments.spark.table_schemas import schema_of
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 
 NAME = "kassay"
-GROUPS = pa.schema(
-    [
-        pa.field("capture", pa.string(), nullable=False),
-        pa.field("id", pa.string()),
-        pa.field("members", pa.int64()),
-        pa.field("partitions", pa.int64()),
-        pa.field("document", pa.string()),
-        pa.field("skipped", pa.string()),
-        pa.field("error", pa.string()),
-    ]
-)
 _CAPTURES_PER_TASK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureRow:
+    """A group of a capture, or the reason for which it is missing."""
+
+    capture: str
+    id: str | None
+    members: int | None
+    partitions: int | None
+    document: str | None
+    skipped: str | None
+    error: str | None
+
+
+GROUPS = schema_of(CaptureRow)
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ class CaptureReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the captures of one task."""
         for path in partition.paths:  # type: ignore[attr-defined]
-            rows = list(_capture_rows(Path(path), self._options))
+            rows = [asdict(row) for row in _capture_rows(Path(path), self._options)]
             yield pa.RecordBatch.from_pylist(rows, schema=GROUPS)
 
 
@@ -113,7 +119,7 @@ def _list_captures(root: Path) -> list[Path]:
     )
 
 
-def _capture_rows(path: Path, options: ImportOptions) -> Iterator[dict[str, object]]:
+def _capture_rows(path: Path, options: ImportOptions) -> Iterator[CaptureRow]:
     try:
         for imported in import_groups([path], options):
             yield _row(path, imported)
@@ -121,17 +127,17 @@ def _capture_rows(path: Path, options: ImportOptions) -> Iterator[dict[str, obje
         yield _row(path, ImportedGroup(None, error=f"{path}: {type(error).__name__}: {error}"))
 
 
-def _row(path: Path, imported: ImportedGroup) -> dict[str, object]:
+def _row(path: Path, imported: ImportedGroup) -> CaptureRow:
     group = imported.group
-    return {
-        "capture": str(path),
-        "id": imported.id,
-        "members": group and len(group.members),
-        "partitions": group and group.partition_count,
-        "document": group and json.dumps(group_document(group), ensure_ascii=False),
-        "skipped": imported.skipped,
-        "error": imported.error,
-    }
+    return CaptureRow(
+        capture=str(path),
+        id=imported.id,
+        members=None if group is None else len(group.members),
+        partitions=None if group is None else group.partition_count,
+        document=None if group is None else json.dumps(group_document(group), ensure_ascii=False),
+        skipped=imported.skipped,
+        error=imported.error,
+    )
 
 
 def _import_options(options: dict[str, str]) -> ImportOptions:

@@ -4,17 +4,11 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any
 
 import pyarrow as pa
 
-from kassay.experiments.study.table_rows import (
-    AssignmentRow,
-    CaseRecord,
-    ComparisonRow,
-    GroupRow,
-    OptimumRow,
-    TimingRow,
-)
+from kassay.experiments.study import table_rows
 
 _ARROW = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 _INT64 = range(-(2**63), 2**63)
@@ -36,11 +30,11 @@ def _field(name: str, hint: object) -> pa.Field:
 
 
 TABLES: Mapping[str, pa.Schema] = {
-    "groups": schema_of(GroupRow),
-    "assignments": schema_of(AssignmentRow),
-    "optima": schema_of(OptimumRow),
-    "comparisons": schema_of(ComparisonRow),
-    "timings": schema_of(TimingRow),
+    "groups": schema_of(table_rows.GroupRow),
+    "assignments": schema_of(table_rows.AssignmentRow),
+    "optima": schema_of(table_rows.OptimumRow),
+    "comparisons": schema_of(table_rows.ComparisonRow),
+    "timings": schema_of(table_rows.TimingRow),
 }
 
 # Result of a worker: all rows of a case, and the position of the case in its batch.
@@ -51,7 +45,7 @@ RECORDS = pa.schema(
 )
 
 
-def record_row(record: CaseRecord) -> dict[str, list[dict[str, object]]]:
+def record_row(record: table_rows.CaseRecord) -> dict[str, list[dict[str, object]]]:
     """Return a record as a row of `RECORDS`."""
     return {
         "groups": [_columns(record.group)],
@@ -69,9 +63,7 @@ def table_of(records: pa.Table, name: str) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=TABLES[name])
 
 
-def _columns(
-    row: GroupRow | OptimumRow | AssignmentRow | ComparisonRow | TimingRow,
-) -> dict[str, object]:
+def _columns(row: Any) -> dict[str, object]:
     """Return the columns of a row; integers that exceed 64 bits become None."""
     columns: dict[str, object] = {}
     for name in row.__slots__:

@@ -37,9 +37,10 @@ _STATES: Mapping[ConsumerGroupState, str] = {
 }
 # Local errors of librdkafka; the library documents these names with an underscore.
 _ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
-_PERMANENT = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE)  # noqa: SLF001
-_NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._AUTHENTICATION)  # noqa: SLF001
-_TIMEOUTS = (*_NO_ANSWER, _ALL_BROKERS_DOWN, KafkaError.REQUEST_TIMED_OUT)
+_AUTHENTICATION = KafkaError._AUTHENTICATION  # noqa: SLF001
+_NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)  # noqa: SLF001
+_PERMANENT = (_AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE)  # noqa: SLF001
+_TIMEOUTS = (*_NO_ANSWER, _ALL_BROKERS_DOWN, _AUTHENTICATION, KafkaError.REQUEST_TIMED_OUT)
 _UNKNOWN_OR_LEADERLESS = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.LEADER_NOT_AVAILABLE,

@@ -1,0 +1,21 @@
+import time
+from unittest.mock import MagicMock
+
+from kassay.experiments.spark import progress
+
+
+def test_a_log_shows_finished_groups_speed_and_remaining_time(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "_LOG_SECONDS", 0.0)
+    spark = MagicMock()
+    spark.sparkContext.statusTracker().getActiveStageIds.return_value = []
+    text = ""
+    with progress.with_progress(spark, total=10_000, done=100) as reporter:
+        deadline = time.monotonic() + 30
+        while "left" not in text and time.monotonic() < deadline:
+            reporter.advance(1)
+            time.sleep(0.01)
+            text += capsys.readouterr().err
+    assert text.startswith("studying: ")
+    assert " of 10,000 groups" in text
+    assert " per second, 0:" in text
