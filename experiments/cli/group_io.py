@@ -63,7 +63,7 @@ class TableLayout:
 
     def table(self, records: Iterable[Record]) -> "Table":
         """Lay out the records. An error fills the last column."""
-        table = new_table("group", *self.first, numbers=self.numbers, last=self.last)
+        table = _new_table(("group", *self.first), self.numbers, self.last)
         for record in records:
             if "error" in record:
                 blank = [""] * (len(table.columns) - 2)
@@ -95,8 +95,10 @@ def process_groups(
             typer.echo(to_json(record))
         else:
             records.append(record)
-    if output_format is Format.TABLE:
-        table_console().print(_plain_table(records) if layout is None else layout.table(records))
+    if output_format is Format.TABLE and layout is not None:
+        _console().print(layout.table(records))
+    elif output_format is Format.TABLE:
+        _print_scalars(records)
     elif output_format is Format.JSON:
         print_json(records)
     if code:
@@ -193,7 +195,7 @@ def to_json(record: Record) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(", ", ": "))
 
 
-def table_console() -> "Console":
+def _console() -> "Console":
     """Return a console for tables: as wide as the terminal, or 120 characters."""
     from rich.console import Console
 
@@ -201,10 +203,9 @@ def table_console() -> "Console":
     return console if console.is_terminal else Console(width=_FILE_WIDTH)
 
 
-def new_table(
-    *first: str, numbers: Sequence[str] = (), last: Sequence[str] = (), title: str | None = None
+def _new_table(
+    first: Sequence[str], numbers: Sequence[str], last: Sequence[str] = (), title: str | None = None
 ) -> "Table":
-    """Return an empty table with text columns, right-aligned numbers, and text columns."""
     from rich.table import Table
 
     table = Table(title=title)
@@ -217,18 +218,24 @@ def new_table(
     return table
 
 
-def _cell(value: object) -> str:
-    return "" if value is None else str(value)
+def print_table(rows: Sequence[Record], *, text: int = 1, title: str | None = None) -> None:
+    """Print rows with one column per key; columns after the first ``text`` are right-aligned."""
+    keys = list(rows[0])
+    table = _new_table(keys[:text], keys[text:], title=title)
+    for row in rows:
+        table.add_row(*map(_cell, row.values()))
+    _console().print(table)
 
 
-def _plain_table(records: Sequence[Record]) -> "Table":
-    """Lay out records with one column per key that has a scalar value in a record."""
+def _print_scalars(records: Sequence[Record]) -> None:
+    """Print a table with one column per key that has a scalar value in a record."""
     keys = [
         key
         for key in dict.fromkeys(key for record in records for key in record)
         if any(not isinstance(record.get(key), Mapping | list) for record in records)
     ]
-    table = new_table(*keys)
-    for record in records:
-        table.add_row(*(_cell(record.get(key)) for key in keys))
-    return table
+    print_table([{key: record.get(key) for key in keys} for record in records], text=len(keys))
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli.option_checks import plot_file
+_PLOT_SUFFIXES = (".svg", ".png")
 
 
 class Format(StrEnum):
@@ -17,6 +17,14 @@ class Format(StrEnum):
     JSONL = "jsonl"
     JSON = "json"
     TABLE = "table"
+
+
+def _plot_file(file: Path | None) -> Path | None:
+    if file is not None and file.suffix not in _PLOT_SUFFIXES:
+        raise typer.BadParameter(
+            f"the file name must end in {' or '.join(_PLOT_SUFFIXES)}, got {file.name!r}"
+        )
+    return file
 
 
 OutputFormat = Annotated[
@@ -30,7 +38,7 @@ PlotFile = Annotated[
     Path | None,
     typer.Option(
         "--plot",
-        callback=plot_file,
+        callback=_plot_file,
         metavar="FILE",
         help="Write a plot to this .svg or .png file; later groups get FILE-2, FILE-3, ...",
         show_default=False,

@@ -1,16 +1,27 @@
 """Options for searches and their input: measure, limits, members, seeds and Spark."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kassay.experiments.cli.option_checks import spark_master
 from kassay.reference.model.metrics import Measure
 from kassay.solver.limits import SearchLimits
 
 if TYPE_CHECKING:
     from kassay.experiments.compare import CaseLimits
+
+_SPARK_MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|(spark|k8s|sc)://.+|yarn")
+
+
+def _spark_master(master: str | None) -> str | None:
+    if master is not None and not _SPARK_MASTER.fullmatch(master):
+        raise typer.BadParameter(
+            f"must be a Spark master such as local[4] or spark://host:7077, got {master!r}"
+        )
+    return master
+
 
 ImbalanceMeasure = Annotated[
     Measure | None,
@@ -24,7 +35,7 @@ SparkMaster = Annotated[
     str | None,
     typer.Option(
         "--master",
-        callback=spark_master,
+        callback=_spark_master,
         help="Spark master: local[N], spark://HOST:PORT, yarn, k8s://..., sc://HOST:PORT.",
         show_default="local[*], or the value of spark-submit",
     ),

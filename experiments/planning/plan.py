@@ -11,12 +11,7 @@ from kassay.experiments.planning.assignor_outcomes import (
     assignment_metrics,
     assignor_outcomes,
 )
-from kassay.experiments.planning.move_schedule import (
-    Move,
-    MoveBatch,
-    moves_between,
-    schedule_moves,
-)
+from kassay.experiments.planning.move_schedule import Move, MoveBatch, moves_between, schedule_moves
 from kassay.experiments.planning.rack_locality import RackLocality, compare_racks
 from kassay.experiments.planning.what_if import makespan_of
 from kassay.reference.model.assignment import Assignment

@@ -61,10 +61,8 @@ def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str,
 def _entry(comparison: Comparison) -> dict[str, object]:
     """Return a comparison as JSON, with one object per measure and without absent values."""
     names = ("assignor", "ending", "detail", "rounds", "measure", "proven")
-    entry = {name: getattr(comparison, name) for name in names}
-    entry["least_imbalance"] = comparison.least_imbalance
-    entry["movement_within"] = comparison.movement_within
-    entry["unnecessary_moves"] = comparison.unnecessary_moves
+    results = ("least_imbalance", "movement_within", "unnecessary_moves")
+    entry = {name: getattr(comparison, name) for name in (*names, *results)}
     for measure, values in comparison.imbalance.items():
         if values.greedy is not None:
             entry[measure] = {"greedy": values.greedy, "optimum": values.optimum, "gap": values.gap}

@@ -1,7 +1,5 @@
 """``kassay doctor``: checks of this machine, defined in `kassay.experiments.cli.environment`."""
 
-from collections.abc import Sequence
-
 import typer
 
 from kassay.experiments.cli import group_io, output_options
@@ -18,7 +16,7 @@ def doctor(output_format: output_options.OutputFormat = output_options.Format.TA
     """
     checks = list(run_checks())
     if output_format is output_options.Format.TABLE:
-        _print_table(checks)
+        group_io.print_table([_row(check) for check in checks], text=4)
     else:
         records = [{"name": c.name, "found": c.found, "fix": c.fix or None} for c in checks]
         if output_format is output_options.Format.JSON:
@@ -29,9 +27,6 @@ def doctor(output_format: output_options.OutputFormat = output_options.Format.TA
         raise typer.Exit(group_io.NOT_REACHED)
 
 
-def _print_table(checks: Sequence[Check]) -> None:
-    table = group_io.new_table("", "check", "found", "fix")
-    for check in checks:
-        mark = "[green]ok[/green]" if check.passed else "[bold red]no[/bold red]"
-        table.add_row(mark, check.name, check.found, check.fix)
-    group_io.table_console().print(table)
+def _row(check: Check) -> dict[str, object]:
+    mark = "[green]ok[/green]" if check.passed else "[bold red]no[/bold red]"
+    return {"": mark, "check": check.name, "found": check.found, "fix": check.fix}

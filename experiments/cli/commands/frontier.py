@@ -41,11 +41,7 @@ def frontier(
 
     def process(group: Group) -> group_io.GroupResult:
         result = find_frontier(
-            group,
-            measure=imbalance,
-            max_points=points,
-            limits=search.limits(),
-            seed=search.seed,
+            group, measure=imbalance, max_points=points, limits=search.limits(), seed=search.seed
         )
         if plot is not None:
             from kassay.experiments.plotting.plot_files import draw_frontier

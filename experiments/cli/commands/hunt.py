@@ -16,7 +16,7 @@ from kassay.experiments.cli import (
 )
 from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, exhaustive_cases
-from kassay.experiments.counterexamples.gallery import Gallery, gallery
+from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
 from kassay.experiments.counterexamples.shortcomings import SearchOptions, Shortcoming
 from kassay.experiments.counterexamples.shrinking import size_of
@@ -38,7 +38,6 @@ def hunt(
     shortcoming: Annotated[
         Shortcoming,
         typer.Option(
-            "--shortcoming",
             help="imbalance: above the minimum; moves: unnecessary moves per partition; ratio: "
             "maximum load divided by its minimum; livelock: no termination; failure: no valid "
             "assignment.",
@@ -49,39 +48,33 @@ def hunt(
     family: Annotated[
         list[str] | None,
         typer.Option(
-            "--family",
             callback=known_names("family", _FAMILIES),
             help=f"Family of groups to search, repeatable: {', '.join(_FAMILIES)}.",
             show_default=EXHAUSTIVE,
         ),
     ] = None,
     members: Annotated[
-        int,
-        typer.Option("--members", min=1, help=f"Maximum number of members in {EXHAUSTIVE}."),
+        int, typer.Option(min=1, help=f"Maximum number of members in {EXHAUSTIVE}.")
     ] = 3,
     partitions: Annotated[
-        int,
-        typer.Option("--partitions", min=1, help=f"Maximum number of partitions in {EXHAUSTIVE}."),
+        int, typer.Option(min=1, help=f"Maximum number of partitions in {EXHAUSTIVE}.")
     ] = 4,
     groups: Annotated[
-        list[Path] | None,
-        typer.Option("--groups", help="File of group documents to search; repeatable."),
+        list[Path] | None, typer.Option(help="File of group documents to search; repeatable.")
     ] = None,
     cases: search_options.Cases = 1000,
     first_seed: search_options.FirstSeed = 0,
     walk_steps: Annotated[
         int,
         typer.Option(
-            "--walk-steps",
-            min=0,
-            help="Steps of the random walk over groups of equal size, per counterexample.",
+            min=0, help="Steps of the random walk over groups of equal size, per counterexample."
         ),
     ] = 0,
     walks: Annotated[
-        int, typer.Option("--walks", min=1, help="Number of random walks per counterexample.")
+        int, typer.Option(min=1, help="Number of random walks per counterexample.")
     ] = 2,
     top: Annotated[
-        int, typer.Option("--top", min=1, help="Number of counterexamples drawn on the page.")
+        int, typer.Option(min=1, help="Number of counterexamples drawn on the page.")
     ] = 24,
     master: search_options.SparkMaster = None,
     tasks: search_options.SparkTasks = None,
@@ -163,11 +156,17 @@ def _print_summary(result: Gallery) -> None:
         f"smallest kinds: {counts['smallest']}; "
         f"not proven: {counts['unproven']}; errors: {counts['errors']}"
     )
-    headings = ("members", "topics", "partitions", "owned", "severity")
-    table = group_io.new_table("group", numbers=headings)
-    for entry in result.entries[:_PRINTED]:
-        size = size_of(entry.group)
-        figures = (size.members, size.topics, size.partitions, size.owned, entry.severity)
-        table.add_row(entry.group.id, *map(str, figures))
     if result.entries:
-        group_io.table_console().print(table)
+        group_io.print_table([_row(entry) for entry in result.entries[:_PRINTED]])
+
+
+def _row(entry: GalleryEntry) -> dict[str, object]:
+    size = size_of(entry.group)
+    return {
+        "group": entry.group.id,
+        "members": size.members,
+        "topics": size.topics,
+        "partitions": size.partitions,
+        "owned": size.owned,
+        "severity": entry.severity,
+    }

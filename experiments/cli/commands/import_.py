@@ -123,20 +123,17 @@ def _write(groups: Iterator[ImportedGroup], output: Path | None) -> None:
     lines: list[str] = []
     failed = False
     for imported in groups:
-        failed |= imported.error is not None
-        lines.extend(_lines(imported))
+        if imported.error is not None:
+            failed = True
+            lines.append(group_io.to_json(group_io.error_record(imported.id, imported.error)))
+        elif imported.group is None:
+            print_note(f"skipped {imported.id!r}: {imported.skipped}")
+        else:
+            lines.append(group_io.to_json(group_document(imported.group)))
+    text = "".join(line + "\n" for line in lines)
     if output is None:
-        sys.stdout.write("".join(lines))
+        sys.stdout.write(text)
     else:
-        group_io.write_text(output, "".join(lines))
+        group_io.write_text(output, text)
     if failed:
         raise typer.Exit(BAD_INPUT)
-
-
-def _lines(imported: ImportedGroup) -> list[str]:
-    if imported.error is not None:
-        return [group_io.to_json(group_io.error_record(imported.id, imported.error)) + "\n"]
-    if imported.group is None:
-        print_note(f"skipped {imported.id!r}: {imported.skipped}")
-        return []
-    return [group_io.to_json(group_document(imported.group)) + "\n"]

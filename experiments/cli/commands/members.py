@@ -17,8 +17,7 @@ def members(
     file: group_io.GroupFile = group_io.STDIN,
     *,
     makespan: Annotated[
-        int | None,
-        typer.Option(min=0, help="Maximum load of a member.", show_default=False),
+        int | None, typer.Option(min=0, help="Maximum load of a member.", show_default=False)
     ] = None,
     capacity: search_options.Capacity = None,
     first: Annotated[

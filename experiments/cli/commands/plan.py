@@ -40,7 +40,7 @@ def plan(
     output: output_options.OutputDirectory,
     group: Annotated[
         list[str] | None,
-        typer.Option("--group", help="Group to plan; repeatable.", show_default="all"),
+        typer.Option(help="Group to plan; repeatable.", show_default="all"),
     ] = None,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     batch_size: Annotated[

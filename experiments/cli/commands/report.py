@@ -24,13 +24,11 @@ def report(
         ),
     ] = None,
     markdown: Annotated[
-        Path | None,
-        typer.Option("--markdown", help="Markdown summary.", show_default="DIR/report.md"),
+        Path | None, typer.Option(help="Markdown summary.", show_default="DIR/report.md")
     ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only",
             metavar="NAME",
             help="Write only this figure (CSV and SVG) or table (CSV) of a study; repeatable.",
             show_default=False,

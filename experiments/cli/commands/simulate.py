@@ -1,7 +1,5 @@
 """``kassay simulate``: a consumer group over time."""
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -63,19 +61,15 @@ def simulate(
     for script, name in runs:
         result = run(script, POLICIES[name], keep_intervals=plot is not None)
         if plot is not None:
-            _plot(result, plot)
+            from kassay.experiments.simulation.timeline_figure import draw_timeline
+
+            draw_timeline(result, plot)
         if output_format is output_options.Format.TABLE:
             costs.append(cost_of(result, POLICIES[name], measured_from=script.measured_from))
         else:
             _print(result, output_format)
     if costs:
-        _print_costs(costs)
-
-
-def _plot(result: SimulationResult, file: Path) -> None:
-    from kassay.experiments.simulation.timeline_figure import draw_timeline
-
-    draw_timeline(result, file)
+        group_io.print_table([_row(cost) for cost in costs], text=2)
 
 
 def _print(result: SimulationResult, output_format: output_options.Format | None) -> None:
@@ -96,19 +90,15 @@ def _print(result: SimulationResult, output_format: output_options.Format | None
         Console(soft_wrap=True, highlight=False).print_json(data=simulation_document(result))
 
 
-def _print_costs(costs: Sequence[SimulationCost]) -> None:
-    headings = ("rebalances", "moves", "needed", "unnecessary", "unowned s", "reread", "max lag")
-    table = group_io.new_table("script", "policy", numbers=headings)
-    for cost in costs:
-        table.add_row(
-            cost.script,
-            cost.policy,
-            str(cost.rebalances),
-            str(cost.moves),
-            str(cost.needed_moves),
-            str(cost.unnecessary_moves) + ("" if cost.proven else "+"),
-            f"{cost.unowned_seconds:.1f}",
-            str(cost.reread_messages),
-            str(cost.max_lag),
-        )
-    group_io.table_console().print(table)
+def _row(cost: SimulationCost) -> dict[str, object]:
+    return {
+        "script": cost.script,
+        "policy": cost.policy,
+        "rebalances": cost.rebalances,
+        "moves": cost.moves,
+        "needed": cost.needed_moves,
+        "unnecessary": str(cost.unnecessary_moves) + ("" if cost.proven else "+"),
+        "unowned s": f"{cost.unowned_seconds:.1f}",
+        "reread": cost.reread_messages,
+        "max lag": cost.max_lag,
+    }

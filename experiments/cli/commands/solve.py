@@ -23,8 +23,7 @@ def solve(
     *,
     imbalance: search_options.ImbalanceMeasure = None,
     tolerance: Annotated[
-        float,
-        typer.Option(min=0, help="Allowed relative excess of the imbalance for fewer moves."),
+        float, typer.Option(min=0, help="Allowed relative excess of the imbalance for fewer moves.")
     ] = 0.0,
     level: Annotated[
         list[str] | None,

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -27,16 +27,25 @@ from kassay.experiments.study.families.registry import FAMILIES, USUAL
 from kassay.experiments.study.manifest import configuration, manifest
 from kassay.reference.model.errors import UsageError
 
-_CONFIGURED_OPTIONS = (
-    "groups",
-    "family",
-    "cases",
-    "first_seed",
-    "assignor",
-    "time_limit",
-    "deterministic_limit",
-)
-"""Options that a configuration file replaces."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyOptions(search_options.LimitOptions):
+    """Options that a configuration file replaces."""
+
+    groups: Annotated[
+        list[Path] | None, typer.Option(help="File of group documents to include; repeatable.")
+    ] = None
+    family: Annotated[
+        list[str] | None,
+        typer.Option(
+            callback=known_names("family", list(FAMILIES), USUAL),
+            help=f"Family of generated groups, repeatable: {', '.join(FAMILIES)}.",
+            show_default=f"{USUAL[0]} to {USUAL[-1]}",
+        ),
+    ] = None
+    cases: search_options.Cases = 1000
+    first_seed: search_options.FirstSeed = 0
+    assignor: assignor_options.AssignorNames = None
 
 
 def study(
@@ -49,30 +58,13 @@ def study(
     ] = None,
     *,
     output: output_options.OutputDirectory,
-    groups: Annotated[
-        list[Path] | None,
-        typer.Option("--groups", help="File of group documents to include; repeatable."),
-    ] = None,
-    family: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--family",
-            callback=known_names("family", list(FAMILIES), USUAL),
-            help=f"Family of generated groups, repeatable: {', '.join(FAMILIES)}.",
-            show_default=f"{USUAL[0]} to {USUAL[-1]}",
-        ),
-    ] = None,
-    cases: search_options.Cases = 1000,
-    first_seed: search_options.FirstSeed = 0,
-    assignor: assignor_options.AssignorNames = None,
+    options: StudyOptions = StudyOptions(deterministic_limit=2.0),
     custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
     master: search_options.SparkMaster = None,
     conf: Annotated[
-        list[str] | None,
-        typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting; repeatable."),
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Spark setting; repeatable.")
     ] = None,
     tasks: search_options.SparkTasks = None,
-    limits: search_options.LimitOptions = search_options.LimitOptions(deterministic_limit=2.0),
 ) -> None:
     """Compare assignors with the optimum on many groups, with Spark.
 
@@ -85,18 +77,10 @@ def study(
     Example: `kassay study --groups groups.jsonl --cases 1000 -o out/study`
     """
     begin = time.perf_counter()
-    plan = (
-        _plan_from_options(
-            families=family or [],
-            seeds=cases,
-            first_seed=first_seed,
-            assignors=[*(assignor or []), *custom.names()],
-            limits=limits.case_limits(),
-            groups=groups or [],
-        )
-        if config is None
-        else _plan_from_file(context, config, custom.names())
-    )
+    if config is None:
+        plan = _plan_from_options(options, custom.names())
+    else:
+        plan = _plan_from_file(context, config, custom.names())
     if not plan.cases:
         raise UsageError("nothing to study: give --groups, or --cases above 0")
     with spark_session(master=master, settings=_settings(conf or [])) as spark:
@@ -134,16 +118,10 @@ class _StudyPlan:
     drawn: int | None = None
 
 
-def _plan_from_options(
-    *,
-    families: list[str],
-    seeds: int,
-    first_seed: int,
-    assignors: list[str],
-    limits: CaseLimits,
-    groups: list[Path],
-) -> _StudyPlan:
-    documents, all_valid = group_io.read_documents(groups)
+def _plan_from_options(options: StudyOptions, custom: list[str]) -> _StudyPlan:
+    documents, all_valid = group_io.read_documents(options.groups or ())
+    assignors, families = [*(options.assignor or ()), *custom], options.family or []
+    limits, seeds, first_seed = options.case_limits(), options.cases, options.first_seed
     cases = [
         *imported_cases(documents, assignors=assignors),
         *cases_of(families, seeds=seeds, assignors=assignors, first_seed=first_seed),
@@ -160,11 +138,11 @@ def _plan_from_options(
 
 
 def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _StudyPlan:
-    for name in _CONFIGURED_OPTIONS:
-        source = context.get_parameter_source(name)
+    for option in fields(StudyOptions):
+        source = context.get_parameter_source(option.name)
         if source is not None and source.name != "DEFAULT":
-            option = f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"{option} cannot be combined with {path}; set it in the file")
+            name = f"--{option.name.replace('_', '-')}"
+            raise typer.BadParameter(f"{name} cannot be combined with {path}; set it in the file")
     with group_io.open_text(path) as stream:
         config = read_config(stream.read(), group_io.name_of(path), directory=path.parent)
     config = replace(config, assignors=(*config.assignors, *custom))
@@ -200,30 +178,20 @@ def _settings(pairs: list[str]) -> dict[str, str]:
 
 
 def _print_summary(directory: Path) -> None:
-    headings = (
-        "groups",
-        "optimal imbalance",
-        "95 % interval",
-        "with unnecessary moves",
-        "moves",
-        "unnecessary moves",
-        "non-terminating",
-        "failed",
-    )
-    table = group_io.new_table(
-        "assignor", numbers=headings, title="Kafka's assignors and the optimum"
-    )
+    rows = []
     for name, summary in totals(load_tables(directory)).items():
         low, high = summary.minimum_imbalance.interval
-        table.add_row(
-            name,
-            str(summary.groups),
-            summary.minimum_imbalance.percent,
-            f"{100 * low:.1f}–{100 * high:.1f}",
-            summary.with_unnecessary_moves.percent,
-            str(summary.moves),
-            str(summary.unnecessary_moves),
-            str(summary.nonterminating),
-            str(summary.failed),
+        rows.append(
+            {
+                "assignor": name,
+                "groups": summary.groups,
+                "optimal imbalance": summary.minimum_imbalance.percent,
+                "95 % interval": f"{100 * low:.1f}–{100 * high:.1f}",
+                "with unnecessary moves": summary.with_unnecessary_moves.percent,
+                "moves": summary.moves,
+                "unnecessary moves": summary.unnecessary_moves,
+                "non-terminating": summary.nonterminating,
+                "failed": summary.failed,
+            }
         )
-    group_io.table_console().print(table)
+    group_io.print_table(rows, title="Kafka's assignors and the optimum")

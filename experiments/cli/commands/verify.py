@@ -52,7 +52,11 @@ def verify(
     answers = _read(assignment)
 
     def process(group: Group) -> group_io.GroupResult:
-        return _check(group, answers.take(group), require_optimal=require_optimal)
+        answers_of_group = answers.get(group.id) or answers.get(None)
+        if not answers_of_group:
+            file_name = group_io.name_of(assignment)
+            raise InputError(f"{file_name}: no assignment for group {group.id!r}")
+        return _check(group, answers_of_group.pop(0), require_optimal=require_optimal)
 
     group_io.process_groups(file, process, output_format=output_format)
 
@@ -66,30 +70,17 @@ class _Answer:
     document: Mapping[str, object] = field(default_factory=dict)
 
 
-class _Answers:
-    """Answers by group id; answers without an id are used in order."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.by_id: dict[str | None, list[_Answer]] = {}
-
-    def take(self, group: Group) -> _Answer:
-        answers = self.by_id.get(group.id) or self.by_id.get(None)
-        if not answers:
-            raise InputError(f"{self.name}: no assignment for group {group.id!r}")
-        return answers.pop(0)
-
-
-def _read(path: Path) -> _Answers:
-    answers = _Answers(group_io.name_of(path))
+def _read(path: Path) -> dict[str | None, list[_Answer]]:
+    """Read the answers by group id; answers without an id are used in order."""
+    answers: dict[str | None, list[_Answer]] = {}
     with group_io.open_text(path) as stream:
-        for located in read_json_documents(stream, name=answers.name):
+        for located in read_json_documents(stream, name=group_io.name_of(path)):
             if located.error is not None:
                 raise located.error
             value = located.value
             document = value if isinstance(value, dict) and "assignment" in value else None
             id = None if document is None else document_id(located)
-            answers.by_id.setdefault(id, []).append(_answer(located, document))
+            answers.setdefault(id, []).append(_answer(located, document))
     return answers
 
 
@@ -117,10 +108,7 @@ def _check(group: Group, answer: _Answer, *, require_optimal: bool) -> group_io.
     record["valid"] = not broken
     if broken:
         return group_io.GroupResult(record | {"violations": broken}, reached=False)
-    record |= {
-        "imbalance": imbalance(group, assignment),
-        "movement": movement(group, assignment),
-    }
+    record |= {"imbalance": imbalance(group, assignment), "movement": movement(group, assignment)}
     errors = list(_document_errors(group, assignment, answer))
     certificate = answer.certificate
     if certificate is not None:
