@@ -55,11 +55,6 @@ class Generation:
     partition_counts: tuple[tuple[str, int], ...] = ()
     skipped_epochs: int = 0
 
-    @property
-    def is_assigned(self) -> bool:
-        """Whether the assignment of every member is known."""
-        return all(member.assigned is not None for member in self.members)
-
 
 def generation_row(generation: Generation) -> dict[str, object]:
     """Return a generation as a row of plain values."""

@@ -60,7 +60,7 @@ def find_rebalances(
             state = _State(generation.incarnation)
         _check_gap(state, generation)
         state.number = generation.number
-        if not generation.is_assigned:
+        if any(member.assigned is None for member in generation.members):
             continue
         _update_partition_counts(state, generation, partition_counts or {})
         state.first = generation.number if state.first is None else state.first

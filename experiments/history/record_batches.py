@@ -44,7 +44,9 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]
     for batch in batches:
         keys, values = (to_list(batch.column(name)) for name in ("key", "value"))
         valid = are_valid_commits(batch.column("value")).tolist()
-        positions = map(Position, *(_integers(batch.column(name)) for name in Position._fields))
+        columns = (batch.column(name) for name in Position._fields)
+        lists = (c.to_pylist() if c.null_count else c.to_numpy().tolist() for c in columns)
+        positions = map(Position, *lists)
         for key, value, is_valid, position in zip(keys, values, valid, positions, strict=True):
             newest = commits.get(key) if key is not None else None
             if newest is not None and is_valid:
@@ -143,13 +145,6 @@ def to_list(column: pa.BinaryArray) -> list[bytes | None]:
     if column.null_count:
         for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)):
             values[row] = None
-    return values
-
-
-def _integers(column: pa.Int64Array) -> list[int | None]:
-    values: list[int | None] = (
-        column.to_pylist() if column.null_count else column.to_numpy().tolist()
-    )
     return values
 
 

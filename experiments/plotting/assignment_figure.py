@@ -115,16 +115,10 @@ def _lanes(moves: list[_Move]) -> list[int]:
     lanes = []
     for move in moves:
         low, high = sorted((move.giver, move.taker))
-        lane = next(
-            (
-                index
-                for index, spans in enumerate(occupied)
-                if all(high < other_low or low > other_high for other_low, other_high in spans)
-            ),
-            len(occupied),
-        )
-        if lane == len(occupied):
-            occupied.append([])
+        lane = 0
+        occupied.append([])
+        while any(low <= end and high >= start for start, end in occupied[lane]):
+            lane += 1
         occupied[lane].append((low, high))
         lanes.append(lane)
     return lanes

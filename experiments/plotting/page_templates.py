@@ -21,19 +21,12 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    jinja.filters["csv_link"] = _csv_link
-    jinja.filters["number"] = _number
-    jinja.filters["command"] = _command
+    jinja.filters.update(csv_link=_csv_link, number=_number, command=_command)
     sheets = [sheet for folder in (_TEMPLATES, *folders) for sheet in sorted(folder.glob("*.css"))]
-    jinja.globals["blue"] = BLUE
-    jinja.globals["orange"] = ORANGE
-    jinja.globals["style"] = _trusted("".join(sheet.read_text("utf-8") for sheet in sheets))
-    jinja.globals["script"] = _trusted((_TEMPLATES / "page.js").read_text("utf-8"))
+    style = Markup("".join(sheet.read_text("utf-8") for sheet in sheets))  # noqa: S704 - own file
+    script = Markup((_TEMPLATES / "page.js").read_text("utf-8"))  # noqa: S704 - own file
+    jinja.globals.update(blue=BLUE, orange=ORANGE, style=style, script=script)
     return jinja
-
-
-def _trusted(text: str) -> Markup:
-    return Markup(text)  # noqa: S704 - a file of this package
 
 
 def _csv_link(csv: str, name: str) -> Markup:

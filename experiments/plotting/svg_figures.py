@@ -55,28 +55,18 @@ class Plot:
     csv: str
 
 
-@dataclass(frozen=True, slots=True)
-class DotStyle:
-    """Colour and matplotlib marker of a series of dots."""
-
-    colour: str
-    marker: str = "o"
-
-
-def dot_plot(table: "pd.DataFrame", styles: Mapping[str, DotStyle], *, label: str) -> str:
+def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -> str:
     """Draw shares as dots with their intervals, one row per assignor.
 
     Columns: ``assignor``, ``series``, ``share``, ``low`` and ``high``, as fractions of 1.
     """
     names = list(dict.fromkeys(table["assignor"]))
     with _row_figure(0.3 * len(names) + 0.5) as (figure, axes):
-        for place, (series, style) in enumerate(styles.items()):
+        for place, (series, colour) in enumerate(colours.items()):
             rows = table[(table["series"] == series) & table["share"].notna()]
             y = [names.index(name) + 0.3 * (place - 0.5) for name in rows["assignor"]]
-            axes.hlines(y, rows["low"], rows["high"], color=style.colour, alpha=0.35, linewidth=3)
-            axes.plot(
-                rows["share"].astype(float), y, style.marker, color=style.colour, markersize=4.5
-            )
+            axes.hlines(y, rows["low"], rows["high"], color=colour, alpha=0.35, linewidth=3)
+            axes.plot(rows["share"].astype(float), y, "os"[place], color=colour, markersize=4.5)
         _label_rows(axes, names)
         return svg_of(figure, label)
 
@@ -170,8 +160,7 @@ def svg_of(figure: Figure, label: str) -> str:
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1)
     text = re.sub(r" font-family: [^;\"]*;", "", text)
     return text.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
 

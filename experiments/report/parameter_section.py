@@ -90,14 +90,10 @@ def _level_table(shares: pd.DataFrame, names: Sequence[str]) -> ReportTable:
         cell = f"{share.percent} ({100 * row['low']:.1f} to {100 * row['high']:.1f})"
         cells.setdefault(key, {})[str(row["outcome"]), str(row["assignor"])] = cell
     columns = [(outcome, name) for outcome in _OUTCOMES for name in names]
+    headings = (f"{name} {_OUTCOMES[outcome]}" for outcome, name in columns)
     return ReportTable(
         name="levels-of-parameters",
-        columns=(
-            "parameter",
-            "level",
-            "groups",
-            *(f"{name} {_OUTCOMES[outcome]}" for outcome, name in columns),
-        ),
+        columns=("parameter", "level", "groups", *headings),
         rows=tuple(
             (*key, str(groups[key]), *(level_cells.get(column, "–") for column in columns))
             for key, level_cells in cells.items()

@@ -16,16 +16,8 @@ from kassay.experiments.study.statistics.rank_stability import agreement, mean_g
 
 _PROFILED = ("sum_of_squares", "makespan", "movement")
 _PAIR_COLUMNS = (
-    "from → to",
-    "groups",
-    "minimum imbalance: won",
-    "tied",
-    "lost",
-    "McNemar p",
-    "unnecessary moves: fewer",
-    "same",
-    "more",
-    "mean difference (95 %)",
+    *("from → to", "groups", "minimum imbalance: won", "tied", "lost", "McNemar p"),
+    *("unnecessary moves: fewer", "same", "more", "mean difference (95 %)"),
 )
 
 
@@ -56,14 +48,9 @@ def _pair_table(pairs: Sequence[PairedComparison]) -> ReportTable:
     rows = tuple(
         (
             f"{pair.before} → {pair.after}",
-            str(pair.groups),
-            str(pair.only_after),
-            str(pair.both + pair.neither),
-            str(pair.only_before),
+            *map(str, (pair.groups, pair.only_after, pair.both + pair.neither, pair.only_before)),
             "–" if pair.p_value is None else f"{pair.p_value:.2g}",
-            str(pair.fewer),
-            str(pair.same),
-            str(pair.more),
+            *map(str, (pair.fewer, pair.same, pair.more)),
             _mean_difference(pair),
         )
         for pair in pairs

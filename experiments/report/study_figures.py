@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import pandas as pd
 
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE
-from kassay.experiments.plotting.svg_figures import DotStyle, Plot, dot_plot, stacked_bars
+from kassay.experiments.plotting.svg_figures import Plot, dot_plot, stacked_bars
 from kassay.experiments.report.study_summary import (
     AssignorSummary,
     Proportion,
@@ -14,9 +14,8 @@ from kassay.experiments.report.study_summary import (
     families_of,
 )
 
-_SUBSCRIPTIONS = {"equal": DotStyle(BLUE), "mixed": DotStyle(ORANGE)}
-_OUTCOMES = {"missed": DotStyle(BLUE), "wasteful": DotStyle(ORANGE, "s")}
-_DOTS_CAPTION = "x: share of groups in %, with its 95 % confidence interval. y: assignor."
+_SUBSCRIPTIONS = {"equal": BLUE, "mixed": ORANGE}
+_OUTCOMES = {"missed": BLUE, "wasteful": ORANGE}
 
 
 GAP_BINS = {"0": 0, "1–2": 1, "3–8": 3, "9–32": 9, "33 or more": 33}
@@ -83,7 +82,7 @@ def distributions(
 
 def _dot_plot(
     shares: Mapping[tuple[str, str], Proportion],
-    styles: Mapping[str, DotStyle],
+    colours: Mapping[str, str],
     *,
     series: str,
     name: str,
@@ -106,8 +105,8 @@ def _dot_plot(
     return Plot(
         name=name,
         title=title,
-        caption=_DOTS_CAPTION,
-        svg=dot_plot(table, styles, label=f"{title}, by assignor"),
+        caption="x: share of groups in %, with its 95 % confidence interval. y: assignor.",
+        svg=dot_plot(table, colours, label=f"{title}, by assignor"),
         csv=table.rename(columns={"series": series}).to_csv(index=False),
     )
 

@@ -84,10 +84,7 @@ def template_values(tables: Tables) -> dict[str, object]:
         ),
         "move_plots": tuple(
             study_figures.distributions(
-                rows.loc[rows["owned"] > 0, ["assignor", "family", "unnecessary_moves"]],
-                "unnecessary_moves",
-                MOVE_BINS,
-                name="unnecessary-moves",
+                rows[rows["owned"] > 0], "unnecessary_moves", MOVE_BINS, name="unnecessary-moves"
             )
         ),
         "gap_legend": list(zip(GAP_BINS, STEPS, strict=True)),

@@ -15,22 +15,12 @@ NAMED_FAMILY = "named"
 """The family of hand-picked groups, which count in no share."""
 CONFIDENCE = 0.95
 _SUMMARISED = (
-    "ending",
-    "proven",
-    "least_imbalance",
-    "owned",
-    "unnecessary_moves",
-    "makespan_gap",
-    "movement_greedy",
+    *("ending", "proven", "least_imbalance", "owned"),
+    *("unnecessary_moves", "makespan_gap", "movement_greedy"),
 )
 _ASSIGNOR_ORDER = (
     *BALANCING,
-    "uniform-4.0",
-    "roundrobin",
-    "range",
-    "server-range",
-    "legacy-roundrobin",
-    "legacy-range",
+    *("uniform-4.0", "roundrobin", "range", "server-range", "legacy-roundrobin", "legacy-range"),
 )
 _FAMILY_ORDER = tuple(
     f"{subscriptions}-{event}"
@@ -41,7 +31,7 @@ _FAMILY_ORDER = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTable:
-    """A table of a page as shown, and its exact numbers as CSV with a file name."""
+    """A table of a page as shown; ``name`` is the file name of its exact numbers."""
 
     name: str
     columns: tuple[str, ...]
