@@ -68,6 +68,8 @@ class OwnershipIntervals:
     A partition has a consumer while a member to which it is assigned runs and polls. The
     time before the first consumer is not counted.
 
+    Examples
+    --------
     >>> ownership = OwnershipIntervals()
     >>> ownership.add_topic("t", 1, rate=100, now=0)
     >>> t0 = Partitions.of([("t", 0)])

@@ -34,6 +34,8 @@ _MEMBER_KEYS = {"assigning": "assignment_time", "starts": "start_at"}
 def parse_script(text: str, name: str) -> script.Script:
     """Parse a script in YAML or JSON. ``name`` is the file name for error messages.
 
+    Examples
+    --------
     >>> parse_script("topics: {orders: 2}", "bad.yaml")
     Traceback (most recent call last):
     kassay...InputError: bad.yaml:1: the script: 'members' is missing

@@ -10,6 +10,8 @@ from kassay.reference.documents.json_codec import assignment_document, group_doc
 def timeline(result: SimulationResult) -> Iterator[str]:
     """Yield one line per event and per rebalance, in order of time.
 
+    Examples
+    --------
     >>> result = SimulationResult(script="demo", policy="range", until=100_000)
     >>> result.add_note(83_250, "c0", "crash")
     >>> list(timeline(result))

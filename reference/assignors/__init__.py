@@ -37,7 +37,7 @@ assignor of 4.0 brokers, which moves partitions of balanced groups (KAFKA-18688)
 
 
 def assign(group: Group, name: str) -> Assignment:
-    """Assign the partitions of a group with an assignor, in the order of Kafka's lists.
+    """Assign partitions with one of `ASSIGNORS`; lists are in Kafka's order.
 
     Raises
     ------
@@ -61,6 +61,8 @@ def assign(group: Group, name: str) -> Assignment:
 def run_assignor(group: Group, name: str) -> AssignorResult:
     """Assign like `assign`, but return failures and non-termination as a result.
 
+    Examples
+    --------
     >>> run_assignor(Group(topics=(), members=()), "roundrobin").failed
     UpstreamError('IllegalArgumentException', 'the group has no members')
     """

@@ -114,6 +114,8 @@ def resolve_claims(
     Upstream compares the generation of a later claim with the generation in the
     *subscription* of the earlier claimant. ``claims`` are in the order of upstream's map.
 
+    Examples
+    --------
     >>> resolve_claims({0: [5, 6], 1: [6]}, {0: 3, 1: 4}, {0: 3, 1: 4}, partitions=7)
     ({0: [5], 1: [6]}, set())
     """

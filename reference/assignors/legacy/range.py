@@ -3,11 +3,8 @@
 Upstream: kafka.consumer.RangeAssignor, Kafka 0.8 to 1.1.
 """
 
-from kassay.reference.assignors.legacy.consumer_threads import (
-    ThreadAssignment,
-    by_member,
-    consumers_for_topic,
-)
+from kassay.reference.assignors.legacy import consumer_threads
+from kassay.reference.assignors.legacy.consumer_threads import ThreadAssignment
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import TopicPartition
@@ -15,14 +12,14 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 def assign(group: Group) -> Assignment:
     """Split each topic into ranges over the sorted threads of its consumers."""
-    return by_member(group, assign_threads(group))
+    return consumer_threads.by_member(group, assign_threads(group))
 
 
 def assign_threads(group: Group) -> ThreadAssignment:
     """Return the thread of each partition, topics sorted by name."""
     topics = group.topic_table()
     assignment: ThreadAssignment = {}
-    for topic, threads in consumers_for_topic(group).items():
+    for topic, threads in consumer_threads.consumers_for_topic(group).items():
         partitions = topics[topic].partitions if topic in topics else 0
         parts_per_thread, threads_with_extra_part = divmod(partitions, len(threads))
         for position, thread in enumerate(threads):

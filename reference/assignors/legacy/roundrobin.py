@@ -5,12 +5,8 @@ Upstream: kafka.consumer.RoundRobinAssignor, Kafka 0.8.2 to 1.1.
 
 from itertools import cycle
 
-from kassay.reference.assignors.legacy.consumer_threads import (
-    Thread,
-    ThreadAssignment,
-    by_member,
-    consumers_for_topic,
-)
+from kassay.reference.assignors.legacy import consumer_threads
+from kassay.reference.assignors.legacy.consumer_threads import Thread, ThreadAssignment
 from kassay.reference.java.strings import string_hash, utf16_key
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
@@ -20,12 +16,12 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 def assign(group: Group) -> Assignment:
     """Assign all partitions, sorted by a hash, to the sorted threads in turn."""
-    return by_member(group, assign_threads(group))
+    return consumer_threads.by_member(group, assign_threads(group))
 
 
 def assign_threads(group: Group) -> ThreadAssignment:
     """Return the thread of each partition; all topics must have the same threads."""
-    consumers = consumers_for_topic(group)
+    consumers = consumer_threads.consumers_for_topic(group)
     if not consumers:
         return {}
     head_topic, head_threads = next(iter(consumers.items()))

@@ -66,6 +66,12 @@ def with_racks(group: Group, racks: dict[str, list[str]], **members: str) -> Gro
     )
 
 
+def with_instance_ids(group: Group, **ids: str) -> Group:
+    """Return the group with instance ids, which make members static."""
+    members = tuple(replace(member, instance_id=ids.get(member.id)) for member in group.members)
+    return replace(group, members=members)
+
+
 def _member(name: str, text: str) -> Member:
     text, _, generation = text.partition("@")
     subscription, _, claims = text.partition("|")

@@ -1,12 +1,10 @@
 """Assignors of the broker."""
 
-from dataclasses import replace
-
 import pytest
 
 from kassay.reference import movement
 from kassay.reference.assignors import assign, run_assignor
-from tests.reference.assignors.notation import after, group, joined, lists
+from tests.reference.assignors.notation import after, group, joined, lists, with_instance_ids
 
 
 def test_server_range_assigns_equal_ranges_of_co_partitioned_topics() -> None:
@@ -15,9 +13,7 @@ def test_server_range_assigns_equal_ranges_of_co_partitioned_topics() -> None:
 
 
 def test_server_range_sorts_static_members_first() -> None:
-    plain = group("t:3", a="t", b="t")
-    a, b = plain.members
-    start = replace(plain, members=(a, replace(b, instance_id="z")))
+    start = with_instance_ids(group("t:3", a="t", b="t"), b="z")
     assert lists(start, "server-range") == {"a": "t-2", "b": "t-0 t-1"}
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.reference.assignors.notation import group, lists, with_racks
+from tests.reference.assignors.notation import group, lists, with_instance_ids, with_racks
 
 
 def test_documentation_example_of_one_topic() -> None:
@@ -46,15 +46,12 @@ def test_multiple_consumers_mixed_topics() -> None:
 
 
 def test_static_members_are_first_sorted_by_instance_id() -> None:
-    plain = group("t:3", a="t", b="t", c="t")
-    a, b, c = plain.members
-    mixed = replace(plain, members=(a, replace(b, instance_id="2"), replace(c, instance_id="1")))
+    mixed = with_instance_ids(group("t:3", a="t", b="t", c="t"), b="2", c="1")
     assert lists(mixed, "range") == {"a": "t-2", "b": "t-1", "c": "t-0"}
 
 
 def test_static_member_with_a_new_id_keeps_its_range() -> None:
-    plain = group("t:3", a="t", b="t", c="t")
-    old = replace(plain, members=tuple(replace(m, instance_id=f"i{m.id}") for m in plain.members))
+    old = with_instance_ids(group("t:3", a="t", b="t", c="t"), a="ia", b="ib", c="ic")
     *others, last = old.members
     renamed = replace(old, members=(*others, replace(last, id="0")))
     assert lists(old, "range")["c"] == lists(renamed, "range")["0"] == "t-2"

@@ -1,12 +1,10 @@
 """Round robin assignor: documentation examples and edge cases."""
 
-from dataclasses import replace
-
 import pytest
 
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignor_result import UpstreamError
-from tests.reference.assignors.notation import group, lists, without
+from tests.reference.assignors.notation import group, lists, with_instance_ids, without
 
 
 def test_documentation_example_with_equal_subscriptions() -> None:
@@ -37,9 +35,7 @@ def test_documentation_example_of_a_member_that_leaves() -> None:
 
 
 def test_static_members_are_first() -> None:
-    plain = group("t:3", a="t", b="t")
-    a, b = plain.members
-    mixed = replace(plain, members=(a, replace(b, instance_id="z")))
+    mixed = with_instance_ids(group("t:3", a="t", b="t"), b="z")
     assert lists(mixed, "roundrobin") == {"a": "t-1", "b": "t-0 t-2"}
 
 
