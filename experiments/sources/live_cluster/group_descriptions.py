@@ -81,6 +81,15 @@ class Cluster(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class EndOffsets:
+    """End offsets, and the messages appended between two samples."""
+
+    end: Mapping[PartitionKey, int] = field(default_factory=dict)
+    appended: Mapping[PartitionKey, int] = field(default_factory=dict)
+    seconds: float = 0.0  # between the samples
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterReading:
     """All answers about one group and its topics; subscriptions are by member id."""
 
@@ -88,9 +97,7 @@ class ClusterReading:
     subscriptions: Mapping[str, JoinedSubscription] = field(default_factory=dict)
     committed_offsets: Mapping[PartitionKey, int] = field(default_factory=dict)
     topics: Mapping[str, LiveTopic] = field(default_factory=dict)
-    end_offsets: Mapping[PartitionKey, int] = field(default_factory=dict)
-    appended: Mapping[PartitionKey, int] = field(default_factory=dict)  # between two samples
-    seconds: float = 0.0  # between the samples
+    offsets: EndOffsets = field(default_factory=EndOffsets)
     unchanged: bool = True  # stable, and the same before and after it was read
 
     @property

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 from kassay.experiments.sources.capture_files import ImportedGroup, imported_group
@@ -12,21 +12,13 @@ from kassay.experiments.sources.live_cluster.group_descriptions import (
     REBALANCING,
     Cluster,
     ClusterReading,
+    EndOffsets,
     LiveTopic,
     read_consumer_groups,
 )
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-
-
-@dataclass(frozen=True, slots=True)
-class _EndOffsets:
-    """End offsets, and for a rate their growth within a time in seconds."""
-
-    end_offsets: dict[PartitionKey, int] = field(default_factory=dict)
-    appended: dict[PartitionKey, int] = field(default_factory=dict)
-    seconds: float = 0.0
 
 
 def import_live(
@@ -58,9 +50,9 @@ def import_live(
         if isinstance(topic, LiveTopic)
         for number in range(topic.partitions)
     ]
-    offsets = _EndOffsets()
+    offsets = EndOffsets()
     if options.weights is WeightSource.LAG and partitions:
-        offsets = _EndOffsets(cluster.end_offsets(partitions))
+        offsets = EndOffsets(cluster.end_offsets(partitions))
     elif options.weights is WeightSource.RATE and partitions:
         offsets = _sample(cluster, partitions, sample_seconds, sleep=sleep, clock=clock)
     for name, reading in readings.items():
@@ -107,7 +99,7 @@ def build_live_group(reading: ClusterReading, options: ImportOptions) -> Group:
 def _add_topics_and_offsets(
     reading: ClusterReading | InputError,
     topics: Mapping[str, LiveTopic | InputError],
-    offsets: _EndOffsets,
+    offsets: EndOffsets,
 ) -> ClusterReading | InputError:
     """Complete a reading, or return an error if the access to one of its topics is denied."""
     if isinstance(reading, InputError):
@@ -118,13 +110,7 @@ def _add_topics_and_offsets(
         if isinstance(topic, InputError):
             return InputError(f"group {reading.group.id!r}: {topic}")
         described[name] = topic
-    return replace(
-        reading,
-        topics=described,
-        end_offsets=offsets.end_offsets,
-        appended=offsets.appended,
-        seconds=offsets.seconds,
-    )
+    return replace(reading, topics=described, offsets=offsets)
 
 
 def _sample(
@@ -134,7 +120,7 @@ def _sample(
     *,
     sleep: Callable[[float], None],
     clock: Callable[[], float],
-) -> _EndOffsets:
+) -> EndOffsets:
     started, first = clock(), cluster.end_offsets(partitions)
     sleep(seconds)
     elapsed, second = clock() - started, cluster.end_offsets(partitions)
@@ -143,7 +129,7 @@ def _sample(
         for partition in partitions
         if partition in first and partition in second
     }
-    return _EndOffsets(first, appended, elapsed)
+    return EndOffsets(first, appended, elapsed)
 
 
 def _observed_group(reading: ClusterReading) -> ObservedGroup:
@@ -163,9 +149,9 @@ def _observed_group(reading: ClusterReading) -> ObservedGroup:
         for partition in member.assigned & observed.partitions.keys():
             observed.partitions[partition] = member.id
     for partition, offset in reading.committed_offsets.items():
-        if partition in reading.end_offsets:
-            observed.lag[partition] = reading.end_offsets[partition] - offset
-    observed.appended.update(reading.appended)
+        if partition in reading.offsets.end:
+            observed.lag[partition] = reading.offsets.end[partition] - offset
+    observed.appended.update(reading.offsets.appended)
     if group.state in REBALANCING:
         observed.notices.add("rebalancing")
     return observed
@@ -181,4 +167,4 @@ def _notes(reading: ClusterReading, group: Group, options: ImportOptions) -> Ite
     if racks and any(member.id not in reading.subscriptions for member in group.members):
         yield "client.rack is not shown for members of the consumer protocol"
     if options.weights is WeightSource.RATE:
-        yield f"weights are messages appended within {reading.seconds:.1f} s"
+        yield f"weights are messages appended within {reading.offsets.seconds:.1f} s"

@@ -181,3 +181,16 @@ def test_states_are_parsed(state_lines, verbose):
         )
         for w in state_lines
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("GROUP TYPE PROTOCOL STATE\ng Classic consumer Stable\n", "listing"),
+        ("TOPIC PARTITION STATUS\nt 0 Successful\n", "deletion"),
+    ],
+)
+def test_tables_of_other_commands_have_their_kind_and_cells(text, kind):
+    [table] = parse_text(text, name="x").tables
+    [row] = table.rows
+    assert (str(table.kind), list(row.cells)) == (kind, text.splitlines()[1].split())
