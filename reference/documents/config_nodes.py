@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import yaml
 
 from kassay.reference.documents.document_fields import format_value
 from kassay.reference.model.errors import InputError
 
+T = TypeVar("T")
 MAX_INTEGER = 2**31 - 1
 """Default maximum of integers: Java's maximum ``int``."""
 
@@ -30,37 +31,28 @@ class ConfigNode:
 
     def items(self) -> dict[str, "ConfigNode"]:
         """Return a mapping."""
-        if not isinstance(self.value, dict):
-            self.fail(f"expected a mapping, got {self._format()}")
-        return self.value
+        return self._expect(dict, "a mapping")
 
     def elements(self) -> list["ConfigNode"]:
         """Return a list."""
-        if not isinstance(self.value, list):
-            self.fail(f"expected a list, got {self._format()}")
-        return self.value
+        return self._expect(list, "a list")
 
     def text(self) -> str:
         """Return a string."""
-        if not isinstance(self.value, str):
-            self.fail(f"expected a string, got {self._format()}")
-        return self.value
+        return self._expect(str, "a string")
 
     def flag(self) -> bool:
         """Return a boolean."""
-        if not isinstance(self.value, bool):
-            self.fail(f"expected true or false, got {self._format()}")
-        return self.value
+        return self._expect(bool, "true or false")
 
     def integer(self, minimum: int = 0, maximum: int = MAX_INTEGER) -> int:
         """Return an integer from ``minimum`` to ``maximum``."""
-        if not isinstance(self.value, int) or isinstance(self.value, bool):
-            self.fail(f"expected an integer, got {self._format()}")
-        if self.value < minimum:
-            self.fail(f"must be at least {minimum}, got {self.value}")
-        if self.value > maximum:
-            self.fail(f"must be at most {maximum}, got {self.value}")
-        return self.value
+        value = self._expect(int, "an integer")
+        if value < minimum:
+            self.fail(f"must be at least {minimum}, got {value}")
+        if value > maximum:
+            self.fail(f"must be at most {maximum}, got {value}")
+        return value
 
     def only(self, *known: str) -> dict[str, "ConfigNode"]:
         """Return a mapping after a check for unknown keys."""
@@ -70,12 +62,13 @@ class ConfigNode:
                 place.fail(f"unknown key {key!r}, known are {', '.join(map(repr, known))}")
         return items
 
-    def _format(self) -> str:
-        if isinstance(self.value, dict):
-            return "a mapping"
-        if isinstance(self.value, list):
-            return "a list"
-        return format_value(self.value)
+    def _expect(self, kind: type[T], expected: str) -> T:
+        # A boolean is no integer.
+        if not isinstance(self.value, kind) or (kind is not bool and isinstance(self.value, bool)):
+            names: dict[type, str] = {dict: "a mapping", list: "a list"}
+            shown = names.get(type(self.value)) or format_value(self.value)
+            self.fail(f"expected {expected}, got {shown}")
+        return self.value
 
 
 def read_nodes(text: str, name: str) -> ConfigNode:

@@ -1,10 +1,12 @@
 """Typed access to the fields of a JSON document; errors name the field and the value."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from kassay.reference.model.errors import InputError
 
+T = TypeVar("T")
 _SHOWN_LENGTH = 60  # characters of an invalid value in a message
 
 
@@ -18,21 +20,28 @@ def as_object(value: object, where: str, *, expected: str = "an object") -> Mapp
     """Return a JSON object; InputError for anything else."""
     if isinstance(value, Mapping):
         return value
-    raise InputError(f"{where}: expected {expected}, got {format_value(value)}")
+    raise _unexpected(value, where, expected)
 
 
 def as_array(value: object, where: str, *, expected: str = "a list") -> Sequence[object]:
     """Return a JSON array; InputError for anything else."""
     if isinstance(value, list | tuple):
         return value
-    raise InputError(f"{where}: expected {expected}, got {format_value(value)}")
+    raise _unexpected(value, where, expected)
 
 
 def as_integer(value: object, where: str) -> int:
     """Return an integer; InputError for anything else, including booleans and 1.0."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise InputError(f"{where}: expected an integer, got {format_value(value)}")
+    raise _unexpected(value, where, "an integer")
+
+
+def as_text(value: object, where: str) -> str:
+    """Return a string; InputError for anything else."""
+    if isinstance(value, str):
+        return value
+    raise _unexpected(value, where, "a string")
 
 
 def as_optional_integer(value: object, where: str) -> int | None:
@@ -40,32 +49,32 @@ def as_optional_integer(value: object, where: str) -> int | None:
     return None if value is None else as_integer(value, where)
 
 
-def as_integers(value: object, where: str) -> tuple[int, ...]:
-    """Return an array of integers."""
-    values = as_array(value, where)
-    if has_only(int, values):
-        return tuple(values)  # type: ignore[arg-type]
-    return tuple(as_integer(each, f"{where}[{index}]") for index, each in enumerate(values))
-
-
-def as_text(value: object, where: str) -> str:
-    """Return a string; InputError for anything else."""
-    if isinstance(value, str):
-        return value
-    raise InputError(f"{where}: expected a string, got {format_value(value)}")
-
-
 def as_optional_text(value: object, where: str) -> str | None:
     """Return a string or None."""
     return None if value is None else as_text(value, where)
 
 
+def as_integers(value: object, where: str) -> tuple[int, ...]:
+    """Return an array of integers."""
+    return _elements(value, where, int, as_integer)
+
+
 def as_texts(value: object, where: str) -> tuple[str, ...]:
     """Return an array of strings."""
-    values = as_array(value, where)
-    if has_only(str, values):
-        return tuple(values)  # type: ignore[arg-type]
-    return tuple(as_text(each, f"{where}[{index}]") for index, each in enumerate(values))
+    return _elements(value, where, str, as_text)
+
+
+def _elements(
+    value: object, where: str, kind: type[T], parse: Callable[[object, str], T]
+) -> tuple[T, ...]:
+    values: Sequence[Any] = as_array(value, where)
+    if has_only(kind, values):
+        return tuple(values)
+    return tuple(parse(each, f"{where}[{index}]") for index, each in enumerate(values))
+
+
+def _unexpected(value: object, where: str, expected: str) -> InputError:
+    return InputError(f"{where}: expected {expected}, got {format_value(value)}")
 
 
 def has_only(kind: type, values: Sequence[object]) -> bool:

@@ -10,13 +10,8 @@ import numpy as np
 
 from kassay.reference.model.assignment import Assignment, held_counts
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import (
-    balance_score,
-    participant_indices,
-    spread,
-)
+from kassay.reference.model.metrics import balance_score, participant_indices, spread
 from kassay.reference.model.partition_index import subscription_mask
-from kassay.reference.model.result_cache import cached
 
 CRUISE_CONTROL_BAND = 9  # percent
 
@@ -33,7 +28,9 @@ def kafka_balance_score(group: Group, assignment: Assignment) -> int:
     shared = subscription_mask(group).sum(axis=0) > 1
     has_shared = held[shared].any(axis=0).tolist()
     counts = held.sum(axis=0).tolist()
-    reachable = _reachable(group)
+    # Number of subscribed partitions per member.
+    sizes = np.array([topic.partitions for topic in group.topics], dtype=np.int64)
+    reachable = (subscription_mask(group) @ sizes).tolist()
     return balance_score(
         [
             counts[index]
@@ -58,18 +55,14 @@ def kafka_is_balanced(group: Group, assignment: Assignment) -> bool:
     return not bool((gains & subscription_mask(group)).any())
 
 
-def outside_band(loads: Sequence[int], *, percent: int = CRUISE_CONTROL_BAND) -> int:
-    """Count the members outside Cruise Control's band, the mean load +/- ``percent`` of it."""
-    total = sum(loads)
-    return sum(100 * abs(len(loads) * load - total) > percent * total for load in loads)
-
-
 def balancedness(loads: Sequence[int]) -> float:
-    """Return the percentage of members within Cruise Control's band.
+    """Return the percentage of members within Cruise Control's band: mean load +/- 9 %.
 
     Cruise Control combines many goals by priority; this is the goal of even load alone.
     """
-    return 100.0 * (1 - outside_band(loads) / len(loads)) if loads else 100.0
+    total = sum(loads)
+    outside = [100 * abs(len(loads) * load - total) > CRUISE_CONTROL_BAND * total for load in loads]
+    return 100.0 * (1 - sum(outside) / len(loads)) if loads else 100.0
 
 
 def standard_deviation(loads: Sequence[int]) -> float:
@@ -115,13 +108,3 @@ def per_topic_spread(group: Group, assignment: Assignment) -> int:
     largest = np.where(subscribed, held, 0).max(axis=1)
     smallest = np.where(subscribed, held, np.iinfo(np.int64).max).min(axis=1)
     return int((largest - smallest).sum())
-
-
-@cached
-def _reachable(group: Group) -> list[int]:
-    """Return the number of subscribed partitions per member."""
-    topics = group.topic_table()
-    return [
-        sum(topics[topic].partitions for topic in member.subscription if topic in topics)
-        for member in group.members
-    ]

@@ -39,16 +39,6 @@ class Topic:
     id
         Topic id, by which the broker's assignors order topics. If it is None, `uuid` is
         derived from the name.
-
-    Raises
-    ------
-    InputError
-        If a count or weight is out of range, or a list has not one entry per partition.
-
-    Examples
-    --------
-    >>> Topic(name="orders", partitions=2, weights=(5, 7)).weight(1)
-    7
     """
 
     name: str
@@ -121,16 +111,6 @@ class Member:
     streams
         Streams per topic as (topic, count), for the legacy ZooKeeper consumer. Other topics
         have one stream.
-
-    Raises
-    ------
-    InputError
-        If a value is out of range.
-
-    Examples
-    --------
-    >>> Member(id="c0", subscription=("orders",), owned=[("orders", 1)]).owned
-    Partitions([orders-1])
     """
 
     id: str
@@ -202,11 +182,6 @@ class Group:
         Information that the source of the group lacks, as text; no algorithm uses it.
     results
         Cached results, see `kassay.reference.model.result_cache`.
-
-    Raises
-    ------
-    InputError
-        If two topics have the same name or two members the same id.
 
     Examples
     --------

@@ -48,21 +48,7 @@ def participant_indices(group: Group) -> tuple[int, ...]:
 
 
 def loads(group: Group, assignment: Assignment) -> dict[str, int]:
-    """Return the load per participant: total weight, or partitions without weights.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=2, weights=(3, 4)),),
-    ...     members=(
-    ...         Member(id="a", subscription=("t",)),
-    ...         Member(id="idle", subscription=("gone",)),
-    ...     ),
-    ... )
-    >>> loads(group, Assignment({"a": [("t", 0), ("t", 1)]}))
-    {'a': 7}
-    """
+    """Return the load per participant: total weight, or partitions without weights."""
     return dict(zip(participants(group), load_vector(group, assignment), strict=True))
 
 
@@ -190,21 +176,7 @@ def movement_count(group: Group, assignment: Assignment) -> MovementCount:
 
 
 def movement(group: Group, assignment: Assignment) -> int:
-    """Count the partitions assigned to another member than their current owner.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=2),),
-    ...     members=(
-    ...         Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1)]),
-    ...         Member(id="b", subscription=("t",)),
-    ...     ),
-    ... )
-    >>> movement(group, Assignment({"a": [("t", 0)], "b": [("t", 1)]}))
-    1
-    """
+    """Count the partitions assigned to another member than their current owner."""
     return movement_count(group, assignment).moved
 
 

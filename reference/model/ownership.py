@@ -134,25 +134,8 @@ def rejoin(
     """Return the group as its members rejoin after a rebalance.
 
     Each member owns exactly the partitions it was assigned, in that order; a member that is
-    missing from the assignment owns nothing. All members are in the same generation.
-    ``sub_generation`` and ``user_data`` become None, because the members then send the
-    generation of the rebalance. Nothing else changes.
-
-    Parameters
-    ----------
-    assignment
-        The result of the rebalance.
-    generation
-        Generation of all members; by default the highest in the group plus 1.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> a, b = Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))
-    >>> group = Group(topics=(Topic(name="t", partitions=1),), members=(a, b))
-    >>> after = rejoin(group, {"a": Partitions.of([("t", 0)])})
-    >>> [(member.owned, member.generation) for member in after.members]
-    [(Partitions([t-0]), 0), (Partitions([]), 0)]
+    missing from the assignment owns nothing. Every member has the given ``generation``, by
+    default the highest in the group plus 1; ``sub_generation`` and ``user_data`` become None.
     """
     if generation is None:
         generation = 1 + max((m.generation for m in group.members), default=NO_GENERATION)

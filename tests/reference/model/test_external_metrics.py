@@ -10,7 +10,6 @@ from kassay.reference.model.external_metrics import (
     kafka_balance_score,
     kafka_is_balanced,
     off_rack,
-    outside_band,
     per_topic_spread,
     range_spread,
     standard_deviation,
@@ -74,10 +73,9 @@ def test_kafka_balance_score_is_the_pairwise_sum_over_participating_members(data
 
 
 def test_the_band_of_cruise_control_is_nine_percent():
-    assert outside_band([100, 109, 91]) == 0
-    assert outside_band([100, 110, 90, 100]) == 2
+    assert balancedness([100, 109, 91]) == 100.0
     assert balancedness([100, 110, 90, 100]) == 50.0
-    assert (outside_band([]), balancedness([])) == (0, 100.0)
+    assert balancedness([]) == 100.0
 
 
 def test_topicmappr_spreads():
