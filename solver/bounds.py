@@ -23,18 +23,7 @@ from kassay.solver.problem import Problem
 
 
 def level_bound(problem: Problem, level: Level, max_loads: Sequence[int] | None = None) -> int:
-    """Bound a level from below, over all assignments.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    level
-        The level.
-    max_loads
-        Maximum load per member that the earlier levels allow, see `max_loads_within`. Only
-        the bound on movement uses it.
-    """
+    """Bound a level from below; only movement uses the maximum loads, see `max_loads_within`."""
     match level:
         case Imbalance():
             return imbalance_bound(problem, level.measure)
@@ -66,16 +55,6 @@ def imbalance_bound(problem: Problem, measure: Measure) -> int:
     """Bound a measure of imbalance from below.
 
     All measures are monotone in majorisation, so `majorised_loads` has a minimal value.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Group, Member, Topic
-    >>> from kassay.solver.problem import build_problem
-    >>> topic = Topic(name="t", partitions=4, weights=(5, 5, 5, 1))
-    >>> members = (Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",)))
-    >>> problem = build_problem(Group(topics=(topic,), members=members))
-    >>> imbalance_bound(problem, Measure.SUM_OF_SQUARES), imbalance_bound(problem, Measure.MAKESPAN)
-    (128, 10)
     """
     bound = imbalance_of(measure, majorised_loads(problem))
     if measure is Measure.MAKESPAN:
@@ -154,10 +133,7 @@ def makespan_bound(problem: Problem) -> int:
 
 
 def _pigeonhole_bound(weights: list[int], members: int) -> int:
-    """Bound the maximum load for weights in descending order.
-
-    One member has k + 1 of the ``k * members + 1`` greatest weights, at least the least ones.
-    """
+    # One member has at least k + 1 of the first `k * members + 1` weights.
     sums = list(accumulate(weights, initial=0))
     return max(
         (
@@ -249,13 +225,7 @@ def owned_partitions(problem: Problem) -> list[NDArray[np.intp]]:
 
 
 def min_count(weights: Iterable[int], excess: int) -> int:
-    """Return the minimum number of weights whose sum reaches an excess.
-
-    Examples
-    --------
-    >>> min_count([3, 1, 4, 1], 5)
-    2
-    """
+    """Return the minimum number of weights whose sum reaches an excess."""
     sums = accumulate(sorted(weights, reverse=True), initial=0)
     return next(count for count, total in enumerate(sums) if total >= excess)
 

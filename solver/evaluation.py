@@ -175,13 +175,7 @@ def separated_partitions(problem: Problem, constraint: Separated) -> list[int]:
 
 
 def valid_placement(problem: Problem, assignment: Assignment) -> Placement:
-    """Convert a valid assignment to a placement.
-
-    Raises
-    ------
-    UsageError
-        If the assignment is not valid; the message names the first violation.
-    """
+    """Convert an assignment to a placement; UsageError if it is not valid."""
     violation = next(violations(problem.group, assignment), None)
     if violation is not None:
         raise UsageError(f"the assignment is not valid: {violation}")

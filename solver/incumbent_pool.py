@@ -22,21 +22,7 @@ class LevelResult:
 
 @dataclass
 class IncumbentPool:
-    """Placements of one problem, compared level by level.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    levels
-        Levels to minimise, in order.
-    constraints
-        Constraints that every placement in the pool meets.
-    placements
-        Placements found so far; at least one.
-    reached
-        Finished levels.
-    """
+    """Placements that meet the constraints, compared level by level."""
 
     problem: Problem
     levels: Sequence[Level]

@@ -31,19 +31,9 @@ _MIN_CHOICES_FOR_LONG_EXCHANGE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class LexicographicResult:
-    """Best placement and claims per level, or conflicting constraints.
+    """Best placement and claims per level, or conflicting constraints."""
 
-    Parameters
-    ----------
-    placement
-        The incumbent; None if there is none, or none was found in time.
-    claims
-        Value, bound and origin per level.
-    conflict
-        An infeasible subset of the constraints, if they are proven infeasible.
-    """
-
-    placement: Placement | None
+    placement: Placement | None  # None if there is none, or none was found in time
     claims: tuple[LevelClaim, ...] = ()
     conflict: tuple[Constraint, ...] = ()
 
@@ -88,18 +78,10 @@ def solve_levels(
 
 @dataclass
 class _LexicographicSolver:
-    """Levels of one problem, solved in order.
-
-    Parameters
-    ----------
-    pool
-        Placements found so far and finished levels.
-    proven
-        Optimal values of levels by index; None until they are requested.
-    """
+    """Levels of one problem, solved in order."""
 
     pool: IncumbentPool
-    proven: dict[int, int] | None = None
+    proven: dict[int, int] | None = None  # by level index; None until requested
 
     def solve_level(self, index: int, budget: SearchBudget) -> None:
         """Minimise a level within the limits of the finished levels, in its share of the time."""
@@ -205,10 +187,7 @@ class _LexicographicSolver:
 
 
 def _continuation(budget: SearchBudget, most: int) -> Callable[[], bool]:
-    """Return a function that is true while time is left.
-
-    Under a deterministic limit it counts its calls instead, up to ``most``.
-    """
+    """Return a function that is true while time, or under a deterministic limit turns, are left."""
     if budget.limits.deterministic is None:
         return lambda: budget.seconds > 0
     turns = iter(range(most))

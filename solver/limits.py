@@ -43,19 +43,9 @@ class SearchLimits:
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """Rest of the limits while a search runs.
+    """Rest of the limits while a search runs; the deadline replaces the time limit."""
 
-    Parameters
-    ----------
-    deadline
-        End of the search, in seconds of `time.monotonic`. It replaces the time limit.
-    limits
-        Limits of the caller.
-    seed
-        Seed of the search.
-    """
-
-    deadline: float
+    deadline: float  # seconds of `time.monotonic`
     limits: SearchLimits = SearchLimits()
     seed: int = 0
 

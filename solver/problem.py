@@ -25,36 +25,18 @@ Placement = Column  # the member of every partition
 class Problem:
     """Partitions to place and the members that may get them.
 
-    Partitions are those of topics with subscribers: topics in the order of the group, then
-    by number. Members are those that consume a topic, in the order of the group.
-
-    Parameters
-    ----------
-    group
-        The rebalance.
-    members
-        Index in ``group.members``, per member.
-    topic, number
-        Index in ``group.topics`` and partition number, per partition.
-    weight
-        Load, per partition.
-    owner
-        Member that owns it or `NO_OWNER`, per partition.
-    consumer_sets
-        Distinct sets of consumers, each in ascending order.
-    consumer_set_of_topic
-        Index in ``consumer_sets``, per topic of the group; -1 for topics without partitions
-        to place.
+    Partitions are those of topics with subscribers: topics in the order of the group, then by
+    number. Members are those that consume a topic, in the order of the group.
     """
 
     group: Group
-    members: tuple[int, ...]
-    topic: Column
-    number: Column
-    weight: Weights
-    owner: Column
-    consumer_sets: tuple[Column, ...]
-    consumer_set_of_topic: Column
+    members: tuple[int, ...]  # index in group.members
+    topic: Column  # index in group.topics, per partition
+    number: Column  # in its topic, per partition
+    weight: Weights  # load, per partition
+    owner: Column  # member or NO_OWNER, per partition
+    consumer_sets: tuple[Column, ...]  # distinct, each in ascending order
+    consumer_set_of_topic: Column  # -1 for topics without partitions to place
 
     @property
     def partition_count(self) -> int:
@@ -138,20 +120,7 @@ class Problem:
 
 
 def build_problem(group: Group) -> Problem:
-    """Convert a group to arrays.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member
-    >>> problem = build_problem(
-    ...     Group(
-    ...         topics=(Topic(name="t", partitions=2, weights=(3, 4)),),
-    ...         members=(Member(id="idle", subscription=()), Member(id="a", subscription=("t",))),
-    ...     )
-    ... )
-    >>> problem.members, problem.weight.tolist(), problem.consumer_sets[0].tolist()
-    ((1,), [3, 4], [0])
-    """
+    """Convert a group to arrays."""
     members = participant_indices(group)
     member_of = np.full(len(group.members) + 1, NO_OWNER, dtype=np.int32)
     member_of[list(members)] = np.arange(len(members), dtype=np.int32)

@@ -15,20 +15,11 @@ from kassay.solver.problem import Ints, Placement, Problem
 
 @dataclass(frozen=True)
 class SubscriptionNetwork:
-    """Topics, members and the subscriptions between them.
-
-    Parameters
-    ----------
-    problem
-        The problem. Topics are those with partitions to place, in its order; members are
-        those of the problem.
-    tail, head
-        Topic and member per arc, sorted by topic, then member.
-    """
+    """Topics with partitions to place, members and the subscriptions between them."""
 
     problem: Problem
-    tail: Ints
-    head: Ints
+    tail: Ints  # topic per arc, ascending
+    head: Ints  # member per arc, ascending per topic
 
     @cached_property
     def topic(self) -> Ints:
@@ -110,23 +101,7 @@ class SubscriptionNetwork:
 
 
 def build_network(problem: Problem) -> SubscriptionNetwork:
-    """Build the subscription network of a problem.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Group, Member, Topic
-    >>> from kassay.solver.problem import build_problem
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=3),),
-    ...     members=(
-    ...         Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 2)]),
-    ...         Member(id="b", subscription=("t",)),
-    ...     ),
-    ... )
-    >>> network = build_network(build_problem(group))
-    >>> network.supply.tolist(), network.head.tolist(), network.owned.tolist()
-    ([3], [0, 1], [2, 0])
-    """
+    """Build the subscription network of a problem."""
     placed = problem.consumer_set_of_topic[problem.consumer_set_of_topic >= 0]
     consumers = [problem.consumer_sets[index] for index in placed.tolist()]
     sizes = [len(members) for members in consumers]

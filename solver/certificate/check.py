@@ -76,10 +76,6 @@ def certificate_errors(
 
     Parameters
     ----------
-    group
-        The rebalance.
-    assignment
-        The assignment that the claims are about.
     certificate
         Claims and evidence, from an untrusted source.
 

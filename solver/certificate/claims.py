@@ -13,16 +13,7 @@ from kassay.solver.problem import Problem, build_problem
 
 
 def value_of(group: Group, assignment: Assignment, level: Level) -> int:
-    """Measure a valid assignment on one level, with `reference`'s metrics if they have it.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> topic = Topic(name="t", partitions=2, weights=(3, 4))
-    >>> group = Group(topics=(topic,), members=(Member(id="a", subscription=("t",)),))
-    >>> value_of(group, Assignment({"a": [("t", 0), ("t", 1)]}), Imbalance(Measure.MAKESPAN))
-    7
-    """
+    """Measure a valid assignment on one level, with `reference`'s metrics if they have it."""
     match level:
         case Imbalance(measure=Measure.LEXIMAX):
             return leximax_rank(loads(group, assignment).values())

@@ -70,19 +70,7 @@ def certificate_document(certificate: Certificate) -> dict[str, object]:
 
 
 def parse_certificate(document: object, *, where: str = "certificate") -> Certificate:
-    """Parse the JSON document of a certificate.
-
-    Raises
-    ------
-    InputError
-        If the document does not have the format.
-
-    Examples
-    --------
-    >>> parse_certificate({"version": 1})
-    Traceback (most recent call last):
-    kassay...InputError: certificate: version must be 2, got 1
-    """
+    """Parse the JSON document of a certificate; InputError if it does not have the format."""
     table = as_object(document, where)
     if table.get("version") != VERSION:
         raise InputError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")

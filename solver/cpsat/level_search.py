@@ -93,11 +93,5 @@ def _incumbent_sums(pool: IncumbentPool, level: Level) -> list[int]:
 
 
 def sums_of_greatest(loads: Sequence[int]) -> list[int]:
-    """Return the greatest load, the sum of the two greatest, and so on.
-
-    Examples
-    --------
-    >>> sums_of_greatest([1, 3, 2])
-    [3, 5, 6]
-    """
+    """Return the greatest load, the sum of the two greatest, and so on."""
     return list(accumulate(sorted(loads, reverse=True)))

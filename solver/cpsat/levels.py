@@ -21,10 +21,7 @@ _MAX_PAIRS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """An expression to minimise, scaled and centred to fit 64 bits.
-
-    The value of the level is ``factor * expression + offset``.
-    """
+    """Scaled expression to minimise; the level's value is ``factor * expression + offset``."""
 
     expression: Expression
     factor: int = 1
@@ -44,22 +41,10 @@ class Term:
 
 
 def level_terms(model: AssignmentModel, level: Level, worst: int) -> tuple[Term, ...] | None:
-    """Add a level to the model.
+    """Add a level to the model; return the terms to minimise in order, None beyond 64 bits.
 
-    Parameters
-    ----------
-    model
-        The model; it gets the variables of the level.
-    level
-        The level.
-    worst
-        Greatest value of the level that the model must represent, which limits the squares.
-
-    Returns
-    -------
-    tuple of Term or None
-        Terms to minimise in order: one, or for leximax one per member. None if the level
-        does not fit 64 bits.
+    Values above ``worst`` need no representation. Only leximax has several terms, one per
+    member.
     """
     match level:
         case Imbalance():

@@ -16,17 +16,7 @@ Expression = cp_model.LinearExpr | int
 
 @dataclass
 class AssignmentModel:
-    """A CP-SAT model of all placements; levels and constraints are added to it.
-
-    Weights are divided by the problem's weight unit.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    classes
-        Classes of interchangeable partitions.
-    """
+    """CP-SAT model of all placements; loads are in the problem's weight unit."""
 
     problem: Problem
     classes: SymmetryClasses

@@ -12,21 +12,11 @@ from kassay.solver.problem import EXACT_IN_64_BITS, Placement
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Result of a search.
+    """Result of a search."""
 
-    Parameters
-    ----------
-    placement
-        The best placement found, if any.
-    bound
-        Proven lower bound on the objective; None if no search ran.
-    infeasible
-        Whether the model is proven infeasible.
-    """
-
-    placement: Placement | None
-    bound: int | None
-    infeasible: bool = False
+    placement: Placement | None  # the best one found
+    bound: int | None  # None if no search ran
+    infeasible: bool = False  # proven infeasible
 
 
 def minimise(

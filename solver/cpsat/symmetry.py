@@ -23,18 +23,10 @@ from kassay.solver.problem import Ints, Placement, Problem
 
 @dataclass(frozen=True, slots=True)
 class SymmetryClasses:
-    """Classes of partitions that no level or constraint distinguishes.
+    """Classes of partitions that no level or constraint distinguishes."""
 
-    Parameters
-    ----------
-    class_of
-        Class of each partition.
-    partitions
-        Partitions of each class, in ascending order.
-    """
-
-    class_of: Ints
-    partitions: tuple[Column, ...]
+    class_of: Ints  # per partition
+    partitions: tuple[Column, ...]  # per class, ascending
 
     def counts(self, placement: Placement, members: int) -> Ints:
         """Return the partitions per class and member, shape (classes, members)."""

@@ -39,19 +39,11 @@ class HullPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConvexHull:
-    """The lower convex hull of (moves, sum of squared counts).
-
-    Parameters
-    ----------
-    corners
-        Corners by ascending moves.
-    points
-        All points found on the hull, by moves; each is non-dominated.
-    """
+    """Lower convex hull of (moves, sum of squared counts)."""
 
     network: SubscriptionNetwork
-    corners: tuple[HullPoint, ...]
-    points: dict[int, HullPoint]
+    corners: tuple[HullPoint, ...]  # by ascending moves
+    points: dict[int, HullPoint]  # by moves; each is non-dominated
 
     def placement(self, moves: int) -> Placement:
         """Return a placement of a point found on the hull."""
@@ -67,20 +59,7 @@ class ConvexHull:
 
 
 def convex_hull(problem: Problem) -> ConvexHull | None:
-    """Find the hull; None if the network is too large. Weights must be equal.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> members = (
-    ...     Member(id="a", subscription=("t",), owned=[("t", p) for p in range(4)]),
-    ...     Member(id="b", subscription=("t",)),
-    ... )
-    >>> group = Group(topics=(Topic(name="t", partitions=4),), members=members)
-    >>> hull = convex_hull(build_problem(group))
-    >>> [(corner.moves, corner.squares) for corner in hull.corners], list(hull.points)
-    ([(0, 16), (1, 10), (2, 8)], [0, 1, 2])
-    """
+    """Find the hull; None if the network is too large. Weights must be equal."""
     search = _HullSearch.of(problem)
     if search is None:
         return None
@@ -106,32 +85,10 @@ def convex_hull(problem: Problem) -> ConvexHull | None:
 
 
 def fewest_moves(group: Group, sum_of_squares: int) -> LevelValue | None:
-    """Bound the fewest moves to an assignment within an imbalance, for equal weights.
+    """Bound the fewest moves to an assignment with at most this sum of squared loads.
 
-    Parameters
-    ----------
-    group
-        The rebalance. Capacities are ignored.
-    sum_of_squares
-        Maximum imbalance, in weight squared.
-
-    Returns
-    -------
-    LevelValue or None
-        A number of moves that suffices, and a lower bound. None if weights differ, the
-        group is too large, or no assignment is within the imbalance.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> members = (
-    ...     Member(id="a", subscription=("t",), owned=[("t", p) for p in range(4)]),
-    ...     Member(id="b", subscription=("t",)),
-    ... )
-    >>> group = Group(topics=(Topic(name="t", partitions=4),), members=members)
-    >>> result = fewest_moves(group, 10)
-    >>> result.value, result.bound
-    (1, 1)
+    The value is a number of moves that suffices. None if weights differ, the group is too
+    large, or no assignment is within the limit. Capacities are ignored.
     """
     search = _search_of(group)
     if search is None or not group.common_weight:
@@ -164,15 +121,7 @@ def _search_of(group: Group) -> "_HullSearch | None":
 
 @dataclass(frozen=True, slots=True)
 class _HullSearch:
-    """Flows at prices on moves.
-
-    Parameters
-    ----------
-    max_counts
-        Maximum number of partitions per member.
-    ends
-        The points with the fewest moves and with the least imbalance.
-    """
+    """Flows at prices on moves."""
 
     network: SubscriptionNetwork
     max_counts: Ints

@@ -24,22 +24,12 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class LevelSet:
-    """Members with loads that differ by at most one, and the topics that only they receive.
-
-    Parameters
-    ----------
-    topics, members
-        Indices in the network.
-    high
-        The greater of the two loads in the set.
-    at_high
-        Number of members with this load; the others have one less.
-    """
+    """Members with loads that differ by at most one, and the topics that only they receive."""
 
     topics: Ints
     members: Ints
-    high: int
-    at_high: int
+    high: int  # the greater of the two loads
+    at_high: int  # members with this load; the others have one less
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +41,7 @@ class _Part:
 
 
 def level_sets(network: SubscriptionNetwork) -> tuple[LevelSet, ...]:
-    """Split the network into its level sets, greatest load first.
-
-    Members that can receive nothing form a last set of load 0 without topics.
-    """
+    """Split the network into level sets, greatest load first; the last may have no topics."""
     found: list[LevelSet] = []
     waiting = [_Part(np.ones(network.topics, np.bool_), np.ones(network.members, np.bool_))]
     while waiting:
@@ -93,8 +80,7 @@ def _split(network: SubscriptionNetwork, part: _Part) -> tuple[list[LevelSet], l
 def _min_cut(network: SubscriptionNetwork, part: _Part, *, capacity: int) -> _Part | None:
     """Return topics with more partitions than their consumers can receive, or None.
 
-    Members receive at most ``capacity``. The result is the source side of a minimum cut:
-    the topics and all their consumers.
+    It is the source side of a minimum cut, with at most ``capacity`` partitions per member.
     """
     # Imported here: commands that need no flow start faster.
     from ortools.graph.python import max_flow  # noqa: PLC0415

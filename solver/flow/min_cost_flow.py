@@ -26,21 +26,10 @@ def min_cost_counts(
     sink_arcs: SinkArcs,
     demand: Ints,
 ) -> Ints:
-    """Return the counts of a minimum cost flow.
+    """Return the counts of a minimum cost flow on the arcs.
 
-    Parameters
-    ----------
-    network
-        The network. A partition on an arc is free up to the number that the member owns
-        of the topic.
-    arcs
-        Arcs of the network that the flow may use.
-    move_cost
-        Cost per partition beyond the owned ones.
-    sink_arcs
-        Arcs from members to sinks.
-    demand
-        Flow that must end at each member, followed by each sink.
+    A partition costs ``move_cost`` unless the member owns one more of the topic. ``demand`` is
+    the flow that must end at each member, followed by each sink.
     """
     # Imported here: commands that need no flow start faster.
     from ortools.graph.python import min_cost_flow  # noqa: PLC0415

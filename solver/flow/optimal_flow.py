@@ -25,27 +25,8 @@ class OptimalFlow:
 def solve_flow(problem: Problem) -> OptimalFlow:
     """Find the fewest moves among the placements with least majorised loads.
 
-    Weights must be equal: only counts are used. The prices are computed independently of
-    the flows and prove the result.
-
-    Raises
-    ------
-    InternalError
-        If no prices prove the result.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Group, Member, Topic
-    >>> from kassay.solver.problem import build_problem
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=3),),
-    ...     members=(
-    ...         Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1), ("t", 2)]),
-    ...         Member(id="b", subscription=("t",)),
-    ...     ),
-    ... )
-    >>> solve_flow(build_problem(group)).placement.tolist()
-    [0, 0, 1]
+    Weights must be equal: only counts are used. The prices are computed independently of the
+    flows and prove the result.
     """
     network = build_network(problem)
     counts = _fewest_moves(network, level_sets(network))
@@ -56,10 +37,9 @@ def solve_flow(problem: Problem) -> OptimalFlow:
 
 
 def _fewest_moves(network: SubscriptionNetwork, levels: Sequence[LevelSet]) -> Ints:
-    """Return the counts with the fewest moves within the level sets, by one flow over all.
+    """Return the counts with the fewest moves within the level sets, by one flow.
 
-    Every member receives the lower load of its level set, and ``at_high`` members of the
-    set one partition more.
+    All members receive the lower load of their level set; ``at_high`` of them, one more.
     """
     level_of_topic = np.full(network.topics, -1, dtype=np.int64)
     level_of_member = np.full(network.members, -1, dtype=np.int64)

@@ -25,23 +25,14 @@ class Step(NamedTuple):
 class NodePrices:
     """Least cost of placing one more partition, per member and per topic.
 
-    A cost (squared load, movement) is one integer, ``squared * scale + movement``. The
-    scale exceeds the movement of any chain.
-
-    Parameters
-    ----------
-    members, topics
-        Prices; final only if ``chain`` is None.
-    scale
-        Factor of the squared load.
-    chain
-        Transfers that improve the assignment; then there are no final prices.
+    A cost (squared load, movement) is one integer, ``squared * scale + movement``. The scale
+    exceeds the movement of any chain.
     """
 
-    members: Ints
+    members: Ints  # final only without a chain
     topics: Ints
     scale: int
-    chain: tuple[Step, ...] | None
+    chain: tuple[Step, ...] | None  # transfers that improve the assignment
 
     def pairs(self, costs: Ints) -> Iterator[tuple[int, int]]:
         """Split costs into squared load and movement."""

@@ -32,29 +32,14 @@ class Transfer:
 def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...]:
     """Return transfers that improve an assignment; none if it is optimal.
 
-    They lower the imbalance, or keep it and lower movement. Only the loads of the first
-    giver and the last taker change. A chain that lowers the imbalance is a shortest one.
-    Weights are ignored.
+    They lower the imbalance, or keep it and lower movement. Only the loads of the first giver
+    and the last taker change. A chain that lowers the imbalance is a shortest one. Weights are
+    ignored.
 
     Raises
     ------
     UsageError
         If the assignment is not valid for the group.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t0", partitions=1), Topic(name="t1", partitions=2)),
-    ...     members=(
-    ...         Member(id="c0", subscription=("t1",)),
-    ...         Member(id="c1", subscription=("t0", "t1")),
-    ...         Member(id="c2", subscription=("t0",)),
-    ...     ),
-    ... )
-    >>> sticky = Assignment({"c0": [("t1", 0), ("t1", 1)], "c1": [("t0", 0)], "c2": []})
-    >>> [str(transfer) for transfer in improving_chain(group, sticky)]
-    ['c0 gives t1-0 to c1', 'c1 gives t0-0 to c2']
     """
     problem = build_problem(group)
     network = build_network(problem)
@@ -70,13 +55,7 @@ def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...
 
 
 def apply_chain(group: Group, assignment: Assignment, chain: tuple[Transfer, ...]) -> Assignment:
-    """Apply the transfers of a chain in order.
-
-    Raises
-    ------
-    UsageError
-        If a giver does not have its partition, or a taker is unknown.
-    """
+    """Apply transfers in order; UsageError if a giver does not have its partition."""
     lists = {m.id: list(assignment[m.id]) if m.id in assignment else [] for m in group.members}
     for transfer in chain:
         if transfer.partition not in lists.get(transfer.giver, ()):

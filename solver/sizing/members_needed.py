@@ -139,13 +139,7 @@ def members_needed(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Bisection over numbers of members, each solved once.
-
-    Parameters
-    ----------
-    max_load
-        Maximum load of every member.
-    """
+    """Bisection over numbers of members, each solved once."""
 
     current: Group
     added: Member

@@ -9,19 +9,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 
 def with_valid_ownership(group: Group) -> Group:
-    """Reduce every member's claims to the valid ones, so that members can be removed.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Topic
-    >>> members = (
-    ...     Member(id="a", subscription=("t",), owned=[("t", 0)], generation=3),
-    ...     Member(id="b", subscription=("t",), owned=[("t", 0), ("t", 1)], generation=2),
-    ... )
-    >>> group = Group(topics=(Topic(name="t", partitions=2),), members=members)
-    >>> [list(map(str, member.owned)) for member in with_valid_ownership(group).members]
-    [['t-0'], ['t-1']]
-    """
+    """Reduce every member's claims to the valid ones, so that members can be removed."""
     owned = {member: Partitions.of(tps) for member, tps in current_partitions(group).items()}
     return rejoin(group, owned, generation=0)
 
@@ -40,13 +28,7 @@ def with_capacity(group: Group, capacity: int | None) -> Group:
 
 
 def new_member(group: Group, like: str | None, capacity: int | None) -> Member:
-    """Return a member to add: a copy of a member, or a consumer of all topics in use.
-
-    Raises
-    ------
-    InputError
-        If the member to copy is not in the group.
-    """
+    """Return a member to add: a copy of the member ``like``, or a consumer of all topics in use."""
     if like is not None:
         model = next((member for member in group.members if member.id == like), None)
         if model is None:

@@ -44,23 +44,12 @@ class PartitionPrices:
 
 @dataclass
 class ColumnGeneration:
-    """Column generation; patterns are kept when the grid changes.
-
-    Parameters
-    ----------
-    knots
-        Weights at which prices are variables, ascending; between them prices are linear.
-    basis
-        Share of each knot's price in the price of each partition, shape (partitions,
-        knots). Partitions without an owner have separate knots.
-    centre
-        Best prices at the knots so far.
-    """
+    """Column generation; patterns are kept when the grid changes."""
 
     exchange: MemberExchange
-    knots: Floats = field(init=False)
-    basis: Floats = field(init=False)
-    centre: Floats = field(init=False)
+    knots: Floats = field(init=False)  # weights with price variables
+    basis: Floats = field(init=False)  # knots' shares in prices, per partition
+    centre: Floats = field(init=False)  # best prices at the knots
     box: float = 0.5
     best: PartitionPrices = field(init=False)
     owners: list[int] = field(init=False, default_factory=list)

@@ -32,8 +32,8 @@ def solve_components(
 ) -> ComponentOptimum | None:
     """Solve imbalance and movement exactly; None if the method does not apply.
 
-    It applies to the sum of squares, and to the makespan of a group with one component,
-    without tolerance or constraints, followed by at most movement.
+    It applies to the sum of squares, and to the makespan of a single component, without tolerance
+    or constraints, followed by at most movement.
     """
     first, moves = levels[0], levels[1] if len(levels) > 1 else Movement()
     if (

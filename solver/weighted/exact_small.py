@@ -30,24 +30,12 @@ _MAX_COST = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Subproblem:
-    """Partitions (items) of one component, and the members that may receive them.
-
-    Parameters
-    ----------
-    weights
-        Load of each item.
-    base
-        Fixed load per member.
-    allowed
-        Mask of the items that each member may receive.
-    costs
-        Cost of each item per member, shape (members, items).
-    """
+    """Partitions (items) of one component, and the members that may receive them."""
 
     weights: Ints
-    base: tuple[int, ...]
-    allowed: tuple[int, ...]
-    costs: Ints
+    base: tuple[int, ...]  # fixed load per member
+    allowed: tuple[int, ...]  # mask of items per member
+    costs: Ints  # shape (members, items)
 
     @property
     def total(self) -> int:
@@ -73,16 +61,7 @@ class ExactResult:
 
 
 def solve_small(subproblem: Subproblem, measure: Measure, *, seed: int = 0) -> ExactResult | None:
-    """Find the minimum imbalance, and the minimum cost at it; None if it is too large.
-
-    Examples
-    --------
-    >>> free = np.zeros((2, 3), dtype=np.int64)
-    >>> subproblem = Subproblem(np.array([5, 4, 3]), (0, 0), (0b111, 0b111), free)
-    >>> proven = solve_small(subproblem, Measure.SUM_OF_SQUARES)
-    >>> sorted(proven.masks), proven.imbalance
-    ([1, 6], 74)
-    """
+    """Find the minimum imbalance, and the minimum cost at it; None if it is too large."""
     if measure not in (Measure.SUM_OF_SQUARES, Measure.MAKESPAN):
         return None
     if int(subproblem.costs.max(initial=0)) * len(subproblem.weights) > _MAX_COST:

@@ -27,50 +27,26 @@ Pattern = NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True)
 class Knapsacks:
-    """Solved knapsacks of all members.
+    """Solved knapsacks of all members."""
 
-    Parameters
-    ----------
-    net
-        Minimum payment per member and amount given away; `INFEASIBLE` if not possible.
-    bound
-        Lower bound on the cost of all moves, times `SCALE`.
-    giving, receiving
-        Decisions of the dynamic programs.
-    received
-        Partitions in the order of ``receiving``.
-    """
-
-    net: Ints
-    bound: int
-    giving: NDArray[np.bool_]
+    net: Ints  # minimum payment per member and amount given away, or INFEASIBLE
+    bound: int  # on the cost of all moves, times SCALE
+    giving: NDArray[np.bool_]  # decisions of the dynamic programs
     receiving: NDArray[np.bool_]
-    received: tuple[int, ...]
+    received: tuple[int, ...]  # partitions in the order of `receiving`
 
 
 @dataclass
 class MemberExchange:
     """Knapsacks of all members, solved together on a grid of weights.
 
-    Weights are rounded up for given and down for received partitions, which keeps the bound
-    valid.
-
-    Parameters
-    ----------
-    problem
-        The problem; its weights fit 64 bits.
-    max_loads
-        Maximum load per member.
-    costs
-        Cost of moving each partition.
-    grid
-        Grid units in the greatest maximum load; more are more precise and slower.
+    Weights are rounded up for given and down for received partitions, so the bound stays valid.
     """
 
     problem: Problem
     max_loads: Sequence[int]
     costs: Ints
-    grid: int
+    grid: int  # units in the greatest maximum load
     free_capacity: Ints = field(init=False)
     give_weight: Ints = field(init=False)
     receive_weight: Ints = field(init=False)

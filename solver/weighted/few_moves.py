@@ -19,19 +19,7 @@ _DETERMINISTIC_TIME = 0.25  # per neighbourhood
 
 @dataclass
 class FewMovesSearch:
-    """Large neighbourhood search for few moves within a maximum load.
-
-    Parameters
-    ----------
-    problem
-        The problem; its weights fit 64 bits.
-    max_load
-        Maximum load per member.
-    costs
-        Cost of moving each partition from its owner.
-    rng
-        Random numbers for the choice of neighbourhoods.
-    """
+    """Large neighbourhood search for few moves within a maximum load."""
 
     problem: Problem
     max_load: int

@@ -19,17 +19,7 @@ _MAX_FAILURES = 60
 
 @dataclass
 class LoadBalancer:
-    """Local search for balanced loads.
-
-    Parameters
-    ----------
-    problem
-        The problem; its weights fit 64 bits.
-    placement
-        The current placement; changed in place.
-    rng
-        Random numbers for the choice of members and partitions.
-    """
+    """Local search for balanced loads; it changes the placement in place."""
 
     problem: Problem
     placement: Placement

@@ -30,23 +30,7 @@ def exchange_bound(
     may_continue: Callable[[], bool],
     rounds: int = _ROUNDS,
 ) -> int:
-    """Bound the cost of moves from below, as far as rounds and time allow.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    max_loads
-        Maximum load per member.
-    costs
-        Cost of moving each partition.
-    incumbent
-        Cost of the incumbent; the search stops when the bound reaches it.
-    may_continue
-        Whether there is time for another round.
-    rounds
-        Maximum number of subgradient steps.
-    """
+    """Bound the cost of moves from below; stop when the bound reaches the incumbent's cost."""
     cells = problem.partition_count * problem.member_count
     if not cells or cells * _COARSE > _MAX_CELLS or int(costs.max(initial=0)) > 2**20:
         return 0

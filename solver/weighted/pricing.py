@@ -24,30 +24,14 @@ _ROUNDS = 40
 
 @dataclass(frozen=True, slots=True)
 class ItemPrices:
-    """A bound on the cost of all partitionings, and reduced prices; both times `SCALE`.
-
-    Parameters
-    ----------
-    bound
-        Lower bound on the cost.
-    reduced
-        Reduced price of each subset, per member; at least 0.
-    """
+    """A bound on the cost of all partitionings, and reduced prices; both times `SCALE`."""
 
     bound: int
-    reduced: tuple[Ints, ...]
+    reduced: tuple[Ints, ...]  # per member and subset; at least 0
 
 
 def price_subsets(columns: Sequence[Subsets], costs: Ints) -> ItemPrices:
-    """Price the subsets of every member.
-
-    Parameters
-    ----------
-    columns
-        Subsets per member; at least one for each.
-    costs
-        Cost of each item per member, shape (members, items); at most 2**40.
-    """
+    """Price the subsets of every member; at least one subset each, costs at most 2**40."""
     items = costs.shape[1]
     shared = {id(column): _bits(column, items) for column in columns}
     bits = [shared[id(column)] for column in columns]

@@ -35,32 +35,8 @@ def cheapest_partition(
 ) -> tuple[int, list[int]] | None:
     """Find the cheapest choice of one subset per member that contains every item once.
 
-    Parameters
-    ----------
-    members
-        Subsets per member.
-    all_items
-        Mask of all items.
-    budget
-        Maximum total price.
-    accept
-        Further condition on a choice, which is one mask per member.
-
-    Returns
-    -------
-    tuple or None
-        Price and one mask per member; None if no acceptable choice is within the budget.
-
-    Raises
-    ------
-    TooManySubsetsError
-        If there are too many partial choices.
-
-    Examples
-    --------
-    >>> sets = PricedSubsets(np.array([1, 2, 3]), np.array([0, 4, 9]))
-    >>> cheapest_partition([sets, sets], 3, 10)
-    (4, [1, 2])
+    The result is its price and one mask per member; None if no accepted choice is within the
+    budget. TooManySubsetsError if there are too many partial choices.
     """
     order = sorted(range(len(members)), key=lambda at: len(members[at].mask))
     sides = order[0::4] + order[3::4], order[1::4] + order[2::4]

@@ -33,16 +33,7 @@ def enumerate_subsets(weights: Ints, low: int, high: int) -> Subsets:
     """List all subsets with a total weight from ``low`` to ``high``.
 
     Horowitz and Sahni's method: sums of one half against the sorted sums of the other.
-
-    Raises
-    ------
-    TooManySubsetsError
-        If there are too many items or subsets.
-
-    Examples
-    --------
-    >>> enumerate_subsets(np.array([3, 5, 7]), 8, 10).mask.tolist()
-    [3, 5]
+    TooManySubsetsError if there are too many items or subsets.
     """
     if len(weights) > MAX_ITEMS:
         raise TooManySubsetsError
