@@ -9,27 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
+from kassay.solver import objective
 from kassay.solver.evaluation import RackTable, imbalance_of, movement_costs
-from kassay.solver.objective import (
-    CrossRack,
-    Imbalance,
-    Level,
-    MembersUsed,
-    Movement,
-    MovementCost,
-    TopicSpread,
-)
 from kassay.solver.problem import Problem
 
 
-def level_bound(problem: Problem, level: Level, max_loads: Sequence[int] | None = None) -> int:
+def level_bound(
+    problem: Problem, level: objective.Level, max_loads: Sequence[int] | None = None
+) -> int:
     """Bound a level from below; only movement uses the maximum loads, see `max_loads_within`."""
     match level:
-        case Imbalance():
+        case objective.Imbalance():
             return imbalance_bound(problem, level.measure)
-        case Movement():
+        case objective.Movement():
             return 0 if max_loads is None else overload_moves_bound(problem, level, max_loads)
-        case CrossRack():
+        case objective.CrossRack():
             racks = RackTable(problem)
             return sum(
                 all(
@@ -38,7 +32,7 @@ def level_bound(problem: Problem, level: Level, max_loads: Sequence[int] | None 
                 )
                 for partition, index in enumerate(problem.consumer_set.tolist())
             )
-        case TopicSpread():
+        case objective.TopicSpread():
             counts = np.bincount(problem.topic, minlength=len(problem.group.topics)).tolist()
             return sum(
                 imbalance_of(
@@ -47,7 +41,7 @@ def level_bound(problem: Problem, level: Level, max_loads: Sequence[int] | None 
                 for count, index in zip(counts, problem.consumer_set_of_topic.tolist(), strict=True)
                 if count
             )
-        case MembersUsed():
+        case objective.MembersUsed():
             return 1 if problem.partition_count else 0
 
 
@@ -161,14 +155,16 @@ def _closed_member_sets(problem: Problem) -> Iterator[tuple[int, list[int]]]:
         yield len(members), list(merge(*inside, reverse=True))
 
 
-def max_loads_within(problem: Problem, limits: Iterable[tuple[Level, int]]) -> list[int] | None:
+def max_loads_within(
+    problem: Problem, limits: Iterable[tuple[objective.Level, int]]
+) -> list[int] | None:
     """Return the maximum load per member if levels are within limits; None without imbalance."""
     loads = [
         limit
         if level.measure is Measure.MAKESPAN or not problem.member_count
         else load_window(level.measure, problem.total, problem.member_count, limit)[1]
         for level, limit in limits
-        if isinstance(level, Imbalance)
+        if isinstance(level, objective.Imbalance)
     ]
     return [min(loads)] * problem.member_count if loads else None
 
@@ -199,7 +195,9 @@ def _last_true(holds: Callable[[int], bool], most: int) -> int:
     return low
 
 
-def overload_moves_bound(problem: Problem, level: Movement, max_loads: Sequence[int]) -> int:
+def overload_moves_bound(
+    problem: Problem, level: objective.Movement, max_loads: Sequence[int]
+) -> int:
     """Bound movement by the owned load that each member must give away."""
     bound = 0
     for partitions, max_load in zip(owned_partitions(problem), max_loads, strict=True):
@@ -207,9 +205,9 @@ def overload_moves_bound(problem: Problem, level: Movement, max_loads: Sequence[
         excess = sum(weights) - max_load
         if excess <= 0:
             continue
-        if level.cost is MovementCost.WEIGHT:
+        if level.cost is objective.MovementCost.WEIGHT:
             bound += excess
-        elif level.cost is MovementCost.COUNT:
+        elif level.cost is objective.MovementCost.COUNT:
             bound += min_count(weights, excess)
         else:
             costs = [int(cost) for cost in movement_costs(problem, level)[partitions]]

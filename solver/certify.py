@@ -24,19 +24,9 @@ from kassay.solver.subscription_network import build_network
 def certify(group: Group, answer: Solution | Assignment) -> Certificate:
     """Return a certificate of a solution or an assignment, for checking without a solver.
 
-    Parameters
-    ----------
-    group
-        The rebalance.
-    answer
-        A solution, or any valid assignment. An assignment is certified on the default
-        levels, within the capacities of the group.
-
-    Returns
-    -------
-    Certificate
-        For equal weights, prices prove an optimal assignment, and a chain improves any
-        other. Otherwise the bounds of the solution, or bounds that need no search.
+    For equal weights, prices prove an optimal assignment, and a chain improves any other.
+    Otherwise the bounds are those of the solution, or bounds that need no search. An
+    assignment is certified on the default levels, within the capacities of the group.
 
     Raises
     ------

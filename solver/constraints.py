@@ -12,12 +12,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 class Capacity:
     """Constraint: maximum load of a member. Capacities of group members imply it.
 
-    Parameters
-    ----------
-    limit
-        Maximum load, in the unit of the weights.
-    member
-        The member; None for every member.
+    The limit is in the unit of the weights. Without a member it applies to every member.
     """
 
     limit: int
@@ -102,7 +97,8 @@ class Separated:
         return f"{', '.join(map(str, self.partitions))} go to different members"
 
 
-Constraint = Capacity | MaxPartitions | MaxMoves | Pinned | Forbidden | Colocated | Separated
+PartitionConstraint = Pinned | Forbidden | Colocated | Separated
+Constraint = Capacity | MaxPartitions | MaxMoves | PartitionConstraint
 
 
 def group_constraints(group: Group) -> tuple[Constraint, ...]:
@@ -121,13 +117,6 @@ def check_constraints(group: Group, constraints: Iterable[Constraint]) -> None:
     ------
     InputError
         If a member, topic or partition is unknown, or a limit is negative.
-
-    Examples
-    --------
-    >>> check_constraints(Group(topics=(), members=()), [Pinned("t", 0, "a")])
-    Traceback (most recent call last):
-        ...
-    kassay...InputError: constraint Pinned(topic='t', partition=0, member='a'): ...
     """
     members = group.member_table()
     counts = {topic.name: topic.partitions for topic in group.topics}

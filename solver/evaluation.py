@@ -11,55 +11,38 @@ from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column, TopicPartition
-from kassay.solver.constraints import (
-    Capacity,
-    Colocated,
-    Constraint,
-    Forbidden,
-    MaxMoves,
-    MaxPartitions,
-    Pinned,
-    Separated,
-)
-from kassay.solver.objective import (
-    CrossRack,
-    Imbalance,
-    Level,
-    MembersUsed,
-    Movement,
-    MovementCost,
-    TopicSpread,
-    leximax_rank,
-)
+from kassay.solver import constraints, objective
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
 
 
-def level_value(problem: Problem, level: Level, placement: Placement) -> int:
+def level_value(problem: Problem, level: objective.Level, placement: Placement) -> int:
     """Measure a placement on one level."""
     match level:
-        case Imbalance():
+        case objective.Imbalance():
             return imbalance_of(level.measure, problem.loads(placement))
-        case Movement():
+        case objective.Movement():
             return moves_cost(problem, movement_costs(problem, level), placement)
-        case CrossRack():
+        case objective.CrossRack():
             return int(np.count_nonzero(RackTable(problem).cross_rack(placement)))
-        case TopicSpread():
+        case objective.TopicSpread():
             keys = problem.topic.astype(np.int64) * max(problem.member_count, 1) + placement
             return int((np.unique(keys, return_counts=True)[1].astype(np.int64) ** 2).sum())
-        case MembersUsed():
+        case objective.MembersUsed():
             return len(np.unique(placement))
 
 
 def imbalance_of(measure: Measure, loads: Sequence[int]) -> int:
     """Measure loads; leximax by its rank."""
-    return leximax_rank(loads) if measure is Measure.LEXIMAX else metrics.MEASURES[measure](loads)
+    if measure is Measure.LEXIMAX:
+        return objective.leximax_rank(loads)
+    return metrics.MEASURES[measure](loads)
 
 
-def movement_costs(problem: Problem, level: Movement) -> Weights:
+def movement_costs(problem: Problem, level: objective.Movement) -> Weights:
     """Return the cost of moving each partition; that of unowned partitions never counts."""
-    if level.cost is MovementCost.COUNT:
+    if level.cost is objective.MovementCost.COUNT:
         return np.ones(problem.partition_count, dtype=np.int64)
-    if level.cost is MovementCost.WEIGHT:
+    if level.cost is objective.MovementCost.WEIGHT:
         return problem.weight
     table = dict(level.cost)
     costs = [table.get(tp, level.other) for tp in problem.partition_index]
@@ -101,50 +84,52 @@ class RackTable:
 
 
 def violated(
-    problem: Problem, constraints: Iterable[Constraint], placement: Placement
-) -> Iterator[Constraint]:
+    problem: Problem, rules: Iterable[constraints.Constraint], placement: Placement
+) -> Iterator[constraints.Constraint]:
     """Yield the constraints that a placement violates."""
-    for constraint in constraints:
+    for constraint in rules:
         if not _holds(problem, constraint, placement):
             yield constraint
 
 
-def _holds(problem: Problem, constraint: Constraint, placement: Placement) -> bool:
+def _holds(problem: Problem, constraint: constraints.Constraint, placement: Placement) -> bool:
     member = problem.member_index.get(getattr(constraint, "member", None) or "", NO_OWNER)
     match constraint:
-        case Capacity():
+        case constraints.Capacity():
             return _is_within(constraint, problem.loads(placement), member)
-        case MaxPartitions():
+        case constraints.MaxPartitions():
             counts = np.bincount(placement, minlength=problem.member_count).tolist()
             return _is_within(constraint, counts, member)
-        case MaxMoves():
-            return level_value(problem, Movement(), placement) <= constraint.limit
+        case constraints.MaxMoves():
+            return level_value(problem, objective.Movement(), placement) <= constraint.limit
         case _:
             return _partitions_hold(problem, constraint, member, placement)
 
 
 def _partitions_hold(
     problem: Problem,
-    constraint: Pinned | Forbidden | Colocated | Separated,
+    constraint: constraints.PartitionConstraint,
     member: int,
     placement: Placement,
 ) -> bool:
     match constraint:
-        case Pinned():
+        case constraints.Pinned():
             partitions = topic_partitions(problem, constraint.topic, constraint.partition)
             return len(partitions) == 1 and bool(placement[partitions[0]] == member)
-        case Forbidden():
+        case constraints.Forbidden():
             partitions = topic_partitions(problem, constraint.topic, constraint.partition)
             return not bool((placement[partitions] == member).any())
-        case Colocated():
+        case constraints.Colocated():
             sets = colocated_partitions(problem, constraint)
             return all(len(np.unique(placement[list(partitions)])) == 1 for partitions in sets)
-        case Separated():
+        case constraints.Separated():
             apart = np.array(separated_partitions(problem, constraint), dtype=np.int64)
             return len(np.unique(placement[apart])) == len(apart)
 
 
-def _is_within(constraint: Capacity | MaxPartitions, column: Sequence[int], member: int) -> bool:
+def _is_within(
+    constraint: constraints.Capacity | constraints.MaxPartitions, column: Sequence[int], member: int
+) -> bool:
     if constraint.member is None:
         return all(amount <= constraint.limit for amount in column)
     return member == NO_OWNER or column[member] <= constraint.limit
@@ -157,7 +142,9 @@ def topic_partitions(problem: Problem, topic: str, number: int | None = None) ->
     return partitions if number is None or not len(partitions) else partitions[number : number + 1]
 
 
-def colocated_partitions(problem: Problem, constraint: Colocated) -> list[tuple[int, ...]]:
+def colocated_partitions(
+    problem: Problem, constraint: constraints.Colocated
+) -> list[tuple[int, ...]]:
     """Return the sets of partitions that must be together, one per shared number."""
     columns = [topic_partitions(problem, topic).tolist() for topic in constraint.topics]
     longest = max((len(column) for column in columns), default=0)
@@ -168,10 +155,10 @@ def colocated_partitions(problem: Problem, constraint: Colocated) -> list[tuple[
     return [partitions for partitions in sets if len(partitions) > 1]
 
 
-def separated_partitions(problem: Problem, constraint: Separated) -> list[int]:
+def separated_partitions(problem: Problem, constraint: constraints.Separated) -> list[int]:
     """Return the partitions that must be apart, without those that have no subscribers."""
-    found = (problem.partition_index.get(TopicPartition(*tp)) for tp in constraint.partitions)
-    return [partition for partition in found if partition is not None]
+    indices = (problem.partition_index.get(TopicPartition(*tp)) for tp in constraint.partitions)
+    return [partition for partition in indices if partition is not None]
 
 
 def valid_placement(problem: Problem, assignment: Assignment) -> Placement:

@@ -31,11 +31,6 @@ class Tolerance:
     relative
         Share of the best value. A float means its decimal representation: 0.01 is 1/100.
 
-    Raises
-    ------
-    UsageError
-        If either is negative or not finite.
-
     Examples
     --------
     >>> Tolerance(relative=0.01).limit(250)
@@ -78,11 +73,6 @@ class Imbalance:
     """Level: imbalance of the loads of members that consume a topic.
 
     The value of ``leximax`` is `leximax_rank` of the loads; it takes no tolerance.
-
-    Raises
-    ------
-    UsageError
-        If ``leximax`` has a tolerance.
     """
 
     measure: Measure = Measure.SUM_OF_SQUARES
@@ -109,15 +99,8 @@ class Movement:
     cost
         Cost per moved partition: `MovementCost.COUNT` (1), `MovementCost.WEIGHT` (its weight),
         or (partition, cost) pairs as a mapping or a tuple.
-    tolerance
-        How far later levels may exceed the best value.
     other
         Cost of partitions that ``cost`` does not list.
-
-    Raises
-    ------
-    UsageError
-        If a cost is negative.
     """
 
     cost: MovementCost | tuple[tuple[TopicPartition, int], ...] = MovementCost.COUNT
@@ -183,24 +166,8 @@ def default_levels(
 ) -> tuple[Level, ...]:
     """Return the default levels: imbalance, then movement.
 
-    Parameters
-    ----------
-    group
-        The rebalance.
-    measure
-        Measure of imbalance; by default the sum of squares, for weighted groups the makespan.
-    tolerance
-        Tolerance of the imbalance.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=2, weights=(1, 9)),),
-    ...     members=(Member(id="a", subscription=("t",)),),
-    ... )
-    >>> default_levels(group)[0].name
-    'makespan'
+    The default measure of imbalance is the sum of squares, for weighted groups the makespan.
+    The tolerance is that of the imbalance.
     """
     if measure is None:
         measure = Measure.MAKESPAN if group.is_weighted else Measure.SUM_OF_SQUARES

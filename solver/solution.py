@@ -25,10 +25,6 @@ class LevelValue:
 
     Parameters
     ----------
-    name
-        Name of the level, for example ``movement``.
-    value
-        Value of the assignment.
     bound
         No assignment that keeps the values of the earlier levels is below it.
     slack
@@ -80,16 +76,12 @@ class Solution:
 
     Parameters
     ----------
-    assignment
-        The incumbent, or None.
     method
         ``"flow"`` or ``"cp-sat"``.
     levels
         Result of every level, in lexicographic order.
-    seconds
-        Wall-clock time of the whole solve.
-    timings
-        Seconds per part of the solve.
+    seconds, timings
+        Wall-clock time of the whole solve, and per part of it.
     certificate
         Claims and evidence that `certificate_errors` checks without a solver.
     conflict
@@ -118,26 +110,14 @@ class Solution:
 
     @property
     def imbalance(self) -> LevelValue:
-        """The first level.
-
-        Raises
-        ------
-        LookupError
-            If there is no assignment.
-        """
+        """The first level; LookupError if there is no assignment."""
         if not self.levels:
             raise LookupError("there is no assignment, so no level has a value")
         return self.levels[0]
 
     @property
     def movement(self) -> LevelValue:
-        """The level named ``movement``.
-
-        Raises
-        ------
-        LookupError
-            If there is no assignment, or movement is not among the levels.
-        """
+        """The level named ``movement``; LookupError if there is none."""
         return self.level("movement")
 
     def level(self, name: str) -> LevelValue:

@@ -41,12 +41,10 @@ def solve(
 
     Parameters
     ----------
-    group
-        The rebalance. The capacities of its members always apply.
     levels
         Levels to minimise, in order; by default `default_levels`.
     constraints
-        Further constraints.
+        Constraints besides the capacities of the members, which always apply.
     initial_assignment
         Warm start, often a greedy assignment. It never changes the optimal values.
         The flow ignores it.
@@ -56,14 +54,6 @@ def solve(
     limits
         Limits of all levels together. When one is reached, the best assignment found so
         far is returned with its bounds.
-    seed
-        Seed of all searches.
-
-    Returns
-    -------
-    Solution
-        Assignment, value and bound per level, and a certificate; a conflict if the
-        constraints are infeasible.
 
     Raises
     ------
@@ -83,9 +73,8 @@ def solve(
     ...         Member(id="c2", subscription=("t0",)),
     ...     ),
     ... )
-    >>> solution = solve(group)
-    >>> solution.assignment.loads(), str(solution.status)
-    ({'c0': 1, 'c1': 1, 'c2': 1}, 'optimal')
+    >>> solve(group).assignment.loads()
+    {'c0': 1, 'c1': 1, 'c2': 1}
     """
     start = time.monotonic()
     method = Method(method)

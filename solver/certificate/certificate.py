@@ -30,16 +30,7 @@ class Origin(StrEnum):
 class LevelClaim:
     """Value and bound of one level, and the origin of the bound.
 
-    Parameters
-    ----------
-    level
-        The level, with its tolerance.
-    value
-        Value of the assignment.
-    bound
-        Lower bound on the value, given the limits that earlier levels set.
-    origin
-        Origin of the bound.
+    The bound holds for assignments within the limits that earlier levels set.
     """
 
     level: Level
@@ -62,12 +53,8 @@ class LevelClaim:
 class PriceTable:
     """Node prices that prove an assignment optimal on sum of squares, then movement.
 
-    Parameters
-    ----------
-    members
-        Price of one more partition per member that consumes a topic.
-    topics
-        Price of one partition per topic with subscribers.
+    Members that consume a topic have the price of one more partition; topics with subscribers
+    have the price of one partition.
     """
 
     members: Mapping[str, Price]
@@ -80,8 +67,6 @@ class Certificate:
 
     Parameters
     ----------
-    claims
-        One claim per level, in order.
     prices
         Evidence of the bounds with origin ``prices``.
     chain

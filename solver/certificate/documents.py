@@ -16,26 +16,9 @@ from kassay.reference.documents.document_fields import (
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
+from kassay.solver import constraints, objective
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin, Price, PriceTable
-from kassay.solver.constraints import (
-    Capacity,
-    Colocated,
-    Constraint,
-    Forbidden,
-    MaxMoves,
-    MaxPartitions,
-    Pinned,
-    Separated,
-)
 from kassay.solver.improvement.transfer_chains import Transfer
-from kassay.solver.objective import (
-    FURTHER_LEVELS,
-    Imbalance,
-    Level,
-    Movement,
-    MovementCost,
-    Tolerance,
-)
 
 VERSION = 2
 
@@ -143,30 +126,30 @@ def _claim(value: object, where: str) -> LevelClaim:
     )
 
 
-def _level_document(level: Level) -> dict[str, object]:
+def _level_document(level: objective.Level) -> dict[str, object]:
     document: dict[str, object] = {"level": level.name}
     if level.tolerance:
         share = Fraction(level.tolerance.relative)
         document["tolerance"] = [level.tolerance.absolute, share.numerator, share.denominator]
     match level:
-        case Movement(cost=tuple(costs), other=other):
+        case objective.Movement(cost=tuple(costs), other=other):
             document["cost"] = [[[tp.topic, tp.partition], cost] for tp, cost in costs]
             document["other"] = other
-        case Movement(cost=cost):
+        case objective.Movement(cost=cost):
             document["cost"] = str(cost)
     return document
 
 
-def _level(table: Mapping[str, object], where: str) -> Level:
+def _level(table: Mapping[str, object], where: str) -> objective.Level:
     name = as_text(table.get("level"), f"{where}.level")
     try:
         tolerance = _tolerance(table.get("tolerance", [0, 0, 1]), f"{where}.tolerance")
-        if name == Movement.name:
+        if name == objective.Movement.name:
             return _movement(table, tolerance, where)
-        if name in FURTHER_LEVELS:
-            return FURTHER_LEVELS[name](tolerance)
+        if name in objective.FURTHER_LEVELS:
+            return objective.FURTHER_LEVELS[name](tolerance)
         if name in list(Measure):
-            return Imbalance(Measure(name), tolerance)
+            return objective.Imbalance(Measure(name), tolerance)
     except InputError:
         raise
     except ValueError as error:
@@ -174,19 +157,23 @@ def _level(table: Mapping[str, object], where: str) -> Level:
     raise InputError(f"{where}.level: unknown level {name!r}")
 
 
-def _tolerance(value: object, where: str) -> Tolerance:
+def _tolerance(value: object, where: str) -> objective.Tolerance:
     parts = [as_integer(part, where) for part in as_array(value, where)]
     if len(parts) != 3 or parts[2] < 1:
         raise InputError(f"{where}: expected a number and a fraction, got {value!r}")
-    return Tolerance(absolute=parts[0], relative=Fraction(parts[1], parts[2]))
+    return objective.Tolerance(absolute=parts[0], relative=Fraction(parts[1], parts[2]))
 
 
-def _movement(table: Mapping[str, object], tolerance: Tolerance, where: str) -> Movement:
-    cost = table.get("cost", str(MovementCost.COUNT))
+def _movement(
+    table: Mapping[str, object], tolerance: objective.Tolerance, where: str
+) -> objective.Movement:
+    cost = table.get("cost", str(objective.MovementCost.COUNT))
     if isinstance(cost, str):
-        return Movement(MovementCost(cost), tolerance)
+        return objective.Movement(objective.MovementCost(cost), tolerance)
     pairs = _items(cost, f"{where}.cost", _partition_cost)
-    return Movement(tuple(pairs), tolerance, as_integer(table.get("other"), f"{where}.other"))
+    return objective.Movement(
+        tuple(pairs), tolerance, as_integer(table.get("other"), f"{where}.other")
+    )
 
 
 def _partition_cost(value: object, where: str) -> tuple[TopicPartition, int]:
@@ -196,12 +183,12 @@ def _partition_cost(value: object, where: str) -> tuple[TopicPartition, int]:
     return _partition(pair[0], where), as_integer(pair[1], where)
 
 
-def _constraint_document(rule: Constraint) -> dict[str, object]:
+def _constraint_document(rule: constraints.Constraint) -> dict[str, object]:
     name = next(name for name, (kind, _) in _CONSTRAINTS.items() if isinstance(rule, kind))
     return {"constraint": name} | {key: getattr(rule, key) for key in _CONSTRAINTS[name][1]}
 
 
-def _constraint(value: object, where: str) -> Constraint:
+def _constraint(value: object, where: str) -> constraints.Constraint:
     table = as_object(value, where)
     name = as_text(table.get("constraint"), f"{where}.constraint")
     if name not in _CONSTRAINTS:
@@ -219,15 +206,20 @@ def _partitions(value: object, where: str) -> tuple[TopicPartition, ...]:
     return tuple(_items(value, where, _partition))
 
 
-_CONSTRAINTS: dict[str, tuple[type[Constraint], dict[str, Callable[[object, str], Any]]]] = {
-    "capacity": (Capacity, {"limit": as_integer, "member": as_optional_text}),
-    "max_partitions": (MaxPartitions, {"limit": as_integer, "member": as_optional_text}),
-    "max_moves": (MaxMoves, {"limit": as_integer}),
-    "pinned": (Pinned, {"topic": as_text, "partition": as_integer, "member": as_text}),
+_CONSTRAINTS: dict[
+    str, tuple[type[constraints.Constraint], dict[str, Callable[[object, str], Any]]]
+] = {
+    "capacity": (constraints.Capacity, {"limit": as_integer, "member": as_optional_text}),
+    "max_partitions": (
+        constraints.MaxPartitions,
+        {"limit": as_integer, "member": as_optional_text},
+    ),
+    "max_moves": (constraints.MaxMoves, {"limit": as_integer}),
+    "pinned": (constraints.Pinned, {"topic": as_text, "partition": as_integer, "member": as_text}),
     "forbidden": (
-        Forbidden,
+        constraints.Forbidden,
         {"member": as_text, "topic": as_text, "partition": as_optional_integer},
     ),
-    "colocated": (Colocated, {"topics": _topics}),
-    "separated": (Separated, {"partitions": _partitions}),
+    "colocated": (constraints.Colocated, {"topics": _topics}),
+    "separated": (constraints.Separated, {"partitions": _partitions}),
 }

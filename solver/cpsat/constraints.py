@@ -6,16 +6,7 @@ from itertools import product
 import numpy as np
 from ortools.sat.python import cp_model
 
-from kassay.solver.constraints import (
-    Capacity,
-    Colocated,
-    Constraint,
-    Forbidden,
-    MaxMoves,
-    MaxPartitions,
-    Pinned,
-    Separated,
-)
+from kassay.solver import constraints
 from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
 from kassay.solver.evaluation import colocated_partitions, separated_partitions, topic_partitions
 
@@ -23,7 +14,9 @@ Range = tuple[Expression, int, int]  # an expression, its least and its greatest
 
 
 def add_constraint(
-    model: AssignmentModel, constraint: Constraint, literal: cp_model.IntVar | None = None
+    model: AssignmentModel,
+    constraint: constraints.Constraint,
+    literal: cp_model.IntVar | None = None,
 ) -> None:
     """Add a constraint to the model; with a literal, it applies only if that is true."""
     for expression, least, most in _ranges(model, constraint):
@@ -35,19 +28,19 @@ def add_constraint(
             model.cp.add_bool_or([] if literal is None else [literal.negated()])
 
 
-def _ranges(model: AssignmentModel, constraint: Constraint) -> Iterator[Range]:
+def _ranges(model: AssignmentModel, constraint: constraints.Constraint) -> Iterator[Range]:
     problem = model.problem
     named = getattr(constraint, "member", None)
     all_members = range(problem.member_count)
     members = [at for at in all_members if named is None or problem.member_index.get(named) == at]
     match constraint:
-        case Capacity():
+        case constraints.Capacity():
             most = min(constraint.limit // problem.weight_unit, model.total)
             return ((model.load[member], 0, most) for member in members)
-        case MaxPartitions():
+        case constraints.MaxPartitions():
             most = min(constraint.limit, problem.partition_count)
             return ((model.partitions[member], 0, most) for member in members)
-        case MaxMoves():
+        case constraints.MaxMoves():
             ones = np.ones(problem.partition_count, dtype=np.int64)
             most = min(constraint.limit, problem.partition_count)
             return iter([(model.moves(ones), 0, most)])
@@ -57,25 +50,25 @@ def _ranges(model: AssignmentModel, constraint: Constraint) -> Iterator[Range]:
 
 def _partition_ranges(
     model: AssignmentModel,
-    constraint: Pinned | Forbidden | Colocated | Separated,
+    constraint: constraints.PartitionConstraint,
     members: Sequence[int],
 ) -> Iterator[Range]:
     problem = model.problem
     match constraint:
-        case Pinned():
+        case constraints.Pinned():
             partitions = topic_partitions(problem, constraint.topic, constraint.partition)
-            found = [_has(model, int(at), member) for at in partitions for member in members]
-            yield found[0] if found else 0, 1, 1
-        case Forbidden():
+            choices = [_has(model, int(at), member) for at in partitions for member in members]
+            yield choices[0] if choices else 0, 1, 1
+        case constraints.Forbidden():
             partitions = topic_partitions(problem, constraint.topic, constraint.partition)
             classes = np.unique(model.classes.class_of[partitions]).tolist()
             for index, member in product(classes, members):
                 yield model.count[index].get(member, 0), 0, 0
-        case Colocated():
+        case constraints.Colocated():
             for first, *others in colocated_partitions(problem, constraint):
                 for other, member in product(others, members):
                     yield _has(model, first, member) - _has(model, other, member), 0, 0
-        case Separated():
+        case constraints.Separated():
             apart = separated_partitions(problem, constraint)
             for member in members:
                 yield weighted_sum([(_has(model, at, member), 1) for at in apart]), 0, 1

@@ -14,8 +14,6 @@ class Explanation:
 
     Parameters
     ----------
-    transfers
-        The chain, in order.
     members
         Number of partitions of every member in the chain: (member, before, after).
     moves
@@ -59,10 +57,7 @@ def explain(group: Group, assignment: Assignment) -> tuple[Explanation, ...]:
     Each step is a shortest chain that lowers the imbalance; if there is none, a chain that
     lowers movement. Weights are ignored.
 
-    Returns
-    -------
-    tuple of Explanation
-        The steps to an optimal assignment; empty if it is optimal.
+    All steps together lead to an optimal assignment; an optimal one has no step.
 
     Raises
     ------

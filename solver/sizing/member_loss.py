@@ -62,8 +62,6 @@ def member_loss(
 
     Parameters
     ----------
-    group
-        The rebalance.
     assignment
         The assignment before the loss. By default the current ownership; partitions without
         an owner are then reassigned with those of the lost member.
