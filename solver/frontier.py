@@ -27,16 +27,9 @@ _MAX_WEIGHT = 2**20  # squares of loads fit 64 bits
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """A number of moves and an imbalance.
+    """A number of moves and an imbalance, and an assignment with these values.
 
-    Parameters
-    ----------
-    movement
-        Moves; the bound applies to assignments with at most this imbalance.
-    imbalance
-        Imbalance; the bound applies to assignments with at most these moves.
-    assignment
-        An assignment with these values.
+    Each bound applies to assignments with at most the other value.
     """
 
     movement: LevelValue
@@ -51,14 +44,10 @@ class FrontierPoint:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """Non-dominated points.
+    """Non-dominated points by ascending moves, hence by descending imbalance.
 
     Parameters
     ----------
-    measure
-        The measure of imbalance.
-    points
-        Points by ascending moves, hence by descending imbalance.
     complete
         Whether these are proven to be all non-dominated points.
     conflict
@@ -84,18 +73,12 @@ def frontier(
 
     Parameters
     ----------
-    group
-        The rebalance.
     measure
         Measure of imbalance; by default as in `default_levels`.
-    constraints
-        Further constraints.
     max_points
         Maximum number of points, spread over the numbers of moves; at least 2.
     limits
         Time for all points together; the other limits apply per search.
-    seed
-        Seed of all searches.
 
     Raises
     ------
@@ -149,15 +132,10 @@ def _hull(
     problem: Problem, measure: Measure, rules: Sequence[Constraint], time_limit: float
 ) -> "ConvexHull | None":
     """Find the convex hull by flows, if they apply."""
-    if (
-        rules
-        or not time_limit > 0
-        or measure is not Measure.SUM_OF_SQUARES
-        or not problem.partition_count
-    ):
+    if rules or measure is not Measure.SUM_OF_SQUARES or not time_limit > 0:
         return None
     weight = problem.group.common_weight
-    if not weight or weight >= _MAX_WEIGHT:
+    if not problem.partition_count or not weight or weight >= _MAX_WEIGHT:
         return None
     # Imported here: only equal weights need OR-Tools' flows.
     from kassay.solver.flow.convex_frontier import convex_hull  # noqa: PLC0415
@@ -183,24 +161,21 @@ class _EpsilonConstraint:
         """Find the two ends, then the points between them."""
         measure = self.levels[0].measure
         if self.hull is not None:
-            fewest, most = self.hull.corners[0].moves, self.hull.corners[-1].moves
-            return self._joined(self._hull_point(most), self._hull_point(fewest), max_points)
-        top = self._solve(self.levels, _MAX_SHARE)
-        if top.assignment is None:
-            return Frontier(measure, (), complete=bool(top.conflict), conflict=top.conflict)
-        low = self._solve(self.levels[::-1], _MAX_SHARE, start=top.assignment)
-        if low.assignment is None:
-            return Frontier(measure, (_point(top),), complete=False)
-        return self._joined(_point(top), _point(low), max_points)
-
-    def _joined(
-        self, top: FrontierPoint, bottom: FrontierPoint, max_points: int | None
-    ) -> Frontier:
-        """Find the points between the two ends."""
-        found, complete = self._between(top, bottom, max_points)
-        points = _non_dominated([*found, bottom])
+            top = self._hull_point(self.hull.corners[-1].moves)
+            bottom = self._hull_point(self.hull.corners[0].moves)
+        else:
+            best = self._solve(self.levels, _MAX_SHARE)
+            if best.assignment is None:
+                return Frontier(measure, (), complete=bool(best.conflict), conflict=best.conflict)
+            top = _point(best)
+            fewest = self._solve(self.levels[::-1], _MAX_SHARE, start=best.assignment)
+            if fewest.assignment is None:
+                return Frontier(measure, (top,), complete=False)
+            bottom = _point(fewest)
+        upper, complete = self._between(top, bottom, max_points)
+        points = _non_dominated([*upper, bottom])
         proven = complete and all(point.is_proven for point in points)
-        return Frontier(self.levels[0].measure, points, complete=proven)
+        return Frontier(measure, points, complete=proven)
 
     def _between(
         self, top: FrontierPoint, bottom: FrontierPoint, max_points: int | None
@@ -234,10 +209,10 @@ class _EpsilonConstraint:
             if bound >= known.imbalance.value:
                 return known
             start = known.assignment
-        found = self._solve(self.levels, share, start=start, rules=(MaxMoves(cap),))
-        if found.assignment is None:
+        solution = self._solve(self.levels, share, start=start, rules=(MaxMoves(cap),))
+        if solution.assignment is None:
             return None
-        point = _point(found)
+        point = _point(solution)
         bound = max(point.imbalance.bound, bound)
         return replace(point, imbalance=replace(point.imbalance, bound=bound))
 

@@ -8,11 +8,6 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.problem import Placement, Problem
 
 
-def initial_placements(problem: Problem) -> list[Placement]:
-    """Construct one placement that keeps ownership and one that ignores it."""
-    return [keep_owned(problem), longest_processing_time(problem)]
-
-
 def keep_owned(problem: Problem) -> Placement:
     """Keep owned partitions; place the others by longest processing time."""
     return _fill(problem, problem.owner.copy())

@@ -12,11 +12,11 @@ import numpy as np
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds import level_bound, makespan_bound
-from kassay.solver.certificate.certificate import LevelClaim, Origin
+from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, movement_costs, violated
 from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
-from kassay.solver.initial_solutions import initial_placements, keep_owned
+from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
@@ -35,6 +35,7 @@ class LexicographicResult:
 
     placement: Placement | None  # None if there is none, or none was found in time
     claims: tuple[LevelClaim, ...] = ()
+    prices: PriceTable | None = None
     conflict: tuple[Constraint, ...] = ()
 
 
@@ -47,7 +48,7 @@ def solve_levels(
     budget: SearchBudget,
 ) -> LexicographicResult:
     """Find the best placement, with value and bound per level."""
-    candidates = initial_placements(problem)
+    candidates = [keep_owned(problem), longest_processing_time(problem)]
     if initial_assignment is not None:
         warm_start = problem.to_placement(initial_assignment)
         candidates += [] if warm_start is None else [warm_start]

@@ -78,7 +78,10 @@ def _imbalance_terms(
         case Measure.MAKESPAN:
             term = Term(_max_load(model), model.problem.weight_unit)
         case Measure.SPREAD:
-            term = Term(_max_load(model) - _min_load(model), model.problem.weight_unit)
+            least = model.cp.new_int_var(0, model.total, "least")
+            for load in loads:
+                model.cp.add(load >= least)
+            term = Term(_max_load(model) - least, model.problem.weight_unit)
         case Measure.LEXIMAX:
             sizes = range(1, len(loads) + 1)
             return tuple(
@@ -102,13 +105,6 @@ def _pairwise_distances(model: AssignmentModel) -> Term | None:
     if len(pairs) > _MAX_PAIRS or model.total * len(pairs) >= EXACT_IN_64_BITS:
         return None
     return Term(_distances(model, pairs, model.total), model.problem.weight_unit)
-
-
-def _min_load(model: AssignmentModel) -> cp_model.IntVar:
-    least = model.cp.new_int_var(0, model.total, "least")
-    for load in model.load:
-        model.cp.add(load >= least)
-    return least
 
 
 def _max_load(model: AssignmentModel) -> cp_model.IntVar:

@@ -54,9 +54,9 @@ def _search(model: AssignmentModel, budget: SearchBudget) -> SearchResult:
     status = solver.solve(model.cp)
     if status == cp_model.MODEL_INVALID:
         raise InternalError(f"CP-SAT rejects the model: {model.cp.validate()}")
-    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    feasible = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     return SearchResult(
-        placement=model.read(solver) if found else None,
+        placement=model.read(solver) if feasible else None,
         # The integer bound; the reported one is a float, inexact beyond 2**53.
         bound=int(solver.response_proto.inner_objective_lower_bound),
         infeasible=status == cp_model.INFEASIBLE,

@@ -42,19 +42,19 @@ class _Part:
 
 def level_sets(network: SubscriptionNetwork) -> tuple[LevelSet, ...]:
     """Split the network into level sets, greatest load first; the last may have no topics."""
-    found: list[LevelSet] = []
+    sets: list[LevelSet] = []
     waiting = [_Part(np.ones(network.topics, np.bool_), np.ones(network.members, np.bool_))]
     while waiting:
         part = waiting.pop()
         if not part.topics.any():
             members = np.flatnonzero(part.members)
             if len(members):
-                found.append(LevelSet(np.zeros(0, np.int64), members, 0, len(members)))
+                sets.append(LevelSet(np.zeros(0, np.int64), members, 0, len(members)))
             continue
         tight, parts = _split(network, part)
-        found.extend(tight)
+        sets.extend(tight)
         waiting.extend(parts)
-    return tuple(sorted(found, key=lambda level: (-level.high, level.members.tolist())))
+    return tuple(sorted(sets, key=lambda level: (-level.high, level.members.tolist())))
 
 
 def _split(network: SubscriptionNetwork, part: _Part) -> tuple[list[LevelSet], list[_Part]]:

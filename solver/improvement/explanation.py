@@ -79,22 +79,17 @@ def explain(group: Group, assignment: Assignment) -> tuple[Explanation, ...]:
     steps: list[Explanation] = []
     while chain := improving_chain(group, assignment):
         better = apply_chain(group, assignment, chain)
-        steps.append(_explanation(group, assignment, better, chain))
+        old, new = assignment.loads(), better.loads()
+        members = dict.fromkeys([chain[0].giver, *(transfer.taker for transfer in chain)])
+        step = Explanation(
+            transfers=chain,
+            members=tuple((member, old.get(member, 0), new[member]) for member in members),
+            moves=movement(group, better) - movement(group, assignment),
+            imbalance=(sum_of_squares(old.values()), sum_of_squares(new.values())),
+        )
+        steps.append(step)
         assignment = better
     return tuple(steps)
-
-
-def _explanation(
-    group: Group, before: Assignment, after: Assignment, chain: tuple[Transfer, ...]
-) -> Explanation:
-    old, new = before.loads(), after.loads()
-    members = dict.fromkeys([chain[0].giver, *(transfer.taker for transfer in chain)])
-    return Explanation(
-        transfers=chain,
-        members=tuple((member, old.get(member, 0), new[member]) for member in members),
-        moves=movement(group, after) - movement(group, before),
-        imbalance=(sum_of_squares(old.values()), sum_of_squares(new.values())),
-    )
 
 
 def _moves_text(moves: int) -> str:

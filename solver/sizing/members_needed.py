@@ -26,8 +26,6 @@ class MemberCount:
 
     Parameters
     ----------
-    members
-        Number of members.
     makespan
         Minimum makespan; None if no assignment within different capacities was found.
     movement
@@ -39,8 +37,6 @@ class MemberCount:
         Topics that lose their last subscriber.
     enough
         Whether the target is met: proven, refuted, or None if neither within the limits.
-    assignment
-        The assignment.
     """
 
     members: int
@@ -89,8 +85,6 @@ def members_needed(
 
     Parameters
     ----------
-    group
-        The current rebalance.
     makespan
         Target of the maximum load. Capacities of members apply too.
     capacity
@@ -131,9 +125,8 @@ def members_needed(
         raise UsageError(f"numbers of members must be at least 0, got {numbers[0]!r}")
     current = with_capacity(with_valid_ownership(group), capacity)
     added = new_member(current, like, capacity)
-    max_load = target
-    if makespan is None:
-        max_load = max(member.capacity or 0 for member in (*current.members, added))
+    capacities = [member.capacity or 0 for member in (*current.members, added)]
+    max_load = max(capacities) if makespan is None else target
     return _Search(current, added, makespan, max_load, limits, seed).run(numbers)
 
 
@@ -195,17 +188,8 @@ class _Search:
             for topic in self.current.topics
             if topic.partitions and before[topic.name] and not after[topic.name]
         )
-        best = _optimum(group, self.makespan, self.limits, self.seed)
-        plan = best.assignment
-        return MemberCount(
-            members=number,
-            makespan=best.makespan,
-            movement=best.movement,
-            imbalance=None if plan is None else sum_of_squares(loads(group, plan).values()),
-            unserved=unserved,
-            enough=False if unserved else best.fits,
-            assignment=plan,
-        )
+        best = self._optimum(group)
+        return replace(best, unserved=unserved, enough=False if unserved else best.enough)
 
     def _why_never_enough(self) -> str:
         """Return why not even one added member per partition would be enough, or nothing.
@@ -225,53 +209,48 @@ class _Search:
                     return f"{topic.name}-{weights.index(greatest)} alone has weight {greatest}"
             if any(weights) and self.current.subscribers()[topic.name]:
                 left.append(replace(topic, weights=tuple(weights)))
-        best = _optimum(
-            replace(self.current, topics=tuple(left)), self.makespan, self.limits, self.seed
-        )
-        if best.fits is not False:
+        best = self._optimum(replace(self.current, topics=tuple(left)))
+        if best.enough is not False:
             return ""
         names = ", ".join(repr(topic.name) for topic in left)
         load = "" if best.makespan is None else f", makespan at least {best.makespan.bound}"
         return f"added members do not consume {names}{load}"
 
-
-@dataclass(frozen=True, slots=True)
-class _Optimum:
-    """Optimum of a group; ``fits`` is None if the target is neither proven nor refuted."""
-
-    makespan: LevelValue | None
-    movement: LevelValue | None
-    assignment: Assignment | None
-    fits: bool | None
-
-
-def _optimum(group: Group, target: int | None, limits: SearchLimits, seed: int) -> _Optimum:
-    """Find the minimum makespan, then the fewest moves, and compare with the target."""
-    capacities = {member.capacity for member in group.members}
-    # A capacity that all members share is a target of the makespan, which the flow can solve.
-    shared = next(iter(capacities)) if len(capacities) == 1 else None
-    if shared is not None:
-        target = shared if target is None else min(target, shared)
-        members = tuple(replace(member, capacity=None) for member in group.members)
-        group = replace(group, members=members)
-    by_flow = bool(group.common_weight) and (shared is not None or capacities <= {None})
-    solution = solve(
-        group,
-        levels=(Imbalance(Measure.SUM_OF_SQUARES if by_flow else Measure.MAKESPAN), Movement()),
-        limits=limits,
-        seed=seed,
-    )
-    if solution.assignment is None:
-        return _Optimum(None, None, None, False if solution.status is Status.INFEASIBLE else None)
-    makespan = solution.imbalance
-    if by_flow:
-        # The minimum sum of squares has the minimum makespan: see docs/problem.md.
-        value = max(loads(group, solution.assignment).values(), default=0)
-        makespan = LevelValue("makespan", value, value)
-    return _Optimum(makespan, solution.movement, solution.assignment, _fits(makespan, target))
-
-
-def _fits(makespan: LevelValue, target: int | None) -> bool | None:
-    if target is None or makespan.value <= target:
-        return True
-    return False if makespan.bound > target else None
+    def _optimum(self, group: Group) -> MemberCount:
+        """Find the minimum makespan, then the fewest moves, and compare with the target."""
+        target = self.makespan
+        capacities = {member.capacity for member in group.members}
+        # A capacity that all members share is a target of the makespan, which the flow can solve.
+        shared = next(iter(capacities)) if len(capacities) == 1 else None
+        if shared is not None:
+            target = shared if target is None else min(target, shared)
+            members = tuple(replace(member, capacity=None) for member in group.members)
+            group = replace(group, members=members)
+        by_flow = bool(group.common_weight) and (shared is not None or capacities <= {None})
+        solution = solve(
+            group,
+            levels=(Imbalance(Measure.SUM_OF_SQUARES if by_flow else Measure.MAKESPAN), Movement()),
+            limits=self.limits,
+            seed=self.seed,
+        )
+        number = len(group.members)
+        if solution.assignment is None:
+            enough = False if solution.status is Status.INFEASIBLE else None
+            return MemberCount(number, None, None, None, (), enough, None)
+        makespan, member_loads = solution.imbalance, loads(group, solution.assignment).values()
+        if by_flow:
+            # The minimum sum of squares has the minimum makespan: see docs/problem.md.
+            value = max(member_loads, default=0)
+            makespan = LevelValue("makespan", value, value)
+        enough = True if target is None or makespan.value <= target else None
+        if target is not None and makespan.bound > target:
+            enough = False
+        return MemberCount(
+            members=number,
+            makespan=makespan,
+            movement=solution.movement,
+            imbalance=sum_of_squares(member_loads),
+            unserved=(),
+            enough=enough,
+            assignment=solution.assignment,
+        )

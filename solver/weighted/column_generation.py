@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.problem import Ints
 from kassay.solver.weighted.exchange_knapsack import (
     INFEASIBLE,
     SCALE,
@@ -23,7 +24,6 @@ from kassay.solver.weighted.exchange_knapsack import (
     MemberExchange,
     Pattern,
 )
-from kassay.solver.weighted.subset_enumeration import Ints
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class ColumnGeneration:
     box: float = 0.5
     best: PartitionPrices = field(init=False)
     owners: list[int] = field(init=False, default_factory=list)
-    found: list[Pattern] = field(init=False, default_factory=list)
+    collected: list[Pattern] = field(init=False, default_factory=list)
     seen: set[tuple[int, bytes]] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
@@ -107,10 +107,10 @@ class ColumnGeneration:
         self.exchange = exchange
         kept = [
             (owner, pattern)
-            for owner, pattern in zip(self.owners, self.found, strict=True)
+            for owner, pattern in zip(self.owners, self.collected, strict=True)
             if exchange.is_feasible(owner, pattern)
         ]
-        self.owners, self.found = [owner for owner, _ in kept], [pattern for _, pattern in kept]
+        self.owners, self.collected = [owner for owner, _ in kept], [pattern for _, pattern in kept]
         self.best = PartitionPrices(self.best.prices, 0)
         self.box = 0.1
 
@@ -140,15 +140,15 @@ class ColumnGeneration:
         if key not in self.seen:
             self.seen.add(key)
             self.owners.append(member)
-            self.found.append(pattern)
+            self.collected.append(pattern)
 
     def _program(self) -> tuple[float, Floats] | None:
         """Return the best bound of the patterns within the box, and its prices."""
         width, knots = self.exchange.problem.member_count, len(self.centre)
-        found = np.array(self.found)
+        patterns = np.array(self.collected)
         unowned = self.exchange.problem.owner == NO_OWNER
-        pattern = sparse.csr_matrix(found.astype(np.float64)) @ self.basis
-        fees = (found > 0) @ self.exchange.move_cost.astype(np.float64)
+        pattern = sparse.csr_matrix(patterns.astype(np.float64)) @ self.basis
+        fees = (patterns > 0) @ self.exchange.move_cost.astype(np.float64)
         # Dual values are the prices; a column bounds them from above, its negative from below.
         rising = np.eye(knots)[:, :-1] - np.eye(knots)[:, 1:]
         rising = np.delete(rising, len(self.knots) - 1, axis=1)
@@ -156,7 +156,7 @@ class ColumnGeneration:
         cost = np.concatenate([fees, high, -low, np.zeros(rising.shape[1])])
         linking = np.concatenate([pattern.T, np.eye(knots), -np.eye(knots), rising], axis=1)
         once = sparse.csr_matrix(
-            (np.ones(len(found)), (self.owners, np.arange(len(found)))), (width, len(cost))
+            (np.ones(len(patterns)), (self.owners, np.arange(len(patterns)))), (width, len(cost))
         )
         result = linprog(
             cost,

@@ -13,7 +13,7 @@ from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, movement_costs
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
-from kassay.solver.weighted.exact_small import Subproblem, solve_small
+from kassay.solver.weighted.exact_small import Subproblem, allowed_items, solve_small
 from kassay.solver.weighted.subset_enumeration import MAX_ITEMS
 
 _MAX_MEMBERS = 12
@@ -83,10 +83,7 @@ def _subproblem(
     table[:, owned] = costs[free[owned]]
     for at, member in enumerate(members):
         table[at, problem.owner[free] == member] = 0
-    may_consume = problem.may_consume[problem.consumer_set[free]][:, members]
-    allowed = tuple(
-        sum(1 << at for at in np.flatnonzero(column).tolist()) for column in may_consume.T
-    )
+    allowed = allowed_items(problem, free, members)
     return Subproblem(problem.weight[free], tuple(base), allowed, table)
 
 

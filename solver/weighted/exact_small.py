@@ -11,14 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds import even_loads, load_window
 from kassay.solver.evaluation import imbalance_of
+from kassay.solver.problem import Ints, Problem
 from kassay.solver.weighted.pricing import SCALE, price_subsets
 from kassay.solver.weighted.set_partitioning import PricedSubsets, cheapest_partition
 from kassay.solver.weighted.subset_enumeration import (
-    Ints,
     Subsets,
     TooManySubsetsError,
     enumerate_subsets,
@@ -51,6 +52,14 @@ class Subproblem:
         ]
 
 
+def allowed_items(
+    problem: Problem, partitions: NDArray[np.intp], members: Sequence[int]
+) -> tuple[int, ...]:
+    """Return for each member the mask of the partitions that it may consume."""
+    may_consume = problem.may_consume[problem.consumer_set[partitions]][:, members]
+    return tuple(sum(1 << at for at in np.flatnonzero(column).tolist()) for column in may_consume.T)
+
+
 @dataclass(frozen=True, slots=True)
 class ExactResult:
     """An optimal partitioning: items per member, minimum imbalance, and minimum cost at it."""
@@ -69,9 +78,9 @@ def solve_small(subproblem: Subproblem, measure: Measure, *, seed: int = 0) -> E
     excluded = -1
     try:
         for limit in _imbalance_limits(subproblem, measure):
-            found = _best_within(subproblem, measure, excluded, limit, seed)
-            if found is not None:
-                return found
+            result = _best_within(subproblem, measure, excluded, limit, seed)
+            if result is not None:
+                return result
             excluded = limit
     except TooManySubsetsError:
         return None
@@ -88,7 +97,10 @@ def _imbalance_limits(subproblem: Subproblem, measure: Measure) -> Iterator[int]
         outside = [at for at in (shares[-1] - reach, shares[0] + reach) if 0 <= at <= total]
         if not outside:
             break
-        yield min(imbalance_of(measure, _with(subproblem, load)) for load in outside)
+        others = len(subproblem.base) - 1
+        yield min(
+            imbalance_of(measure, [load, *even_loads(total - load, others)]) for load in outside
+        )
         reach *= 2
     yield imbalance_of(measure, [total, *[0] * (len(subproblem.base) - 1)])
 
@@ -121,8 +133,8 @@ def _min_squares(subproblem: Subproblem, limit: int) -> int | None:
         _sorted_by_price(column.mask, (column.weight + base - centre) ** 2)
         for column, base in zip(columns, subproblem.base, strict=True)
     ]
-    found = cheapest_partition(priced, _all_items(subproblem), limit - constant)
-    return None if found is None else found[0] + constant
+    result = cheapest_partition(priced, _all_items(subproblem), limit - constant)
+    return None if result is None else result[0] + constant
 
 
 def _cheapest(
@@ -147,16 +159,16 @@ def _cheapest(
             _sorted_by_price(column.mask, reduced, min(budget, most))
             for column, reduced in zip(columns, prices.reduced, strict=True)
         ]
-        found = cheapest_partition(
+        result = cheapest_partition(
             priced,
             _all_items(subproblem),
             min(budget, most),
             lambda masks: imbalance_of(measure, subproblem.loads(masks)) <= limit,
         )
-        if found is not None:
-            cost = sum(_set_cost(subproblem, at, mask) for at, mask in enumerate(found[1]))
+        if result is not None:
+            cost = sum(_set_cost(subproblem, at, mask) for at, mask in enumerate(result[1]))
             return ExactResult(
-                tuple(found[1]), imbalance_of(measure, subproblem.loads(found[1])), cost
+                tuple(result[1]), imbalance_of(measure, subproblem.loads(result[1])), cost
             )
         if budget >= most:
             return None
@@ -190,7 +202,3 @@ def _all_items(subproblem: Subproblem) -> int:
 def _set_cost(subproblem: Subproblem, member: int, mask: int) -> int:
     costs = subproblem.costs[member].tolist()
     return sum(cost for at, cost in enumerate(costs) if mask >> at & 1)
-
-
-def _with(subproblem: Subproblem, load: int) -> list[int]:
-    return [load, *even_loads(subproblem.total - load, len(subproblem.base) - 1)]

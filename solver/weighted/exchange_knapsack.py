@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds import owned_partitions
-from kassay.solver.problem import Problem
-from kassay.solver.weighted.subset_enumeration import Ints
+from kassay.solver.problem import Ints, Problem
 
 # Prices and bounds are integers, in units of 1 / SCALE.
 SCALE = 2**16

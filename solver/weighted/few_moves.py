@@ -9,8 +9,7 @@ from ortools.sat.python import cp_model
 
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.evaluation import moves_cost
-from kassay.solver.problem import Placement, Problem
-from kassay.solver.weighted.subset_enumeration import Ints
+from kassay.solver.problem import Ints, Placement, Problem
 
 _MEMBERS = 5
 _MAX_PARTITIONS = 260
@@ -34,22 +33,22 @@ class FewMovesSearch:
         """
         placement = start.copy()
         loads = np.array(self.problem.loads(placement), dtype=np.int64)
-        stuck = np.zeros(self.problem.member_count, dtype=np.bool_)
-        while (open_ := (loads > self.max_load) & ~stuck).any():
-            heavy = int(np.where(open_, loads, -1).argmax())
-            if not self._move_one(placement, loads, heavy):
-                stuck[heavy] = not self._swap_one(placement, loads, heavy)
-        return None if stuck.any() else placement
+        failed = np.zeros(self.problem.member_count, dtype=np.bool_)
+        while (waiting := (loads > self.max_load) & ~failed).any():
+            overloaded = int(np.where(waiting, loads, -1).argmax())
+            if not self._move_one(placement, loads, overloaded):
+                failed[overloaded] = not self._swap_one(placement, loads, overloaded)
+        return None if failed.any() else placement
 
-    def _move_one(self, placement: Placement, loads: Ints, heavy: int) -> bool:
-        partitions = np.flatnonzero(placement == heavy)
+    def _move_one(self, placement: Placement, loads: Ints, overloaded: int) -> bool:
+        partitions = np.flatnonzero(placement == overloaded)
         weights = self.problem.weight[partitions]
         free_capacity = np.where(self.problem.may_consume, self.max_load - loads, -1)
-        free_capacity[:, heavy] = -1
+        free_capacity[:, overloaded] = -1
         fits = weights <= free_capacity[self.problem.consumer_set[partitions]].max(axis=1)
         if not (fits & (weights > 0)).any():
             return False
-        enough = fits & (weights >= loads[heavy] - self.max_load)
+        enough = fits & (weights >= loads[overloaded] - self.max_load)
         if enough.any():
             at = int(np.where(enough, weights, np.iinfo(np.int64).max).argmin())
         else:
@@ -59,28 +58,30 @@ class FewMovesSearch:
         self._move(placement, loads, int(partitions[at]), int(fitting.argmin()))
         return True
 
-    def _swap_one(self, placement: Placement, loads: Ints, heavy: int) -> bool:
+    def _swap_one(self, placement: Placement, loads: Ints, overloaded: int) -> bool:
         """Exchange a partition of an overloaded member for a lighter one of another member."""
+        weight, sets = self.problem.weight, self.problem.consumer_set
+        may_consume = self.problem.may_consume
         best: tuple[int, int, int] | None = None
-        partitions = np.flatnonzero(placement == heavy)
+        partitions = np.flatnonzero(placement == overloaded)
         for other in np.argsort(loads, kind="stable")[: max(8, len(loads) // 3)].tolist():
-            if other == heavy:
+            if other == overloaded:
                 continue
-            theirs = np.flatnonzero(placement == other)
-            change = self.problem.weight[partitions][:, None] - self.problem.weight[theirs][None, :]
-            fine = (change > 0) & (change <= self.max_load - loads[other])
-            fine &= self.problem.may_consume[self.problem.consumer_set[partitions], other][:, None]
-            fine &= self.problem.may_consume[self.problem.consumer_set[theirs], heavy][None, :]
-            if not fine.any():
+            candidates = np.flatnonzero(placement == other)
+            change = weight[partitions][:, None] - weight[candidates][None, :]
+            allowed = (change > 0) & (change <= self.max_load - loads[other])
+            allowed &= may_consume[sets[partitions], other][:, None]
+            allowed &= may_consume[sets[candidates], overloaded][None, :]
+            if not allowed.any():
                 continue
-            one, two = np.unravel_index(int(np.where(fine, change, -1).argmax()), fine.shape)
+            one, two = np.unravel_index(int(np.where(allowed, change, -1).argmax()), allowed.shape)
             if best is None or change[one, two] > best[0]:
-                best = int(change[one, two]), int(partitions[one]), int(theirs[two])
+                best = int(change[one, two]), int(partitions[one]), int(candidates[two])
         if best is None:
             return False
         other = int(placement[best[2]])
         self._move(placement, loads, best[1], other)
-        self._move(placement, loads, best[2], heavy)
+        self._move(placement, loads, best[2], overloaded)
         return True
 
     def _move(self, placement: Placement, loads: Ints, partition: int, target: int) -> None:
@@ -134,18 +135,18 @@ class FewMovesSearch:
         choice: dict[tuple[int, int], cp_model.IntVar] = {}
         for partition in partitions.tolist():
             owner, weight = int(self.problem.owner[partition]), int(self.problem.weight[partition])
-            mine = [
+            consumers = [
                 at
                 for at in members
                 if self.problem.may_consume[self.problem.consumer_set[partition], at]
             ]
-            for at in mine:
+            for at in consumers:
                 choice[partition, at] = variable = model.new_bool_var("")
                 model.add_hint(variable, int(placement[partition] == at))
                 loads[at].append((variable, weight))
                 if owner in members and at != owner:
                     cost.append((variable, int(self.costs[partition])))
-            model.add_exactly_one(choice[partition, at] for at in mine)
+            model.add_exactly_one(choice[partition, at] for at in consumers)
         for terms in loads.values():
             model.add(_sum(terms) <= self.max_load)
         model.minimize(_sum(cost))

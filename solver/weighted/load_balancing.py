@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.problem import Placement, Problem
-from kassay.solver.weighted.exact_small import Subproblem, solve_small
-from kassay.solver.weighted.subset_enumeration import Ints, all_sums
+from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.weighted.exact_small import Subproblem, allowed_items, solve_small
+from kassay.solver.weighted.subset_enumeration import all_sums
 
 # Maximum numbers of partitions that two members, or more members, are reassigned at once.
 _MAX_PAIR_ITEMS = 22
@@ -46,19 +46,19 @@ class LoadBalancer:
             order = np.argsort(self.loads, kind="stable")
             pairs = zip(order[::-1][: width // 2].tolist(), order.tolist(), strict=False)
             if not may_continue() or not sum(
-                self._balance_pair(heavy, light) for heavy, light in pairs
+                self._balance_pair(one, other) for one, other in pairs
             ):
                 return
 
-    def _lower_load(self, heavy: int) -> bool:
+    def _lower_load(self, member: int) -> bool:
         """Lower the load of one member; no other member reaches its old load."""
         order = np.argsort(self.loads, kind="stable")
-        light = order[: max(4, len(order) // 4)]
-        for partner in self.rng.permutation(light)[:6].tolist():
-            if partner != heavy and self._balance_pair(heavy, partner):
+        least_loaded = order[: max(4, len(order) // 4)]
+        for partner in self.rng.permutation(least_loaded)[:6].tolist():
+            if partner != member and self._balance_pair(member, partner):
                 return True
         # For equal weights only longer chains of transfers could help.
-        return self.problem.group.is_weighted and self._reassign_few(heavy)
+        return self.problem.group.is_weighted and self._reassign_few(member)
 
     def _balance_pair(self, one: int, other: int) -> bool:
         """Reassign the partitions of two members so that their loads differ least."""
@@ -78,11 +78,11 @@ class LoadBalancer:
         self.loads[one], self.loads[other] = new, both - new
         return True
 
-    def _reassign_few(self, heavy: int) -> bool:
+    def _reassign_few(self, member: int) -> bool:
         """Reassign the partitions of three to five members, by exact search."""
-        others = [at for at in range(self.problem.member_count) if at != heavy]
-        members = [heavy]
-        count = int(np.count_nonzero(self.placement == heavy))
+        others = [at for at in range(self.problem.member_count) if at != member]
+        members = [member]
+        count = int(np.count_nonzero(self.placement == member))
         for at in self.rng.permutation(others).tolist():
             more = int(np.count_nonzero(self.placement == at))
             if count + more <= _MAX_FEW_ITEMS and len(members) < 5:
@@ -94,21 +94,18 @@ class LoadBalancer:
         subproblem = Subproblem(
             self.problem.weight[partitions],
             (0,) * len(members),
-            tuple(
-                _mask(self.problem.may_consume[self.problem.consumer_set[partitions], at])
-                for at in members
-            ),
+            allowed_items(self.problem, partitions, members),
             np.zeros((len(members), len(partitions)), dtype=np.int64),
         )
-        found = solve_small(subproblem, Measure.SUM_OF_SQUARES)
+        optimum = solve_small(subproblem, Measure.SUM_OF_SQUARES)
         before = sorted(self.loads[members].tolist(), reverse=True)
-        if found is None or sorted(subproblem.loads(found.masks), reverse=True) >= before:
+        if optimum is None or sorted(subproblem.loads(optimum.masks), reverse=True) >= before:
             return False
-        for member, mask, load in zip(
-            members, found.masks, subproblem.loads(found.masks), strict=True
+        for receiver, mask, load in zip(
+            members, optimum.masks, subproblem.loads(optimum.masks), strict=True
         ):
-            self.placement[partitions[((mask >> np.arange(len(partitions))) & 1) == 1]] = member
-            self.loads[member] = load
+            self.placement[partitions[((mask >> np.arange(len(partitions))) & 1) == 1]] = receiver
+            self.loads[receiver] = load
         return True
 
     def _common_partitions(self, pair: tuple[int, int]) -> NDArray[np.intp]:
@@ -120,10 +117,6 @@ class LoadBalancer:
             self.problem.may_consume[sets, pair[0]] & self.problem.may_consume[sets, pair[1]]
         )
         return partitions[both]
-
-
-def _mask(bits: NDArray[np.bool_]) -> int:
-    return sum(1 << at for at in np.flatnonzero(bits).tolist())
 
 
 def _nearest_subset(weights: Ints, target: int) -> int:

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.problem import Problem
+from kassay.solver.problem import Ints, Problem
 from kassay.solver.weighted.column_generation import ColumnGeneration, PartitionPrices
 from kassay.solver.weighted.exchange_knapsack import SCALE, MemberExchange
-from kassay.solver.weighted.subset_enumeration import Ints
 
 _COARSE = 400
 _FINE = 2000

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kassay.solver.weighted.subset_enumeration import Ints, TooManySubsetsError
+from kassay.solver.problem import Ints
+from kassay.solver.weighted.subset_enumeration import TooManySubsetsError
 
 _MAX_PARTIAL = 3_000_000
 _MAX_PAIRS = 400_000_000
@@ -66,7 +67,7 @@ def _extend(partial: PartialPartition, member: PricedSubsets, budget: int) -> Pa
     order = np.argsort(-reach, kind="stable")
     partitions: list[Ints] = []
     picks: list[Ints] = []
-    found, at = 0, 0
+    count, at = 0, 0
     while at < len(order) and (width := int(reach[order[at]])):
         block = order[at : at + max(1, _BLOCK // width)]
         at += len(block)
@@ -75,8 +76,8 @@ def _extend(partial: PartialPartition, member: PricedSubsets, budget: int) -> Pa
         partition, pick = np.nonzero(free)
         partitions.append(block[partition])
         picks.append(pick)
-        found += len(partition)
-        if found > _MAX_PARTIAL:
+        count += len(partition)
+        if count > _MAX_PARTIAL:
             raise TooManySubsetsError
     empty = np.zeros(0, dtype=np.int64)
     partition, pick = np.concatenate([empty, *partitions]), np.concatenate([empty, *picks])

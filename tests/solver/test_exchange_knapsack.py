@@ -123,14 +123,14 @@ def test_the_exchange_bound_is_at_least_the_counted_bound():
 def test_a_finer_grid_keeps_feasible_patterns():
     search = ColumnGeneration(small_exchange(20))
     search.raise_bound(10**9, always)
-    before = len(search.found)
-    fine = small_exchange(10**6)
-    search.refine(fine)
-    problem = fine.problem
-    assert 0 < len(search.found) == len(search.owners) < before
-    for member, pattern in zip(search.owners, search.found, strict=True):
+    before = len(search.collected)
+    finer = small_exchange(10**6)
+    search.refine(finer)
+    problem = finer.problem
+    assert 0 < len(search.collected) == len(search.owners) < before
+    for member, pattern in zip(search.owners, search.collected, strict=True):
         load = problem.weight[problem.owner == member].sum() + (pattern * problem.weight).sum()
-        assert load <= fine.max_loads[member]
+        assert load <= finer.max_loads[member]
     assert search.best.bound == 0
 
 
