@@ -41,8 +41,7 @@ def with_parameters(
     members = _floats(proven, "participants")
     partitions = _floats(proven, "partitions")
     topics = _floats(proven, "consumed" if "consumed" in proven else "topics")
-    result = proven[["assignor", "family"]] if "assignor" in proven else proven[["family"]]
-    result = result.assign(
+    result = proven[["assignor", "family"]].assign(
         members=members,
         topics=topics,
         partitions=partitions,

@@ -129,7 +129,8 @@ def test_a_constant_parameter_has_no_effect():
 
 
 def test_groups_have_parameters_and_outcomes():
-    row = {"family": "mixed-join", "participants": 4, "topics": 3, "consumed": 2}
+    row = {"family": "mixed-join", "participants": 4, "consumed": 2}
+    row["assignor"] = "range"
     row |= {"subscriptions": 6, "partitions": 10, "owned": 5, "mixed": True}
     row |= {"proven": True, "least_imbalance": False, "unnecessary_moves": 0}
     rows = with_parameters(pd.DataFrame([row]), [{"name": "mixed-join", "event": "join"}])
