@@ -47,7 +47,9 @@ def members(
     if (makespan is None) == (capacity is None):
         raise typer.BadParameter("give either --makespan or --capacity")
     if (first is None) != (last is None) or (first or 0) > (last or 0):
-        raise typer.BadParameter("give both --from and --to, the smaller number as --from")
+        raise typer.BadParameter(
+            f"give --from and --to, --from at most --to, got {first} and {last}"
+        )
     sweep = range(0) if first is None or last is None else range(first, last + 1)
     limits = search.limits()
 
