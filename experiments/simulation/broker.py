@@ -2,11 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from kassay.experiments.simulation.policies import GroupProtocol, Policy
 from kassay.reference.coordinator.classic.coordinator import ClassicCoordinator
-from kassay.reference.coordinator.classic.states import GroupState
-from kassay.reference.coordinator.clock import Clock
-from kassay.reference.coordinator.config import CoordinatorConfig
 from kassay.reference.coordinator.consumer.coordinator import (
     ConsumerCoordinator,
     Heartbeat,
@@ -18,31 +14,15 @@ from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.reference.protocol import messages
 from kassay.reference.protocol.messages import ErrorCode
 
+Coordinator = ClassicCoordinator | ConsumerCoordinator
+
 
 class Broker:
-    """Coordinates one group under one protocol, before and after fail-overs.
+    """Coordinates one group, before and after fail-overs; ``load`` loads it from the log."""
 
-    ``topics`` returns the present topics. ``new_id`` and ``on_state_change`` are for classic
-    groups; under the consumer protocol the broker runs the policy's assignor.
-    """
-
-    def __init__(
-        self,
-        clock: Clock,
-        policy: Policy,
-        topics: Callable[[], Iterable[Topic]],
-        *,
-        config: CoordinatorConfig,
-        new_id: Callable[[str], str],
-        on_state_change: Callable[[int, GroupState], None] | None = None,
-    ) -> None:
+    def __init__(self, load: Callable[[Log], Coordinator]) -> None:
         self.log = Log()
-        self._clock = clock
-        self._policy = policy
-        self._topics = topics
-        self._config = config
-        self._on_state_change = on_state_change
-        self._new_id = new_id
+        self._load = load
         self.classic: ClassicCoordinator | None = None
         self.consumer: ConsumerCoordinator | None = None
         self.is_up = False
@@ -51,27 +31,14 @@ class Broker:
     def start(self) -> None:
         """Load the group from the log and become its coordinator."""
         self.is_up = True
-        if self._policy.protocol is GroupProtocol.CONSUMER:
-            self.consumer = ConsumerCoordinator(
-                "group",
-                self._clock,
-                self._policy.assign,
-                self._topics(),
-                self.log,
-                config=self._config,
-            )
+        coordinator = self._load(self.log)
+        if isinstance(coordinator, ClassicCoordinator):
+            self.classic = coordinator
         else:
-            self.classic = ClassicCoordinator(
-                "group",
-                self._clock,
-                self.log,
-                config=self._config,
-                new_id=self._new_id,
-                on_state_change=self._on_state_change,
-            )
+            self.consumer = coordinator
 
     @property
-    def _coordinator(self) -> ClassicCoordinator | ConsumerCoordinator | None:
+    def _coordinator(self) -> Coordinator | None:
         return self.consumer if self.classic is None else self.classic
 
     def crash(self) -> None:
@@ -81,10 +48,10 @@ class Broker:
             self._coordinator.unload()
         self.classic = self.consumer = None
 
-    def refresh_topics(self) -> None:
-        """Read the present topics again."""
+    def update_topics(self, topics: Iterable[Topic]) -> None:
+        """Set the present topics."""
         if self.consumer is not None:
-            self.consumer.update_topics(self._topics())
+            self.consumer.update_topics(topics)
 
     @property
     def generation(self) -> int:

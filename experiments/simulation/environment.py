@@ -2,18 +2,23 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from kassay.experiments.simulation.broker import Broker
+from kassay.experiments.simulation.broker import Broker, Coordinator
 from kassay.experiments.simulation.ownership_intervals import OwnershipIntervals
-from kassay.experiments.simulation.policies import Policy
+from kassay.experiments.simulation.policies import GroupProtocol, Policy
 from kassay.experiments.simulation.rebalance_recorder import RebalanceRecorder
 from kassay.experiments.simulation.script import Script, TopicPlan
 from kassay.experiments.simulation.simulation_result import SimulatedRebalance, SimulationResult
 from kassay.experiments.simulation.traffic import Traffic
-from kassay.reference.coordinator.classic.coordinator import numbered_member_ids
+from kassay.reference.coordinator.classic.coordinator import (
+    ClassicCoordinator,
+    numbered_member_ids,
+)
 from kassay.reference.coordinator.classic.states import GroupState
 from kassay.reference.coordinator.clock import Clock
+from kassay.reference.coordinator.consumer.coordinator import ConsumerCoordinator
+from kassay.reference.coordinator.log import Log
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import Group, Topic
@@ -44,15 +49,24 @@ class Environment:
         self._new_id = options.new_id or numbered_member_ids()
         record = options.record or self.result.rebalances.append
         self.recorder = RebalanceRecorder(policy, self.clock, self.topics, script.name, record)
-        self.broker = Broker(
-            self.clock,
-            replace(policy, assign=self._assign_on_broker),
-            lambda: tuple(self.topics.values()),
-            config=script.broker,
+        self.broker = Broker(self._load_coordinator)
+        self.traffic = Traffic(self.broker.committed)
+
+    def _load_coordinator(self, log: Log) -> Coordinator:
+        clock, config = self.clock, self.broker_config
+        if self.policy.protocol is GroupProtocol.CONSUMER:
+            topics = self.topics.values()
+            return ConsumerCoordinator(
+                "group", clock, self._assign_on_broker, topics, log, config=config
+            )
+        return ClassicCoordinator(
+            "group",
+            clock,
+            log,
+            config=config,
             new_id=self.new_member_id,
             on_state_change=self._on_state_change,
         )
-        self.traffic = Traffic(self.broker.committed)
 
     def add_note(self, source: str, text: str) -> None:
         """Add a line to the timeline."""

@@ -26,7 +26,7 @@ class Simulation:
         self._topic_plans = {plan.name: plan for plan in script.topics}
         for plan in script.topics:
             self.environment.add_topic(plan)
-        self.broker.refresh_topics()
+        self.broker.update_topics(self.environment.topics.values())
         self.consumers: dict[str, Consumer] = {}
         for member in script.members:
             self._add_consumer(member, start_after=member.start_at)
@@ -96,7 +96,7 @@ class Simulation:
         self.environment.add_note("broker", f"has taken over, group {self.broker.state}")
 
     def _refresh_metadata(self) -> None:
-        self.broker.refresh_topics()
+        self.broker.update_topics(self.environment.topics.values())
         for consumer in self.consumers.values():
             if isinstance(consumer, ClassicProtocolClient) and consumer.is_up:
                 consumer.refresh_metadata()

@@ -39,15 +39,9 @@ def _describe(rebalance: SimulatedRebalance) -> str:
 
 def simulation_document(result: SimulationResult) -> Mapping[str, object]:
     """Return a result as JSON; every rebalance has a group document and an assignment."""
+    totals = ["moves", "unowned_ms", "unowned_messages", "reread_messages", "max_lag"]
     return {
-        "script": result.script,
-        "policy": result.policy,
-        "until": result.until,
-        "moves": result.moves,
-        "unowned_ms": result.unowned_ms,
-        "unowned_messages": result.unowned_messages,
-        "reread_messages": result.reread_messages,
-        "max_lag": result.max_lag,
+        **{name: getattr(result, name) for name in ["script", "policy", "until", *totals]},
         "rounds": [len(sequence) for sequence in result.sequences()],
         "notes": [asdict(note) for note in result.notes],
         "rebalances": [

@@ -163,19 +163,13 @@ class ClassicCoordinator:
         group.remove(member_id)
         return NO_ERROR
 
-    def commit(
-        self,
-        member_id: str,
-        generation: int,
-        offsets: messages.Offsets,
-        instance_id: str | None = None,
-    ) -> ErrorCode:
+    def commit(self, member_id: str, generation: int, offsets: messages.Offsets) -> ErrorCode:
         """Handle an OffsetCommit of a member or, with generation -1, of an empty group."""
         group = self.group
         if group.state is states.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not (generation < 0 and group.state is states.EMPTY):
-            code = self._validate(member_id, generation, instance_id)
+            code = self._validate(member_id, generation, None)
             if code is NO_ERROR and group.state is states.COMPLETING_REBALANCE:
                 code = ErrorCode.REBALANCE_IN_PROGRESS
             if code is not NO_ERROR:
