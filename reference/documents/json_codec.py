@@ -78,14 +78,10 @@ def group_document(group: Group) -> dict[str, object]:
 
 def load_group(path: str | Path) -> Group:
     """Read a file with one group document; InputError if it has another number, or is invalid."""
-    with Path(path).open(encoding="utf-8") as stream:
-        groups = list(read_groups(stream, name=str(path)))
+    groups = load_groups(path)
     if len(groups) != 1:
         raise InputError(f"{path}: expected one group document, got {len(groups)}")
-    _, group = groups[0]
-    if isinstance(group, InputError):
-        raise group
-    return group
+    return groups[0]
 
 
 def load_groups(path: str | Path) -> list[Group]:
@@ -93,12 +89,13 @@ def load_groups(path: str | Path) -> list[Group]:
 
     InputError at the first invalid document has file and line.
     """
+    groups = []
     with Path(path).open(encoding="utf-8") as stream:
-        groups = [group for _, group in read_groups(stream, name=str(path))]
-    error = next((group for group in groups if isinstance(group, InputError)), None)
-    if error is not None:
-        raise error
-    return [group for group in groups if isinstance(group, Group)]
+        for _, group in read_groups(stream, name=str(path)):
+            if isinstance(group, InputError):
+                raise group
+            groups.append(group)
+    return groups
 
 
 def read_groups(stream: TextIO, *, name: str) -> Iterator[tuple[str | None, Group | InputError]]:
@@ -112,33 +109,19 @@ def read_groups(stream: TextIO, *, name: str) -> Iterator[tuple[str | None, Grou
 
 def document_id(located: LocatedDocument) -> str | None:
     """Return the id of a document, None if it has none or is invalid."""
-    if isinstance(located.value, Mapping):
-        group_id = located.value.get("id")
-        return group_id if isinstance(group_id, str) else None
-    return None
+    group_id = located.value.get("id") if isinstance(located.value, Mapping) else None
+    return group_id if isinstance(group_id, str) else None
 
 
 def assignment_document(assignment: Assignment) -> dict[str, list[tuple[str, int]]]:
-    """Return the JSON document of an assignment: (topic, partition) pairs per member.
-
-    Examples
-    --------
-    >>> assignment_document(Assignment({"a": [("t", 0)]}))
-    {'a': [('t', 0)]}
-    """
+    """Return the JSON document of an assignment: (topic, partition) pairs per member."""
     return {member: partition_pairs(partitions) for member, partitions in assignment.items()}
 
 
 def parse_assignment(document: object, *, where: str = "assignment") -> Assignment:
     """Build an assignment from ``{"c0": [["t", 0]]}`` or from a document with that key.
 
-    If the document has the key ``"assignment"``, as in the output of ``kassay assign`` and
-    ``kassay solve``, the value of this key is read.
-
-    Raises
-    ------
-    InputError
-        If the document violates the format.
+    The output of ``kassay assign`` and ``kassay solve`` has this key.
     """
     table = as_object(document, where)
     if "assignment" in table:

@@ -4,13 +4,13 @@ Hash codes are signed 32-bit integers like Java's ``int``.
 """
 
 import hashlib
+import struct
 import uuid
 from collections.abc import Iterable
 from functools import lru_cache
 
 _BITS = 0xFFFFFFFF
 _SIGN = 0x80000000
-_LONG_SIGN = 1 << 63
 _CACHED_NAMES = 1 << 16
 
 
@@ -51,7 +51,8 @@ def uuid_hash(value: uuid.UUID) -> int:
 
 def uuid_key(value: uuid.UUID) -> tuple[int, int]:
     """Return a sort key that orders ids like ``UUID.compareTo``: as two signed longs."""
-    return (_signed_long(value.int >> 64), _signed_long(value.int & 0xFFFFFFFFFFFFFFFF))
+    high, low = struct.unpack(">qq", value.bytes)
+    return high, low
 
 
 def spread(hash_code: int) -> int:
@@ -69,7 +70,3 @@ def _code_units(text: str) -> Iterable[int]:
 
 def _signed(value: int) -> int:
     return value - (1 << 32) if value & _SIGN else value
-
-
-def _signed_long(value: int) -> int:
-    return value - (1 << 64) if value & _LONG_SIGN else value

@@ -77,26 +77,23 @@ class Assignment(Mapping[str, Partitions]):
         return notebook.loads_table("assignment", self.loads(), self)
 
 
-def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:
-    """Return the member index of each partition's assignee per topic with metadata.
-
-    Arrays have the shape (partitions,), with `NO_OWNER` for unassigned partitions. Unknown
-    members, topics and partition numbers are skipped; of several assignees the last counts.
-    """
-    return offsets_of(group).by_topic(group, assignee_column(group, assignment))
-
-
 def assignee_column(group: Group, assignment: Assignment) -> Column:
-    """Return the arrays of `assignees` as one array, in the order of the topics."""
+    """Return the member index of each partition's assignee, in the order of the topics.
+
+    Unassigned partitions have `NO_OWNER`. Unknown members, topics and partition numbers are
+    skipped; of several assignees the last counts.
+    """
     return _check(group, assignment).column
+
+
+def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:
+    """Return the parts of the `assignee_column` per topic with metadata, shape (partitions,)."""
+    return offsets_of(group).by_topic(group, assignee_column(group, assignment))
 
 
 @cached_per_group
 def held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
-    """Count the assigned partitions per topic and member, shape (topics, members).
-
-    Entries that `assignees` skips do not count.
-    """
+    """Count the assigned partitions per topic and member, shape (topics, members)."""
     column, width = assignee_column(group, assignment), len(group.members)
     topic = np.repeat(np.arange(len(group.topics)), offsets_of(group).counts)
     held = column != NO_OWNER
@@ -144,11 +141,6 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     assignee, which subscribes to the topic, and no other partition is assigned. Members
     that are not in the assignment have no partitions.
 
-    Yields
-    ------
-    str
-        One violation, with member and partition.
-
     Examples
     --------
     >>> from kassay.reference.model.group import Member, Topic
@@ -168,35 +160,25 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
             yield f"member {member_id!r} is not in the group"
     lists = [(index_of[m], tps) for m, tps in assignment.items() if m in index_of]
     rows = offsets.rows(lists)
-    yield from _not_in_metadata(group, lists, offsets)
+    for index, partitions in lists:
+        for topic in (partitions.topics[code] for code in np.unique(partitions.codes)):
+            if topic not in offsets.index:
+                member = group.members[index].id
+                yield f"member {member!r} is assigned topic {topic!r}, which has no metadata"
     exists = offsets.exist(rows)
-    for member, topic, number in _triples(select(rows, ~exists & (rows.topic != UNKNOWN))):
-        name = f"{group.topics[topic].name}-{number}"
-        yield f"member {group.members[member].id!r} is assigned {name}, which does not exist"
+    for index, topic_index, number in _triples(select(rows, ~exists & (rows.topic != UNKNOWN))):
+        name = f"{group.topics[topic_index].name}-{number}"
+        yield f"member {group.members[index].id!r} is assigned {name}, which does not exist"
     present = select(rows, exists)
     subscribed = subscription_mask(group)
     not_subscribed = select(present, ~subscribed[present.member, present.topic])
-    pairs = dict.fromkeys((member, topic) for member, topic, _ in _triples(not_subscribed))
-    for member, topic in pairs:
-        yield (
-            f"member {group.members[member].id!r} is assigned {group.topics[topic].name!r}, "
-            "which it does not subscribe to"
-        )
+    for index, topic_index in dict.fromkeys(triple[:2] for triple in _triples(not_subscribed)):
+        member, topic = group.members[index].id, group.topics[topic_index].name
+        yield f"member {member!r} is assigned {topic!r}, which it does not subscribe to"
     times = np.bincount(offsets.flat(present), minlength=offsets.size)
     consumed = consumed_partitions(group)
     for position in np.flatnonzero((times > 1) | ((times == 0) & consumed)).tolist():
         yield _not_exactly_once(group, assignment, offsets, position, int(times[position]))
-
-
-def _not_in_metadata(
-    group: Group, lists: Iterable[tuple[int, Partitions]], offsets: Offsets
-) -> Iterator[str]:
-    for index, partitions in lists:
-        codes = np.unique(partitions.codes).tolist()
-        for topic in (partitions.topics[code] for code in codes):
-            if topic not in offsets.index:
-                member = group.members[index].id
-                yield f"member {member!r} is assigned topic {topic!r}, which has no metadata"
 
 
 def _triples(rows: PartitionIndex) -> Iterator[tuple[int, int, int]]:

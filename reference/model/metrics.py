@@ -119,19 +119,7 @@ MEASURES: dict[Measure, Callable[[Sequence[int]], int]] = {
 def imbalance(
     group: Group, assignment: Assignment, *, measure: Measure = Measure.SUM_OF_SQUARES
 ) -> int:
-    """Return the imbalance of an assignment.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=2),),
-    ...     members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
-    ... )
-    >>> assignment = Assignment({"a": [("t", 0), ("t", 1)]})
-    >>> imbalance(group, assignment), imbalance(group, assignment, measure=Measure.SPREAD)
-    (4, 2)
-    """
+    """Return the imbalance of an assignment."""
     return measures(group, assignment)[Measure(measure)]
 
 

@@ -67,22 +67,6 @@ def ownership(group: Group) -> Ownership:
     claim has a higher generation. If several members claim a partition in the highest
     generation, it has no owner: Kafka's sticky assignors remove such a partition from all
     lists (``AbstractStickyAssignor``, Kafka 4.4.0).
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=2),),
-    ...     members=(
-    ...         Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 9)], generation=3),
-    ...         Member(id="b", subscription=("t",), owned=[("t", 0)], generation=4),
-    ...     ),
-    ... )
-    >>> result = ownership(group)
-    >>> result.owners["t"].tolist()
-    [1, -1]
-    >>> [(claim.member, claim.partition, claim.reason) for claim in result.stale]
-    [('a', 9, 'no such partition'), ('a', 0, 'claimed in a higher generation')]
     """
     offsets = offsets_of(group)
     claims = offsets.rows((index, member.owned) for index, member in enumerate(group.members))

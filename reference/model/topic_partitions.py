@@ -37,11 +37,6 @@ class Partitions(Sequence[TopicPartition]):
     numbers
         Partition number per partition.
 
-    Raises
-    ------
-    UsageError
-        If the two columns differ in length.
-
     Examples
     --------
     >>> owned = Partitions.of([("orders", 3), ("audit", 0)])

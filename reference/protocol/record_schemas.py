@@ -143,73 +143,62 @@ ASSIGNMENT = Schema(
     open_ended=True,
 )
 
-GROUP_EPOCH = Schema(
-    "group epoch",
-    0,
-    (Field("epoch", "int32"), Field("metadata_hash", "int64", default=0, tag=0)),
-    flexible=0,
+
+def _schema_0(name: str, *fields: Field) -> Schema:
+    return Schema(name, 0, fields, flexible=0)
+
+
+GROUP_EPOCH = _schema_0(
+    "group epoch", Field("epoch", "int32"), Field("metadata_hash", "int64", default=0, tag=0)
 )
 
-PARTITION_METADATA = Schema(
+PARTITION_METADATA = _schema_0(
     "partition metadata",
-    0,
-    (
-        Field(
-            "topics",
-            (
-                Field("topic_id", "uuid"),
-                Field("topic", "string"),
-                Field("partitions", "int32"),
-                Field("racks", (Field("partition", "int32"), Field("racks", "[]string"))),
-            ),
+    Field(
+        "topics",
+        (
+            Field("topic_id", "uuid"),
+            Field("topic", "string"),
+            Field("partitions", "int32"),
+            Field("racks", (Field("partition", "int32"), Field("racks", "[]string"))),
         ),
     ),
-    flexible=0,
 )
 
-MEMBER_METADATA = Schema(
+MEMBER_METADATA = _schema_0(
     "member metadata",
-    0,
-    (
-        Field("instance_id", "string", nullable=True),
-        Field("rack", "string", nullable=True),
-        Field("client_id", "string"),
-        Field("client_host", "string"),
-        Field("topics", "[]string"),
-        Field("regex", "string", nullable=True),
-        Field("rebalance_timeout", "int32"),
-        Field("assignor", "string", nullable=True),
-    ),
-    flexible=0,
+    Field("instance_id", "string", nullable=True),
+    Field("rack", "string", nullable=True),
+    Field("client_id", "string"),
+    Field("client_host", "string"),
+    Field("topics", "[]string"),
+    Field("regex", "string", nullable=True),
+    Field("rebalance_timeout", "int32"),
+    Field("assignor", "string", nullable=True),
 )
 
-TARGET_EPOCH = Schema(
+TARGET_EPOCH = _schema_0(
     "target assignment epoch",
-    0,
-    (Field("epoch", "int32"), Field("timestamp", "int64", default=0, tag=0)),
-    flexible=0,
+    Field("epoch", "int32"),
+    Field("timestamp", "int64", default=0, tag=0),
 )
 
-TARGET = Schema("target assignment", 0, (Field("assigned", _PARTITIONS_BY_ID),), flexible=0)
+TARGET = _schema_0("target assignment", Field("assigned", _PARTITIONS_BY_ID))
 
-CURRENT = Schema(
+CURRENT = _schema_0(
     "current assignment",
-    0,
-    (
-        Field("epoch", "int32"),
-        Field("previous_epoch", "int32"),
-        Field("state", "int8"),
-        Field("assigned", _PARTITIONS_BY_ID),
-        Field("revoking", _PARTITIONS_BY_ID),
-    ),
-    flexible=0,
+    Field("epoch", "int32"),
+    Field("previous_epoch", "int32"),
+    Field("state", "int8"),
+    Field("assigned", _PARTITIONS_BY_ID),
+    Field("revoking", _PARTITIONS_BY_ID),
 )
 
-REGULAR_EXPRESSION = Schema(
+REGULAR_EXPRESSION = _schema_0(
     "regular expression",
-    0,
-    (Field("topics", "[]string"), Field("revision", "int64"), Field("timestamp", "int64")),
-    flexible=0,
+    Field("topics", "[]string"),
+    Field("revision", "int64"),
+    Field("timestamp", "int64"),
 )
 
 _GROUP_KEY = (Field("group", "string"),)

@@ -263,3 +263,24 @@ def test_any_json_value_is_a_group_or_an_input_error(value):
         except InputError:
             continue
         assert VALIDATOR.is_valid(group_document(group))
+
+
+@pytest.mark.parametrize("owned", [[["t", 0], ["t"]], [["t", 0], ["t", True]], [["t", 0], 1]])
+def test_an_invalid_owned_partition_of_a_file_is_located(owned):
+    document = {"topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"], "owned": owned}]}
+    [(_, error)] = read_groups(io.StringIO(json.dumps(document)), name="g.json")
+    assert str(error).startswith("g.json:1: members[0].owned[1]: expected")
+
+
+def test_the_words_of_the_format_are_valid_names_in_a_file():
+    member = {"id": "owned", "topics": ["topics", "owned"], "owned": {"owned": [0], "topics": [1]}}
+    document = {"topics": {"owned": 1, "topics": 2}, "members": [member]}
+    [(_, group)] = read_groups(io.StringIO(json.dumps(document, indent=1)), name="g.json")
+    assert group == parse_group(document)
+
+
+@given(groups(messy=True))
+def test_a_group_read_from_a_file_equals_its_parsed_document(group):
+    document = group_document(group)
+    [(_, read)] = read_groups(io.StringIO(json.dumps(document)), name="g.json")
+    assert read == group

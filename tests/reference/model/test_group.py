@@ -81,3 +81,11 @@ def test_weights_of_partitions_without_subscribers_do_not_count():
     group = Group(topics=topics, members=(Member(id="a", subscription=("t",)),))
     assert (group.common_weight, group.is_weighted) == (3, False)
     assert Group(topics=topics, members=()).common_weight == 1
+
+
+def test_subscribers_are_ascending_when_subscriptions_differ():
+    subscriptions = (("t", "u"), ("t",), ("t", "u"), ("u",))
+    members = tuple(Member(id=str(n), subscription=s) for n, s in enumerate(subscriptions))
+    topics = (Topic(name="t", partitions=1), Topic(name="u", partitions=1))
+    group = Group(topics=topics, members=members)
+    assert group.subscribers() == {"t": (0, 1, 2), "u": (0, 2, 3)}
