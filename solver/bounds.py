@@ -127,7 +127,7 @@ def makespan_bound(problem: Problem) -> int:
 
 
 def _pigeonhole_bound(weights: list[int], members: int) -> int:
-    # One member has at least k + 1 of the first `k * members + 1` weights.
+    # Weights are in descending order. One member has at least k + 1 of the first `k * members + 1` weights.
     sums = list(accumulate(weights, initial=0))
     return max(
         (

@@ -188,7 +188,7 @@ class _LexicographicSolver:
 
 
 def _continuation(budget: SearchBudget, most: int) -> Callable[[], bool]:
-    """Return a function that is true while time, or under a deterministic limit turns, are left."""
+    """Return a function that is true while time or, with a deterministic limit, turns are left."""
     if budget.limits.deterministic is None:
         return lambda: budget.seconds > 0
     turns = iter(range(most))

@@ -1,4 +1,4 @@
-"""Symmetry: interchangeable partitions, which the model counts instead of distinguishing."""
+"""Classes of interchangeable partitions, which the model counts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

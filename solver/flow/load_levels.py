@@ -24,7 +24,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class LevelSet:
-    """Members with loads that differ by at most one, and the topics that only they receive."""
+    """Members with loads that differ by at most one, and their own topics."""
 
     topics: Ints
     members: Ints

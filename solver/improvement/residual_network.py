@@ -1,4 +1,4 @@
-"""Shortest paths in the residual network of an assignment: node prices or a negative cycle."""
+"""Shortest paths in the residual network: node prices or a negative cycle."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Weighted groups: exact methods for small groups, bounds and heuristics for large ones."""
+"""Weighted groups: exact methods, bounds and heuristics."""

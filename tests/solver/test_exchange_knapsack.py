@@ -134,7 +134,7 @@ def test_a_finer_grid_keeps_feasible_patterns():
     assert search.best.bound == 0
 
 
-def test_enough_means_that_the_target_is_met():
+def test_the_search_stops_when_the_target_is_met():
     search = ColumnGeneration(small_exchange(50))
     asked = []
     search.raise_bound(-1, lambda: not asked.append(None))

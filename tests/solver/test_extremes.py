@@ -85,14 +85,14 @@ def test_a_time_limit_of_zero_leaves_an_assignment(group, optimum):
 
 @pytest.mark.parametrize("time_limit", [60.0, 0.0])
 @pytest.mark.parametrize("group", GROUPS)
-def test_no_move_at_all_leaves_everything_with_its_owner(group, time_limit):
+def test_max_moves_zero_keeps_all_owners(group, time_limit):
     solution = solve(group, constraints=(MaxMoves(0),), limits=SearchLimits(time=time_limit))
     assert solution.movement.value == 0
     assert list(violations(group, solution.assignment)) == []
 
 
 @pytest.mark.parametrize("time_limit", [60.0, 0.0])
-def test_capacities_below_any_partition_are_named_as_the_conflict(time_limit):
+def test_capacities_below_every_partition_are_reported_as_conflict(time_limit):
     solution = solve(CAPPED, limits=SearchLimits(time=time_limit))
     assert (solution.status, solution.assignment, solution.certificate) == (
         "infeasible",
@@ -158,7 +158,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_the_command_line_answers_them_all(command, tmp_path, capsys):
+def test_commands_report_a_result_for_every_group(command, tmp_path, capsys):
     groups = [group for _, group, _ in ANSWERS] + [CAPPED]
     path = tmp_path / "groups.jsonl"
     path.write_text("".join(json.dumps(group_document(group)) + "\n" for group in groups))
@@ -172,5 +172,5 @@ def test_the_command_line_answers_them_all(command, tmp_path, capsys):
     assert len(records) == len(groups)
     assert not any("error" in record for record in records)
     assert "Traceback" not in err
-    # Only what has no answer at all, a number of members or room for a partition, leaves with 1.
+    # `explain` has a result for every group; other commands report infeasible groups.
     assert code == (0 if command[0] == "explain" else 1)

@@ -58,15 +58,15 @@ def test_one_optimum_minimises_every_measure_at_once(group):
 
 
 @given(groups(), st.integers(2, 9))
-def test_equal_weights_scale_the_imbalance_and_change_nothing_else(group, weight):
-    heavy = Group(
+def test_a_common_weight_scales_only_the_imbalance(group, weight):
+    weighted = Group(
         topics=tuple(
             Topic(name=t.name, partitions=t.partitions, weights=(weight,) * t.partitions)
             for t in group.topics
         ),
         members=group.members,
     )
-    plain, scaled = solve(group), solve(heavy, levels=[Imbalance(), Movement()])
+    plain, scaled = solve(group), solve(weighted, levels=[Imbalance(), Movement()])
     assert scaled.method == "flow"
     assert scaled.imbalance.value == weight**2 * plain.imbalance.value
     assert scaled.movement.value == plain.movement.value
@@ -90,7 +90,7 @@ def test_level_sets_split_the_members_by_load():
     ]
 
 
-def test_many_levels_one_below_the_other():
+def test_groups_with_many_level_sets_are_solved():
     names = [f"t{index:02}" for index in range(40)]
     group = Group(
         topics=tuple(Topic(name=n, partitions=2 * i + 1) for i, n in enumerate(names)),
@@ -122,13 +122,13 @@ def test_an_owner_keeps_its_lowest_numbers():
     ],
     ids=["nothing", "no members", "no topics", "no partitions"],
 )
-def test_nothing_to_assign_is_an_optimal_answer(group):
+def test_a_group_without_partitions_is_optimal(group):
     solution = solve(group)
     assert (solution.status, solution.imbalance.value, solution.movement.value) == ("optimal", 0, 0)
     assert sum(solution.assignment.loads().values()) == 0
 
 
-def test_measures_that_are_not_strictly_convex_are_left_to_cp_sat():
+def test_measures_that_are_not_strictly_convex_are_solved_by_cp_sat():
     members = (Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",)))
     group = Group(topics=(Topic(name="t", partitions=3),), members=members)
     assert solve(group, levels=[Imbalance(Measure.MAKESPAN), Movement()]).method == "cp-sat"

@@ -127,7 +127,7 @@ def test_a_pinned_partition_that_must_move_is_in_every_point():
     assert values(found) == [(1, 5), (2, 3)]
 
 
-def test_nothing_to_place_is_one_point_at_the_origin():
+def test_a_group_without_partitions_has_one_point_at_the_origin():
     found = frontier(Group(topics=(), members=()))
     assert (values(found), found.complete) == ([(0, 0)], True)
 

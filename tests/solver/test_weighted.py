@@ -43,7 +43,7 @@ def even_group(weights: list[int], members: int, owners: list[int] | None = None
 
 
 @pytest.mark.parametrize("measure", BOTH)
-def test_the_exact_method_agrees_with_brute_force_wherever_it_answers(measure):
+def test_exact_results_agree_with_brute_force(measure):
     rng = random.Random(f"exact {measure}")
     answers = 0
     for _ in range(120):
@@ -77,7 +77,7 @@ def test_the_load_balancer_reaches_the_mean_of_many_partitions():
     assert balancer.loads.max() == makespan_bound(problem)
 
 
-def test_weights_beyond_64_bits_are_added_up_exactly():
+def test_sums_of_weights_beyond_64_bits_are_exact():
     weights = [2**62 + 1, 2**62 + 3, 2**62 + 5, 7]
     solution = solve(even_group(weights, 2), levels=[Imbalance(Measure.MAKESPAN)])
     assert solution.imbalance.value >= solution.imbalance.bound >= sum(weights) // 2
@@ -85,7 +85,7 @@ def test_weights_beyond_64_bits_are_added_up_exactly():
 
 
 @pytest.mark.parametrize("power", [20, 40, 55])
-def test_squares_of_great_weights_never_make_a_wrong_claim(power):
+def test_bounds_on_squares_of_large_weights_are_valid(power):
     rng = random.Random(power)
     for _ in range(10):
         weights = [rng.randint(1, 2**power) for _ in range(7)]
@@ -138,7 +138,7 @@ def test_a_reached_limit_leaves_an_assignment_with_valid_bounds(measure, limit):
     assert rushed.imbalance.bound <= rushed.imbalance.value
 
 
-def test_no_moves_at_all_is_a_limit_like_any_other():
+def test_max_moves_zero_is_a_valid_constraint():
     group = even_group([5, 4, 3, 2], 2, [0, 0, 0, 0])
     solution = solve(group, levels=[Imbalance(Measure.MAKESPAN)], constraints=[MaxMoves(0)])
     assert solution.is_optimal

@@ -37,7 +37,7 @@ def test_a_certificate_with_prices_is_returned_unchanged():
     assert certify(GROUP, solution) is solution.certificate
 
 
-def test_prices_beside_a_chain_that_improves_claim_no_optimum():
+def test_a_certificate_with_prices_and_a_chain_is_not_optimal():
     assert not replace(PROOF, chain=certify(GROUP, LOPSIDED).chain).is_optimal
 
 
@@ -107,8 +107,8 @@ def test_a_low_price_of_a_member_without_partitions_is_an_error_at_the_topic():
         (LevelClaim(Imbalance(), 9, 9, Origin.PRICES), LevelClaim(Movement(), 0, 0, Origin.PRICES)),
         prices,
     )
-    said = "topic 't' at member 'b': price (5, 1) is above (-2, 1), one more partition there"
-    assert said in complaints(forged, LOPSIDED)
+    expected = "topic 't' at member 'b': price (5, 1) is above (-2, 1), one more partition there"
+    assert expected in complaints(forged, LOPSIDED)
     assert not any(text.startswith("member 'b'") for text in complaints(forged, LOPSIDED))
 
 
@@ -121,10 +121,10 @@ def test_bounds_after_a_movement_are_counted_too():
             replace(claim, bound=0, origin=Origin.COUNTING) for claim in certificate.claims
         ),
     )
-    held = solve(GROUP, levels=levels).assignment
-    assert complaints(counted, held) == []
+    assignment = solve(GROUP, levels=levels).assignment
+    assert complaints(counted, assignment) == []
     forged = replace(counted.claims[1], bound=3)
-    assert complaints(replace(counted, claims=(counted.claims[0], forged)), held) == [
+    assert complaints(replace(counted, claims=(counted.claims[0], forged)), assignment) == [
         "the bound 3 on makespan is above 2, which counting gives"
     ]
 
@@ -137,8 +137,8 @@ def test_a_chain_that_violates_several_subscriptions_gives_one_error():
         replace(base.chain[0], partition=partition, taker=taker)
         for partition, taker in zip(LOPSIDED["a"], ("x", "y"), strict=False)
     )
-    (said,) = certificate_errors(group, LOPSIDED, replace(base, chain=steps))
-    assert said.startswith("the chain leads to an assignment that is not valid")
+    (error,) = certificate_errors(group, LOPSIDED, replace(base, chain=steps))
+    assert error.startswith("the chain leads to an assignment that is not valid")
 
 
 def test_a_topic_price_above_the_last_partition_of_an_owner_is_an_error():

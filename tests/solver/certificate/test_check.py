@@ -51,7 +51,7 @@ def quality(group, assignment):
 
 
 @given(groups(messy=True))
-def test_the_optimum_comes_with_a_proof_that_holds(group):
+def test_the_certificate_of_an_optimum_has_no_errors(group):
     solution = solve(group)
     assert list(certificate_errors(group, solution.assignment, solution.certificate)) == []
     assert certify(group, solution.assignment) == solution.certificate
@@ -93,7 +93,7 @@ def test_prices_of_one_assignment_prove_no_worse_assignment(data):
 
 
 @given(st.data())
-def test_arbitrary_prices_prove_nothing_false(data):
+def test_arbitrary_prices_certify_only_optimal_assignments(data):
     group = data.draw(groups())
     assignment = data.draw(valid_assignments(group))
     solution = solve(group)
@@ -129,7 +129,7 @@ def test_the_example_is_proven_by_these_prices():
 
 
 @pytest.mark.parametrize(
-    ("squares", "moves", "said"),
+    ("squares", "moves", "expected"),
     [
         (
             4,
@@ -158,8 +158,8 @@ def test_the_example_is_proven_by_these_prices():
         (5, 2, ["movement is 1, not 2", "the bound 2 on movement is above the value 1"]),
     ],
 )
-def test_changed_values_are_errors(squares, moves, said):
-    assert complaints(replace(PROOF, claims=claims(squares, moves))) == said
+def test_changed_values_are_errors(squares, moves, expected):
+    assert complaints(replace(PROOF, claims=claims(squares, moves))) == expected
 
 
 @pytest.mark.parametrize("origin", list(Origin))
@@ -199,18 +199,18 @@ def test_prices_do_not_prove_other_levels():
     weighted = Group(
         topics=(Topic(name="t", partitions=3, weights=(1, 1, 5)),), members=GROUP.members
     )
-    said = list(
+    expected = list(
         certificate_errors(
             weighted, BEST, replace(PROOF, claims=(LevelClaim(Imbalance(), 29, 29, Origin.PRICES),))
         )
     )
-    assert said == ["prices prove nothing about these levels of this group"]
+    assert expected == ["prices prove nothing about these levels of this group"]
     tolerant = LevelClaim(Imbalance(tolerance=Tolerance(absolute=1)), 5, 5, Origin.PRICES)
-    assert complaints(replace(PROOF, claims=(tolerant,))) == said
+    assert complaints(replace(PROOF, claims=(tolerant,))) == expected
     makespan = LevelClaim(Imbalance(Measure.MAKESPAN), 2, 2, Origin.PRICES)
     assert complaints(replace(PROOF, claims=(makespan,))) == []
-    assert complaints(replace(PROOF, claims=(makespan, PROOF.claims[1]))) == said
-    assert complaints(replace(PROOF, claims=PROOF.claims[::-1])) == said
+    assert complaints(replace(PROOF, claims=(makespan, PROOF.claims[1]))) == expected
+    assert complaints(replace(PROOF, claims=PROOF.claims[::-1])) == expected
 
 
 @pytest.mark.parametrize("measure", list(Measure))
@@ -233,8 +233,8 @@ def test_cp_sat_certificates_have_origins_and_prices_if_these_exist():
 
 def test_a_certificate_of_a_suboptimal_assignment_has_an_improving_chain():
     rushed = solve(GROUP, method=Method.CP_SAT, limits=SearchLimits(time=0))
-    slow = replace(rushed, assignment=LOPSIDED, certificate=certify(GROUP, LOPSIDED))
-    certificate = certify(GROUP, slow)
+    suboptimal = replace(rushed, assignment=LOPSIDED, certificate=certify(GROUP, LOPSIDED))
+    certificate = certify(GROUP, suboptimal)
     assert certificate.chain == (Transfer(BEST["b"][0]._replace(partition=0), "a", "b"),)
     assert not certificate.is_optimal
     assert complaints(certificate, LOPSIDED) == []
@@ -244,7 +244,7 @@ def test_a_chain_that_does_not_improve_is_rejected():
     chain = certify(GROUP, LOPSIDED).chain
     step = chain[0]
     base = certify(GROUP, LOPSIDED)
-    for bad, said in [
+    for bad, expected in [
         ((replace(step, giver="b"),), "the chain cannot be applied: 'b' does not have t-0"),
         (
             (replace(step, taker="zoe"),),
@@ -252,32 +252,32 @@ def test_a_chain_that_does_not_improve_is_rejected():
         ),
         ((step, replace(step, giver="b", taker="a")), "the chain improves nothing"),
     ]:
-        assert complaints(replace(base, chain=bad), LOPSIDED) == [said]
+        assert complaints(replace(base, chain=bad), LOPSIDED) == [expected]
 
 
 def test_a_chain_to_a_member_without_subscription_is_rejected():
     group = replace(GROUP, members=(*GROUP.members, Member(id="idle", subscription=())))
     certificate = certify(group, LOPSIDED)
     forged = replace(certificate, chain=(replace(certificate.chain[0], taker="idle"),))
-    (said,) = certificate_errors(group, LOPSIDED, forged)
-    assert said.startswith("the chain leads to an assignment that is not valid")
+    (error,) = certificate_errors(group, LOPSIDED, forged)
+    assert error.startswith("the chain leads to an assignment that is not valid")
 
 
 def test_trusted_bounds_are_refuted_by_an_improving_chain():
-    believed = Certificate(
+    trusted = Certificate(
         (LevelClaim(Imbalance(), 9, 9, Origin.CP_SAT), LevelClaim(Movement(), 0, 0, Origin.CP_SAT))
     )
-    assert complaints(believed, LOPSIDED) == [
+    assert complaints(trusted, LOPSIDED) == [
         "the bounds are wrong: a chain improves the assignment, first a gives t-0 to b"
     ]
 
 
 def test_constraints_must_hold_and_exclude_better_assignments():
-    held = solve(GROUP, constraints=(MaxMoves(0),))
-    certificate = certify(GROUP, held)
+    solution = solve(GROUP, constraints=(MaxMoves(0),))
+    certificate = certify(GROUP, solution)
     assert certificate.chain == ()
     assert certificate.constraints == (MaxMoves(0),)
-    assert complaints(certificate, held.assignment) == []
+    assert complaints(certificate, solution.assignment) == []
     assert "the assignment violates a constraint: at most 0 partitions move" in complaints(
         certificate, BEST
     )
@@ -290,7 +290,7 @@ def test_capacities_of_the_group_must_hold():
         certify(small, LOPSIDED)
 
 
-def test_without_an_assignment_there_is_nothing_to_certify():
+def test_certify_rejects_a_solution_without_assignment():
     nothing = solve(GROUP, constraints=(MaxPartitions(1),))
     assert nothing.certificate is None
     with pytest.raises(ValueError, match="there is no assignment to certify"):
@@ -309,7 +309,7 @@ def test_a_changed_assignment_is_an_error():
         certify(GROUP, incomplete)
 
 
-def test_right_counts_of_the_wrong_partitions_are_not_certified():
+def test_optimal_counts_with_unnecessary_moves_are_not_certified():
     members = (
         Member(id="a", subscription=("t",), owned=[("t", 0)]),
         Member(id="b", subscription=("t",), owned=[("t", 1)]),
@@ -345,7 +345,7 @@ def test_a_member_price_below_the_cost_of_its_last_partition_is_an_error():
 
 
 @pytest.mark.parametrize(
-    ("member", "topic", "said"),
+    ("member", "topic", "expected"),
     [
         ((5, 0), (5, 1), []),
         ((7, 0), (7, 1), []),
@@ -366,10 +366,12 @@ def test_a_member_price_below_the_cost_of_its_last_partition_is_an_error():
         ),
     ],
 )
-def test_prices_are_checked_exactly_at_their_limits(member, topic, said):
+def test_prices_are_checked_exactly_at_their_limits(member, topic, expected):
     group = Group(
         topics=(Topic(name="t", partitions=3),), members=(Member(id="a", subscription=("t",)),)
     )
     everything = Assignment({"a": [("t", number) for number in range(3)]})
     prices = PriceTable(members={"a": member}, topics={"t": topic})
-    assert list(certificate_errors(group, everything, Certificate(claims(9, 0), prices))) == said
+    assert (
+        list(certificate_errors(group, everything, Certificate(claims(9, 0), prices))) == expected
+    )

@@ -36,11 +36,11 @@ def test_bounds_of_weighted_answers_are_counted_again_or_trusted():
     assert list(certificate_errors(WEIGHTED, apart, forged)) == [
         "the bound 22 on makespan is above 15, which counting gives"
     ]
-    believed = replace(
+    trusted = replace(
         certificate, claims=(replace(claim, value=22, bound=22, origin=Origin.CP_SAT),)
     )
-    assert list(certificate_errors(WEIGHTED, apart, believed)) == []
-    assert believed.trusted == believed.claims
+    assert list(certificate_errors(WEIGHTED, apart, trusted)) == []
+    assert trusted.trusted == trusted.claims
 
 
 def test_a_counted_bound_uses_the_limits_of_earlier_levels():
@@ -66,7 +66,7 @@ def test_weighted_assignments_are_certified_by_counting():
 def test_moved_weight_is_measured_again():
     owner = replace(WEIGHTED.members[0], owned=[("t", 0), ("t", 2)])
     group = replace(WEIGHTED, members=(owner, WEIGHTED.members[1]))
-    held = Assignment({"a": [("t", 1), ("t", 2)], "b": [("t", 0), ("t", 3), ("t", 4)]})
-    for value, said in ((8, []), (7, ["movement is 8, not 7"])):
+    assignment = Assignment({"a": [("t", 1), ("t", 2)], "b": [("t", 0), ("t", 3), ("t", 4)]})
+    for value, expected in ((8, []), (7, ["movement is 8, not 7"])):
         claimed = Certificate((LevelClaim(Movement(MovementCost.WEIGHT), value, 0, Origin.CP_SAT),))
-        assert list(certificate_errors(group, held, claimed)) == said
+        assert list(certificate_errors(group, assignment, claimed)) == expected

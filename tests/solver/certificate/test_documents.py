@@ -40,13 +40,13 @@ def travelled(certificate):
 
 
 @given(groups())
-def test_certificates_survive_json_and_pickle(group):
+def test_certificates_are_equal_after_json_and_pickle(group):
     certificate = solve(group).certificate
     assert travelled(certificate) == certificate
     assert pickle.loads(pickle.dumps(certificate)) == certificate
 
 
-def test_all_levels_and_constraints_survive_json():
+def test_all_levels_and_constraints_are_equal_after_json():
     tolerance = Tolerance(absolute=3, relative=0.01)
     levels = (
         *(Imbalance(measure) for measure in Measure),
@@ -81,7 +81,7 @@ def test_all_levels_and_constraints_survive_json():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"colour": "red"}, "colour"),
         ({"version": 1}, "version must be 2, got 1"),
@@ -109,9 +109,9 @@ def test_all_levels_and_constraints_survive_json():
         ({"constraints": [{"constraint": "max_moves", "member": "a"}]}, "member"),
     ],
 )
-def test_a_certificate_in_a_wrong_format_is_rejected_with_its_location(change, said):
+def test_a_certificate_in_a_wrong_format_is_rejected_with_its_location(change, message):
     document = certificate_document(PROOF) | change
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         parse_certificate(document)
 
 

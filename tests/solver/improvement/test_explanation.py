@@ -24,11 +24,11 @@ def test_both_methods_find_and_prove_the_known_optima(name, method):
     )
 
 
-def words(name, assignment):
+def explanation_texts(name, assignment):
     return [str(step) for step in explain(NAMED_GROUPS[name].group, assignment)]
 
 
-def test_the_chain_that_sticky_does_not_see_in_group_a():
+def test_sticky_misses_a_chain_of_two_transfers_in_group_a():
     sticky = assign(NAMED_GROUPS["A"].group, "sticky")
     (step,) = explain(NAMED_GROUPS["A"].group, sticky)
     assert not step.is_direct
@@ -40,8 +40,8 @@ def test_the_chain_that_sticky_does_not_see_in_group_a():
 
 def test_the_chain_of_group_b_costs_two_moves():
     sticky = assign(NAMED_GROUPS["B"].group, "sticky")
-    (said,) = words("B", sticky)
-    assert said == (
+    (text,) = explanation_texts("B", sticky)
+    assert text == (
         "c2 gives t1-0 to c1, c1 gives t0-0 to c0: c2 drops from 2 to 1, "
         "c0 rises from 0 to 1, two more owned partitions move"
     )
@@ -54,7 +54,7 @@ def test_an_unnecessary_move_of_group_c_is_reversed():
     assert not step.is_direct
 
 
-def test_the_two_moves_that_kafkas_own_note_on_uniform_admits():
+def test_group_e_needs_a_chain_of_two_transfers():
     owned = {m.id: m.owned for m in NAMED_GROUPS["E"].group.members}
     (step,) = explain(NAMED_GROUPS["E"].group, Assignment(owned))
     assert len(step.transfers) == 2

@@ -63,7 +63,7 @@ def test_partitions_that_only_the_lost_member_consumes_are_unserved():
     assert found.worst.member == "y"
 
 
-def test_loads_beyond_what_one_partition_may_weigh_are_added_up_exactly():
+def test_loads_above_the_maximum_partition_weight_are_exact():
     huge = 2**63 - 1
     topics = (Topic(name="t", partitions=4, weights=(huge, huge, huge - 1, 5)),)
     members = (
@@ -79,7 +79,7 @@ def test_a_group_without_members_has_no_losses():
     assert (found.losses, found.worst, found.makespan.value) == ((), None, 0)
 
 
-def test_no_time_leaves_a_gap_and_never_a_wrong_bound():
+def test_bounds_are_valid_without_time():
     weights = tuple(range(50, 80))
     members = tuple(Member(id=name, subscription=("t",)) for name in "abcd")
     group = Group(topics=(Topic(name="t", partitions=30, weights=weights),), members=members)

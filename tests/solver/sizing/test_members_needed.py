@@ -74,7 +74,7 @@ def test_reducing_claims_to_valid_ones_changes_no_owner(group: Group):
     assert brute_force.owners(with_valid_ownership(group)) == brute_force.owners(group)
 
 
-def test_partitions_of_members_that_left_are_free_to_place():
+def test_partitions_of_removed_members_have_no_owner():
     group = team(4, 4)
     members = tuple(replace(m, owned=[("t", n)]) for n, m in enumerate(group.members))
     found = members_needed(replace(group, members=members), makespan=2)
