@@ -127,7 +127,7 @@ def makespan_bound(problem: Problem) -> int:
 
 
 def _pigeonhole_bound(weights: list[int], members: int) -> int:
-    # Weights are in descending order. One member has at least k + 1 of the first `k * members + 1` weights.
+    # Descending weights: one member has at least k + 1 of the first `k * members + 1`.
     sums = list(accumulate(weights, initial=0))
     return max(
         (
