@@ -220,6 +220,8 @@ def _new_table(
 
 def print_table(rows: Sequence[Record], *, text: int = 1, title: str | None = None) -> None:
     """Print rows with one column per key; columns after the first ``text`` are right-aligned."""
+    if not rows:
+        return
     keys = list(rows[0])
     table = _new_table(keys[:text], keys[text:], title=title)
     for row in rows:

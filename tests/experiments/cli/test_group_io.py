@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from kassay.experiments.cli.group_io import STDIN, GroupResult, process_groups
+from kassay.experiments.cli.group_io import STDIN, GroupResult, print_table, process_groups
 from kassay.experiments.cli.output_options import Format
 from kassay.reference import Group, InputError
 
@@ -119,3 +119,8 @@ def test_a_file_without_documents_is_an_error(file):
 def test_an_unreadable_file_is_one_error_line(kassay, arguments, message):
     done = kassay(*arguments)
     assert (done.code, done.err) == (2, f"kassay: {message}\n")
+
+
+def test_a_table_without_rows_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table([], title="Kafka's assignors and the optimum")
+    assert capsys.readouterr() == ("", "")
