@@ -1,6 +1,7 @@
 import math
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,18 @@ RACKED = Group(
 def test_off_rack_counts_only_members_with_a_rack():
     assert metrics.off_rack(RACKED, Assignment({"a": [("t", 0), ("t", 1), ("t", 2)]})) == 2
     assert metrics.off_rack(RACKED, Assignment({"b": [("t", 0), ("t", 1), ("t", 2)]})) == 0
+
+
+def test_streams_cost_is_weighted_traffic_plus_moves():
+    assignment = Assignment({"a": [("t", 2)], "b": [("t", 0), ("t", 1)]})
+    assert metrics.streams_cost(RACKED, assignment) == 1 * 1 + 10 * 1
+
+
+def test_r_score_is_the_moved_weight_over_capacity():
+    assignment = Assignment({"a": [("t", 2)], "b": [("t", 0), ("t", 1)]})
+    assert metrics.r_score(RACKED, assignment, capacity=4) == 0.25
+    with pytest.raises(ValueError, match="capacity must be positive, got 0"):
+        metrics.r_score(RACKED, assignment, capacity=0)
 
 
 def test_kafka_accepts_group_a_as_balanced_although_it_is_not_optimal():
@@ -86,3 +99,4 @@ def test_per_topic_spread_detects_a_topic_on_one_member():
     even = Assignment({"a": [("t", 0), ("u", 1)], "b": [("u", 0), ("t", 1)]})
     assert metrics.per_topic_spread(group, concentrated) == 4
     assert metrics.per_topic_spread(group, even) == 0
+    assert metrics.count_then_load(group, concentrated) == (0, 0)
