@@ -22,10 +22,7 @@ _COLUMNS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHistory:
-    """Totals of one group. Moves are counted in the ``proven`` rebalances only.
-
-    ``minimum_imbalance`` counts all rebalances that reach it.
-    """
+    """Totals of one group; moves are counted in the ``proven`` rebalances only."""
 
     name: str
     assignor: str
