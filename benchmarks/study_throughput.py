@@ -9,7 +9,7 @@ from statistics import median
 from benchmarks.timing import KASSAY, Timing, best_seconds
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import evaluate_cases
-from kassay.experiments.spark.table_schemas import record_row
+from kassay.experiments.spark.study_schemas import record_row
 from kassay.experiments.study.case import Case, family_cases
 from kassay.experiments.study.evaluate_case import evaluate_case
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from kassay.experiments.plotting.page_figures import Plot, step_lines
 from kassay.experiments.plotting.page_templates import environment
-from kassay.experiments.plotting.svg_figures import Plot, step_lines
 from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.table_reader import MANIFEST, read_table
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from kassay.experiments.plotting.svg_figures import Plot, shares_by_level
+from kassay.experiments.plotting.page_figures import Plot, shares_by_level
 from kassay.experiments.report.study_summary import Proportion, ReportTable, compared_assignors
 from kassay.experiments.study.statistics.parameter_effects import (
     MEASURED,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from kassay.experiments.plotting.svg_figures import Plot, cumulative_shares
+from kassay.experiments.plotting.page_figures import Plot, cumulative_shares
 from kassay.experiments.report.study_summary import ReportTable, assignors_of, compared_assignors
 from kassay.experiments.study.statistics.paired_comparison import PairedComparison, compare_pairs
 from kassay.experiments.study.statistics.parameter_effects import effects

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
+from kassay.experiments.plotting.page_figures import Plot, dot_plot, stacked_bars
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE
-from kassay.experiments.plotting.svg_figures import Plot, dot_plot, stacked_bars
 from kassay.experiments.report.study_summary import (
     AssignorSummary,
     Proportion,

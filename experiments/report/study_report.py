@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
+from kassay.experiments.plotting.page_figures import STEPS, Plot
 from kassay.experiments.plotting.page_templates import environment
-from kassay.experiments.plotting.svg_figures import STEPS, Plot
 from kassay.experiments.report import TEMPLATES, study_figures
 from kassay.experiments.report.parameter_section import parameter_section
 from kassay.experiments.report.statistics_section import statistics_section

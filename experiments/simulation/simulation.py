@@ -3,9 +3,9 @@
 from dataclasses import replace
 from functools import partial
 
-from kassay.experiments.simulation.classic_client import ClassicProtocolClient
+from kassay.experiments.simulation.classic_protocol_client import ClassicProtocolClient
 from kassay.experiments.simulation.consumer import Consumer
-from kassay.experiments.simulation.consumer_client import ConsumerProtocolClient
+from kassay.experiments.simulation.consumer_protocol_client import ConsumerProtocolClient
 from kassay.experiments.simulation.environment import Environment, SimulationOptions
 from kassay.experiments.simulation.policies import GroupProtocol, Policy
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent

@@ -23,7 +23,7 @@ from kassay.experiments.sources.import_options import (
     WeightSource,
 )
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
-from kassay.experiments.spark.table_schemas import schema_of
+from kassay.experiments.spark.study_schemas import schema_of
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 

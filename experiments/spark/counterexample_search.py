@@ -11,7 +11,7 @@ from kassay.experiments.counterexamples.search import CaseSearch, search_case
 from kassay.experiments.counterexamples.shortcomings import SearchOptions
 from kassay.experiments.spark.arrow_map import map_rows
 from kassay.experiments.spark.progress import with_progress
-from kassay.experiments.spark.table_schemas import schema_of
+from kassay.experiments.spark.study_schemas import schema_of
 from kassay.experiments.study.case import Case
 
 CASES_PER_TASK = 50

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from kassay.experiments.history.table_rows import RebalanceRow
-from kassay.experiments.spark.table_schemas import schema_of
+from kassay.experiments.spark.study_schemas import schema_of
 from kassay.experiments.study.table_rows import ComparisonRow
 
 _POSITION = [pa.field(name, pa.int64()) for name in ("partition", "offset")]

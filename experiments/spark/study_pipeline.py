@@ -28,7 +28,7 @@ from kassay.experiments.spark.output_directory import (
     directory_lock,
 )
 from kassay.experiments.spark.progress import ProgressReporter, with_progress
-from kassay.experiments.spark.table_schemas import PLACE, RECORDS, TABLES, record_row, table_of
+from kassay.experiments.spark.study_schemas import PLACE, RECORDS, TABLES, record_row, table_of
 from kassay.experiments.study.case import BATCH_CASES, BatchedCase, Case, batches_of, tasks_of
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.isolation import Evaluator, memory_limit, run_isolated, watchdog

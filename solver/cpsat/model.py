@@ -8,7 +8,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.cpsat.symmetry import SymmetryClasses
+from kassay.solver.cpsat.partition_classes import SymmetryClasses
 from kassay.solver.problem import EXACT_IN_64_BITS, Ints, Placement, Problem
 
 Expression = cp_model.LinearExpr | int

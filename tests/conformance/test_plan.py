@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 from kassay.experiments.cli import main
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_files import sticky_seed
-from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster
 from tests.conformance.upstream import upstream_assign

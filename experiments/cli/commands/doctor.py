@@ -1,9 +1,9 @@
-"""``kassay doctor``: checks of this machine, defined in `kassay.experiments.cli.environment`."""
+"""``kassay doctor``: checks of this machine, defined in `kassay.experiments.cli.machine_checks`."""
 
 import typer
 
 from kassay.experiments.cli import group_io, output_options
-from kassay.experiments.cli.environment import Check, run_checks
+from kassay.experiments.cli.machine_checks import Check, run_checks
 
 
 def doctor(output_format: output_options.OutputFormat = output_options.Format.TABLE) -> None:

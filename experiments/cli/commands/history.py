@@ -26,7 +26,7 @@ from kassay.experiments.spark.history_pipeline import (
     ClusterMetadata,
     decode_records,
 )
-from kassay.experiments.spark.maven_packages import PACKAGES
+from kassay.experiments.spark.maven_download import PACKAGES
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.manifest import manifest
 

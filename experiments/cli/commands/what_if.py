@@ -105,7 +105,7 @@ def what_if(
 
 
 def _plot(results: Sequence[ScenarioResult], file: Path, title: str | None) -> None:
-    from kassay.experiments.plotting.plot_files import ScenarioBars, draw_scenarios
+    from kassay.experiments.plotting.figure_files import ScenarioBars, draw_scenarios
 
     bars = []
     for result in results:

@@ -5,7 +5,7 @@ from random import Random
 
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.study.families.family import Family, Range
-from kassay.experiments.study.families.membership_events import (
+from kassay.experiments.study.families.group_events import (
     CHURN,
     DrawSubscription,
     MembershipEvent,

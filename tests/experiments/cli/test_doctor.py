@@ -2,8 +2,8 @@ import os
 
 import pytest
 
-from kassay.experiments.cli import environment
-from kassay.experiments.cli.environment import PACKAGES, run_checks
+from kassay.experiments.cli import machine_checks
+from kassay.experiments.cli.machine_checks import PACKAGES, run_checks
 
 
 def _checks(**variables):
@@ -18,7 +18,7 @@ def test_all_checks_pass_on_a_machine_that_runs_the_tests():
 
 
 def test_a_missing_package_has_a_fix(monkeypatch):
-    monkeypatch.setattr(environment, "PACKAGES", ("no-such-package",))
+    monkeypatch.setattr(machine_checks, "PACKAGES", ("no-such-package",))
     check = _checks()["no-such-package"]
     assert (check.found, check.fix) == ("not installed", "run: pip install no-such-package")
 
@@ -41,11 +41,11 @@ def test_missing_java_lists_the_places_searched(tmp_path, monkeypatch):
 def test_insufficient_memory_fails_the_check(tmp_path, text, passed):
     file = tmp_path / "meminfo"
     file.write_text(text)
-    assert environment._memory(file).passed is passed
+    assert machine_checks._memory(file).passed is passed
 
 
 def test_a_failed_check_gives_exit_code_1(kassay, monkeypatch):
-    monkeypatch.setattr(environment, "PACKAGES", ("no-such-package",))
+    monkeypatch.setattr(machine_checks, "PACKAGES", ("no-such-package",))
     done = kassay("doctor", "--format", "jsonl")
     assert done.code == 1
     fixes = {record["name"]: record["fix"] for record in done.records}

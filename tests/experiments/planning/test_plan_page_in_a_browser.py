@@ -2,7 +2,7 @@ import pytest
 
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_page import render_html
-from kassay.experiments.study.families.named_groups import NAMED_GROUPS
+from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
 from tests.experiments.report.accessibility import FAINT, FAULTS
 from tests.experiments.report.browser import BROWSER_MARKS, Browser
 

@@ -7,7 +7,7 @@ import pytest
 
 from kassay.experiments.compare import LIMITS
 from kassay.experiments.report.table_reader import Tables, load_tables
-from kassay.experiments.spark.table_schemas import TABLES, record_row
+from kassay.experiments.spark.study_schemas import TABLES, record_row
 from kassay.experiments.study.case import Case, cases_of
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.manifest import configuration, manifest

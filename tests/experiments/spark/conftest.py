@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kassay.experiments.spark.session import spark_session
-from kassay.experiments.spark.table_schemas import TABLES
+from kassay.experiments.spark.study_schemas import TABLES
 
 
 def table_files(directory: Path) -> dict[Path, bytes]:

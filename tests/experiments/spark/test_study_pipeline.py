@@ -10,7 +10,7 @@ from kassay.experiments.report.table_reader import load_tables
 from kassay.experiments.spark.code_distribution import code_identity
 from kassay.experiments.spark.output_directory import directory_lock
 from kassay.experiments.spark.study_pipeline import evaluate_cases, write_study
-from kassay.experiments.spark.table_schemas import PLACE, TABLES, record_row
+from kassay.experiments.spark.study_schemas import PLACE, TABLES, record_row
 from kassay.experiments.study.case import Case, cases_of, imported_cases
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.reference.model.errors import RunError

@@ -3,7 +3,7 @@ from dataclasses import make_dataclass
 import pyarrow as pa
 import pytest
 
-from kassay.experiments.spark.table_schemas import TABLES, record_row, schema_of
+from kassay.experiments.spark.study_schemas import TABLES, record_row, schema_of
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.table_rows import CaseRecord, OptimumRow, TimingRow
