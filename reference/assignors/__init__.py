@@ -37,7 +37,7 @@ assignor of 4.0 brokers, which moves partitions of balanced groups (KAFKA-18688)
 
 
 def assign(group: Group, name: str) -> Assignment:
-    """Assign partitions with one of `ASSIGNORS`; lists are in Kafka's order.
+    """Assign partitions with a built-in assignor; the lists are in Kafka's order.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def assign(group: Group, name: str) -> Assignment:
 
 
 def run_assignor(group: Group, name: str) -> AssignorResult:
-    """Assign like `assign`, but return failures and non-termination as a result.
+    """Assign partitions; return exceptions and non-termination as part of the result.
 
     Examples
     --------

@@ -9,7 +9,7 @@ _NEVER = 1 << 62
 
 
 class Clock:
-    """Event queue that advances virtual time from one action to the next.
+    """Virtual clock with an event queue; time jumps to the next scheduled action.
 
     Actions that are due at the same time run in the order in which they were added.
 
@@ -57,7 +57,7 @@ class Clock:
 
 
 class Timer:
-    """Runs an action when it expires, unless it is restarted or cancelled."""
+    """Timer that runs an action on expiry; a timer can be restarted or cancelled."""
 
     __slots__ = ("_action", "_clock", "_deadline", "_fires_at")
 
@@ -76,7 +76,7 @@ class Timer:
             self._schedule()
 
     def cancel(self) -> None:
-        """Cancel the timer if it runs."""
+        """Cancel the timer if it is running."""
         self._deadline = self._fires_at = _NEVER
 
     def _schedule(self) -> None:

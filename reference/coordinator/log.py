@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 class LogRecord(Protocol):
-    """A record with a key, and a value or None as tombstone."""
+    """Log record: a key, and a value or None for a tombstone."""
 
     @property
     def key(self) -> bytes:
@@ -17,7 +17,7 @@ class LogRecord(Protocol):
 
 
 class Log:
-    """Log that keeps the newest record per key; records are encoded when they are read.
+    """Compacted log: it keeps the newest record per key and encodes records when read.
 
     With ``history`` it also keeps every record that was written.
     """
@@ -30,7 +30,7 @@ class Log:
         self.writes = 0
 
     def append(self, identity: object, record: LogRecord) -> None:
-        """Append a record; ``identity`` replaces its key, which is slower to compare."""
+        """Append a record; ``identity`` identifies the key and is faster to compare."""
         self.writes += 1
         self._records.pop(identity, None)
         self._records[identity] = record
@@ -39,7 +39,7 @@ class Log:
 
     @property
     def history(self) -> tuple[LogRecord, ...]:
-        """All records written, oldest first; empty without ``history``."""
+        """Return all records written, oldest first; empty unless the log keeps its history."""
         return tuple(self._history or ())
 
     def read(self) -> Iterator[tuple[bytes, bytes]]:

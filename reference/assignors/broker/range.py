@@ -15,7 +15,7 @@ from kassay.reference.model.group import Group
 
 @dataclass(slots=True)
 class _TopicMetadata:
-    """State of the range assignment of a topic."""
+    """Range assignment of one topic: quotas and the next range to assign."""
 
     num_partitions: int
     num_members: int = 0

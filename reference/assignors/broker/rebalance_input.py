@@ -25,7 +25,7 @@ Target = HashMap[uuid.UUID, PartitionSet]
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """A group as input of a broker assignor; topics are those with metadata."""
+    """Input of a broker assignor: a group, limited to topics with metadata."""
 
     topics: Mapping[uuid.UUID, Topic]
     members: Mapping[str, Member]  # in the order of the coordinator's hash map
@@ -47,7 +47,7 @@ class GroupSpec:
         return sorted(self.members, key=key)
 
     def named(self, target: Mapping[str, Iterable[tuple[uuid.UUID, Iterable[int]]]]) -> Assignment:
-        """Return an assignment with names; members that are missing get no partitions."""
+        """Convert an assignment to one with topic names; absent members get no partitions."""
         return Assignment(
             {
                 member: [
@@ -62,7 +62,7 @@ class GroupSpec:
 
 @cached
 def group_spec(group: Group) -> GroupSpec:
-    """Return a group as input of a broker assignor."""
+    """Convert a group to the input of a broker assignor."""
     ids = {topic.name: topic.uuid for topic in group.topics}
     members = group.member_table()
     order = string_order(members)
@@ -80,7 +80,7 @@ def group_spec(group: Group) -> GroupSpec:
 
 
 def partition_set(numbers: Iterable[int] = (), *, capacity: int | None = None) -> PartitionSet:
-    """Create a set and add partition numbers one by one."""
+    """Create a set by adding the partition numbers one by one."""
     return HashMap.of(numbers, lambda number: number, sort_key=lambda n: n, capacity=capacity)
 
 
@@ -93,7 +93,7 @@ def deep_copy_assignment(target: Target) -> Target:
 
 
 def remove_partition(target: Target, topic: uuid.UUID, number: int) -> None:
-    """Remove a partition, and the topic if it was the last one."""
+    """Remove a partition; remove its topic too if no other partition remains."""
     numbers = target.get(topic)
     if numbers is not None:
         numbers.remove(number)

@@ -12,12 +12,12 @@ from kassay.reference.model.result_cache import cached
 
 
 def assign(group: Group) -> Assignment:
-    """Balance the number of partitions per member with few moves."""
+    """Balance the number of partitions per member and keep most owned partitions."""
     return _assign(group, prefer_current_owner=True)
 
 
 def assign_4_0(group: Group) -> Assignment:
-    """Assign as brokers of 4.0 do: partitions of a balanced group can move (KAFKA-18688)."""
+    """Assign like Kafka 4.0, which can move partitions of a balanced group (KAFKA-18688)."""
     return _assign(group, prefer_current_owner=False)
 
 

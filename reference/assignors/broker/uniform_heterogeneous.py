@@ -24,7 +24,7 @@ NO_OWNER = -1
 
 
 class UniformHeterogeneousAssignmentBuilder:
-    """One run of the algorithm."""
+    """State of one run of the uniform algorithm for mixed subscriptions."""
 
     def __init__(self, group_spec: GroupSpec) -> None:
         self.group_spec = group_spec
@@ -48,7 +48,7 @@ class UniformHeterogeneousAssignmentBuilder:
         return self.group_spec.named({m: t.items() for m, t in self.target_assignment.items()})
 
     def _sort_topic_ids(self) -> list[uuid.UUID]:
-        """Sort by partitions per subscriber (descending), subscribers, and id."""
+        """Sort topics by partitions per subscriber (descending), subscribers and id."""
 
         def key(topic: uuid.UUID) -> tuple[float, int, tuple[int, int]]:
             subscribers = len(self.topic_subscribers[topic])
@@ -85,7 +85,7 @@ class UniformHeterogeneousAssignmentBuilder:
                     self._assign_partition(topic, number, balancer.next_least_loaded_member())
 
     def _balance(self) -> None:
-        """Balance the topics in turn until a full round changes nothing, at most 16 rounds."""
+        """Balance each topic in turn until a round moves no partition, at most 16 rounds."""
         topics = [t for t in self._sort_topic_ids() if len(self.topic_subscribers[t]) >= 2]
         last_rebalanced = -1
         for _ in range(MAX_ITERATION_COUNT):
@@ -96,7 +96,7 @@ class UniformHeterogeneousAssignmentBuilder:
                     last_rebalanced = index
 
     def _balance_topic(self, topic: uuid.UUID) -> int:
-        """Move partitions from most to least loaded subscribers; return the number of moves."""
+        """Move partitions of a topic from most to least loaded members; count the moves."""
         owners = self.owners[topic]
         balancer = MemberAssignmentBalancer(self.sizes, self.topic_subscribers[topic])
         if balancer.imbalance <= 1:
@@ -134,7 +134,7 @@ class UniformHeterogeneousAssignmentBuilder:
         self.sizes[member] += 1
 
     def _mutable_target(self, index: int) -> Target:
-        """Return a member's partitions, copied before the first change."""
+        """Return a member's target partitions, copied before the first change."""
         member = self.member_ids[index]
         target = self.target_assignment[member]
         if target is self.group_spec.assigned[member]:
@@ -143,7 +143,7 @@ class UniformHeterogeneousAssignmentBuilder:
 
 
 class MemberAssignmentBalancer:
-    """Selects members to receive partitions and members to give some, level by level.
+    """Selects the members that receive and give partitions while a topic is balanced.
 
     The members of a low range receive in turn, those of a high range give in turn. After a
     full turn, members on the next level join the range. ``sizes`` may change.
@@ -176,7 +176,7 @@ class MemberAssignmentBalancer:
         return self._sorted_members[self._next_least_loaded - 1]
 
     def next_most_loaded_member(self) -> int:
-        """Return the member that gives the next partition, -1 if there is none."""
+        """Return the member that gives the next partition, -1 if no member can give one."""
         if self._next_most_loaded < self._most_loaded_range_start:
             is_empty = self._most_loaded_range_end <= self._most_loaded_range_start
             if is_empty and self._most_loaded_range_start > 0:
@@ -195,14 +195,14 @@ class MemberAssignmentBalancer:
         return self._sorted_members[self._next_most_loaded + 1]
 
     def exclude_most_loaded_member(self) -> None:
-        """Exclude the member returned last, which has no partition to give."""
+        """Exclude the most loaded member returned last: it has no partition to give."""
         self._most_loaded_range_end -= 1
         members, end = self._sorted_members, self._most_loaded_range_end
         index = self._next_most_loaded + 1
         members[index], members[end] = members[end], members[index]
 
     def is_balanced(self) -> bool:
-        """Return whether the levels of the two ranges differ by at most one."""
+        """Return whether the loads of receiving and giving members differ by at most one."""
         return self._most_loaded_level - self._least_loaded_level <= 1
 
     def _size_at(self, index: int) -> int:

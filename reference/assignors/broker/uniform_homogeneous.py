@@ -19,7 +19,7 @@ from kassay.reference.model.assignor_result import UpstreamError
 
 
 class UniformHomogeneousAssignmentBuilder:
-    """One run of the algorithm.
+    """State of one run of the uniform algorithm for equal subscriptions.
 
     With ``prefer_current_owner`` (4.1 and later, KAFKA-18688), a member without an extra
     partition leaves it to a later member that may own one already.
@@ -84,7 +84,7 @@ class UniformHomogeneousAssignmentBuilder:
                 self.remaining_members_to_get_an_extra_partition -= 1
 
     def _keep(self, member: str, quota: int) -> int:
-        """Keep owned partitions of a member up to its quota; return the rest of the quota."""
+        """Keep a member's owned partitions up to its quota; return the unused quota."""
         old = self.group_spec.assigned[member]
         new: Target | None = None
         for topic, numbers in old.items():

@@ -1,4 +1,4 @@
-"""Common part of the sticky assignors: valid claims, and choice of the algorithm.
+"""Code shared by the sticky assignors: resolve claims and choose the algorithm.
 
 Upstream: org.apache.kafka.clients.consumer.internals.AbstractStickyAssignor,
 kafka-clients 4.4.0. Deviation: no state is kept between calls, so the highest generation is
@@ -33,7 +33,7 @@ class MemberData:
 
 @dataclass(slots=True)
 class Result:
-    """Assignment with consumers as ranks and partitions as numbers."""
+    """Assignment in which integers identify consumers and partitions."""
 
     table: PartitionTable
     members: Sequence[str]  # ids by rank
@@ -41,7 +41,7 @@ class Result:
     transferring: dict[int, int] | None  # new consumers; None after the general algorithm
 
     def named(self) -> Assignment:
-        """Return the assignment with names."""
+        """Convert the assignment to member ids and topic names."""
         table, members = self.table, self.members
         return Assignment({members[c]: table.partitions(tps) for c, tps in self.assignment.items()})
 
@@ -49,7 +49,7 @@ class Result:
 def assign_partitions(
     group: Group, member_data: Callable[[MemberSubscription, bool], MemberData]
 ) -> Result:
-    """Run the constrained or the general algorithm.
+    """Assign with the constrained algorithm if subscriptions are equal, else the general one.
 
     ``member_data`` returns the last assignment of a member; its second argument is whether
     the order of the partitions matters.
@@ -93,7 +93,7 @@ def assign_partitions(
 
 
 def all_subscriptions_equal(subscriptions: Iterable[MemberSubscription]) -> bool:
-    """Return whether all subscriptions are equal; upstream ignores leading empty ones."""
+    """Return whether all subscriptions are equal; leading empty subscriptions are ignored."""
     first: tuple[str, ...] = ()
     for subscription in subscriptions:
         if not first:
@@ -109,7 +109,7 @@ def resolve_claims(
     subscription_generations: dict[int, int],
     partitions: int,
 ) -> tuple[dict[int, list[int]], set[int]]:
-    """Return the valid claims, and the partitions that several consumers claim.
+    """Return the valid claims per consumer, and the partitions that several consumers claim.
 
     Upstream compares the generation of a later claim with the generation in the
     *subscription* of the earlier claimant. ``claims`` are in the order of upstream's map.

@@ -13,7 +13,7 @@ from kassay.reference.model.assignor_result import UpstreamError
 
 
 class ConstrainedAssignmentBuilder:
-    """One run; ``current_assignment`` is in the order of upstream's map."""
+    """Sticky algorithm for equal subscriptions; the assignment is in upstream's map order."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class ConstrainedAssignmentBuilder:
             self.maybe_revoked_partitions[partition] = consumer
 
     def _assign_rack_aware_round_robin(self, unassigned: list[int]) -> list[int]:
-        """Assign partitions within racks; return the remaining partitions."""
+        """Assign partitions to consumers in a replica's rack; return the unassigned partitions."""
         remaining: list[int] = []
         next_unfilled = 0
         for partition in unassigned:
@@ -117,7 +117,7 @@ class ConstrainedAssignmentBuilder:
         return remaining
 
     def _fill_under_min_quota(self, consumer: int) -> bool:
-        """Remove a consumer that reaches the minimum quota; return whether it was removed."""
+        """Update the list of consumers below minimum quota; return whether it changed."""
         count = len(self.assignment[consumer]) + 1
         if count < self.min_quota:
             return False
@@ -159,7 +159,7 @@ class ConstrainedAssignmentBuilder:
                 self.current_num_over_min_quota += 1
 
     def _find_partitions_transferring_ownership(self) -> None:
-        """Record new partitions that another consumer lost or that several claimed."""
+        """Record assigned partitions that another consumer lost or several consumers claimed."""
         revoked = self.maybe_revoked_partitions
         multiple = self.partitions_with_multiple_previous_owners
         if not revoked and not multiple:

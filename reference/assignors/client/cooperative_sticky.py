@@ -15,7 +15,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 
 def assign(group: Group) -> Assignment:
-    """Assign like the sticky assignor, but withhold partitions that another member owns.
+    """Assign like the sticky assignor, but withhold partitions until their owner revokes them.
 
     The next rebalance assigns them, after their revocation.
 
@@ -51,7 +51,7 @@ def _member_data(subscription: MemberSubscription, ordered: bool) -> MemberData:
 
 
 def _sorted_as_encoded(owned: Partitions) -> Partitions:
-    """Sort by topic and number, as the consumer protocol encodes owned partitions."""
+    """Sort partitions by topic and number, as the consumer protocol encodes them."""
     by_name = sorted(range(len(owned.topics)), key=lambda code: utf16_key(owned.topics[code]))
     rank = np.empty(len(by_name), dtype=np.int64)
     rank[by_name] = np.arange(len(by_name))

@@ -17,7 +17,7 @@ from kassay.reference.model.metrics import balance_score
 
 
 class GeneralAssignmentBuilder:
-    """One run of the algorithm.
+    """State of one run of the sticky algorithm for mixed subscriptions.
 
     ``current_assignment`` is in the order of upstream's map, and is modified. ``members`` are
     the ids of the consumers by rank.
@@ -53,7 +53,7 @@ class GeneralAssignmentBuilder:
     def build(
         self, claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
     ) -> dict[int, list[int]]:
-        """Return the partitions per consumer; the arguments are claims per consumer."""
+        """Compute the partitions of each consumer from the claims of each consumer."""
         prev_assignment = _prev_assignment(claims, generations)
         assigned = self._assign_owned_partitions()
         unassigned = self.table.unassigned(assigned)
@@ -61,7 +61,7 @@ class GeneralAssignmentBuilder:
         return self.current_assignment
 
     def _assign_owned_partitions(self) -> list[int]:
-        """Revoke partitions that consumers cannot keep; return the other owned ones."""
+        """Revoke owned partitions that consumers cannot keep; return those that they keep."""
         assigned: list[int] = []
         topic_of = self.table.topic_of
         for consumer, partitions in self.current_assignment.items():
@@ -118,7 +118,7 @@ class GeneralAssignmentBuilder:
         sorted_all: Sequence[int],
         has_phantoms: bool,
     ) -> bool:
-        """Move partitions; return whether the pass over all partitions moved any."""
+        """Run the reassignment phase; return whether any partition moved."""
         state = (ReassignmentWithDuplicates if has_phantoms else Reassignment)(
             self.table,
             current_assignment=self.current_assignment,
@@ -133,7 +133,7 @@ class GeneralAssignmentBuilder:
         return state.perform_reassignments(sorted_all)
 
     def _maybe_assign_in_racks(self, unassigned: list[int]) -> list[int]:
-        """Assign to the least loaded subscribers in a rack; return the other partitions."""
+        """Assign partitions within their racks; return the partitions that remain unassigned."""
         remaining: list[int] = []
         for partition in unassigned:
             in_rack = [
@@ -149,7 +149,7 @@ class GeneralAssignmentBuilder:
         return remaining
 
     def _maybe_assign(self, unassigned: list[int]) -> None:
-        """Assign each partition to the least loaded subscriber, ties by id."""
+        """Assign each partition to its least loaded subscriber; the member id breaks ties."""
         topic, heap = -1, [(0, -1)]
         for partition in unassigned:
             if self.table.topic_of[partition] != topic:
@@ -178,7 +178,7 @@ class GeneralAssignmentBuilder:
 def _prev_assignment(
     claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return the latest owner in a generation below the highest, per partition."""
+    """Return per partition the latest owner in a generation below the highest one."""
     max_generation = max(generations.values())
     latest: dict[int, tuple[int, int]] = {}
     for consumer, partitions in claims.items():
@@ -200,7 +200,7 @@ def _consumer_map(
 
 
 class _CurrentAssignmentOrder:
-    """Order of the map of consumers to partitions.
+    """Iteration order of upstream's map from consumers to partitions.
 
     Consumers that cannot participate are removed and added again at the end, which can
     change the order within a bin. ``subscribed`` is the initial insertion order.
@@ -221,7 +221,7 @@ class _CurrentAssignmentOrder:
                 self._current.remove(consumer)
 
     def revert(self) -> None:
-        """Refill the map from the copy made before balancing."""
+        """Restore the map from the copy made before balancing."""
         copied = list(_consumer_map(self._members, self._current))
         self._current.clear()
         for consumer in copied:

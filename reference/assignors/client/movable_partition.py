@@ -9,7 +9,7 @@ from kassay.reference.assignors.client.partition_table import PartitionTable
 
 
 class PartitionColumns:
-    """Loads and owners as arrays.
+    """NumPy arrays with the load of each consumer and the owner of each partition.
 
     Topics are sorted by number of subscribers, so the topics with two or more subscribers,
     whose partitions can move, are at the end.
@@ -42,7 +42,7 @@ class PartitionColumns:
         self._owner[partition - self._start] = new_consumer
 
     def movable(self) -> tuple[int, int] | None:
-        """Return the consumer and the partition of the largest load difference above 1, or None."""
+        """Return consumer and partition of the move with the largest load difference above 1."""
         infinite = np.iinfo(np.int64).max // 2
         target_load = np.where(self._load == self._max_load, infinite, self._load)[self._subscriber]
         owner_load = self._load[self._owner]

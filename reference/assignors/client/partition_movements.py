@@ -1,4 +1,4 @@
-"""Record of the moves of one run of the sticky algorithm.
+"""Moves made by one run of the sticky algorithm.
 
 Upstream: AbstractStickyAssignor.PartitionMovements, kafka-clients 4.4.0. Methods keep
 upstream's names.
@@ -14,7 +14,7 @@ Pair = tuple[int, int]
 
 
 class PartitionMovements:
-    """Moves by partition, and by topic and pair of consumers.
+    """Recorded moves, indexed by partition and by topic and pair of consumers.
 
     ``hash_code`` returns Java's hash code of a partition.
     """

@@ -1,4 +1,4 @@
-"""Partitions as integers, for the speed of the sticky ports.
+"""Integer numbers of partitions, which make the sticky ports fast.
 
 The integers are in the order of upstream's general algorithm: topics by number of
 subscribers, then name; within a topic by partition number. With equal subscriptions this is
@@ -51,11 +51,11 @@ class PartitionTable:
         self._positions: dict[tuple[str, ...], NDArray[np.int64]] = {}
 
     def range_of(self, topic: int) -> range:
-        """Return the partitions of a topic, given by position."""
+        """Return the numbers of the partitions of the topic at a position."""
         return range(self.first[topic], self.first[topic + 1])
 
     def intern(self, claimed: Partitions) -> list[int]:
-        """Return the numbers of claimed partitions in order, without unknown topics."""
+        """Convert claimed partitions to numbers, in order; skip unknown topics."""
         if not len(claimed):
             return []
         topic = self._positions_of(claimed.topics)[claimed.codes]
@@ -85,7 +85,7 @@ class PartitionTable:
         return result
 
     def partitions(self, numbered: list[int]) -> Partitions:
-        """Return partitions with names, in the given order."""
+        """Convert partition numbers to topic partitions, in the given order."""
         topics, numbers = self._columns()
         chosen = np.array(numbered, dtype=np.int64)
         return Partitions(
@@ -93,28 +93,28 @@ class PartitionTable:
         )
 
     def by_partition_then_topic(self) -> list[int]:
-        """Return a sort key per partition: number first, then topic."""
+        """Return sort keys that order partitions by partition number, then topic."""
         topics, numbers = self._columns()
         keys: list[int] = (numbers * len(self.topics) + topics).tolist()
         return keys
 
     def named(self, partition: int) -> TopicPartition:
-        """Return one partition with its name."""
+        """Convert a number to a topic partition."""
         return TopicPartition(self.topics[self.topic_of[partition]], self.number_of[partition])
 
     def hash_code(self, partition: int) -> int:
-        """Return Java's hash code of one partition."""
+        """Return Java's hash code of the topic partition with a number."""
         return topic_partition_hash(*self.named(partition))
 
     def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return topics and partition numbers as arrays, with phantoms."""
+        """Return topics and partition numbers as arrays, including claimed missing partitions."""
         if len(self._topic_column) < len(self.topic_of):
             self._topic_column = np.array(self.topic_of, dtype=np.int64)
             self._number_column = np.array(self.number_of, dtype=np.int64)
         return self._topic_column, self._number_column
 
     def _positions_of(self, topics: tuple[str, ...]) -> NDArray[np.int64]:
-        """Return the positions of topics, -1 for unknown ones."""
+        """Return the position of each topic, -1 for unknown topics."""
         if topics not in self._positions:
             found = [self.position.get(topic, -1) for topic in topics]
             self._positions[topics] = np.array(found, dtype=np.int64)

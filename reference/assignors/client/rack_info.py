@@ -53,7 +53,7 @@ class RackInfo:
         return sorted(partitions, key=self._num_consumers_by_partition.__getitem__)
 
     def next_rack_consumer(self, partition: int, consumers: list[int], first_index: int) -> int:
-        """Return the index of the next consumer in one of the partition's racks, or -1."""
+        """Return the index of the next consumer in a rack of the partition, -1 if none is left."""
         racks = self.partition_racks[partition]
         if not racks:
             return -1

@@ -1,4 +1,4 @@
-"""Reassignment phase of the general sticky algorithm: single moves until nothing improves.
+"""Reassignment phase of the general sticky algorithm: single moves to improve balance.
 
 Upstream: performReassignments, isBalanced and reassignPartition of
 AbstractStickyAssignor.GeneralAssignmentBuilder, kafka-clients 4.4.0. Methods keep
@@ -17,7 +17,7 @@ from kassay.reference.model.assignor_result import UpstreamError
 
 
 class RepeatedStateError(Exception):
-    """The reassignment has reached an earlier state again.
+    """Raised when the reassignment phase reaches an earlier state again and cannot terminate.
 
     ``cycle_length`` is the number of passes in between, ``moved`` the partitions moved.
     """
@@ -57,7 +57,7 @@ class _ByLoad:
 
 
 class Reassignment:
-    """State of the reassignment phase.
+    """Reassignment phase: loads, owners and recorded moves.
 
     ``current_assignment`` contains the consumers that can participate, in the order of
     upstream's map. It and ``current_partition_consumer`` are modified.
@@ -100,7 +100,7 @@ class Reassignment:
         self._last_movable: tuple[int, int] | None = None
 
     def perform_reassignments(self, reassignable_partitions: Sequence[int]) -> bool:
-        """Repeat passes until one moves nothing; return whether any partition moved.
+        """Repeat passes over the partitions until a pass moves none; return whether any moved.
 
         RepeatedStateError if the state after a pass repeats.
         """
@@ -121,7 +121,7 @@ class Reassignment:
             cycle_detector.check()
 
     def better_suited_consumer(self, partition: int) -> int | None:
-        """Return the new consumer of a partition, None if it does not move.
+        """Return the consumer to which a partition moves, None if the partition stays.
 
         Upstream checks the racks first, but then moves to the least loaded subscriber of any
         rack, so racks have no effect.
@@ -140,7 +140,7 @@ class Reassignment:
         return least if load > self.load[least] + 1 else None
 
     def is_balanced(self, partition: int) -> bool:
-        """Return whether no partition can move to a consumer with at least two fewer.
+        """Return whether no move to a consumer with at least two fewer partitions is possible.
 
         The search for a movable partition starts with ``partition``.
         """
@@ -149,7 +149,7 @@ class Reassignment:
         return self._is_balanced
 
     def reassign_partition(self, partition: int, new_consumer: int) -> None:
-        """Move a partition, or one of its topic that moved in the opposite direction."""
+        """Move the partition, or instead one of its topic that moved in the opposite direction."""
         consumer = self.current_partition_consumer[partition]
         moved = self.partition_movements.get_the_actual_partition_to_be_moved(
             partition, consumer, new_consumer
@@ -157,7 +157,7 @@ class Reassignment:
         self._process_partition_movement(moved, new_consumer)
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return the complete state."""
+        """Return the complete state as a comparable value."""
         return (list(self.current_partition_consumer), self.partition_movements.snapshot())
 
     def _process_partition_movement(self, partition: int, new_consumer: int) -> None:
@@ -195,7 +195,7 @@ class Reassignment:
         return self._last_movable is None
 
     def _can_be_moved(self, consumer: int, partition: int) -> bool:
-        """Return whether a subscriber below its maximum has at least two fewer than the owner."""
+        """Return whether a subscriber has at least two fewer partitions than the owner."""
         load = self.load[consumer]
         owner = self.current_partition_consumer[partition]
         return load != self.max_assignment_size[consumer] and load + 1 < self.load[owner]
@@ -214,13 +214,13 @@ class Reassignment:
 
 
 class ReassignmentWithDuplicates(Reassignment):
-    """Reassignment of partitions that can have two owners (see `PartitionTable.unassigned`).
+    """Reassignment phase for groups in which a partition can have two owners.
 
     Loads do not determine the possible moves then, so this class searches as upstream does.
     """
 
     def is_balanced(self, partition: int) -> bool:  # noqa: ARG002
-        """Return whether upstream's ``isBalanced`` finds no partition that could move."""
+        """Return the result of upstream's ``isBalanced``."""
         if self._loads_differ_by_at_most_one():
             return True
         # Tie-break: the last owner in the order of the map.
@@ -230,7 +230,7 @@ class ReassignmentWithDuplicates(Reassignment):
         )
 
     def better_suited_consumer(self, partition: int) -> int | None:
-        """Return the new consumer of a partition, None if it does not move."""
+        """Return the consumer to which a partition moves, None if the partition stays."""
         load = self._load_of(self.current_partition_consumer[partition])
         previous = self.prev_assignment.get(partition)
         if previous is not None and load > self._load_of(previous) + 1:
@@ -241,7 +241,7 @@ class ReassignmentWithDuplicates(Reassignment):
         return None
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return the complete state, with the lists of partitions."""
+        """Return the complete state, including the partition lists, as a comparable value."""
         lists = {c: sorted(partitions) for c, partitions in self.current_assignment.items()}
         return (*super().snapshot(), lists)
 

@@ -29,7 +29,7 @@ RackSets = tuple[frozenset[str], ...]
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """Subscription of a member as the leader's assignor receives it."""
+    """Subscription of a member, as passed to the assignor of the group leader."""
 
     topics: tuple[str, ...]  # sorted by name, as encoded
     claimed: Partitions  # owned partitions, in the order of the group document
@@ -42,7 +42,7 @@ class MemberSubscription:
 
     @property
     def owned_partitions(self) -> Partitions:
-        """Owned partitions in the subscription."""
+        """Return the owned partitions that the subscription contains."""
         return self.claimed if self.sends_owned else NO_PARTITIONS
 
 
@@ -77,7 +77,7 @@ def _subscription(member: Member, topics: tuple[str, ...]) -> MemberSubscription
 
 @cached
 def partitions_per_topic(group: Group) -> Mapping[str, Topic]:
-    """Return the subscribed topics with partitions, in the order of upstream's map."""
+    """Return the partition counts of the subscribed topics, in the order of upstream's map."""
     topics = group.topic_table()
     distinct = dict.fromkeys(member.topics for member in subscriptions(group).values())
     subscribed = dict.fromkeys(name for names in distinct for name in names)
@@ -99,7 +99,7 @@ def member_order(
 
 
 def rack_sets(topic: Topic) -> RackSets:
-    """Return the known racks of each partition's replicas."""
+    """Return per partition the set of known racks of the replicas."""
     if topic.racks is None:
         return (frozenset(),) * topic.partitions
     return tuple(frozenset(r for r in racks if r is not None) for racks in topic.racks)
@@ -108,7 +108,7 @@ def rack_sets(topic: Topic) -> RackSets:
 def use_rack_aware_assignment(
     consumer_racks: Collection[str], racks_per_partition: Collection[frozenset[str]]
 ) -> bool:
-    """Return whether members and partitions share a rack, and the partitions' racks differ."""
+    """Return whether members and replicas share a rack, and partitions differ in their racks."""
     partition_racks = frozenset[str]().union(*racks_per_partition)
     if partition_racks.isdisjoint(consumer_racks):
         return False

@@ -13,7 +13,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 
 def assign(group: Group) -> Assignment:
-    """Balance the load by single moves, and keep owned partitions where possible."""
+    """Keep owned partitions where possible, and balance the loads by single moves."""
     return assign_partitions(group, _member_data).named()
 
 
@@ -26,7 +26,7 @@ def _member_data(subscription: MemberSubscription, ordered: bool) -> MemberData:
 
 
 def _group_partitions_by_topic(claimed: Partitions) -> Partitions:
-    """Group partitions by topic, in the order of the user data's hash map of topics."""
+    """Group partitions by topic, in the order of the hash map that encodes the user data."""
     indices: dict[str, list[int]] = {}
     names = [claimed.topics[code] for code in claimed.codes.tolist()]
     for index, topic in enumerate(names):

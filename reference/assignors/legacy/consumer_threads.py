@@ -1,4 +1,4 @@
-"""Threads of the ZooKeeper consumer.
+"""Consumer threads (streams) of the ZooKeeper consumer.
 
 Upstream: kafka.consumer.AssignmentContext and ConsumerThreadId, Kafka 0.8 to 1.1. A
 consumer has a number of streams per topic, one thread per stream. Partitions are assigned to
@@ -15,13 +15,13 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 class Thread(NamedTuple):
-    """A thread of a consumer, numbered from 0."""
+    """A consumer thread; the threads of a consumer are numbered from 0."""
 
     consumer: str
     number: int
 
     def __str__(self) -> str:
-        """Return its name in ZooKeeper."""
+        """Return the name of the thread in ZooKeeper."""
         return f"{self.consumer}-{self.number}"
 
 
@@ -30,7 +30,7 @@ ThreadAssignment = dict[TopicPartition, Thread]
 
 
 def consumers_for_topic(group: Group) -> dict[str, list[Thread]]:
-    """Return the sorted threads of each subscribed topic, with or without metadata.
+    """Return the sorted consumer threads of each subscribed topic.
 
     Threads are sorted as text: 10 before 2.
     """
@@ -47,7 +47,7 @@ def consumers_for_topic(group: Group) -> dict[str, list[Thread]]:
 
 
 def by_member(group: Group, assignment: Mapping[TopicPartition, Thread]) -> Assignment:
-    """Return the partitions of each consumer's threads, in the order of the assignment."""
+    """Merge the partitions of each consumer's threads, in the order of the assignment."""
     lists: dict[str, list[TopicPartition]] = {member.id: [] for member in group.members}
     for partition, thread in assignment.items():
         lists[thread.consumer].append(partition)

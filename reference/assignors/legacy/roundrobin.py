@@ -15,12 +15,12 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 def assign(group: Group) -> Assignment:
-    """Assign all partitions, sorted by a hash, to the sorted threads in turn."""
+    """Assign partitions, sorted by hash code, to the sorted threads in circular order."""
     return consumer_threads.by_member(group, assign_threads(group))
 
 
 def assign_threads(group: Group) -> ThreadAssignment:
-    """Return the thread of each partition; all topics must have the same threads."""
+    """Assign each partition to a consumer thread; all topics must have the same threads."""
     consumers = consumer_threads.consumers_for_topic(group)
     if not consumers:
         return {}

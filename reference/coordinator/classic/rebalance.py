@@ -37,7 +37,7 @@ class ClassicRebalance:
     # ---- Join phase ---------------------------------------------------------------
 
     def prepare_rebalance_or_complete_join(self) -> None:
-        """Start a rebalance if the state allows it, otherwise complete the join if possible."""
+        """Start a rebalance if the state allows it; otherwise try to complete the join phase."""
         if self.group.state in _CAN_REBALANCE:
             self.prepare_rebalance()
         else:
@@ -75,7 +75,7 @@ class ClassicRebalance:
         self._delay_timer.start(delay)
 
     def _on_initial_delay(self) -> None:
-        """Extend the delay if a new member has joined, up to the rebalance timeout in total."""
+        """Extend the initial delay after a new join, up to the rebalance timeout in total."""
         remaining = self._delay_left
         if self.group.new_member_added and remaining:
             self.group.new_member_added = False
@@ -111,19 +111,19 @@ class ClassicRebalance:
     # ---- Sync phase ---------------------------------------------------------------
 
     def reset_and_propagate_error(self, code: ErrorCode) -> None:
-        """Reset all assignments, and fail pending SyncGroups with a code."""
+        """Reset all assignments, and answer pending SyncGroup requests with an error code."""
         for member in list(self.group.members.values()):
             member.assignment = NO_PARTITIONS
             self._respond_to_sync(member, SyncResponse(code))
 
     def propagate_assignment(self) -> None:
-        """Respond to all pending SyncGroups."""
+        """Send the assignments in response to all pending SyncGroup requests."""
         for member in list(self.group.members.values()):
             response = SyncResponse(NO_ERROR, member.assignment, self.group.protocol)
             self._respond_to_sync(member, response)
 
     def remove_pending_sync(self, member_id: str) -> None:
-        """Record that a member has sent its SyncGroup."""
+        """Record that a member has sent its SyncGroup request."""
         self.group.pending_syncs.pop(member_id, None)
         if not self.group.pending_syncs:
             self._sync_timer.cancel()
@@ -133,7 +133,7 @@ class ClassicRebalance:
             self.restart_session(member)
 
     def _on_sync_timeout(self) -> None:
-        """Remove the members that sent no SyncGroup within the rebalance timeout."""
+        """Remove members that sent no SyncGroup request within the rebalance timeout."""
         group = self.group
         if not group.pending_syncs:
             return
@@ -196,7 +196,7 @@ class ClassicRebalance:
     # ---- Persistence --------------------------------------------------------------
 
     def write_group(self) -> None:
-        """Write the group to the log."""
+        """Append the group's metadata record to the log."""
         group = self.group
         members = tuple(
             MemberMetadata(

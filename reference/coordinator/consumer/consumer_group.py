@@ -49,7 +49,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerGroupState:
-        """State of the group."""
+        """Return the state of the group."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.epoch > self.target_epoch:
@@ -63,7 +63,7 @@ class ConsumerGroup:
         return partition in self._owners
 
     def find(self, member_id: str, instance_id: str | None) -> ConsumerMember | None:
-        """Return the member with the instance id if there is one, otherwise with the id."""
+        """Find a member by instance id if one is given, otherwise by member id."""
         if instance_id is not None:
             member_id = self.static_members.get(instance_id, "")
         return self.members.get(member_id)
@@ -77,7 +77,7 @@ class ConsumerGroup:
         return cached[1]
 
     def assignor_input(self) -> Group:
-        """Build the input of the assignor, which takes the last target as owned."""
+        """Build the assignor's input; the last target assignment becomes the owned partitions."""
         members = tuple(
             Member(
                 id=member.id,
@@ -94,13 +94,13 @@ class ConsumerGroup:
     # ---- Logged changes -------------------------------------------------------------
 
     def bump_epoch(self) -> None:
-        """Start the next epoch, which needs a new target assignment."""
+        """Increase the group epoch, so that a new target assignment is computed."""
         self.epoch += 1
         self.metadata_hash = self.hash_metadata()
         self._log.append(("epoch",), records.group_epoch(self.id, self.epoch, self.metadata_hash))
 
     def hash_metadata(self) -> int:
-        """Return a 64-bit hash of the subscribed topics; 0 for none.
+        """Return a 64-bit hash of the subscribed topics' metadata; 0 without topics.
 
         Deviation: the values differ from those of Kafka's hash.
         """
@@ -175,7 +175,7 @@ class ConsumerGroup:
             self._log.append((kind, member_id), record)
 
     def replace_static_member(self, old: ConsumerMember, new_id: str) -> ConsumerMember:
-        """Replace the id of a static member that has returned; it keeps its partitions."""
+        """Give a returning static member its new member id; the member keeps its partitions."""
         target = self.target.get(old.id)
         self.remove(old.id)
         member = replace(old, id=new_id, epoch=0, previous_epoch=0)

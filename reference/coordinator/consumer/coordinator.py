@@ -35,7 +35,7 @@ Assignor = Callable[[Group], Assignment]
 
 
 class Heartbeat(NamedTuple):
-    """ConsumerGroupHeartbeat request; None means unchanged."""
+    """ConsumerGroupHeartbeat request; a field of None is unchanged."""
 
     member_id: str
     epoch: int
@@ -48,7 +48,7 @@ class Heartbeat(NamedTuple):
 
 
 class HeartbeatResponse(NamedTuple):
-    """ConsumerGroupHeartbeat response; ``assigned`` is None if unchanged."""
+    """ConsumerGroupHeartbeat response; ``assigned`` is None if the assignment is unchanged."""
 
     code: ErrorCode
     epoch: int = -1
@@ -98,7 +98,7 @@ class ConsumerCoordinator:
             self._restart_revocation_timer(member)
 
     def update_topics(self, topics: Iterable[Topic]) -> None:
-        """Set the topics; the next heartbeat compares them with the previous ones."""
+        """Replace the topic metadata; the next heartbeat detects changes."""
         self.group.topics = {topic.name: topic for topic in topics}
         self._topics_changed = True
 
@@ -127,7 +127,7 @@ class ConsumerCoordinator:
         return HeartbeatResponse(NO_ERROR, reconciled.epoch)
 
     def _find_member(self, request: Heartbeat) -> ConsumerMember | ErrorCode:
-        """Return the sender of a heartbeat, a new member if it joins, or an error."""
+        """Return the member that sent a heartbeat, a new member for a join, or an error code."""
         member = self.group.find(request.member_id, request.instance_id)
         if member is None:
             if request.epoch == JOIN_EPOCH:
@@ -140,7 +140,7 @@ class ConsumerCoordinator:
     def _replace_static_member(
         self, replaced: ConsumerMember, request: Heartbeat
     ) -> ConsumerMember | ErrorCode:
-        """Replace a static member that has left by one with a new id."""
+        """Replace a static member that has left by a member with a new id."""
         if request.epoch != JOIN_EPOCH:
             return ErrorCode.FENCED_INSTANCE_ID
         if replaced.epoch != STATIC_LEAVE_EPOCH:
@@ -149,7 +149,7 @@ class ConsumerCoordinator:
         return self.group.replace_static_member(replaced, request.member_id)
 
     def _maybe_update_target(self) -> None:
-        """Compute a new target assignment if it is outdated and the interval has passed."""
+        """Compute a new target assignment if the target is outdated and the interval has passed."""
         group, now = self.group, self._clock.now
         assigned_at = group.target_assigned_at
         if group.target_epoch >= group.epoch or (
@@ -196,7 +196,7 @@ class ConsumerCoordinator:
         return HeartbeatResponse(NO_ERROR, request.epoch)
 
     def commit(self, member_id: str, epoch: int, offsets: Offsets) -> ErrorCode:
-        """Handle an OffsetCommit of a member in its current epoch."""
+        """Handle an OffsetCommit request; the member epoch must be current."""
         member = self.group.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -240,7 +240,7 @@ class ConsumerCoordinator:
         cancel_timer(self._revocations, member_id)
 
     def unload(self) -> None:
-        """Stop coordinating."""
+        """Stop coordinating the group and cancel all timers."""
         for member_id in self.group.members:
             self._cancel_timers(member_id)
 
@@ -266,7 +266,7 @@ def _updated(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
 
 
 def _epoch_is_valid(member: ConsumerMember, request: Heartbeat) -> bool:
-    """Return whether the epoch is the current one, or the previous one after a lost response."""
+    """Return whether a member epoch is current, or previous because a response was lost."""
     if request.epoch in (JOIN_EPOCH, member.epoch):
         return True
     return (

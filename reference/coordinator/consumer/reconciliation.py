@@ -43,11 +43,11 @@ class ConsumerMember:
 
     @property
     def owned_or_revoking(self) -> PartitionSet:
-        """Partitions that no other member may get yet."""
+        """Return the partitions that no other member may get yet."""
         return self.assigned | self.revoking if self.revoking else self.assigned
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Return whether it has reached the target assignment of an epoch."""
+        """Return whether the member has reached the target assignment of an epoch."""
         return self.state is _STABLE and self.epoch == epoch
 
 
@@ -60,7 +60,7 @@ def reconcile(
     owned: PartitionSet | None,
     subscription_changed: bool = False,
 ) -> ConsumerMember:
-    """Return the member one step closer to its target; unchanged if no step is possible.
+    """Move a member one step towards its target assignment, if a step is possible.
 
     ``is_owned`` returns whether a member owns a partition or still has to revoke it.
     ``owned`` are the partitions in the heartbeat; None if it does not contain them.
@@ -109,7 +109,7 @@ def _revoke(member: ConsumerMember, kept: PartitionSet, revoking: PartitionSet) 
 
 
 def _owns_any(owned: PartitionSet | None, revoking: PartitionSet) -> bool:
-    """Return whether a member still owns a partition to revoke; True if it is unknown."""
+    """Return whether a member still owns a partition to revoke; True if unknown."""
     return owned is None or not owned.isdisjoint(revoking)
 
 
