@@ -159,8 +159,8 @@ def kassay(
     """Measure how far Kafka's partition assignment is from a proven optimum.
 
     Most commands read group documents (JSON or JSON Lines) from a file or from standard
-    input and write one JSON line per group. Exit codes: 0 success; 1 a requested result was
-    not reached; 2 bad input or usage.
+    input and write one JSON line per group. Exit codes: 0 success; 1 a requested condition is
+    not met; 2 bad input or usage.
 
     Example: `kassay import captures/ | kassay compare - --assignor sticky`
     """
