@@ -1,4 +1,4 @@
-"""The optimum: the least imbalanced assignment, then the stickiest, with proof."""
+"""Find assignments with minimum imbalance, then minimum movement, and prove it."""
 
 from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin, PriceTable

@@ -17,7 +17,7 @@ from kassay.solver.problem import Problem
 def level_bound(
     problem: Problem, level: objective.Level, max_loads: Sequence[int] | None = None
 ) -> int:
-    """Bound a level from below; only movement uses the maximum loads, see `max_loads_within`."""
+    """Return a lower bound on a level; only the bound on movement uses ``max_loads``."""
     match level:
         case objective.Imbalance():
             return imbalance_bound(problem, level.measure)
@@ -46,7 +46,7 @@ def level_bound(
 
 
 def imbalance_bound(problem: Problem, measure: Measure) -> int:
-    """Bound a measure of imbalance from below.
+    """Return a lower bound on a measure of imbalance.
 
     All measures are monotone in majorisation, so `majorised_loads` has a minimal value.
     """
@@ -59,7 +59,7 @@ def imbalance_bound(problem: Problem, measure: Measure) -> int:
 
 
 def majorised_loads(problem: Problem) -> list[int]:
-    """Return a load vector that every feasible one majorises.
+    """Return a load vector that every feasible load vector majorises.
 
     In each component of the subscription graph the loads add up to its total, and the k
     greatest loads to at least its k greatest weights.
@@ -118,7 +118,7 @@ def components(problem: Problem) -> list[tuple[list[int], NDArray[np.intp]]]:
 
 
 def makespan_bound(problem: Problem) -> int:
-    """Bound the maximum load: means of closed member sets, and pigeonholes among weights."""
+    """Return a lower bound on the maximum load, from mean loads and the largest weights."""
     best = 0
     for members, weights in _closed_member_sets(problem):
         best = max(best, -(-sum(weights) // members), _pigeonhole_bound(weights, members))
@@ -139,7 +139,7 @@ def _pigeonhole_bound(weights: list[int], members: int) -> int:
 
 
 def _closed_member_sets(problem: Problem) -> Iterator[tuple[int, list[int]]]:
-    """Yield sizes of member sets, with the descending weights that only these members can take.
+    """Yield sizes of member sets, each with the descending weights that only its members can take.
 
     The sets are the consumers of each topic and the components.
     """
@@ -158,7 +158,7 @@ def _closed_member_sets(problem: Problem) -> Iterator[tuple[int, list[int]]]:
 def max_loads_within(
     problem: Problem, limits: Iterable[tuple[objective.Level, int]]
 ) -> list[int] | None:
-    """Return the maximum load per member if levels are within limits; None without imbalance."""
+    """Return the maximum load per member within the limits; None without an imbalance limit."""
     loads = [
         limit
         if level.measure is Measure.MAKESPAN or not problem.member_count
@@ -170,7 +170,7 @@ def max_loads_within(
 
 
 def load_window(measure: Measure, total: int, members: int, limit: int) -> tuple[int, int]:
-    """Return minimum and maximum load of a member if a measure is within a limit."""
+    """Return the minimum and maximum load that a limit on an imbalance measure allows a member."""
     if members == 1:
         return total, total
 
@@ -184,7 +184,7 @@ def load_window(measure: Measure, total: int, members: int, limit: int) -> tuple
 
 
 def _last_true(holds: Callable[[int], bool], most: int) -> int:
-    """Return the last step for which a monotone condition holds, by bisection."""
+    """Find the last step for which a monotone condition is true, by bisection."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -198,7 +198,7 @@ def _last_true(holds: Callable[[int], bool], most: int) -> int:
 def overload_moves_bound(
     problem: Problem, level: objective.Movement, max_loads: Sequence[int]
 ) -> int:
-    """Bound movement by the owned load that each member must give away."""
+    """Return a lower bound on movement, from the load above each member's maximum."""
     bound = 0
     for partitions, max_load in zip(owned_partitions(problem), max_loads, strict=True):
         weights = [int(weight) for weight in problem.weight[partitions]]
@@ -223,13 +223,13 @@ def owned_partitions(problem: Problem) -> list[NDArray[np.intp]]:
 
 
 def min_count(weights: Iterable[int], excess: int) -> int:
-    """Return the minimum number of weights whose sum reaches an excess."""
+    """Return the minimum number of weights with a sum of at least ``excess``."""
     sums = accumulate(sorted(weights, reverse=True), initial=0)
     return next(count for count, total in enumerate(sums) if total >= excess)
 
 
 def fractional_cost(weights: Sequence[int], costs: Sequence[int], excess: int) -> int:
-    """Bound the cost of weights whose sum reaches an excess, by a fractional knapsack."""
+    """Return a lower bound on the cost of weights that sum to at least ``excess``."""
     total = 0
     positive = [pair for pair in zip(weights, costs, strict=True) if pair[0]]
     for weight, cost in sorted(positive, key=lambda pair: Fraction(pair[1], pair[0])):

@@ -52,7 +52,7 @@ def certify(group: Group, answer: Solution | Assignment) -> Certificate:
     solution = answer if isinstance(answer, Solution) else None
     assignment = solution.assignment if solution else answer
     if not isinstance(assignment, Assignment):
-        raise UsageError("there is no assignment to certify")
+        raise UsageError("the solution has no assignment to certify")
     problem = build_problem(group)
     placement = valid_placement(problem, assignment)
     certificate = solution.certificate if solution else None

@@ -57,7 +57,7 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """Constraint: a member gets no partition of a topic, or not this partition."""
+    """Constraint: a member gets no partition of a topic, or does not get one given partition."""
 
     member: str
     topic: str
@@ -70,12 +70,12 @@ class Forbidden:
 
 @dataclass(frozen=True, slots=True)
 class Colocated:
-    """Constraint: partitions of equal number of these topics get the same member."""
+    """Constraint: partitions with equal numbers in these topics get the same member."""
 
     topics: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Convert a list."""
+        """Convert the topics to a tuple."""
         object.__setattr__(self, "topics", tuple(self.topics))
 
     def __str__(self) -> str:
@@ -84,12 +84,12 @@ class Colocated:
 
 @dataclass(frozen=True, slots=True)
 class Separated:
-    """Constraint: these partitions get different members."""
+    """Constraint: the listed partitions get different members."""
 
     partitions: tuple[TopicPartition, ...]
 
     def __post_init__(self) -> None:
-        """Convert a list of pairs."""
+        """Convert the partitions to a tuple of topic partitions."""
         frozen = tuple(dict.fromkeys(TopicPartition(*tp) for tp in self.partitions))
         object.__setattr__(self, "partitions", frozen)
 

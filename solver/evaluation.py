@@ -16,7 +16,7 @@ from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
 
 
 def level_value(problem: Problem, level: objective.Level, placement: Placement) -> int:
-    """Measure a placement on one level."""
+    """Return the value of a placement on one level."""
     match level:
         case objective.Imbalance():
             return imbalance_of(level.measure, problem.loads(placement))
@@ -32,14 +32,14 @@ def level_value(problem: Problem, level: objective.Level, placement: Placement) 
 
 
 def imbalance_of(measure: Measure, loads: Sequence[int]) -> int:
-    """Measure loads; leximax by its rank."""
+    """Return the imbalance of loads; for leximax, the rank of the load vector."""
     if measure is Measure.LEXIMAX:
         return objective.leximax_rank(loads)
     return metrics.MEASURES[measure](loads)
 
 
 def movement_costs(problem: Problem, level: objective.Movement) -> Weights:
-    """Return the cost of moving each partition; that of unowned partitions never counts."""
+    """Return the cost of moving each partition; costs of unowned partitions are unused."""
     if level.cost is objective.MovementCost.COUNT:
         return np.ones(problem.partition_count, dtype=np.int64)
     if level.cost is objective.MovementCost.WEIGHT:
@@ -136,7 +136,7 @@ def _is_within(
 
 
 def topic_partitions(problem: Problem, topic: str, number: int | None = None) -> Column:
-    """Return the partitions of a topic, or one of them; none without subscribers."""
+    """Return the partitions of a topic or one partition, empty if the topic has no subscriber."""
     index = next(i for i, t in enumerate(problem.group.topics) if t.name == topic)
     partitions = np.flatnonzero(problem.topic == index).astype(np.int32)
     return partitions if number is None or not len(partitions) else partitions[number : number + 1]
@@ -145,7 +145,7 @@ def topic_partitions(problem: Problem, topic: str, number: int | None = None) ->
 def colocated_partitions(
     problem: Problem, constraint: constraints.Colocated
 ) -> list[tuple[int, ...]]:
-    """Return the sets of partitions that must be together, one per shared number."""
+    """Return per partition number the partitions that must get the same member."""
     columns = [topic_partitions(problem, topic).tolist() for topic in constraint.topics]
     longest = max((len(column) for column in columns), default=0)
     sets = [
@@ -156,7 +156,7 @@ def colocated_partitions(
 
 
 def separated_partitions(problem: Problem, constraint: constraints.Separated) -> list[int]:
-    """Return the partitions that must be apart, without those that have no subscribers."""
+    """Return the partitions with subscribers that must get different members."""
     indices = (problem.partition_index.get(TopicPartition(*tp)) for tp in constraint.partitions)
     return [partition for partition in indices if partition is not None]
 

@@ -1,4 +1,4 @@
-"""Frontier of imbalance and moves, with bounds."""
+"""Frontier: all non-dominated pairs of imbalance and number of moves."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ _MAX_WEIGHT = 2**20  # squares of loads fit 64 bits
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """A number of moves and an imbalance, and an assignment with these values.
+    """Point of the frontier: moves, imbalance, and an assignment with these values.
 
     Each bound applies to assignments with at most the other value.
     """
@@ -38,7 +38,7 @@ class FrontierPoint:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the point is proven to be non-dominated."""
+        """Return whether the point is proven to be non-dominated."""
         return self.movement.is_proven and self.imbalance.is_proven
 
 
@@ -102,7 +102,7 @@ def frontier(
         raise UsageError(f"max_points must be at least 2, got {max_points!r}")
     first, second = default_levels(group, measure=measure)
     if not isinstance(first, Imbalance) or not isinstance(second, Movement):
-        raise InternalError("the default levels are imbalance, then movement")
+        raise InternalError("the default levels must be imbalance, then movement")
     deadline = time.monotonic() + limits.time
     problem, rules = build_problem(group), tuple(constraints)
     check_constraints(group, rules)
@@ -131,7 +131,7 @@ def _min_step(problem: Problem, measure: Measure) -> int:
 def _hull(
     problem: Problem, measure: Measure, rules: Sequence[Constraint], time_limit: float
 ) -> "ConvexHull | None":
-    """Find the convex hull by flows, if they apply."""
+    """Find the convex hull of the frontier by network flows, if weights are equal."""
     if rules or measure is not Measure.SUM_OF_SQUARES or not time_limit > 0:
         return None
     weight = problem.group.common_weight
@@ -145,7 +145,7 @@ def _hull(
 
 @dataclass(frozen=True, slots=True)
 class _EpsilonConstraint:
-    """Epsilon-constraint method: the optimum, then repeatedly with fewer moves allowed."""
+    """Epsilon-constraint method: solve repeatedly with a decreasing limit on moves."""
 
     group: Group
     problem: Problem
@@ -158,7 +158,7 @@ class _EpsilonConstraint:
     seed: int
 
     def run(self, max_points: int | None) -> Frontier:
-        """Find the two ends, then the points between them."""
+        """Find both ends of the frontier, then the points between them."""
         measure = self.levels[0].measure
         if self.hull is not None:
             top = self._hull_point(self.hull.corners[-1].moves)
@@ -180,7 +180,7 @@ class _EpsilonConstraint:
     def _between(
         self, top: FrontierPoint, bottom: FrontierPoint, max_points: int | None
     ) -> tuple[list[FrontierPoint], bool]:
-        """Return the points from the top down, and whether no number of moves was skipped."""
+        """Return points by descending moves, and whether every number of moves was covered."""
         points, point, complete = [top], top, True
         last = bottom.movement.value
         while not self._is_next(point, bottom):
@@ -198,7 +198,7 @@ class _EpsilonConstraint:
         return points, complete
 
     def _within(self, cap: int, bottom: FrontierPoint, share: float) -> FrontierPoint | None:
-        """Return the point with at most ``cap`` moves; None if there was no time for it."""
+        """Return the point with at most ``cap`` moves; None if the time limit was reached."""
         start, bound = bottom.assignment, 0
         if self.hull is not None:
             known = self._hull_point(max(moves for moves in self.hull.points if moves <= cap))
@@ -217,9 +217,9 @@ class _EpsilonConstraint:
         return replace(point, imbalance=replace(point.imbalance, bound=bound))
 
     def _hull_point(self, moves: int) -> FrontierPoint:
-        """Return a point on the hull."""
+        """Convert a point of the convex hull to a frontier point."""
         if self.hull is None:
-            raise InternalError("there is no hull")
+            raise InternalError("the convex hull was not computed")
         placement = self.hull.placement(moves)
         squares = sum(load**2 for load in self.problem.loads(placement))
         assignment = self.problem.to_assignment(placement)
@@ -230,14 +230,14 @@ class _EpsilonConstraint:
         )
 
     def _is_next(self, point: FrontierPoint, bottom: FrontierPoint) -> bool:
-        """Return whether no point is possible between this one and the last one."""
+        """Return whether no frontier point can exist between a point and the last found point."""
         if bottom.movement.value + 1 >= point.movement.value:
             return True
         nearest = point.imbalance.value + (self.step if point.movement.is_proven else 0)
         return nearest + self.step > bottom.imbalance.value
 
     def _with_bound_of(self, point: FrontierPoint, above: FrontierPoint) -> FrontierPoint:
-        """Raise the bound of a point with the point above, which has more moves.
+        """Raise the bound of a point with the bound of the next point, which has more moves.
 
         If the moves of the point above are the fewest at its imbalance, fewer moves cost at
         least one step of imbalance.
@@ -269,13 +269,13 @@ class _EpsilonConstraint:
 
 def _point(solution: Solution) -> FrontierPoint:
     if solution.assignment is None:
-        raise InternalError("there is no assignment, so there is no point")
+        raise InternalError("the frontier point has no assignment")
     (imbalance,) = (level for level in solution.levels if level.name != Movement.name)
     return FrontierPoint(solution.movement, imbalance, solution.assignment)
 
 
 def _non_dominated(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:
-    """Sort by moves and drop dominated points."""
+    """Sort frontier points by number of moves and remove dominated points."""
     kept: list[FrontierPoint] = []
     for point in sorted(points, key=lambda point: (point.movement.value, point.imbalance.value)):
         if not kept or point.imbalance.value < kept[-1].imbalance.value:

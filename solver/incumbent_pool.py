@@ -1,4 +1,4 @@
-"""Placements found so far, and the limits that finished levels set."""
+"""Pool of feasible placements, and the limits set by finished levels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from kassay.solver.problem import Placement, Problem
 
 @dataclass(frozen=True, slots=True)
 class LevelResult:
-    """A finished level: what is claimed, the limit for later levels, and the incumbent."""
+    """Finished level: claimed value and bound, limit for later levels, and incumbent."""
 
     claim: LevelClaim
     limit: int
@@ -22,7 +22,7 @@ class LevelResult:
 
 @dataclass
 class IncumbentPool:
-    """Placements that meet the constraints, compared level by level."""
+    """Pool of the placements found so far that meet the constraints."""
 
     problem: Problem
     levels: Sequence[Level]

@@ -1,4 +1,4 @@
-"""Initial solutions without search, the first incumbents."""
+"""Initial solutions, computed without search."""
 
 import heapq
 
@@ -9,7 +9,7 @@ from kassay.solver.problem import Placement, Problem
 
 
 def keep_owned(problem: Problem) -> Placement:
-    """Keep owned partitions; place the others by longest processing time."""
+    """Keep owned partitions, and place the others by the longest-processing-time rule."""
     return _fill(problem, problem.owner.copy())
 
 
@@ -46,7 +46,7 @@ def _fill(problem: Problem, placement: Placement) -> Placement:
 
 
 class _LoadQueue:
-    """Priority queue of members by load; outdated entries are updated when they come first."""
+    """Priority queue of members by load, with lazy update of outdated entries."""
 
     def __init__(self, members: list[int], loads: list[int]) -> None:
         self.entries = [(loads[member], member) for member in members]

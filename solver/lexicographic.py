@@ -1,4 +1,4 @@
-"""Lexicographic solver: level by level, each within the limits of the finished levels.
+"""Lexicographic solver: minimise one level after the other.
 
 Modules that load OR-Tools or SciPy are imported in functions, because most small groups are
 solved by counting bounds alone and loading these libraries takes seconds.
@@ -31,7 +31,7 @@ _MIN_CHOICES_FOR_LONG_EXCHANGE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class LexicographicResult:
-    """Best placement and claims per level, or conflicting constraints."""
+    """Best placement with claims per level, or the conflicting constraints."""
 
     placement: Placement | None  # None if there is none, or none was found in time
     claims: tuple[LevelClaim, ...] = ()
@@ -47,7 +47,7 @@ def solve_levels(
     initial_assignment: Assignment | None,
     budget: SearchBudget,
 ) -> LexicographicResult:
-    """Find the best placement, with value and bound per level."""
+    """Find the best placement and return it with a value and bound per level."""
     candidates = [keep_owned(problem), longest_processing_time(problem)]
     if initial_assignment is not None:
         warm_start = problem.to_placement(initial_assignment)
@@ -79,13 +79,13 @@ def solve_levels(
 
 @dataclass
 class _LexicographicSolver:
-    """Levels of one problem, solved in order."""
+    """Solver of the levels of one problem, in order."""
 
     pool: IncumbentPool
     proven: dict[int, int] | None = None  # by level index; None until requested
 
     def solve_level(self, index: int, budget: SearchBudget) -> None:
-        """Minimise a level within the limits of the finished levels, in its share of the time."""
+        """Minimise a level within the limits of the finished levels and its share of time."""
         pool = self.pool
         level = pool.levels[index]
         bound = level_bound(pool.problem, level, pool.max_loads())
@@ -113,7 +113,7 @@ class _LexicographicSolver:
         pool.reached.append(LevelResult(claim, limit, pool.incumbent(level)))
 
     def _proven_values(self, budget: SearchBudget) -> dict[int, int]:
-        """Return optimal values of the first levels by enumeration, if the group is small."""
+        """Return optimal values of the first levels by exact enumeration of small groups."""
         if self.proven is None:
             self.proven = {}
             pool, problem = self.pool, self.pool.problem
@@ -127,7 +127,7 @@ class _LexicographicSolver:
         return self.proven
 
     def _balance_loads(self, level: Imbalance, budget: SearchBudget) -> None:
-        """Improve the incumbent on the first level by reassigning few members at a time."""
+        """Improve the incumbent on the first level by local search."""
         pool, problem = self.pool, self.pool.problem
         if pool.reached or pool.constraints or problem.total >= EXACT_IN_64_BITS:
             return
@@ -143,7 +143,7 @@ class _LexicographicSolver:
         pool.placements.append(balancer.placement)
 
     def _exchange(self, level: Movement, bound: int, budget: SearchBudget) -> int:
-        """Search few moves within the maximum loads, and bound them; 0 if not applicable."""
+        """Search for fewer moves within the maximum loads; return a lower bound or 0."""
         pool, problem, max_loads = self.pool, self.pool.problem, self.pool.max_loads()
         if (
             max_loads is None
@@ -188,7 +188,7 @@ class _LexicographicSolver:
 
 
 def _continuation(budget: SearchBudget, most: int) -> Callable[[], bool]:
-    """Return a function that is true while time or, with a deterministic limit, turns are left."""
+    """Return a function that reports whether time, or the deterministic limit, is left."""
     if budget.limits.deterministic is None:
         return lambda: budget.seconds > 0
     turns = iter(range(most))

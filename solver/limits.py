@@ -32,7 +32,7 @@ class SearchLimits:
     workers: int = 1
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
+        """Check that every limit is in its range."""
         if not self.time >= 0:
             raise UsageError(f"time limit must be at least 0 seconds, got {self.time!r}")
         if self.deterministic is not None and not self.deterministic >= 0:
@@ -43,7 +43,7 @@ class SearchLimits:
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """Rest of the limits while a search runs; the deadline replaces the time limit."""
+    """Remaining limits of a running search; a deadline replaces the time limit."""
 
     deadline: float  # seconds of `time.monotonic`
     limits: SearchLimits = SearchLimits()
@@ -51,17 +51,17 @@ class SearchBudget:
 
     @property
     def seconds(self) -> float:
-        """Seconds left, at least 0."""
+        """Return the seconds left, at least 0."""
         return max(self.deadline - time.monotonic(), 0.0)
 
     def share(self, parts: int) -> "SearchBudget":
-        """Return a budget of an equal part of the seconds left."""
+        """Return a budget with an equal part of the remaining time."""
         return self.until(self.seconds / parts)
 
     def until(self, seconds: float) -> "SearchBudget":
-        """Return a budget that ends this many seconds from now, or at the deadline."""
+        """Return a budget that ends after these seconds, at the latest at the deadline."""
         return replace(self, deadline=min(self.deadline, time.monotonic() + seconds))
 
     def at_least(self, seconds: float) -> "SearchBudget":
-        """Return a budget that ends this many seconds from now, or later."""
+        """Return a budget that ends at the deadline, but lasts at least these seconds."""
         return replace(self, deadline=max(self.deadline, time.monotonic() + seconds))

@@ -22,7 +22,7 @@ class MovementCost(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far later levels may exceed the best value found for a level.
+    """Tolerance of a level: permitted excess over its best value in later levels.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Tolerance:
     relative: Fraction | float = 0
 
     def __post_init__(self) -> None:
-        """Check the ranges and make the share exact."""
+        """Check the ranges and convert the relative tolerance to a fraction."""
         try:
             share = Fraction(str(self.relative))
         except ValueError:
@@ -57,11 +57,11 @@ class Tolerance:
         object.__setattr__(self, "relative", share)
 
     def limit(self, value: int) -> int:
-        """Return the greatest value that later levels may accept."""
+        """Return the maximum value of the level that later levels may accept."""
         return value + max(self.absolute, int(Fraction(self.relative) * abs(value)))
 
     def __bool__(self) -> bool:
-        """Return whether it allows any excess."""
+        """Return whether the tolerance allows any excess."""
         return bool(self.absolute or self.relative)
 
 
@@ -79,20 +79,20 @@ class Imbalance:
     tolerance: Tolerance = EXACT
 
     def __post_init__(self) -> None:
-        """Accept the measure by name."""
+        """Convert the name of a measure to the measure."""
         object.__setattr__(self, "measure", Measure(self.measure))
         if self.measure is Measure.LEXIMAX and self.tolerance:
             raise UsageError("leximax takes no tolerance")
 
     @property
     def name(self) -> str:
-        """Name of the level: the measure."""
+        """Return the name of the level, which is the name of its measure."""
         return str(self.measure)
 
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """Level: owned partitions that another member gets.
+    """Level: number or cost of owned partitions that another member gets.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Movement:
     name: ClassVar[str] = "movement"
 
     def __post_init__(self) -> None:
-        """Convert a mapping to pairs and check the ranges."""
+        """Convert a mapping of costs to pairs, and check the ranges."""
         if isinstance(self.cost, str):
             object.__setattr__(self, "cost", MovementCost(self.cost))
             return
@@ -123,7 +123,7 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class CrossRack:
-    """Level: partitions assigned to a member in a rack without a replica of them.
+    """Level: partitions without a replica in the rack of their member.
 
     Partitions without a known rack and members without a rack never count.
     """
@@ -134,7 +134,7 @@ class CrossRack:
 
 @dataclass(frozen=True, slots=True)
 class TopicSpread:
-    """Level: imbalance of each topic over its consumers.
+    """Level: imbalance per topic over the topic's subscribers, summed over topics.
 
     The sum over topics and members of the squared number of the topic's partitions that
     the member has.
@@ -175,7 +175,7 @@ def default_levels(
 
 
 def leximax_rank(loads: Iterable[int]) -> int:
-    """Encode the descending load vector as one integer, in base total load plus 1.
+    """Encode loads, in descending order, as one integer that ranks them by leximax.
 
     For fixed total and number of members, ranks compare as the vectors do
     lexicographically.

@@ -1,4 +1,4 @@
-"""A group as arrays: one entry per partition, members as indices."""
+"""Optimisation problem: a group as arrays with one entry per partition."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +23,7 @@ Placement = Column  # the member of every partition
 
 @dataclass(frozen=True)
 class Problem:
-    """Partitions to place and the members that may get them.
+    """Partitions to place, and the members that may receive them.
 
     Partitions are those of topics with subscribers: topics in the order of the group, then by
     number. Members are those that consume a topic, in the order of the group.
@@ -50,12 +50,12 @@ class Problem:
 
     @cached_property
     def consumer_set(self) -> Column:
-        """Index in ``consumer_sets``, per partition."""
+        """Return per partition the index of its set of consumers in ``consumer_sets``."""
         return self.consumer_set_of_topic[self.topic] if self.partition_count else self.topic
 
     @cached_property
     def may_consume(self) -> NDArray[np.bool_]:
-        """Whether a member is in a consumer set, shape (consumer sets, members)."""
+        """Return whether each consumer set contains each member, shape (consumer sets, members)."""
         table = np.zeros((len(self.consumer_sets), self.member_count), dtype=np.bool_)
         for index, consumers in enumerate(self.consumer_sets):
             table[index, consumers] = True
@@ -93,7 +93,7 @@ class Problem:
         return [int(load) for load in loads]
 
     def to_assignment(self, placement: Placement) -> Assignment:
-        """Convert a placement to an assignment; other members get empty lists."""
+        """Convert a placement to an assignment; members without partitions get empty lists."""
         names = tuple(topic.name for topic in self.group.topics)
         lists = {member.id: Partitions.of(()) for member in self.group.members}
         order = np.argsort(placement, kind="stable")
@@ -106,7 +106,7 @@ class Problem:
         return Assignment(lists)
 
     def to_placement(self, assignment: Assignment) -> Placement | None:
-        """Convert an assignment; None if a partition has no assignee that consumes it."""
+        """Convert an assignment to a placement; None if it leaves a partition unassigned."""
         assigned = assignees(self.group, assignment)
         member_of = np.full(len(self.group.members) + 1, NO_OWNER, dtype=np.int32)
         member_of[list(self.members)] = np.arange(self.member_count, dtype=np.int32)

@@ -47,7 +47,7 @@ class LevelValue:
     slack: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a value that contradicts its bound."""
+        """Raise InternalError if the value is below the bound."""
         if self.value < self.bound:
             raise InternalError(f"{self.name}: value {self.value} is below its bound {self.bound}")
 
@@ -58,7 +58,7 @@ class LevelValue:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the value is proven optimal within the tolerance."""
+        """Return whether the value is proven optimal within the tolerance."""
         return self.gap <= self.slack
 
 
@@ -98,34 +98,34 @@ class Solution:
 
     @property
     def status(self) -> Status:
-        """Status, derived from the levels."""
+        """Return the status of the solution, derived from its levels."""
         if self.assignment is None:
             return Status.INFEASIBLE if self.conflict else Status.UNKNOWN
         return Status.OPTIMAL if self.is_optimal else Status.FEASIBLE
 
     @property
     def is_optimal(self) -> bool:
-        """Whether every level is proven."""
+        """Return whether every level is proven optimal."""
         return self.assignment is not None and all(level.is_proven for level in self.levels)
 
     @property
     def imbalance(self) -> LevelValue:
-        """The first level; LookupError if there is no assignment."""
+        """Return the value of the first level; LookupError if there is no assignment."""
         if not self.levels:
-            raise LookupError("there is no assignment, so no level has a value")
+            raise LookupError("the solution has no assignment, so its levels have no values")
         return self.levels[0]
 
     @property
     def movement(self) -> LevelValue:
-        """The level named ``movement``; LookupError if there is none."""
+        """Return the value of the level ``movement``; LookupError if there is no such level."""
         return self.level("movement")
 
     def level(self, name: str) -> LevelValue:
-        """Return the level of this name; LookupError if there is none."""
+        """Return the value of the level with a name; LookupError if there is no such level."""
         for level in self.levels:
             if level.name == name:
                 return level
-        raise LookupError(f"{name} is not among the levels")
+        raise LookupError(f"the solution has no level {name}")
 
     def _repr_html_(self) -> str:
         """Show levels and loads in a notebook."""

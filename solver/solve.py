@@ -21,7 +21,7 @@ from kassay.solver.solution import LevelValue, Solution
 
 
 class Method(StrEnum):
-    """How to find the optimum."""
+    """Method that finds the optimum: flow, CP-SAT, or automatic choice."""
 
     AUTO = "auto"
     FLOW = "flow"
@@ -89,15 +89,15 @@ def solve(
 def _applicable_method(
     group: Group, levels: Sequence[Level], rules: Sequence[Constraint], method: Method
 ) -> Method:
-    """Check levels and constraints; return the flow or CP-SAT."""
+    """Check levels and constraints, and return the method to use: flow or CP-SAT."""
     if not levels:
-        raise UsageError("there must be at least one level")
+        raise UsageError("levels must contain at least one level, got none")
     check_constraints(group, rules)
     flow_applies = not rules and prices_prove(group, levels)
     if method is Method.FLOW and not flow_applies:
         raise UsageError(
-            "flow requires equal weights, the levels sum_of_squares or leximax and then "
-            "movement, and neither tolerance nor constraints"
+            "the method flow requires equal weights; two levels, imbalance (sum_of_squares or "
+            "leximax) and then movement; no tolerance; no constraints"
         )
     return Method.FLOW if flow_applies and method is not Method.CP_SAT else Method.CP_SAT
 

@@ -15,7 +15,7 @@ from kassay.solver.problem import Ints, Placement, Problem
 
 @dataclass(frozen=True)
 class SubscriptionNetwork:
-    """Topics with partitions to place, members and the subscriptions between them."""
+    """Network of topics with partitions to place, members, and their subscriptions."""
 
     problem: Problem
     tail: Ints  # topic per arc, ascending
@@ -62,12 +62,12 @@ class SubscriptionNetwork:
         return tuple(self.problem.member_index)
 
     def arc_of(self, topic: Ints, member: Ints) -> Ints:
-        """Return the arcs from topics to members; each must exist."""
+        """Return the indices of the arcs from topics to members; each arc must exist."""
         keys = self.tail * self.members + self.head
         return np.searchsorted(keys, topic * self.members + member)
 
     def counts(self, placement: Placement) -> Ints:
-        """Return the number of partitions per arc; `NO_OWNER` counts nowhere."""
+        """Return the number of partitions per arc; partitions with `NO_OWNER` are not counted."""
         placed = placement != NO_OWNER
         arcs = self.arc_of(self.topic[placed], placement[placed].astype(np.int64))
         return np.bincount(arcs, minlength=len(self.tail)).astype(np.int64)
@@ -78,11 +78,11 @@ class SubscriptionNetwork:
         return loads.astype(np.int64)
 
     def min_movement(self, counts: Ints) -> int:
-        """Return the minimum number of moves to assignments with these counts."""
+        """Return the minimum number of moves of all assignments with these counts per arc."""
         return int((self.owned - np.minimum(counts, self.owned)).sum())
 
     def place(self, counts: Ints) -> Placement:
-        """Choose partitions for counts, with the minimum number of moves.
+        """Choose a partition for each count, with the minimum number of moves.
 
         An owner keeps its lowest numbers. The other partitions of a topic go to members
         in group order, in ascending order.

@@ -287,4 +287,4 @@ def _first_repeated(names: Iterable[str]) -> str:
         if name in seen:
             return name
         seen.add(name)
-    raise InternalError("no name is repeated")
+    raise InternalError("names contain no repeated name")

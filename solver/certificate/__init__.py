@@ -1,1 +1,1 @@
-"""Certificates of optimality, checked without a solver."""
+"""Certificates of optimality, which can be checked without a solver."""

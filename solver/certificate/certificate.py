@@ -1,4 +1,4 @@
-"""Certificates: claims about an assignment, and their evidence."""
+"""Certificates: claims that an assignment is optimal, and the evidence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Price = tuple[int, int]  # squared load, movement; compared lexicographically
 
 
 class Origin(StrEnum):
-    """Origin of a bound. Prices and counting are checked, the others are trusted."""
+    """Origin of a bound: prices and counting can be checked, other origins are trusted."""
 
     PRICES = "prices"
     COUNTING = "counting"
@@ -22,7 +22,7 @@ class Origin(StrEnum):
 
     @property
     def is_checked(self) -> bool:
-        """Whether `certificate_errors` checks bounds of this origin."""
+        """Return whether `certificate_errors` can check bounds of this origin."""
         return self in {Origin.PRICES, Origin.COUNTING}
 
 
@@ -40,12 +40,12 @@ class LevelClaim:
 
     @property
     def slack(self) -> int:
-        """How far the tolerance of the level lets the value exceed the bound."""
+        """Return the amount by which the tolerance lets the value exceed the bound."""
         return self.level.tolerance.limit(self.bound) - self.bound
 
     @property
     def is_proven(self) -> bool:
-        """Whether the value is optimal within the tolerance, if the bound is right."""
+        """Return whether the claimed bound proves the value optimal within the tolerance."""
         return self.value - self.bound <= self.slack
 
 
@@ -63,7 +63,7 @@ class PriceTable:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Claims about an assignment, and their evidence.
+    """Claimed value and bound of each level of an assignment, with evidence.
 
     Parameters
     ----------
@@ -82,10 +82,10 @@ class Certificate:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether it claims that every level is proven."""
+        """Return whether the certificate claims that every level is optimal."""
         return not self.chain and all(claim.is_proven for claim in self.claims)
 
     @property
     def trusted(self) -> tuple[LevelClaim, ...]:
-        """Claims with bounds that cannot be checked without a solver."""
+        """Return the claims with bounds that cannot be checked without a solver."""
         return tuple(claim for claim in self.claims if not claim.origin.is_checked)

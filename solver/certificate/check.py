@@ -1,4 +1,4 @@
-"""Proof that an assignment is optimal, checked without a solver.
+"""Check the proof that an assignment is optimal, without a solver.
 
 For equal weights both levels are one minimum cost flow with convex costs, where a cost is
 a pair (squared load, movement), compared lexicographically. The flow is optimal if and only
@@ -37,7 +37,7 @@ from kassay.solver.subscription_network import SubscriptionNetwork, build_networ
 
 
 def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
-    """Return whether prices prove these levels: equal weights, imbalance, then movement.
+    """Return whether node prices can prove an assignment optimal on these levels.
 
     Prices prove the fewest moves among the least majorised loads. Strictly convex measures
     are minimal only there; for the other measures fewer moves may suffice elsewhere.
@@ -57,7 +57,7 @@ def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
 
 
 def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> PriceTable | None:
-    """Return prices for counts with ``moved`` moves; None if they are not optimal."""
+    """Return node prices that prove partition counts optimal; None if they are not optimal."""
     prices = node_prices(network, counts)
     if prices.chain is not None or moved > network.min_movement(counts):
         return None
@@ -70,7 +70,7 @@ def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> P
 def certificate_errors(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Check a certificate; no errors means that it proves its claims.
+    """Return the errors in a certificate; without errors, its claims are proven.
 
     Bounds in `Certificate.trusted` are only compared with the value.
 
@@ -102,15 +102,15 @@ def certificate_errors(
             yield f"the bounds are wrong: a chain improves the assignment, first {transfer}"
     if any(claim.origin is Origin.PRICES for claim in certificate.claims):
         if certificate.prices is None:
-            yield "bounds refer to prices, but there are none"
+            yield "bounds refer to node prices, but the certificate contains none"
         elif not prices_prove(group, [claim.level for claim in certificate.claims]):
-            yield "prices prove nothing about these levels of this group"
+            yield "node prices cannot prove these levels optimal for this group"
 
 
 def violated_constraints(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Describe violated constraints of the certificate and capacities of the group."""
+    """Describe the certificate's constraints and the group's capacities that are violated."""
     problem = build_problem(group)
     placement = problem.to_placement(assignment)
     if placement is not None:
@@ -122,7 +122,7 @@ def violated_constraints(
 def certified_improvement(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> tuple[Transfer, ...]:
-    """Return a chain that improves the levels; none if prices do not apply to them."""
+    """Return transfers that improve the levels; empty if node prices cannot prove these levels."""
     if not prices_prove(group, [claim.level for claim in certificate.claims]):
         return ()
     chain = improving_chain(group, assignment)
@@ -132,7 +132,7 @@ def certified_improvement(
 def _improves(
     group: Group, assignment: Assignment, certificate: Certificate, chain: tuple[Transfer, ...]
 ) -> bool:
-    """Return whether transfers improve the levels without violating a constraint."""
+    """Return whether a chain of transfers improves the levels and meets the constraints."""
     better = apply_chain(group, assignment, chain)
     levels = [claim.level for claim in certificate.claims]
     return not any(violated_constraints(group, better, certificate)) and [
@@ -181,7 +181,7 @@ def _price_errors(group: Group, assignment: Assignment, prices: PriceTable) -> I
 def _member_price_errors(
     network: SubscriptionNetwork, loads: Ints, prices: list[Price]
 ) -> Iterator[str]:
-    """Check that each price is between the cost of the last partition and of one more."""
+    """Check each member's price against the costs of its last and of one more partition."""
     for name, load, price in zip(network.member_ids, loads.tolist(), prices, strict=True):
         if price > (2 * load + 1, 0):
             yield f"member {name!r}: price {price} is above {(2 * load + 1, 0)}, one more partition"
@@ -192,7 +192,7 @@ def _member_price_errors(
 def _topic_price_errors(
     network: SubscriptionNetwork, counts: Ints, topics: list[Price], members: list[Price]
 ) -> Iterator[str]:
-    """Check that each topic's price is the least among its members, and that of its assignees."""
+    """Check that each topic's price is the lowest of its members' and equals its assignees'."""
     columns = (network.tail, network.head, counts, network.owned)
     for t, m, count, owned in zip(*(column.tolist() for column in columns), strict=True):
         squared, moved = members[m]

@@ -13,7 +13,7 @@ from kassay.solver.problem import Problem, build_problem
 
 
 def value_of(group: Group, assignment: Assignment, level: Level) -> int:
-    """Measure a valid assignment on one level, with `reference`'s metrics if they have it."""
+    """Return the value of a valid assignment on one level."""
     match level:
         case Imbalance(measure=Measure.LEXIMAX):
             return leximax_rank(loads(group, assignment).values())
@@ -31,7 +31,7 @@ def value_of(group: Group, assignment: Assignment, level: Level) -> int:
 def counted_claims(
     group: Group, assignment: Assignment, levels: Sequence[Level]
 ) -> tuple[LevelClaim, ...]:
-    """Return claims about a valid assignment with bounds that need no search."""
+    """Return claims about a valid assignment, with bounds computed without search."""
     problem = build_problem(group)
     claims: list[LevelClaim] = []
     for level in levels:
@@ -42,7 +42,7 @@ def counted_claims(
 
 
 def counted_bound(problem: Problem, level: Level, earlier: Sequence[LevelClaim]) -> int:
-    """Bound a level without search, within the limits of the earlier levels."""
+    """Return a lower bound on a level without search, given limits on earlier levels."""
     limits = [(claim.level, claim.level.tolerance.limit(claim.value)) for claim in earlier]
     return level_bound(problem, level, max_loads_within(problem, limits))
 
@@ -50,7 +50,7 @@ def counted_bound(problem: Problem, level: Level, earlier: Sequence[LevelClaim])
 def wrong_claims(
     group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
 ) -> Iterator[str]:
-    """Describe the false claims about a valid assignment, as far as they are checkable."""
+    """Describe the claims about a valid assignment that a check without search refutes."""
     counted = [claim for claim in claims if claim.origin is Origin.COUNTING]
     problem = build_problem(group) if counted else None
     for index, claim in enumerate(claims):

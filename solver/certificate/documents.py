@@ -53,7 +53,7 @@ def certificate_document(certificate: Certificate) -> dict[str, object]:
 
 
 def parse_certificate(document: object, *, where: str = "certificate") -> Certificate:
-    """Parse the JSON document of a certificate; InputError if it does not have the format."""
+    """Parse the JSON document of a certificate; raise InputError if its format is wrong."""
     table = as_object(document, where)
     if table.get("version") != VERSION:
         raise InputError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")

@@ -18,7 +18,7 @@ def add_constraint(
     constraint: constraints.Constraint,
     literal: cp_model.IntVar | None = None,
 ) -> None:
-    """Add a constraint to the model; with a literal, it applies only if that is true."""
+    """Add a constraint to the model; it applies only if ``literal``, if given, is true."""
     for expression, least, most in _ranges(model, constraint):
         if not isinstance(expression, int):
             rule = model.cp.add_linear_constraint(expression, least, most)
@@ -75,5 +75,5 @@ def _partition_ranges(
 
 
 def _has(model: AssignmentModel, partition: int, member: int) -> Expression:
-    """Return 1 if a member has a partition, which must be a class of its own."""
+    """Return a 0/1 expression: whether a member has a partition that no class merges."""
     return model.count[int(model.classes.class_of[partition])].get(member, 0)

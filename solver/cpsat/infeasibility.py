@@ -1,4 +1,4 @@
-"""Infeasibility: whether constraints can hold, and a small conflict if they cannot."""
+"""Check whether constraints can be met, and find a small conflicting subset."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ def find_any_placement(
 def find_conflict(
     problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> tuple[Constraint, ...]:
-    """Return an infeasible subset of infeasible constraints.
+    """Return a small subset of the constraints that cannot be met together.
 
     CP-SAT names assumptions that suffice for infeasibility. Then each is left out in turn,
     and stays out if the others are still infeasible. The result is minimal if time allows.

@@ -18,7 +18,7 @@ _MAX_COUNTS = 400_000
 
 
 def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> int:
-    """Add better placements to the pool; return a bound, 0 if there was no search."""
+    """Search placements that improve a level; return a lower bound, 0 without a search."""
     model = _build_model(pool) if budget.seconds > 0 else None
     terms = None if model is None else level_terms(model, level, pool.value(level))
     if model is None or terms is None:
@@ -68,7 +68,7 @@ def _search_leximax(
     level: Level,
     budget: SearchBudget,
 ) -> int:
-    """Minimise the sum of the k greatest loads for k = 1, 2, ..., hence one load per term."""
+    """Minimise the greatest load, then the sum of the two greatest, and so on."""
     members, base, unit = len(terms), pool.problem.total + 1, pool.problem.weight_unit
     rank, before = 0, 0
     for index, term in enumerate(terms):
@@ -93,5 +93,5 @@ def _incumbent_sums(pool: IncumbentPool, level: Level) -> list[int]:
 
 
 def sums_of_greatest(loads: Sequence[int]) -> list[int]:
-    """Return the greatest load, the sum of the two greatest, and so on."""
+    """Return the sums of the k greatest loads for k = 1, 2, and so on."""
     return list(accumulate(sorted(loads, reverse=True)))

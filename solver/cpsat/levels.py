@@ -21,27 +21,27 @@ _MAX_PAIRS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Scaled expression to minimise; the level's value is ``factor * expression + offset``."""
+    """Expression to minimise; a level's value is ``factor * expression + offset``."""
 
     expression: Expression
     factor: int = 1
     offset: int = 0
 
     def value(self, scaled: int) -> int:
-        """Convert a value of the expression to one of the level."""
+        """Convert a value of the expression to a value of the level."""
         return self.factor * scaled + self.offset
 
     def scaled(self, value: int) -> int:
-        """Return the greatest value of the expression for a value of the level."""
+        """Return the maximum value of the expression for a value of the level."""
         return (value - self.offset) // self.factor
 
     def scaled_up(self, bound: int) -> int:
-        """Return the least value of the expression that is at least a bound on the level."""
+        """Return the minimum value of the expression for a lower bound on the level."""
         return -((self.offset - bound) // self.factor)
 
 
 def level_terms(model: AssignmentModel, level: Level, worst: int) -> tuple[Term, ...] | None:
-    """Add a level to the model; return the terms to minimise in order, None beyond 64 bits.
+    """Add a level to the model; return the terms to minimise, None if they exceed 64 bits.
 
     Values above ``worst`` need no representation. Only leximax has several terms, one per
     member.
@@ -115,7 +115,7 @@ def _max_load(model: AssignmentModel) -> cp_model.IntVar:
 
 
 def _sum_of_greatest(model: AssignmentModel, size: int) -> Expression:
-    """Sum the greatest loads: the minimum over t of ``size * t`` plus all excess over t."""
+    """Return the sum of the greatest loads: minimum over t of ``size * t`` plus excess over t."""
     if size == len(model.load):
         return model.total
     threshold = model.cp.new_int_var(0, model.total, f"threshold{size}")
@@ -140,7 +140,7 @@ def _distances(
 
 
 def _squares(model: AssignmentModel, worst: int) -> Term | None:
-    """Sum the squared loads, centred on the mean so that the squares stay small.
+    """Express the sum of squared loads, centred on the mean to keep the squares small.
 
     The sum of squared loads is that of ``load - mean`` plus
     ``2 * mean * total - members * mean**2``.

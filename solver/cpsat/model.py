@@ -24,7 +24,7 @@ class AssignmentModel:
     count: list[dict[int, Expression]] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Create the counts: every partition of a class gets one of its consumers."""
+        """Create the count variables and assign every partition of a class to a consumer."""
         problem = self.problem
         self.count = []
         for index, partitions in enumerate(self.classes.partitions):
@@ -52,7 +52,7 @@ class AssignmentModel:
 
     @cached_property
     def load(self) -> list[cp_model.IntVar]:
-        """Load of every member, in weight units."""
+        """Return the load of each member, in weight units."""
         unit = self.problem.weight_unit
         sums = self._sums(lambda partition: int(self.problem.weight[partition]) // unit)
         loads = []
@@ -66,7 +66,7 @@ class AssignmentModel:
 
     @cached_property
     def zero(self) -> cp_model.IntVar:
-        """A constant 0; adding it converts a plain integer to an expression."""
+        """Return the constant 0 as an expression, to convert integers to expressions."""
         return self.cp.new_constant(0)
 
     @cached_property
@@ -75,7 +75,7 @@ class AssignmentModel:
         return self._sums(lambda _: 1)
 
     def _sums(self, weight: Callable[[int], int]) -> list[Expression]:
-        """Sum the counts of every member, with the weight of a partition of each class."""
+        """Return per member the sum of its counts, multiplied by the weight per class."""
         terms: list[list[tuple[Expression, int]]] = [[] for _ in range(self.problem.member_count)]
         for partitions, counts in zip(self.classes.partitions, self.count, strict=True):
             factor = weight(partitions[0])
@@ -85,7 +85,7 @@ class AssignmentModel:
         return [weighted_sum(parts) for parts in terms]
 
     def moves(self, costs: Ints) -> Expression:
-        """Return the cost of all moves, with a cost per partition that its class shares."""
+        """Return the total cost of the moves; partitions of one class must have equal cost."""
         terms: list[tuple[Expression, int]] = []
         for partitions, counts in zip(self.classes.partitions, self.count, strict=True):
             owner, cost = int(self.problem.owner[partitions[0]]), int(costs[partitions[0]])
@@ -106,7 +106,7 @@ class AssignmentModel:
                 self.cp.add_hint(load, value // self.problem.weight_unit)
 
     def read(self, solver: cp_model.CpSolver) -> Placement:
-        """Return the placement that a search found."""
+        """Convert a solution of the CP-SAT search to a placement."""
         values = np.zeros((len(self.count), self.problem.member_count), dtype=np.int64)
         for index, counts in enumerate(self.count):
             for member, count in counts.items():

@@ -1,4 +1,4 @@
-"""Classes of interchangeable partitions, which the model counts."""
+"""Symmetry classes of interchangeable partitions, which reduce the model."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ def _codes(column: NDArray[np.int64]) -> Ints:
 
 
 def _single_partitions(problem: Problem, constraints: Iterable[Constraint]) -> Ints:
-    """Give every partition that a constraint names a code of its own."""
+    """Give a code of its own to each partition that a constraint names."""
     codes = np.zeros(problem.partition_count, dtype=np.int64)
     for constraint in constraints:
         partitions: list[int] = []

@@ -1,4 +1,4 @@
-"""One CP-SAT search."""
+"""Run one CP-SAT search."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""Exact method for equal weights: network flows over the subscription network."""
+"""Exact method for equal weights, based on network flows."""

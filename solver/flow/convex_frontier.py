@@ -1,4 +1,4 @@
-"""Convex hull of the frontier for equal weights, by minimum cost flows.
+"""Convex hull of the imbalance-movement frontier for equal weights, by network flows.
 
 With a price on moves, imbalance and moves together are one convex minimum cost flow. Two
 flows that are optimal at the same price differ by closed chains that conform to the
@@ -30,7 +30,7 @@ _MAX_ARCS = 40_000
 
 
 class HullPoint(NamedTuple):
-    """An assignment on the hull: moves, sum of squared counts, and counts per arc."""
+    """A point on the hull: moves, sum of squared loads, and partitions per arc."""
 
     moves: int
     squares: int
@@ -39,18 +39,18 @@ class HullPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConvexHull:
-    """Lower convex hull of (moves, sum of squared counts)."""
+    """Lower convex hull of the points (moves, sum of squared loads)."""
 
     network: SubscriptionNetwork
     corners: tuple[HullPoint, ...]  # by ascending moves
     points: dict[int, HullPoint]  # by moves; each is non-dominated
 
     def placement(self, moves: int) -> Placement:
-        """Return a placement of a point found on the hull."""
+        """Return a placement with the moves and loads of a hull point."""
         return self.network.place(self.points[moves].counts)
 
     def min_squares(self, moves: int) -> int:
-        """Bound the sum of squares for a number of moves from below."""
+        """Return a lower bound on the sum of squared loads for a number of moves."""
         for left, right in pairwise(self.corners):
             if left.moves <= moves <= right.moves:
                 drop = (left.squares - right.squares) * (moves - left.moves)
@@ -59,7 +59,7 @@ class ConvexHull:
 
 
 def convex_hull(problem: Problem) -> ConvexHull | None:
-    """Find the hull; None if the network is too large. Weights must be equal."""
+    """Find the convex hull for equal weights; None if the network is too large."""
     search = _HullSearch.of(problem)
     if search is None:
         return None
@@ -85,7 +85,7 @@ def convex_hull(problem: Problem) -> ConvexHull | None:
 
 
 def fewest_moves(group: Group, sum_of_squares: int) -> LevelValue | None:
-    """Bound the fewest moves to an assignment with at most this sum of squared loads.
+    """Return bounds on the minimum number of moves to a given sum of squared loads.
 
     The value is a number of moves that suffices. None if weights differ, the group is too
     large, or no assignment is within the limit. Capacities are ignored.
@@ -121,7 +121,7 @@ def _search_of(group: Group) -> "_HullSearch | None":
 
 @dataclass(frozen=True, slots=True)
 class _HullSearch:
-    """Flows at prices on moves."""
+    """Search for points of the hull by minimum cost flows with a price per move."""
 
     network: SubscriptionNetwork
     max_counts: Ints
@@ -141,14 +141,14 @@ class _HullSearch:
         return cls(network, max_counts, ends)
 
     def corner_between(self, left: HullPoint, right: HullPoint) -> HullPoint | None:
-        """Return a corner below the line through two points; None if it is an edge."""
+        """Return a corner below the line through two points; None if no corner is below."""
         moves, squares = right.moves - left.moves, left.squares - right.squares
         point = _cheapest(self.network, self.max_counts, moves, squares)
         below = moves * point.squares + squares * point.moves
         return point if below < moves * left.squares + squares * left.moves else None
 
     def edge(self, left: HullPoint, right: HullPoint) -> Iterator[HullPoint]:
-        """Yield the points of an edge, one conformal chain after the other."""
+        """Yield the points of an edge of the hull, applying one chain of transfers at a time."""
         difference = _FlowDifference(self.network, right.counts - left.counts)
         counts = left.counts.copy()
         while difference.change.any():
@@ -179,7 +179,7 @@ def _cheapest(
 
 
 class _FlowDifference:
-    """Difference of two flows, decomposed into chains that conform to it."""
+    """Difference of two flows, decomposed into chains of transfers."""
 
     def __init__(self, network: SubscriptionNetwork, change: Ints) -> None:
         self.change = change
@@ -194,7 +194,7 @@ class _FlowDifference:
                 self.falling[self.head[arc]].append(arc)
 
     def next_chain(self) -> list[tuple[int, int]]:
-        """Remove a chain from the difference; return its arcs with +1 or -1."""
+        """Remove a chain from the flow difference; return its arcs with direction +1 or -1."""
         falling = np.flatnonzero(self.load_change < 0)
         first = np.flatnonzero(self.change < 0)[0]
         chain = self._chain_from(int(falling[0]) if len(falling) else self.head[int(first)])
@@ -204,7 +204,7 @@ class _FlowDifference:
         return chain
 
     def _chain_from(self, start: int) -> list[tuple[int, int]]:
-        """Follow arcs from a member until a load rises, or until the chain closes."""
+        """Follow arcs from a member until a member's load rises or the chain is a cycle."""
         chain: list[tuple[int, int]] = []
         visited_members: dict[int, int] = {start: 0}
         visited_topics: dict[int, int] = {}

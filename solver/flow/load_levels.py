@@ -24,7 +24,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class LevelSet:
-    """Members with loads that differ by at most one, and their own topics."""
+    """Members with loads that differ by at most one, and the topics of this level set."""
 
     topics: Ints
     members: Ints
@@ -34,14 +34,14 @@ class LevelSet:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of the network that is still to be split, as masks."""
+    """Part of the network still to be split: masks of members and topics."""
 
     topics: Mask
     members: Mask
 
 
 def level_sets(network: SubscriptionNetwork) -> tuple[LevelSet, ...]:
-    """Split the network into level sets, greatest load first; the last may have no topics."""
+    """Split the network into level sets by descending load; the last may have no topics."""
     sets: list[LevelSet] = []
     waiting = [_Part(np.ones(network.topics, np.bool_), np.ones(network.members, np.bool_))]
     while waiting:
@@ -58,7 +58,7 @@ def level_sets(network: SubscriptionNetwork) -> tuple[LevelSet, ...]:
 
 
 def _split(network: SubscriptionNetwork, part: _Part) -> tuple[list[LevelSet], list[_Part]]:
-    """Split a part at its mean load: into two parts, or a level set and the rest."""
+    """Split a part of the network at its mean load, or return it as a level set."""
     total = int(network.supply[part.topics].sum())
     high = -(-total // int(part.members.sum()))
     above = _min_cut(network, part, capacity=high)
@@ -66,7 +66,7 @@ def _split(network: SubscriptionNetwork, part: _Part) -> tuple[list[LevelSet], l
         return [], [above, _without(part, above)]
     tight = _min_cut(network, part, capacity=high - 1)
     if tight is None:
-        raise InternalError(f"{total} partitions fit below their mean load {high}")
+        raise InternalError(f"{total} partitions fit below the mean load {high}")
     supply = int(network.supply[tight.topics].sum())
     level = LevelSet(
         topics=np.flatnonzero(tight.topics),

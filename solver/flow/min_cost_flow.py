@@ -11,7 +11,7 @@ from kassay.solver.subscription_network import SubscriptionNetwork
 
 @dataclass(frozen=True, slots=True)
 class SinkArcs:
-    """Arcs of capacity 1 from members to sinks: their ends, and their costs."""
+    """Arcs of capacity 1 from members to sinks: members, sinks and costs."""
 
     member: Ints
     sink: Ints

@@ -16,14 +16,14 @@ from kassay.solver.subscription_network import SubscriptionNetwork, build_networ
 
 @dataclass(frozen=True, slots=True)
 class OptimalFlow:
-    """An optimal placement and its proof."""
+    """Optimal placement with the node prices that prove it optimal."""
 
     placement: Placement
     prices: PriceTable
 
 
 def solve_flow(problem: Problem) -> OptimalFlow:
-    """Find the fewest moves among the placements with least majorised loads.
+    """Find the placement with the fewest moves among those with optimal loads.
 
     Weights must be equal: only counts are used. The prices are computed independently of the
     flows and prove the result.

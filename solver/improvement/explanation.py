@@ -10,7 +10,7 @@ from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, imp
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One improving chain of transfers and its effect.
+    """Explanation: an improving chain of transfers and its effect on the levels.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ class Explanation:
 
     @property
     def loads(self) -> tuple[tuple[str, int, int], ...]:
-        """The entries of ``members`` that change."""
+        """Return the members with a changed load, and their loads."""
         return tuple(member for member in self.members if member[1] != member[2])
 
     @property
     def is_direct(self) -> bool:
-        """Whether it is one transfer between loads that differ by at least two.
+        """Return whether the chain is one transfer between loads that differ by two or more.
 
         Kafka's sticky assignors search only for such transfers.
         """

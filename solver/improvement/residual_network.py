@@ -1,4 +1,4 @@
-"""Shortest paths in the residual network: node prices or a negative cycle."""
+"""Shortest paths in the residual network, which give node prices or a negative cycle."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodePrices:
-    """Least cost of placing one more partition, per member and per topic.
+    """Minimum cost of placing one more partition, per member and per topic.
 
     A cost (squared load, movement) is one integer, ``squared * scale + movement``. The scale
     exceeds the movement of any chain.
@@ -35,7 +35,7 @@ class NodePrices:
     chain: tuple[Step, ...] | None  # transfers that improve the assignment
 
     def pairs(self, costs: Ints) -> Iterator[tuple[int, int]]:
-        """Split costs into squared load and movement."""
+        """Split combined costs into pairs of squared load and movement."""
         half = self.scale // 2
         for cost in costs.tolist():
             squared = (cost + half) // self.scale
@@ -87,13 +87,13 @@ class _ShortestPaths:
         return bool(fell.any())
 
     def overpriced_member(self) -> int | None:
-        """Return the member with the greatest gain from placing its last partition elsewhere."""
+        """Return the member that gains most if its last partition moves to another member."""
         gain = self.last_cost - self.members
         member = int(np.argmax(gain))
         return member if gain[member] > 0 else None
 
     def chain_from(self, member: int) -> list[Step]:
-        """Follow the path of a member until the sink, or until it closes."""
+        """Follow the shortest path of a member to the sink, or until the path forms a cycle."""
         chain: list[Step] = []
         visited = {member: 0}
         while self.via_member[member] >= 0:
@@ -107,7 +107,7 @@ class _ShortestPaths:
         return chain
 
     def cycle(self) -> list[Step] | None:
-        """Return a closed chain among the paths, if there is one."""
+        """Return a cycle among the shortest paths, if there is one."""
         for member in np.flatnonzero(self.via_member >= 0).tolist():
             chain = self.chain_from(member)
             if chain and chain[0].giver == chain[-1].taker:

@@ -30,7 +30,7 @@ class Transfer:
 
 
 def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...]:
-    """Return transfers that improve an assignment; none if it is optimal.
+    """Return a chain of transfers that improves an assignment; empty if it is optimal.
 
     They lower the imbalance, or keep it and lower movement. Only the loads of the first giver
     and the last taker change. A chain that lowers the imbalance is a shortest one. Weights are
@@ -68,7 +68,7 @@ def apply_chain(group: Group, assignment: Assignment, chain: tuple[Transfer, ...
 
 
 class _PartitionChoice:
-    """Choice of partitions for the transfers of a chain; assignees change with each choice."""
+    """Chooses partitions for the transfers of a chain and updates the assignees."""
 
     def __init__(self, group: Group, assignment: Assignment, network: SubscriptionNetwork) -> None:
         self.network = network
@@ -88,7 +88,7 @@ class _PartitionChoice:
         )
 
     def exchange(self) -> tuple[Transfer, ...]:
-        """Choose two partitions of one topic that two members exchange to lower movement."""
+        """Find two partitions of a topic that two members can exchange to reduce movement."""
         for topic, assignee in self.assignee.items():
             owner = self.owner[topic]
             moved = (owner != NO_OWNER) & (assignee != NO_OWNER) & (assignee != owner)

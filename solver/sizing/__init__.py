@@ -1,1 +1,1 @@
-"""Number of members: members needed, loss of a member, resized groups."""
+"""Capacity planning: number of members needed, and loss of a member."""

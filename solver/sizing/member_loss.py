@@ -18,7 +18,7 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True)
 class MemberLoss:
-    """The loss of one member: minimum makespan of the others, and unserved partitions.
+    """Loss of one member: minimum makespan of the other members, and unserved partitions.
 
     Unserved are partitions without subscribers among the other members.
     """
@@ -30,13 +30,13 @@ class MemberLoss:
 
 @dataclass(frozen=True, slots=True)
 class MemberLosses:
-    """The losses of all members that consume a topic, in group order."""
+    """Losses of all members that consume a topic, one loss per member, in group order."""
 
     losses: tuple[MemberLoss, ...]
 
     @property
     def worst(self) -> MemberLoss | None:
-        """The first loss with the greatest makespan; None without members."""
+        """Return the first loss with the maximum makespan; None without members."""
         return max(self.losses, key=lambda loss: loss.makespan.value, default=None)
 
     @property
@@ -93,7 +93,7 @@ def member_loss(
 
 
 def _after_loss(problem: Problem, placement: Placement, lost: int) -> tuple[Group, int]:
-    """Return a group in which only the lost member's partitions are free, and the unserved ones.
+    """Return the group without the lost member, and the partitions that become unserved.
 
     The partitions that a member keeps are a topic of its own. In weighted groups it has one
     partition with the whole load, unless that exceeds the maximum weight.

@@ -22,7 +22,7 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True)
 class MemberCount:
-    """The optimum for a number of members.
+    """Optimum of the group for one number of members.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def members_needed(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> Sizing:
-    """Find the minimum number of members that is enough, by bisection.
+    """Find the minimum number of members that keeps the maximum load within a target.
 
     Members are added with the subscription of an existing member, or removed from the end
     of the group; partitions of removed members have no owner.
@@ -132,7 +132,7 @@ def members_needed(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Bisection over numbers of members, each solved once."""
+    """Bisection over the number of members; each number is solved once."""
 
     current: Group
     added: Member
@@ -143,11 +143,11 @@ class _Search:
     done: dict[int, MemberCount] = field(default_factory=dict)
 
     def run(self, numbers: list[int]) -> Sizing:
-        """Find the number needed and solve the requested numbers."""
+        """Find the number of members needed, and solve the group for each requested number."""
         reason = self._why_never_enough()
         needed = None if reason else self._min_number()
         if not reason and needed is None:
-            reason = "no number of members was found to be enough in time"
+            reason = "the time limit was reached before a sufficient number of members was found"
         if needed is not None and not numbers:
             numbers = [max(0, needed.value - 1), needed.value + 1]
         for number in (*numbers, len(self.current.members)):
@@ -155,7 +155,7 @@ class _Search:
         return Sizing(needed, reason, tuple(self.done[number] for number in sorted(self.done)))
 
     def _min_number(self) -> LevelValue | None:
-        """Double the step from the mean load to a number that is enough, then bisect."""
+        """Find the minimum sufficient number of members by doubling steps, then bisection."""
         problem = build_problem(self.current)
         most = len(self.current.members) + problem.partition_count
         bound = min(most, -(-problem.total // self.max_load)) if self.max_load else 0
@@ -175,7 +175,7 @@ class _Search:
         return LevelValue("members", high, max(bound, *refuted, 0))
 
     def solve(self, number: int) -> MemberCount:
-        """Return the optimum for a number of members."""
+        """Return the optimum of the group for a number of members."""
         if number not in self.done:
             self.done[number] = self._solve(number)
         return self.done[number]
@@ -192,7 +192,7 @@ class _Search:
         return replace(best, unserved=unserved, enough=False if unserved else best.enough)
 
     def _why_never_enough(self) -> str:
-        """Return why not even one added member per partition would be enough, or nothing.
+        """Return why no number of members can meet the target; empty if some number can.
 
         Partitions that an added member can have alone then weigh nothing for the others.
         """
@@ -217,7 +217,7 @@ class _Search:
         return f"added members do not consume {names}{load}"
 
     def _optimum(self, group: Group) -> MemberCount:
-        """Find the minimum makespan, then the fewest moves, and compare with the target."""
+        """Solve a resized group: minimum makespan, then fewest moves; compare with the target."""
         target = self.makespan
         capacities = {member.capacity for member in group.members}
         # A capacity that all members share is a target of the makespan, which the flow can solve.

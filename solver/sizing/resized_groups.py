@@ -9,13 +9,13 @@ from kassay.reference.model.topic_partitions import Partitions
 
 
 def with_valid_ownership(group: Group) -> Group:
-    """Reduce every member's claims to the valid ones, so that members can be removed."""
+    """Remove invalid claims from all members, so that removing members changes no owner."""
     owned = {member: Partitions.of(tps) for member, tps in current_partitions(group).items()}
     return rejoin(group, owned, generation=0)
 
 
 def with_capacity(group: Group, capacity: int | None) -> Group:
-    """Give a capacity to the members without one."""
+    """Set the capacity of all members that have none."""
     if capacity is None:
         return group
     return replace(
@@ -28,7 +28,7 @@ def with_capacity(group: Group, capacity: int | None) -> Group:
 
 
 def new_member(group: Group, like: str | None, capacity: int | None) -> Member:
-    """Return a member to add: a copy of the member ``like``, or a consumer of all topics in use."""
+    """Return a new member: a copy of ``like``, or a member that subscribes to all used topics."""
     if like is not None:
         model = next((member for member in group.members if member.id == like), None)
         if model is None:
@@ -39,7 +39,7 @@ def new_member(group: Group, like: str | None, capacity: int | None) -> Member:
 
 
 def resized(group: Group, number: int, added: Member) -> Group:
-    """Return the group with this number of members: the first ones, then added ones."""
+    """Return the group with a number of members, after removing the last or adding members."""
     taken = {member.id for member in group.members}
     members = list(group.members[:number])
     count = 0

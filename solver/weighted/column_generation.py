@@ -1,4 +1,4 @@
-"""Column generation for prices by weight, within a box around the best prices.
+"""Column generation for partition prices by weight, stabilised by a box.
 
 Prices of single partitions are many and unstable. Prices that are piecewise linear in the
 weight lose little, and a linear program over the patterns found so far computes them: each
@@ -36,7 +36,7 @@ _MAX_FAILURES = 30
 
 @dataclass(frozen=True, slots=True)
 class PartitionPrices:
-    """Integer prices of partitions and the bound that they prove, both times `SCALE`."""
+    """Prices of partitions and the bound that they prove. Both are multiplied by `SCALE`."""
 
     prices: Ints
     bound: int
@@ -44,7 +44,7 @@ class PartitionPrices:
 
 @dataclass
 class ColumnGeneration:
-    """Column generation; patterns are kept when the grid changes."""
+    """Column generation on a weight grid; patterns remain when the grid becomes finer."""
 
     exchange: MemberExchange
     knots: Floats = field(init=False)  # weights with price variables
@@ -57,7 +57,7 @@ class ColumnGeneration:
     seen: set[tuple[int, bytes]] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
-        """Choose the knots, and start at prices equal to the cost of a move."""
+        """Choose the knots of the price function, and start with the cost of a move as price."""
         problem = self.exchange.problem
         weight = problem.weight.astype(np.float64)
         self.knots = _knots(weight)
@@ -75,7 +75,7 @@ class ColumnGeneration:
         self.best = PartitionPrices(np.zeros(problem.partition_count, dtype=np.int64), 0)
 
     def raise_bound(self, enough: int, may_continue: Callable[[], bool]) -> None:
-        """Raise the bound until it exceeds ``enough``, both times `SCALE`, or no longer rises."""
+        """Raise the bound until it exceeds ``enough`` (scaled by `SCALE`) or stops rising."""
         self._add_empty_patterns()
         point, failures = self.centre, 0
         while failures < _MAX_FAILURES and may_continue() and self.best.bound <= enough:
@@ -119,7 +119,7 @@ class ColumnGeneration:
             self._add(member, np.zeros(self.exchange.problem.partition_count, dtype=np.int8))
 
     def _collect(self, knapsacks: Knapsacks) -> None:
-        """Add the best pattern of each member, and the best ones for some ranges of amounts."""
+        """Add each member's best pattern, and its best patterns for some ranges of amounts."""
         least = knapsacks.net.argmin(axis=1)
         price = knapsacks.net.min(axis=1)
         wide = max(self.exchange.width // 8, 1)
@@ -143,7 +143,7 @@ class ColumnGeneration:
             self.collected.append(pattern)
 
     def _program(self) -> tuple[float, Floats] | None:
-        """Return the best bound of the patterns within the box, and its prices."""
+        """Solve the linear program: return the best bound of the patterns and its prices."""
         width, knots = self.exchange.problem.member_count, len(self.centre)
         patterns = np.array(self.collected)
         unowned = self.exchange.problem.owner == NO_OWNER

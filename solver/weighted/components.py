@@ -21,7 +21,7 @@ _MAX_MEMBERS = 12
 
 @dataclass(frozen=True, slots=True)
 class ComponentOptimum:
-    """A placement that is optimal on the first levels, one value per level."""
+    """Placement that is optimal on the first levels, and its value on these levels."""
 
     placement: Placement
     values: tuple[int, ...]
@@ -30,7 +30,7 @@ class ComponentOptimum:
 def solve_components(
     problem: Problem, levels: Sequence[Level], constraints: Sequence[Constraint], *, seed: int
 ) -> ComponentOptimum | None:
-    """Solve imbalance and movement exactly; None if the method does not apply.
+    """Solve imbalance and movement exactly per component; None if not applicable.
 
     It applies to the sum of squares, and to the makespan of a single component, without tolerance
     or constraints, followed by at most movement.
@@ -88,6 +88,6 @@ def _subproblem(
 
 
 def _is_repetitive(problem: Problem, partitions: NDArray[np.intp]) -> bool:
-    """Return whether equal weights would give too many subsets of equal weight."""
+    """Return whether repeated weights would cause too many subsets of equal weight."""
     weights = problem.weight[partitions]
     return len(partitions) > 16 and 2 * len(np.unique(weights)) < len(partitions)

@@ -1,4 +1,4 @@
-"""Exact solution of small weighted groups, both levels at once.
+"""Exact solution of imbalance and movement for small weighted groups.
 
 All subsets of partitions with a load in a window around the mean are listed, and the
 cheapest set partitioning with one subset per member is found among them. The window grows
@@ -44,7 +44,7 @@ class Subproblem:
         return int(self.weights.sum()) + sum(self.base)
 
     def loads(self, masks: Sequence[int]) -> list[int]:
-        """Return the load of each member with these items."""
+        """Return the load of each member for the given items per member."""
         weights = self.weights.tolist()
         return [
             base + sum(weight for at, weight in enumerate(weights) if mask >> at & 1)
@@ -62,7 +62,7 @@ def allowed_items(
 
 @dataclass(frozen=True, slots=True)
 class ExactResult:
-    """An optimal partitioning: items per member, minimum imbalance, and minimum cost at it."""
+    """Optimal partitioning: items per member, minimum imbalance, and minimum cost."""
 
     masks: tuple[int, ...]
     imbalance: int
@@ -70,7 +70,7 @@ class ExactResult:
 
 
 def solve_small(subproblem: Subproblem, measure: Measure, *, seed: int = 0) -> ExactResult | None:
-    """Find the minimum imbalance, and the minimum cost at it; None if it is too large."""
+    """Find the minimum imbalance, then the minimum cost; None if the component is too large."""
     if measure not in (Measure.SUM_OF_SQUARES, Measure.MAKESPAN):
         return None
     if int(subproblem.costs.max(initial=0)) * len(subproblem.weights) > _MAX_COST:
@@ -88,7 +88,7 @@ def solve_small(subproblem: Subproblem, measure: Measure, *, seed: int = 0) -> E
 
 
 def _imbalance_limits(subproblem: Subproblem, measure: Measure) -> Iterator[int]:
-    """Yield limits of the imbalance: the minimum, then those of windows that double."""
+    """Yield increasing imbalance limits to try: the lower bound, then wider load windows."""
     total = subproblem.total
     shares = even_loads(total, len(subproblem.base))
     yield imbalance_of(measure, shares)
@@ -108,7 +108,7 @@ def _imbalance_limits(subproblem: Subproblem, measure: Measure) -> Iterator[int]
 def _best_within(
     subproblem: Subproblem, measure: Measure, excluded: int, limit: int, seed: int
 ) -> ExactResult | None:
-    """Find the best partitioning within a limit, if none is within ``excluded``."""
+    """Find the best partitioning within a limit, given that none is within ``excluded``."""
     if measure is Measure.SUM_OF_SQUARES:
         least = limit if excluded < 0 else _min_squares(subproblem, limit)
         return None if least is None else _cheapest(subproblem, measure, least, seed)
@@ -176,7 +176,7 @@ def _cheapest(
 
 
 def _columns(subproblem: Subproblem, measure: Measure, limit: int) -> list[Subsets]:
-    """List for each member the subsets that keep its load within the window of a limit."""
+    """List per member the subsets with a load that a limit of the imbalance allows."""
     low, high = load_window(measure, subproblem.total, len(subproblem.base), limit)
     lists: dict[tuple[int, int], Subsets] = {}
     for base, allowed in zip(subproblem.base, subproblem.allowed, strict=True):

@@ -86,7 +86,7 @@ class MemberExchange:
         return Knapsacks(net, bound, giving, receiving, received)
 
     def patterns(self, knapsacks: Knapsacks, amount: Ints) -> Pattern:
-        """Return per member and partition -1 if it is given, 1 if it is received, at an amount."""
+        """Return exchange patterns: per member and partition -1 if given, 1 if received, else 0."""
         members = np.arange(self.problem.member_count)
         pattern = np.zeros((self.problem.member_count, self.problem.partition_count), dtype=np.int8)
         left = (self.free_capacity + amount).clip(0, self.width - 1)
@@ -108,7 +108,7 @@ class MemberExchange:
         return more - int(self.give_weight[pattern < 0].sum()) <= int(self.free_capacity[member])
 
     def _give_tables(self, price: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return the minimum price of giving each amount per member, and the decisions."""
+        """Return per member and amount the minimum price of giving away, and the decisions."""
         amounts = np.arange(self.width)
         price_paid = np.full((self.problem.member_count, self.width), INFEASIBLE, dtype=np.int64)
         price_paid[:, 0] = 0

@@ -26,7 +26,7 @@ class FewMovesSearch:
     rng: np.random.Generator
 
     def initial_solution(self, start: Placement) -> Placement | None:
-        """Move partitions of overloaded members to members with capacity; None on failure.
+        """Move partitions from overloaded members to members with capacity; None on failure.
 
         The lightest partition that ends the overload of its member moves first, otherwise
         the heaviest one.
@@ -93,7 +93,7 @@ class FewMovesSearch:
     def improve(
         self, placement: Placement, bound: int, may_continue: Callable[[], bool]
     ) -> Placement:
-        """Reassign neighbourhoods until the cost of all moves reaches a bound or time is up."""
+        """Reassign neighbourhoods until the movement cost reaches a bound or time is up."""
         placement = placement.copy()
         while may_continue() and self.cost(placement) > bound:
             members = self._choose_members(placement)
@@ -107,7 +107,7 @@ class FewMovesSearch:
         return moves_cost(self.problem, self.costs, placement)
 
     def _choose_members(self, placement: Placement) -> list[int]:
-        """Choose members that exchange partitions, and one or two others."""
+        """Choose a neighbourhood: members that exchange partitions, and one or two others."""
         owner = self.problem.owner
         moved = np.flatnonzero((owner != NO_OWNER) & (owner != placement) & (self.costs > 0))
         chosen: dict[int, None] = {}
@@ -128,7 +128,7 @@ class FewMovesSearch:
     def _reassign(
         self, placement: Placement, partitions: NDArray[np.intp], members: list[int]
     ) -> None:
-        """Reassign all partitions of some members among them, by CP-SAT."""
+        """Reassign all partitions of the chosen members among these members, with CP-SAT."""
         model = cp_model.CpModel()
         loads: dict[int, list[tuple[cp_model.IntVar, int]]] = {at: [] for at in members}
         cost: list[tuple[cp_model.IntVar, int]] = []

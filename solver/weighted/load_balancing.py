@@ -1,4 +1,4 @@
-"""Improve load balance by exact reassignment among few members, repeatedly."""
+"""Local search for balanced loads: repeated exact reassignment among few members."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,11 +27,11 @@ class LoadBalancer:
     loads: Ints = field(init=False)
 
     def __post_init__(self) -> None:
-        """Compute the loads."""
+        """Compute the initial loads."""
         self.loads = np.array(self.problem.loads(self.placement), dtype=np.int64)
 
     def lower_makespan(self, target: int, may_continue: Callable[[], bool]) -> None:
-        """Lower the makespan until it reaches a target, or no longer falls."""
+        """Lower the makespan until it reaches a target or cannot be lowered further."""
         failures = 0
         while self.loads.max() > target and failures < _MAX_FAILURES and may_continue():
             if self._lower_load(int(self.loads.argmax())):
@@ -40,7 +40,7 @@ class LoadBalancer:
                 failures += 1
 
     def even_out(self, may_continue: Callable[[], bool]) -> None:
-        """Balance pairs of members, those with the greatest difference first."""
+        """Balance pairs of members, in descending order of their load difference."""
         width = self.problem.member_count
         for _ in range(4):
             order = np.argsort(self.loads, kind="stable")
@@ -51,7 +51,7 @@ class LoadBalancer:
                 return
 
     def _lower_load(self, member: int) -> bool:
-        """Lower the load of one member; no other member reaches its old load."""
+        """Lower the load of one member, and keep all other loads below its old load."""
         order = np.argsort(self.loads, kind="stable")
         least_loaded = order[: max(4, len(order) // 4)]
         for partner in self.rng.permutation(least_loaded)[:6].tolist():
@@ -61,7 +61,7 @@ class LoadBalancer:
         return self.problem.group.is_weighted and self._reassign_few(member)
 
     def _balance_pair(self, one: int, other: int) -> bool:
-        """Reassign the partitions of two members so that their loads differ least."""
+        """Reassign the partitions of two members to minimise the difference of their loads."""
         partitions = self._common_partitions((one, other))
         if len(partitions) > _MAX_PAIR_ITEMS:
             partitions = np.sort(self.rng.choice(partitions, _MAX_PAIR_ITEMS, replace=False))

@@ -1,4 +1,4 @@
-"""Item prices that exclude most subsets from the set partitioning.
+"""Item prices, which exclude most subsets from the set partitioning problem.
 
 The cheapest set partitioning is an integer program with one column per subset. The dual
 values of its linear relaxation price the items; the reduced price of a subset is its cost
@@ -25,14 +25,20 @@ _ROUNDS = 40
 
 @dataclass(frozen=True, slots=True)
 class ItemPrices:
-    """A bound on the cost of all partitionings, and reduced prices; both times `SCALE`."""
+    """Lower bound on the cost of every partitioning, and the reduced prices of the subsets.
+
+    Both are multiplied by `SCALE`.
+    """
 
     bound: int
     reduced: tuple[Ints, ...]  # per member and subset; at least 0
 
 
 def price_subsets(columns: Sequence[Subsets], costs: Ints) -> ItemPrices:
-    """Price the subsets of every member; at least one subset each, costs at most 2**40."""
+    """Compute reduced prices of each member's subsets, and a lower bound on the cost.
+
+    Every member has at least one subset; costs are at most 2**40.
+    """
     items = costs.shape[1]
     shared = {id(column): _bits(column, items) for column in columns}
     bits = [shared[id(column)] for column in columns]
@@ -57,7 +63,7 @@ def _bits(columns: Subsets, items: int) -> NDArray[np.float64]:
 def _item_prices(
     bits: Sequence[NDArray[np.float64]], subset_costs: Sequence[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Solve the relaxation by column generation; return the dual values of the items."""
+    """Solve the linear relaxation by column generation; return the dual values of the items."""
     items, members = bits[0].shape[1], len(bits)
     chosen = [np.argsort(cost, kind="stable")[:_FIRST_SETS] for cost in subset_costs]
     penalty = max(float(cost.max()) for cost in subset_costs) + 1

@@ -1,4 +1,4 @@
-"""Cheapest set partitioning with one subset per member, by meet in the middle."""
+"""Cheapest set partitioning with one subset per member, by a meet-in-the-middle search."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -14,14 +14,14 @@ _BLOCK = 4_000_000
 
 
 class PricedSubsets(NamedTuple):
-    """Subsets that one member may receive, cheapest first; prices are at least 0."""
+    """Subsets that one member may receive, in ascending order of their prices."""
 
     mask: Ints
     price: Ints
 
 
 class PartialPartition(NamedTuple):
-    """Disjoint subsets of some members: their union, price and indices."""
+    """Disjoint choice of one subset for some members: union, price and indices."""
 
     mask: Ints
     price: Ints

@@ -1,4 +1,4 @@
-"""All subsets with a total weight in a window, by meet in the middle."""
+"""Enumerate subsets with a total weight in a range, by a meet-in-the-middle search."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ MAX_SUBSETS = 400_000
 
 
 class TooManySubsetsError(Exception):
-    """An enumeration exceeds its limits; the caller uses another method."""
+    """Raised when an enumeration exceeds its limits; the caller uses another method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Subsets:
     weight: Ints
 
     def within(self, allowed: int) -> "Subsets":
-        """Return the subsets of allowed items."""
+        """Return the subsets that contain only allowed items."""
         keep = (self.mask & ~np.int64(allowed)) == 0
         return Subsets(self.mask[keep], self.weight[keep])
 

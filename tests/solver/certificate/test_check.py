@@ -192,7 +192,9 @@ def test_a_changed_topic_price_is_an_error(change):
 def test_missing_prices_are_named():
     assert complaints(with_prices(members={"a": (3, 1)})) == ["member 'b' has no price"]
     assert complaints(with_prices(topics={})) == ["topic 't' has no price"]
-    assert complaints(replace(PROOF, prices=None)) == ["bounds refer to prices, but there are none"]
+    assert complaints(replace(PROOF, prices=None)) == [
+        "bounds refer to node prices, but the certificate contains none"
+    ]
 
 
 def test_prices_do_not_prove_other_levels():
@@ -204,7 +206,7 @@ def test_prices_do_not_prove_other_levels():
             weighted, BEST, replace(PROOF, claims=(LevelClaim(Imbalance(), 29, 29, Origin.PRICES),))
         )
     )
-    assert expected == ["prices prove nothing about these levels of this group"]
+    assert expected == ["node prices cannot prove these levels optimal for this group"]
     tolerant = LevelClaim(Imbalance(tolerance=Tolerance(absolute=1)), 5, 5, Origin.PRICES)
     assert complaints(replace(PROOF, claims=(tolerant,))) == expected
     makespan = LevelClaim(Imbalance(Measure.MAKESPAN), 2, 2, Origin.PRICES)
@@ -293,7 +295,7 @@ def test_capacities_of_the_group_must_hold():
 def test_certify_rejects_a_solution_without_assignment():
     nothing = solve(GROUP, constraints=(MaxPartitions(1),))
     assert nothing.certificate is None
-    with pytest.raises(ValueError, match="there is no assignment to certify"):
+    with pytest.raises(ValueError, match="the solution has no assignment to certify"):
         certify(GROUP, nothing)
 
 
