@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 STDIN = Path("-")
 NOT_REACHED = 1
-"""Exit code if a requested result was not reached."""
+"""Exit code if a requested condition is not met."""
 _FILE_WIDTH = 120
 """Width in characters of tables that are not written to a terminal."""
 
@@ -43,7 +43,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """JSON line of one group; the exit code is 1 unless the requested result was reached."""
+    """JSON line of one group; the exit code is 1 unless the requested condition was reached."""
 
     record: Record
     reached: bool = True
