@@ -1,4 +1,4 @@
-"""The judge judged: its two ways of trying everything agree, and hand-worked cases hold."""
+"""Brute force: its two methods agree, and known cases have the expected optimum."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,13 +21,13 @@ def test_moving_one_of_three_partitions_is_best_and_the_frontier_has_both_ends()
     assert brute_force.frontier(E) == [(0, 9), (1, 5)]
 
 
-def test_a_slack_of_the_makespan_saves_the_move():
+def test_a_tolerance_on_the_makespan_avoids_the_move():
     assert brute_force.optimum(E, "makespan") == (2, 1)
     assert brute_force.optimum(E, "makespan", slack=lambda least: least + 1) == (2, 0)
 
 
 @given(group=groups(max_total=6, messy=True), measure=st.sampled_from(list(brute_force.MEASURES)))
-def test_placing_one_by_one_equals_trying_all_assignments(group, measure):
+def test_both_brute_force_methods_find_the_same_optimum(group, measure):
     value = brute_force.MEASURES[measure]
     vector = brute_force.lexicographic_optimum(
         group,

@@ -61,7 +61,7 @@ def test_assigned_partitions_are_owned_in_the_next_step() -> None:
     pytest.fail("no history went on from its assignment")
 
 
-def test_documents_hold_all_that_a_group_says(groups: list[Group]) -> None:
+def test_generated_groups_are_equal_after_a_round_trip_as_documents(groups: list[Group]) -> None:
     for group in groups[:500]:
         assert parse_group(group_document(group)) == group
 
@@ -115,7 +115,7 @@ def _distinct_subscriptions(group: Group) -> int:
 
 
 @pytest.mark.parametrize("trait", _TRAITS)
-def test_some_groups_have_the_trait(trait: str, groups: list[Group]) -> None:
+def test_some_generated_groups_have_each_property(trait: str, groups: list[Group]) -> None:
     assert any(_TRAITS[trait](group) for group in groups)
 
 

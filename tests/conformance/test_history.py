@@ -179,7 +179,7 @@ def test_every_rebalance_is_compared_with_the_optimum(played: PlayedHistory) -> 
     assert not played.table("live", "errors")
 
 
-def test_last_generation_is_the_present_group(played: PlayedHistory) -> None:
+def test_last_generation_equals_the_current_group(played: PlayedHistory) -> None:
     lines = (played.home / "live" / "groups.jsonl").read_text().splitlines()
     documents = {document["id"]: document for document in map(json.loads, lines)}
     assert set(documents) == set(played.groups)

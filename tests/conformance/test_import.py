@@ -90,7 +90,7 @@ def from_history(
 
 
 @pytest.mark.parametrize("name", [*CLIENT_ASSIGNORS, *BROKER_ASSIGNORS])
-def test_history_ends_with_the_present_groups(
+def test_history_ends_with_the_current_groups(
     site: ClusterWithGroups, from_history: Mapping[str, Group], name: str
 ) -> None:
     assert set(from_history) == set(site.groups) - {EMPTY}
@@ -142,7 +142,7 @@ def test_topics_have_ids_and_racks(site: ClusterWithGroups) -> None:
             assert topic.racks == site.topics[topic.name].racks
 
 
-def test_rate_counts_messages_between_two_samples(site: ClusterWithGroups) -> None:
+def test_message_rate_is_computed_from_two_samples(site: ClusterWithGroups) -> None:
     appended = {("b.payments", 1): 40, ("b.payments", 3): 2}
     [imported] = import_live(
         site.client(),
@@ -154,7 +154,9 @@ def test_rate_counts_messages_between_two_samples(site: ClusterWithGroups) -> No
     assert [topic.weights for topic in imported.group.topics] == [(0, 40, 0, 2)]
 
 
-def test_size_is_that_of_the_largest_replica(site: ClusterWithGroups, tmp_path: Path) -> None:
+def test_partition_size_is_the_size_of_the_largest_replica(
+    site: ClusterWithGroups, tmp_path: Path
+) -> None:
     server = site.cluster.bootstrap
     printed = run_tool(LOG_DIRS_TOOL, "--describe", "--bootstrap-server", server)
     file = tmp_path / "sizes.txt"
@@ -235,7 +237,7 @@ def test_import_logs_in_with_the_configuration_of_the_tools(
     assert [json.loads(line)["id"] for line in result.out] == ["sticky", "uniform"]
 
 
-def test_wrong_password_is_one_error(
+def test_wrong_password_gives_one_error_message(
     site: ClusterWithGroups, tmp_path: Path, run: Callable[..., CommandResult]
 ) -> None:
     server, config = site.cluster.listeners["LOGIN"], _login(tmp_path, "guessed")
@@ -256,7 +258,7 @@ def test_import_uses_tls(
     assert [json.loads(line)["id"] for line in result.out] == site.client().group_ids()
 
 
-def test_untrusted_certificate_is_one_error(
+def test_untrusted_certificate_gives_one_error_message(
     site: ClusterWithGroups, tmp_path: Path, run: Callable[..., CommandResult]
 ) -> None:
     config = _config(tmp_path, "security.protocol=SSL")

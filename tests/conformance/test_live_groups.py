@@ -222,7 +222,7 @@ def test_members_with_differing_subscriptions_join_change_and_leave(
 
 
 @pytest.mark.parametrize("predicted", CLIENT_ASSIGNORS, indirect=True)
-def test_members_in_racks_get_what_is_near(predicted: PredictedGroup) -> None:
+def test_members_with_racks_get_partitions_of_their_rack(predicted: PredictedGroup) -> None:
     predicted.join("m", "a.orders", "e.stock", rack="left")
     predicted.join("b", "a.orders", "e.stock", rack="right")
     predicted.join("k", "c.clicks", "e.stock", rack="right")

@@ -9,7 +9,7 @@ from typing import Any
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import parse_group
 
-PINNED = Path(__file__).with_name("pinned.jsonl.gz")
+PINNED = Path(__file__).with_name("kafka_4_4_results.jsonl.gz")
 MISMATCHES = Path(__file__).with_name("mismatches.jsonl")
 _GROUP_KEYS = ("id", "topics", "members")
 

@@ -17,7 +17,7 @@ from kassay.reference.model.group import Group
 from tests.conformance.groups import history
 from tests.conformance.upstream import NAMES, UpstreamResult, upstream_assign
 
-FILE = Path(__file__).with_name("pinned.jsonl.gz")
+FILE = Path(__file__).with_name("kafka_4_4_results.jsonl.gz")
 _HISTORIES = 400
 _MAX_PARTITIONS = 120
 _GROUPS_PER_KIND = 3

@@ -103,7 +103,7 @@ def test_the_cost_of_a_pattern_is_the_value_of_its_knapsack():
             assert (exchange.problem.owner[taken] != member).all()
 
 
-def test_the_best_prices_prove_their_bound():
+def test_the_prices_of_column_generation_prove_its_bound():
     search = ColumnGeneration(small_exchange(50))
     search.raise_bound(10**9, always)
     assert search.exchange.solve(search.best.prices).bound == search.best.bound

@@ -99,7 +99,7 @@ def test_groups_with_many_level_sets_are_solved():
     assert list(solve(group).assignment.loads().values()) == [2 * i + 1 for i in range(40)]
 
 
-def test_an_owner_keeps_its_lowest_numbers():
+def test_an_owner_keeps_its_partitions_with_the_lowest_numbers():
     members = (
         Member(id="a", subscription=("t",), owned=[("t", n) for n in (5, 3, 1, 0)]),
         Member(id="b", subscription=("t",)),

@@ -37,7 +37,7 @@ def values(found) -> list[tuple[int, int]]:
 
 @given(group=groups())
 @settings(deadline=None, max_examples=40)
-def test_every_point_of_equal_weights_is_that_of_brute_force(group: Group):
+def test_frontier_points_with_equal_weights_equal_brute_force(group: Group):
     found = frontier(group)
     assert values(found) == brute_force.frontier(group)
     assert found.complete
@@ -47,7 +47,7 @@ def test_every_point_of_equal_weights_is_that_of_brute_force(group: Group):
     group=groups(weighted=True), measure=st.sampled_from(["sum_of_squares", "makespan", "spread"])
 )
 @settings(deadline=None, max_examples=40)
-def test_every_point_of_weights_is_that_of_brute_force(group: Group, measure: str):
+def test_frontier_points_of_weighted_groups_equal_brute_force(group: Group, measure: str):
     found = frontier(group, measure=measure)
     assert values(found) == brute_force.frontier(group, measure)
     assert found.complete
@@ -99,7 +99,7 @@ def test_points_of_a_larger_group_agree_with_cp_sat():
         assert slow.complete
 
 
-def test_few_points_are_spread_over_the_moves_and_incomplete():
+def test_a_limit_on_points_gives_an_incomplete_frontier_spread_over_the_moves():
     found = frontier(crowded(12), max_points=3)
     assert [moves for moves, _ in values(found)] == [0, 4, 8]
     assert not found.complete
@@ -132,7 +132,7 @@ def test_a_group_without_partitions_has_one_point_at_the_origin():
     assert (values(found), found.complete) == ([(0, 0)], True)
 
 
-def test_huge_weights_keep_exact_points():
+def test_frontier_points_with_huge_weights_are_exact():
     group = crowded(3, weights=(2**62, 2**62, 2**62))
     found = frontier(group, measure=Measure.SUM_OF_SQUARES)
     assert set(values(found)) <= set(brute_force.frontier(group))

@@ -138,7 +138,7 @@ def test_a_reached_limit_leaves_an_assignment_with_valid_bounds(measure, limit):
     assert rushed.imbalance.bound <= rushed.imbalance.value
 
 
-def test_max_moves_zero_is_a_valid_constraint():
+def test_max_moves_of_zero_is_a_valid_constraint():
     group = even_group([5, 4, 3, 2], 2, [0, 0, 0, 0])
     solution = solve(group, levels=[Imbalance(Measure.MAKESPAN)], constraints=[MaxMoves(0)])
     assert solution.is_optimal
@@ -155,7 +155,7 @@ def test_a_capacity_below_any_partition_is_an_infeasible_group():
     assert solution.conflict == ("'a' carries at most 4",)
 
 
-def test_within_a_tolerance_fewer_partitions_move():
+def test_a_tolerance_on_imbalance_reduces_the_number_of_moves():
     group = even_group([100, 10, 9, 1], 2, [0, 0, 0, 0])
     exact = solve(group, levels=[Imbalance(Measure.MAKESPAN), Movement()])
     loose = solve(group, levels=[Imbalance(Measure.MAKESPAN, Tolerance(relative=0.12)), Movement()])

@@ -17,12 +17,12 @@ def test_server_range_sorts_static_members_first() -> None:
     assert lists(start, "server-range") == {"a": "t-2", "b": "t-0 t-1"}
 
 
-def test_server_range_splits_each_topic_over_its_own_subscribers() -> None:
+def test_server_range_splits_each_topic_over_its_subscribers() -> None:
     start = group("t:4 u:2", a="t", b="t u")
     assert lists(start, "server-range") == {"a": "t-0 t-1", "b": "t-2 t-3 u-0 u-1"}
 
 
-def test_uniform_keeps_partitions_up_to_the_quota() -> None:
+def test_uniform_keeps_owned_partitions_up_to_the_quota() -> None:
     start = after(group("t:4", a="t", b="t"), "uniform")
     grown = joined(start, c="t")
     assert movement(grown, assign(grown, "uniform")) == 1
@@ -58,7 +58,7 @@ def test_a_group_without_members_gets_an_empty_assignment(assignor: str) -> None
     assert lists(group("t:4"), assignor) == {}
 
 
-def test_uniform_fails_on_claims_beyond_the_partition_count() -> None:
+def test_uniform_fails_if_a_claimed_partition_does_not_exist() -> None:
     failed = run_assignor(group("t:1 u:1", a="t u | t-5", b="t"), "uniform").failed
     assert failed is not None
     assert failed.java_class == "ArrayIndexOutOfBoundsException"

@@ -12,7 +12,7 @@ def with_version(group: Group, version: int) -> Group:
     return replace(group, members=members)
 
 
-def test_moved_partition_is_withheld_for_one_round() -> None:
+def test_moved_partition_is_withheld_for_one_rebalance() -> None:
     alone = after(group("t:2", a="t"), "cooperative-sticky")
     both = joined(alone, b="t")
     assert lists(both, "cooperative-sticky") == {"a": "t-0", "b": ""}

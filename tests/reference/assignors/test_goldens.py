@@ -19,19 +19,19 @@ BEFORE_KAFKA_18688 = "uniform-4.0"
 
 
 @pytest.mark.parametrize("assignor", CLIENT + BROKER)
-def test_port_agrees_with_the_pinned_release(assignor: str) -> None:
+def test_port_agrees_with_the_results_of_kafka_4_4(assignor: str) -> None:
     cases = [case for case in read(PINNED) if case["assignor"] == assignor]
     assert len(cases) > 80
     assert _mismatches(cases, assignor) == []
 
 
-def test_earlier_mismatches_remain_fixed() -> None:
+def test_ports_agree_with_kafka_on_groups_of_earlier_mismatches() -> None:
     cases = list(read(MISMATCHES))
     assert cases
     assert [case["id"] for case in cases if ported(case, case["assignor"]) != recorded(case)] == []
 
 
-def test_goldens_contain_exceptions_and_nontermination() -> None:
+def test_recorded_results_contain_exceptions_and_nontermination() -> None:
     results = [recorded(case) for case in read(PINNED)]
     exceptions = {result["failed"] for result in results} - {None}
     assert exceptions == {
@@ -46,19 +46,19 @@ def test_goldens_contain_exceptions_and_nontermination() -> None:
 
 
 @pytest.mark.parametrize("assignor", [*CLIENT, "server-range"])
-def test_port_reproduces_the_recording_of_october_2024(
+def test_port_reproduces_the_results_recorded_in_october_2024(
     assignor: str, shared_fixtures: Path
 ) -> None:
     assert _mismatches(_october_2024(shared_fixtures, assignor), assignor) == []
 
 
-def test_uniform_4_0_reproduces_the_recording_of_october_2024(
+def test_uniform_4_0_reproduces_the_results_recorded_in_october_2024(
     shared_fixtures: Path,
 ) -> None:
     assert _mismatches(_october_2024(shared_fixtures, "uniform"), BEFORE_KAFKA_18688) == []
 
 
-def test_uniform_differs_from_october_2024_only_for_equal_subscriptions(
+def test_uniform_differs_from_the_2024_results_only_for_equal_subscriptions(
     shared_fixtures: Path,
 ) -> None:
     cases = _october_2024(shared_fixtures, "uniform")

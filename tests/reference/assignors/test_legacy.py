@@ -31,20 +31,20 @@ def test_range_splits_a_topic_over_threads_not_consumers() -> None:
     assert [str(thread) for thread in threads.values()] == ["a-0", "a-0", "a-1", "a-2", "b-0"]
 
 
-def test_thread_10_sorts_before_thread_2() -> None:
+def test_consumer_thread_10_sorts_before_consumer_thread_2() -> None:
     start = with_streams(group("t:11", a="t"), a=11)
     numbers = [thread.number for thread in legacy_range.assign_threads(start).values()]
     assert numbers == [0, 1, 10, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
-def test_threads_are_sorted_as_text() -> None:
+def test_consumer_threads_are_sorted_by_their_text() -> None:
     start = group("t:2", c_1="t", c="t")
     ids = {str(thread) for thread in legacy_range.assign_threads(start).values()}
     assert ids == {"c-0", "c-1-0"}
     assert lists(start, "legacy-range") == {"c-1": "t-1", "c": "t-0"}
 
 
-def test_threads_beyond_the_partitions_are_idle() -> None:
+def test_consumer_threads_in_excess_of_the_partitions_are_idle() -> None:
     assert lists(with_streams(group("t:1", a="t", b="t"), a=2), "legacy-range") == {
         "a": "t-0",
         "b": "",

@@ -20,7 +20,7 @@ NONTERMINATING = group(
 
 
 @pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
-def test_nontermination_is_detected(assignor: str) -> None:
+def test_nontermination_of_the_sticky_assignor_is_detected(assignor: str) -> None:
     outcome = run_assignor(NONTERMINATING, assignor)
     assert not outcome.terminated
     assert outcome.assignment is None
@@ -29,7 +29,7 @@ def test_nontermination_is_detected(assignor: str) -> None:
     assert outcome.livelock.circling
 
 
-def test_repeated_state_is_a_valid_assignment() -> None:
+def test_repeated_state_of_a_livelock_is_a_valid_assignment() -> None:
     livelock = run_assignor(NONTERMINATING, "sticky").livelock
     assert livelock is not None
     assert list(violations(NONTERMINATING, livelock.state)) == []
@@ -40,7 +40,7 @@ def test_assign_raises_the_error_that_run_assignor_returns() -> None:
         assign(NONTERMINATING, "sticky")
 
 
-def test_one_more_partition_makes_the_assignor_terminate() -> None:
+def test_sticky_terminates_if_the_livelock_group_has_one_more_partition() -> None:
     topics = tuple(
         replace(topic, partitions=6) if topic.name == "t0" else topic
         for topic in NONTERMINATING.topics

@@ -23,7 +23,7 @@ def test_documentation_example_of_co_partitioned_topics() -> None:
     assert lists(start, "range") == {"C0": "t0-0 t0-1 t1-0 t1-1", "C1": "t0-2 t1-2"}
 
 
-def test_members_beyond_the_partition_count_are_idle() -> None:
+def test_members_in_excess_of_the_partitions_are_idle() -> None:
     start = group("Ta:2 Tb:2", Ca="Ta Tb", Cb="Ta Tb", Cc="Ta Tb")
     assert lists(start, "range") == {"Ca": "Ta-0 Tb-0", "Cb": "Ta-1 Tb-1", "Cc": ""}
 
@@ -45,7 +45,7 @@ def test_multiple_consumers_mixed_topics() -> None:
     assert lists(start, "range") == {"c1": "t1-0", "c2": "t1-1 t2-0 t2-1", "c3": "t1-2"}
 
 
-def test_static_members_are_first_sorted_by_instance_id() -> None:
+def test_static_members_come_first_in_the_order_of_their_instance_ids() -> None:
     mixed = with_instance_ids(group("t:3", a="t", b="t", c="t"), b="2", c="1")
     assert lists(mixed, "range") == {"a": "t-2", "b": "t-1", "c": "t-0"}
 

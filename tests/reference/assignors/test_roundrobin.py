@@ -16,7 +16,7 @@ def test_members_without_subscription_are_skipped() -> None:
     assert lists(group("t:2", a="", b="t"), "roundrobin") == {"a": "", "b": "t-0 t-1"}
 
 
-def test_circle_continues_across_topics() -> None:
+def test_round_robin_continues_with_the_next_member_at_the_next_topic() -> None:
     start = group("Ta:2 Tb:2", Ca="Ta Tb", Cb="Ta Tb", Cc="Ta Tb")
     assert lists(start, "roundrobin") == {"Ca": "Ta-0 Tb-1", "Cb": "Ta-1", "Cc": "Tb-0"}
 
@@ -34,7 +34,7 @@ def test_documentation_example_of_a_member_that_leaves() -> None:
     assert lists(left, "roundrobin") == {"C0": "t0-0 t1-0 t2-0 t3-0", "C2": "t0-1 t1-1 t2-1 t3-1"}
 
 
-def test_static_members_are_first() -> None:
+def test_static_members_receive_partitions_before_dynamic_members() -> None:
     mixed = with_instance_ids(group("t:3", a="t", b="t"), b="z")
     assert lists(mixed, "roundrobin") == {"a": "t-1", "b": "t-0 t-2"}
 

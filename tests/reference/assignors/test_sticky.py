@@ -85,7 +85,7 @@ def test_reassignment_after_one_consumer_added() -> None:
     assert movement(grown, assign(grown, "sticky")) == 5
 
 
-def test_improvements_that_need_a_chain_of_moves_are_missed() -> None:
+def test_sticky_misses_improvements_that_need_a_chain_of_moves() -> None:
     start = group(
         "t1:1 t2:1 t3:1 t4:1 t5:1 t6:1",
         a="t1 t2 | t1-0",
@@ -119,12 +119,12 @@ def test_claims_to_deleted_topics_are_ignored() -> None:
     assert lists(start, "sticky") == {"a": "t-0", "b": "t-1"}
 
 
-def test_empty_subscription_before_all_others_counts_as_equal() -> None:
+def test_empty_subscription_of_the_first_member_counts_as_equal() -> None:
     start = group("t:2", a="", b="t")
     assert lists(start, "sticky") == {"a": "t-0", "b": "t-1"}
 
 
-def test_empty_subscription_after_another_counts_as_different() -> None:
+def test_empty_subscription_of_a_later_member_counts_as_different() -> None:
     start = group("t:2", a="t", b="")
     assert lists(start, "sticky") == {"a": "t-0 t-1", "b": ""}
 
@@ -142,7 +142,7 @@ def test_owned_partition_in_another_rack_is_revoked() -> None:
     assert lists(crossed, "cooperative-sticky") == {"a": "", "b": ""}
 
 
-def test_previous_owner_that_cannot_participate_fails() -> None:
+def test_sticky_fails_if_a_previous_owner_cannot_participate() -> None:
     start = group("t0:4 tX:1", A="t0 | t0-0 t0-1 t0-2 t0-3 @2", B="t0", X="tX | t0-0 @1")
     failed = run_assignor(start, "sticky").failed
     assert failed is not None
@@ -150,7 +150,7 @@ def test_previous_owner_that_cannot_participate_fails() -> None:
     assert "t0-0" in failed.detail
 
 
-def test_claim_beyond_the_partition_count_can_fail() -> None:
+def test_sticky_can_fail_if_a_claimed_partition_does_not_exist() -> None:
     start = group("t0:2 t1:4", A="t0 t1 | t0-3 t1-0", B="t0 t1 | t1-1 t1-2")
     failed = run_assignor(start, "sticky").failed
     assert failed is not None

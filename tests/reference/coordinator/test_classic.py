@@ -29,7 +29,7 @@ def test_issued_member_id_expires_after_the_session_timeout() -> None:
     assert not driver.group.pending_joins
 
 
-def test_joins_within_the_delay_merge_into_one_rebalance() -> None:
+def test_joins_within_the_initial_delay_cause_one_rebalance() -> None:
     driver = Driver()
     for client in "abcde":
         driver.join(client)
@@ -39,7 +39,7 @@ def test_joins_within_the_delay_merge_into_one_rebalance() -> None:
     assert len(driver.group.members) == 5
 
 
-def test_each_join_extends_the_delay_up_to_the_rebalance_timeout() -> None:
+def test_each_join_extends_the_initial_delay_up_to_the_rebalance_timeout() -> None:
     driver = Driver()
     driver.join("a", rebalance_timeout=5_000)
     driver.run(1_000)
@@ -67,7 +67,7 @@ def test_another_member_replaces_a_leader_that_leaves() -> None:
     assert driver.group.leader in (driver.ids["b"], driver.ids["c"])
 
 
-def test_rebalance_completes_without_a_lost_leader() -> None:
+def test_rebalance_completes_after_the_loss_of_the_leader() -> None:
     driver = Driver()
     driver.run_until_stable("a", "b", "c")
     driver.join("b")  # A follower with unchanged metadata causes no rebalance.
@@ -92,7 +92,7 @@ def test_protocol_with_most_votes_among_common_ones_is_selected() -> None:
     assert driver.group.protocol == "range"
 
 
-def test_equal_votes_are_resolved_by_the_order_of_javas_map() -> None:
+def test_protocols_with_equal_votes_are_selected_in_the_order_of_javas_map() -> None:
     for first, second in (("sticky", "range"), ("range", "sticky")):
         driver = Driver()
         driver.join("a", first, second)
@@ -133,13 +133,13 @@ def test_member_without_partitions_gets_an_empty_assignment() -> None:
     assert driver.sync("a", assignments={}).assignment == []
 
 
-def test_sync_in_a_stable_group_is_answered_at_once() -> None:
+def test_sync_request_in_a_stable_group_is_answered_at_once() -> None:
     driver = Driver()
     driver.run_until_stable("a", "b")
     assert driver.sync("b").assignment == Partitions.of([("t", 1)])
 
 
-def test_sync_during_a_join_phase_fails() -> None:
+def test_sync_request_during_a_join_phase_fails() -> None:
     driver = Driver()
     driver.run_until_stable("a", "b")
     driver.leave("b")
@@ -229,7 +229,7 @@ def test_return_of_a_static_member_causes_no_rebalance() -> None:
     assert driver.sync("s", instance_id="s").assignment == assignment
 
 
-def test_returning_static_leader_leads_and_skips_the_assignment() -> None:
+def test_returning_static_leader_stays_leader_and_skips_the_assignment() -> None:
     driver = _stable_group_with_static_leader()
     assert driver.leader == "s"
     response = _static(driver, "s")

@@ -18,7 +18,7 @@ def action(clock, fired):
     return lambda name: lambda: fired.append((clock.now, name))
 
 
-def test_actions_of_one_time_run_in_the_order_in_which_they_were_added(clock, fired, action):
+def test_actions_scheduled_for_the_same_time_run_in_insertion_order(clock, fired, action):
     clock.after(10, action("first"))
     clock.timer(action("second")).start(10)
     clock.run(until=5)
@@ -27,7 +27,7 @@ def test_actions_of_one_time_run_in_the_order_in_which_they_were_added(clock, fi
     assert fired == [(10, "first"), (10, "second"), (10, "third")]
 
 
-def test_postponed_timer_runs_after_actions_of_its_new_time(clock, fired, action):
+def test_restarted_timer_runs_after_actions_already_scheduled_for_its_time(clock, fired, action):
     timer = clock.timer(action("postponed"))
     timer.start(5)
     timer.start(10)
@@ -36,7 +36,7 @@ def test_postponed_timer_runs_after_actions_of_its_new_time(clock, fired, action
     assert fired == [(10, "action"), (10, "postponed")]
 
 
-def test_action_without_delay_runs_at_the_same_time(clock, fired, action):
+def test_action_without_delay_runs_at_the_current_time(clock, fired, action):
     clock.after(3, lambda: clock.after(0, action("no delay")))
     clock.run(until=3)
     assert fired == [(3, "no delay")]

@@ -67,7 +67,7 @@ def _t(*numbers: int) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition("t", number) for number in numbers)
 
 
-def test_first_target_has_epoch_2() -> None:
+def test_first_target_assignment_has_epoch_2() -> None:
     driver = _Driver()
     assert driver.join("a") == HeartbeatResponse(ErrorCode.NONE, 2, _t(0, 1, 2, 3))
     assert driver.group.state == "Stable"
@@ -121,7 +121,7 @@ def test_leave_increases_the_epoch_and_releases_the_partitions() -> None:
 
 
 @pytest.mark.parametrize(("epoch", "owned"), [(7, None), (1, None), (2, (3,))])
-def test_wrong_epoch_is_fenced(epoch: int, owned: object) -> None:
+def test_heartbeat_with_a_wrong_member_epoch_is_fenced(epoch: int, owned: object) -> None:
     driver = _Driver()
     driver.join("a")
     driver.join("b")
@@ -131,7 +131,7 @@ def test_wrong_epoch_is_fenced(epoch: int, owned: object) -> None:
     assert response.code is ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_previous_epoch_is_accepted_without_extra_partitions() -> None:
+def test_heartbeat_with_the_previous_epoch_and_no_extra_partitions_is_accepted() -> None:
     driver = _Driver()
     driver.join("a")
     driver.join("b")
@@ -192,7 +192,7 @@ def test_static_member_is_replaced_only_after_it_left() -> None:
     assert old.code is ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_commit_requires_the_epoch_of_the_member() -> None:
+def test_offset_commit_requires_the_current_member_epoch() -> None:
     driver = _Driver()
     driver.join("a")
     offsets = {TopicPartition("t", 0): 9}

@@ -55,12 +55,14 @@ members = st.builds(
 
 
 @given(subscriptions)
-def test_subscription_round_trip(subscription: ConsumerSubscription) -> None:
+def test_subscription_is_equal_after_encoding_and_decoding(
+    subscription: ConsumerSubscription,
+) -> None:
     assert ConsumerSubscription.decode(subscription.encode()) == subscription
 
 
 @given(partitions)
-def test_assignment_round_trip(assigned: Partitions) -> None:
+def test_assignment_is_equal_after_encoding_and_decoding(assigned: Partitions) -> None:
     assert decode_assignment(encode_assignment(assigned)) == assigned
 
 
@@ -76,7 +78,7 @@ def test_assignment_round_trip(assigned: Partitions) -> None:
         st.lists(members, max_size=3).map(tuple),
     )
 )
-def test_group_metadata_round_trip(record: GroupMetadata) -> None:
+def test_group_metadata_is_equal_after_encoding_and_decoding(record: GroupMetadata) -> None:
     assert decode_record(record.key, record.value) == record
 
 
@@ -101,7 +103,7 @@ def test_a_committed_offset_has_the_layout_of_version_3() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 4, 9])
-def test_truncated_record_is_an_error(cut: int) -> None:
+def test_decoding_a_truncated_record_raises_an_error(cut: int) -> None:
     record = OffsetCommit("g", TopicPartition("t", 5), 41, 99)
     with pytest.raises(CorruptRecordError):
         decode_record(record.key, record.value[:-cut])
@@ -220,7 +222,7 @@ def test_sessions_restart_after_a_fail_over() -> None:
     assert not driver.group.members
 
 
-def test_commits_are_rejected_during_the_sync_phase() -> None:
+def test_offset_commits_are_rejected_during_the_sync_phase() -> None:
     driver = Driver()
     driver.join("a")
     driver.run(DELAY)
@@ -228,7 +230,7 @@ def test_commits_are_rejected_during_the_sync_phase() -> None:
     assert code is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_empty_group_accepts_commits_without_a_generation() -> None:
+def test_empty_group_accepts_offset_commits_without_a_generation() -> None:
     driver = Driver()
     assert driver.coordinator.commit("", -1, {TopicPartition("t", 0): 1}) is ErrorCode.NONE
     driver.reload()

@@ -15,7 +15,7 @@ def node(text: str, *path: str) -> ConfigNode:
     return found
 
 
-def test_values_have_their_line_and_path() -> None:
+def test_values_of_a_configuration_file_have_a_line_and_a_path() -> None:
     root = read_nodes(TEXT, "f.yaml")
     items = root.only("name", "flag", "count", "list")
     assert (items["name"].text(), items["flag"].flag(), items["count"].integer()) == ("x", True, 7)

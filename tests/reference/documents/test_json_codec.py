@@ -55,13 +55,13 @@ FULL = {
 }
 
 
-def test_a_document_with_every_key_survives_a_round_trip():
+def test_a_group_document_with_every_key_is_equal_after_parsing_and_writing():
     VALIDATOR.validate(FULL)
     assert group_document(parse_group(FULL)) == FULL
 
 
 @given(groups(weighted=True, messy=True))
-def test_documents_survive_a_round_trip_and_match_the_schema(group):
+def test_group_documents_are_equal_after_a_round_trip_and_match_the_schema(group):
     document = json.loads(json.dumps(group_document(group)))
     VALIDATOR.validate(document)
     assert parse_group(document) == group
@@ -132,7 +132,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("document", "message"), BAD, ids=[message for _, message in BAD])
-def test_a_bad_document_gives_one_error_that_names_field_and_value(document, message):
+def test_an_invalid_group_document_gives_one_error_with_field_and_value(document, message):
     with pytest.raises(InputError) as caught:
         parse_group(document, where="x")
     assert message in str(caught.value)
@@ -154,7 +154,7 @@ BEYOND_SCHEMA = (
 @pytest.mark.parametrize(
     "document", [d for d, message in BAD if not any(said in message for said in BEYOND_SCHEMA)]
 )
-def test_the_schema_rejects_what_the_parser_rejects(document):
+def test_documents_rejected_by_the_parser_are_rejected_by_the_schema(document):
     assert not VALIDATOR.is_valid(document)
 
 
@@ -169,7 +169,7 @@ def test_json_lines_have_one_group_per_line_and_blank_lines_are_skipped():
     assert [group.id for _, group in read(LINE % 1 + "\n" + LINE % 2)] == ["g1", "g2"]
 
 
-def test_one_document_may_span_lines():
+def test_one_json_document_may_span_several_lines():
     document = json.dumps(FULL, indent=2)
     assert [group.id for _, group in read(document)] == ["orders-2026-11"]
 
@@ -179,7 +179,7 @@ def test_one_document_may_span_lines():
     ['{"id": "g9", "topics": {"t": 1}, "memb\n', '{"id": "x", "id": "y"}\n', "oops\n", "[1]\n"],
 )
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_an_invalid_line_does_not_affect_the_others(bad, place):
+def test_an_invalid_json_line_does_not_affect_the_other_lines(bad, place):
     lines = [LINE % 1, LINE % 2]
     lines.insert(place, bad)
     results = read("".join(lines))
@@ -189,18 +189,18 @@ def test_an_invalid_line_does_not_affect_the_others(bad, place):
     assert str(errors[0]).startswith(f"f.jsonl:{place + 1}: ")
 
 
-def test_an_invalid_document_keeps_its_id():
+def test_the_error_of_an_invalid_document_contains_the_group_id():
     ((group_id, error),) = read('{"id": "g7", "topics": {"t": -1}, "members": []}')
     assert group_id == "g7"
     assert isinstance(error, InputError)
 
 
-def test_truncated_json_is_an_error_with_its_line():
+def test_truncated_json_raises_an_error_with_the_line_number():
     ((_, error),) = read(json.dumps(FULL, indent=2)[:60])
     assert "f.jsonl:5: not valid JSON" in str(error)
 
 
-def test_a_truncated_line_is_an_error_with_its_own_line_number():
+def test_a_truncated_json_line_raises_an_error_with_its_line_number():
     (_, error), (_, good) = read((LINE % 1)[:30] + "\n" + LINE % 2)
     assert str(error).startswith("f.jsonl:1: not valid JSON")
     assert str(error).endswith("column 31, at the end of the text")
@@ -236,7 +236,7 @@ def test_bytes_that_are_not_utf8_are_an_error(tmp_path):
         load_group(path)
 
 
-def test_assignments_are_read_alone_or_inside_a_result(tmp_path):
+def test_assignments_are_read_from_assignment_and_result_documents(tmp_path):
     assignment = Assignment({"a": [("t", 1), ("t", 0)], "b": []})
     document = json.loads(json.dumps(assignment_document(assignment)))
     assert document == {"a": [["t", 1], ["t", 0]], "b": []}
@@ -266,13 +266,13 @@ def test_any_json_value_is_a_group_or_an_input_error(value):
 
 
 @pytest.mark.parametrize("owned", [[["t", 0], ["t"]], [["t", 0], ["t", True]], [["t", 0], 1]])
-def test_an_invalid_owned_partition_of_a_file_is_located(owned):
+def test_the_error_of_an_invalid_owned_partition_names_its_location(owned):
     document = {"topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"], "owned": owned}]}
     [(_, error)] = read_groups(io.StringIO(json.dumps(document)), name="g.json")
     assert str(error).startswith("g.json:1: members[0].owned[1]: expected")
 
 
-def test_the_words_of_the_format_are_valid_names_in_a_file():
+def test_keys_of_the_document_format_are_valid_topic_and_member_names():
     member = {"id": "owned", "topics": ["topics", "owned"], "owned": {"owned": [0], "topics": [1]}}
     document = {"topics": {"owned": 1, "topics": 2}, "members": [member]}
     [(_, group)] = read_groups(io.StringIO(json.dumps(document, indent=1)), name="g.json")

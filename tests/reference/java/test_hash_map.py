@@ -14,11 +14,11 @@ from kassay.reference.java.strings import string_hash, utf16_key
 COLLIDING = ["".join(parts) for parts in product(("Aa", "BB"), repeat=4)]
 
 
-def test_names_are_ordered_by_bin() -> None:
+def test_hash_map_iterates_in_the_order_of_bins() -> None:
     assert string_order(["c10", "c2", "c9", "orders"]) == ["c10", "c9", "orders", "c2"]
 
 
-def test_names_in_one_bin_are_in_the_order_of_put() -> None:
+def test_keys_of_one_bin_are_in_the_order_of_insertion() -> None:
     assert string_order(["Aa", "BB"]) == ["Aa", "BB"]
     assert string_order(["BB", "Aa"]) == ["BB", "Aa"]
 
@@ -42,25 +42,25 @@ def test_compute_if_absent_resizes_one_call_later_than_put() -> None:
     assert before[0] < computed.snapshot()[0] == put.snapshot()[0]
 
 
-def test_nine_names_in_one_bin_resize_a_small_table() -> None:
+def test_nine_keys_in_one_bin_resize_a_small_hash_map() -> None:
     table = HashMap.of(COLLIDING[:9], string_hash, sort_key=utf16_key)
     assert table.snapshot()[0] == 32
 
 
-def test_a_crowded_bin_of_a_large_table_is_a_tree_with_its_root_in_front() -> None:
+def test_a_crowded_bin_of_a_large_hash_map_iterates_from_the_tree_root() -> None:
     assert string_order(COLLIDING[:11]) == [
         COLLIDING[3], COLLIDING[0], COLLIDING[1], COLLIDING[2], *COLLIDING[4:11],
     ]  # fmt: skip
 
 
-def test_a_name_that_is_removed_and_put_again_is_last() -> None:
+def test_a_removed_and_reinserted_key_is_last_in_its_bin() -> None:
     table = HashMap.of(("AaAa", "BBBB", "AaBB"), string_hash)
     table.remove("AaAa")
     table.put("AaAa", None)
     assert list(table) == ["BBBB", "AaBB", "AaAa"]
 
 
-def test_clear_keeps_the_table_size() -> None:
+def test_clearing_a_hash_map_keeps_the_table_size() -> None:
     table = HashMap.of(map("c{}".format, range(100)), string_hash)
     size = table.snapshot()[0]
     table.clear()
@@ -83,7 +83,7 @@ def test_the_table_size_is_the_next_power_of_two() -> None:
         max_size=120,
     )
 )
-def test_a_map_has_the_content_of_a_dict_after_the_same_operations(
+def test_a_hash_map_equals_a_dict_after_the_same_operations(
     operations: list[tuple[str, str]],
 ) -> None:
     table: HashMap[str, int] = HashMap(string_hash, sort_key=utf16_key)
@@ -119,7 +119,7 @@ def test_string_order_is_the_order_of_a_hash_map(names: list[str], capacity: int
 
 
 @given(names=st.lists(st.integers(0, 400).map("c{}".format), unique=True, max_size=150))
-def test_first_in_map_is_the_first_name_of_the_order(names: list[str]) -> None:
+def test_first_in_map_returns_the_first_key_in_iteration_order(names: list[str]) -> None:
     assert first_in_map(names, largest_size=len(names)) == next(iter(string_order(names)), None)
     rest = names[len(names) // 2 :]
     table = HashMap.of(names, string_hash, sort_key=utf16_key)

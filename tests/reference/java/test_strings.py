@@ -26,7 +26,7 @@ from kassay.reference.java.strings import (
         ("\N{GRINNING FACE}", 1772899),
     ],
 )
-def test_string_hash_is_that_of_java(text: str, expected: int | str) -> None:
+def test_string_hash_equals_javas_hash_code(text: str, expected: int | str) -> None:
     assert string_hash(text) == (string_hash(expected) if isinstance(expected, str) else expected)
 
 
@@ -65,6 +65,6 @@ def test_uuid_hash_combines_the_four_words() -> None:
     assert uuid_hash(value) == 1 ^ 2 ^ 4 ^ 8
 
 
-def test_spread_folds_the_upper_half_into_the_lower() -> None:
+def test_spread_combines_the_upper_and_lower_half_of_a_hash_code() -> None:
     assert spread(0x7FFF0000) == 0x7FFF7FFF
     assert spread(-1) == -65536

@@ -44,7 +44,7 @@ def test_members_without_partitions_may_be_missing():
         ),
     ],
 )
-def test_each_violation_is_reported_alone(by_member, violation):
+def test_each_violation_of_an_assignment_is_reported(by_member, violation):
     assert violations_of(by_member) == [violation]
 
 
@@ -71,7 +71,7 @@ def test_a_missing_and_a_repeated_partition_are_violations(data):
 
 
 @given(st.data())
-def test_assignees_agree_with_the_lists(data):
+def test_assignees_agree_with_the_partition_lists_of_the_members(data):
     group = data.draw(groups(messy=True))
     assignment = data.draw(valid_assignments(group))
     found = {

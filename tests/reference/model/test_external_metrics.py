@@ -77,7 +77,7 @@ def test_kafka_balance_score_is_the_pairwise_sum_over_participating_members(data
     assert metrics.kafka_balance_score(group, assignment) == expected
 
 
-def test_the_band_of_cruise_control_is_nine_percent():
+def test_cruise_controls_balance_band_is_nine_percent():
     assert metrics.balancedness([100, 109, 91]) == 100.0
     assert metrics.balancedness([100, 110, 90, 100]) == 50.0
     assert metrics.balancedness([]) == 100.0

@@ -43,7 +43,7 @@ def test_values_out_of_range_are_errors_that_name_the_field(build, message):
         build()
 
 
-def test_members_and_topics_must_be_unique():
+def test_repeated_member_ids_and_topics_are_rejected():
     member = Member(id="a", subscription=())
     topic = Topic(name="t", partitions=1)
     with pytest.raises(InputError, match="member id 'a' is listed twice"):
@@ -52,7 +52,7 @@ def test_members_and_topics_must_be_unique():
         Group(topics=(topic, topic), members=())
 
 
-def test_subscribers_has_only_topics_with_partitions():
+def test_subscribers_contains_only_topics_with_partitions():
     group = Group(
         topics=(Topic(name="t", partitions=1), Topic(name="empty", partitions=0)),
         members=(
@@ -67,7 +67,7 @@ def test_subscribers_has_only_topics_with_partitions():
     ("weights", "weighted"),
     [((None,), False), (((3, 3),), False), (((1, 2),), True), (((2, 2), None), True)],
 )
-def test_a_group_is_weighted_if_two_of_its_partitions_differ(weights, weighted):
+def test_a_group_is_weighted_if_two_partition_weights_differ(weights, weighted):
     topics = tuple(Topic(name=f"t{i}", partitions=2, weights=w) for i, w in enumerate(weights))
     members = (Member(id="a", subscription=("t0", "t1")),)
     assert Group(topics=topics, members=members).is_weighted is weighted

@@ -11,7 +11,7 @@ def _group(count: int = 2) -> Group:
     )
 
 
-def test_names_are_escaped():
+def test_names_in_html_tables_are_escaped():
     group = _group()
     for shown in (group, solve(group), solve(group).assignment):
         page = shown._repr_html_()

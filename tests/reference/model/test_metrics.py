@@ -101,7 +101,7 @@ def test_an_unassigned_partition_is_not_moved():
 
 
 @given(st.data())
-def test_movement_agrees_with_a_count_over_partitions(data):
+def test_movement_equals_a_count_over_single_partitions(data):
     group = data.draw(groups())
     assignment = data.draw(valid_assignments(group))
     before = {tp: member.id for member in group.members for tp in member.owned}
@@ -124,7 +124,7 @@ def test_sum_of_squares_and_spread_of_a_known_vector():
     assert spread([9, 10, 11]) == 2
 
 
-def test_partitions_that_do_not_exist_count_as_one() -> None:
+def test_partitions_that_do_not_exist_have_weight_one() -> None:
     topics = (Topic(name="t", partitions=3, weights=(5, 1, 1)), Topic(name="u", partitions=1))
     group = Group(topics=topics, members=(Member(id="a", subscription=("t", "u")),))
     assert loads(group, Assignment({"a": [("t", 0), ("t", 3), ("u", 0), ("gone", 0)]})) == {"a": 8}

@@ -36,14 +36,14 @@ def test_claims_of_equal_generation_are_contested():
     assert [(c.member, c.partition) for c in result.contested] == [("a", 0), ("b", 0)]
 
 
-def test_a_higher_generation_beats_contested_claims():
+def test_a_claim_of_a_higher_generation_wins_over_contested_claims():
     result = ownership(group_of(claimant("a", 0), claimant("b", 0), claimant("c", 0, generation=6)))
     assert result.owners["t"][0] == 2
     assert result.contested == ()
     assert [c.member for c in result.stale] == ["a", "b"]
 
 
-def test_contested_claims_beat_an_older_claim():
+def test_contested_claims_invalidate_an_older_claim():
     result = ownership(group_of(claimant("c", 0, generation=4), claimant("a", 0), claimant("b", 0)))
     assert result.owners["t"][0] == NO_OWNER
     assert [c.member for c in result.stale] == ["c"]
@@ -65,12 +65,12 @@ def test_a_topic_that_is_not_subscribed_to_is_not_owned():
     assert [c.reason for c in result.stale] == ["topic not subscribed to"]
 
 
-def test_an_invalid_claim_of_a_higher_generation_beats_a_valid_one():
+def test_an_invalid_claim_of_a_higher_generation_invalidates_a_lower_one():
     result = ownership(group_of(claimant("a", 0), claimant("b", 0, generation=6, topics=("u",))))
     assert result.owners["t"][0] == NO_OWNER
 
 
-def test_claims_to_missing_topics_and_partitions_are_stale():
+def test_claims_to_missing_topics_and_partitions_are_reported_as_stale():
     member = Member(id="a", subscription=("t", "u"), owned=[("u", 0), ("t", 3), ("t", 1)])
     result = ownership(group_of(member))
     assert result.owners["t"].tolist() == [NO_OWNER, 0, NO_OWNER]

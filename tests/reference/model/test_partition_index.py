@@ -13,7 +13,7 @@ GROUP = Group(
 )
 
 
-def test_rows_keep_the_order_of_the_lists() -> None:
+def test_partition_index_keeps_the_order_of_the_partition_lists() -> None:
     offsets = partition_index.offsets_of(GROUP)
     rows = offsets.rows(
         [(1, Partitions.of([("u", 2), ("gone", 0)])), (0, Partitions.of([("t", 1), ("u", 9)]))]
@@ -25,19 +25,21 @@ def test_rows_keep_the_order_of_the_lists() -> None:
     assert offsets.flat(partition_index.select(rows, offsets.exist(rows))).tolist() == [4, 1]
 
 
-def test_a_group_without_lists_has_no_rows() -> None:
+def test_the_partition_index_of_a_group_without_owned_partitions_is_empty() -> None:
     offsets = partition_index.offsets_of(GROUP)
     assert offsets.rows([]) is partition_index.EMPTY_INDEX
     assert offsets.exist(partition_index.EMPTY_INDEX).tolist() == []
 
 
-def test_masks_follow_the_subscriptions() -> None:
+def test_the_subscription_mask_is_true_for_subscribed_topics() -> None:
     assert partition_index.subscription_mask(GROUP).tolist() == [[False, True], [False, False]]
     assert partition_index.consumed_partitions(GROUP).tolist() == [False, False, True, True, True]
 
 
 @given(st.data())
-def test_a_valid_assignment_has_each_consumed_position_once(data: st.DataObject) -> None:
+def test_the_index_of_a_valid_assignment_has_each_consumed_partition_once(
+    data: st.DataObject,
+) -> None:
     group = data.draw(groups(messy=True))
     assignment = data.draw(valid_assignments(group))
     offsets = partition_index.offsets_of(group)

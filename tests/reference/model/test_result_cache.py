@@ -19,7 +19,7 @@ def _group(*, owner: str = "a") -> Group:
     )
 
 
-def test_a_function_is_computed_once_per_object() -> None:
+def test_a_cached_function_is_computed_once_per_object() -> None:
     calls: list[Group] = []
 
     @cached

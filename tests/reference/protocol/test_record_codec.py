@@ -94,7 +94,7 @@ def test_unknown_tagged_fields_are_skipped() -> None:
 
 
 @given(key=st.binary(max_size=40), value=st.none() | st.binary(max_size=80))
-def test_any_bytes_give_a_record_or_a_corrupt_record_error(key, value) -> None:
+def test_decoding_any_bytes_returns_a_record_or_raises_corrupt_record_error(key, value) -> None:
     try:
         record = decode(key, value)
     except CorruptRecordError:
@@ -105,7 +105,7 @@ def test_any_bytes_give_a_record_or_a_corrupt_record_error(key, value) -> None:
 @pytest.mark.parametrize(
     "changed", ["version", "null array", "null text", "bad text", "huge array", "null bytes"]
 )
-def test_errors_name_the_damaged_field(changed: str) -> None:
+def test_decoding_errors_name_the_damaged_field(changed: str) -> None:
     group = wire.integer(2, "h") + wire.text("g")
     head = wire.integer(3, "h") + wire.text("consumer") + wire.integer(1, "i")
     rest = wire.text("range") + wire.text("m") + wire.integer(5, "q")
@@ -125,7 +125,7 @@ def test_errors_name_the_damaged_field(changed: str) -> None:
         decode(group, value)
 
 
-def test_a_newer_subscription_is_decoded_as_the_newest_known_version() -> None:
+def test_a_subscription_of_a_newer_version_is_decoded_as_the_newest_known() -> None:
     subscription = ConsumerSubscription(
         ("t",), owned=Partitions.of([("t", 1)]), generation=4, rack="r", user_data=None
     )
@@ -140,7 +140,7 @@ def test_a_newer_subscription_is_decoded_as_the_newest_known_version() -> None:
     }
 
 
-def test_a_subscription_may_end_before_the_owned_partitions() -> None:
+def test_a_subscription_without_owned_partitions_is_decoded() -> None:
     encoded = encode_message(SHORT_SUBSCRIPTION, 1, {"topics": ["t"], "user_data": None})
     found = decode_message(SUBSCRIPTION, encoded)
     assert (found["topics"], found["owned"], found["generation"]) == (["t"], (), -1)
@@ -172,7 +172,7 @@ def test_records_of_the_simulated_coordinator_are_decoded() -> None:
     }
 
 
-def test_groups_of_other_protocol_types_keep_their_bytes() -> None:
+def test_metadata_of_groups_with_other_protocol_types_stay_encoded() -> None:
     key = wire.integer(2, "h") + wire.text("connect")
     member = b"".join(map(wire.text, ("m", "c", "/h"))) + wire.integer(9, "i")
     value = b"".join(
@@ -253,7 +253,7 @@ def test_recorded_vectors_decode_to_their_stated_fields(vectors: dict) -> None:
         assert {name: flat[name] for name in stated} == stated, vector["name"]
 
 
-def test_damaged_vectors_give_errors(vectors: dict) -> None:
+def test_decoding_damaged_recorded_vectors_raises_errors(vectors: dict) -> None:
     for vector in vectors["bad_truncated_or_bad_version"]:
         key, value = _pair(vector)
         if value.startswith(b"\0\2") and b"testdata" in value:

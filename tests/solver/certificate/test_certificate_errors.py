@@ -21,7 +21,7 @@ from kassay.solver import (
     solve,
 )
 from tests.reference.assignors.notation import group as small_group
-from tests.solver.certified import GROUP, LOPSIDED, PROOF, complaints
+from tests.solver.certified_group import GROUP, LOPSIDED, PROOF, complaints
 
 UNLIKE = Group(
     topics=(Topic(name="t", partitions=3),),
@@ -90,7 +90,7 @@ def test_a_trusted_bound_below_the_value_is_not_refuted_by_an_improvement():
     assert complaints(modest, LOPSIDED) == []
 
 
-def test_a_useless_chain_gives_one_error():
+def test_a_chain_that_improves_nothing_gives_one_error():
     group = small_group("t:1 u:2", a="u", b="t u", c="t")
     uneven = Assignment({"a": [("u", 0), ("u", 1)], "b": [("t", 0)]})
     believed = Certificate(

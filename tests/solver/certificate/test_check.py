@@ -35,7 +35,7 @@ from kassay.solver.certificate.documents import certificate_document
 from kassay.solver.improvement.transfer_chains import apply_chain
 from kassay.solver.limits import SearchLimits
 from tests import brute_force
-from tests.solver.certified import BEST, GROUP, LOPSIDED, PROOF, complaints
+from tests.solver.certified_group import BEST, GROUP, LOPSIDED, PROOF, complaints
 from tests.strategies import groups, valid_assignments
 
 
@@ -189,7 +189,7 @@ def test_a_changed_topic_price_is_an_error(change):
     assert complaints(with_prices(topics={"t": price})) != []
 
 
-def test_missing_prices_are_named():
+def test_missing_prices_of_a_certificate_are_reported():
     assert complaints(with_prices(members={"a": (3, 1)})) == ["member 'b' has no price"]
     assert complaints(with_prices(topics={})) == ["topic 't' has no price"]
     assert complaints(replace(PROOF, prices=None)) == [

@@ -15,7 +15,7 @@ from kassay.solver import (
     certify,
     solve,
 )
-from tests.solver.certified import GROUP, complaints
+from tests.solver.certified_group import GROUP, complaints
 
 WEIGHTED = Group(
     topics=(Topic(name="t", partitions=5, weights=(8, 7, 6, 5, 4)),),

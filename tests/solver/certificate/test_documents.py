@@ -29,7 +29,7 @@ from kassay.solver import (
     solve,
 )
 from kassay.solver.certificate.documents import certificate_document, parse_certificate
-from tests.solver.certified import GROUP, LOPSIDED, PROOF
+from tests.solver.certified_group import GROUP, LOPSIDED, PROOF
 from tests.strategies import groups
 
 CLAIM = {"level": "makespan", "value": 3, "bound": 3, "origin": "cp-sat"}

@@ -37,7 +37,7 @@ def by_counting_up(group: Group, target: int) -> int | None:
 
 @given(group=groups(max_members=3, max_total=5), target=st.integers(0, 5))
 @settings(deadline=None, max_examples=40)
-def test_the_number_needed_is_that_of_brute_force(group: Group, target: int):
+def test_the_number_of_members_needed_equals_brute_force(group: Group, target: int):
     found = members_needed(group, makespan=target)
     truth = by_counting_up(group, target)
     assert (None if found.needed is None else found.needed.value) == truth
@@ -48,7 +48,7 @@ def test_the_number_needed_is_that_of_brute_force(group: Group, target: int):
 
 @given(group=groups(max_members=3, max_total=4, weighted=True), target=st.integers(0, 12))
 @settings(deadline=None, max_examples=25)
-def test_the_number_needed_with_weights_is_that_of_brute_force(group: Group, target: int):
+def test_the_number_of_members_needed_with_weights_equals_brute_force(group: Group, target: int):
     found = members_needed(group, makespan=target)
     truth = by_counting_up(group, target)
     assert (None if found.needed is None else found.needed.value) == truth
@@ -95,7 +95,7 @@ def test_a_topic_that_added_members_do_not_consume_is_the_reason():
     assert found.reason == "added members do not consume 'a', makespan at least 5"
 
 
-def test_a_number_that_leaves_a_topic_without_consumer_is_not_enough():
+def test_a_group_size_that_leaves_a_topic_without_consumer_is_not_enough():
     topics = (Topic(name="a", partitions=1), Topic(name="b", partitions=1))
     members = (Member(id="x", subscription=("a",)), Member(id="y", subscription=("b",)))
     found = members_needed(Group(topics=topics, members=members), makespan=9, sweep=[1])

@@ -85,7 +85,7 @@ def test_a_time_limit_of_zero_leaves_an_assignment(group, optimum):
 
 @pytest.mark.parametrize("time_limit", [60.0, 0.0])
 @pytest.mark.parametrize("group", GROUPS)
-def test_max_moves_zero_keeps_all_owners(group, time_limit):
+def test_max_moves_of_zero_keeps_every_partition_at_its_owner(group, time_limit):
     solution = solve(group, constraints=(MaxMoves(0),), limits=SearchLimits(time=time_limit))
     assert solution.movement.value == 0
     assert list(violations(group, solution.assignment)) == []

@@ -1,6 +1,6 @@
 """Long comparison of one port with Kafka's class, which continues after differences.
 
-    python -m tests.conformance.soak sticky 100000 --mismatches mismatches.jsonl
+    python -m tests.conformance.long_comparison sticky 100000 --mismatches mismatches.jsonl
 
 Each difference is shrunk and written as one line of JSON: the group and both results.
 """
