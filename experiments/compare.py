@@ -29,7 +29,7 @@ MovesWithin = Callable[[int], int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseLimits(SearchLimits):
-    """Limits of each search, and of everything about one group in a study.
+    """Limits of each solver search, and limits of all work on one group in a study.
 
     Parameters
     ----------
@@ -51,14 +51,14 @@ LIMITS = CaseLimits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeuristicGap:
-    """Value of an assignor and the proven optimum; None if a value is not known."""
+    """Value of an assignor and the proven optimum; None if unknown."""
 
     greedy: int | None = None
     optimum: int | None = None
 
     @property
     def gap(self) -> int | None:
-        """The assignor's value minus the optimum."""
+        """Return the assignor's value minus the optimum."""
         if self.greedy is None or self.optimum is None:
             return None
         return self.greedy - self.optimum
@@ -69,7 +69,7 @@ UNKNOWN_GAP = HeuristicGap()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Result of one assignor on one group, compared with the optimum.
+    """Comparison of an assignor's result on one group with the optimum.
 
     Parameters
     ----------
@@ -104,22 +104,22 @@ class Comparison:
 
     @property
     def imbalance_gap(self) -> int | None:
-        """Gap of ``measure``."""
+        """Return the heuristic gap of the imbalance measure ``measure``."""
         return None if self.measure is None else self.imbalance[self.measure].gap
 
     @property
     def least_imbalance(self) -> bool | None:
-        """Whether the assignor reaches the minimum of ``measure``."""
+        """Return whether the assignor reaches the minimum imbalance by ``measure``."""
         return None if self.imbalance_gap is None else self.imbalance_gap == 0
 
     @property
     def movement_gap(self) -> int | None:
-        """Moves minus the optimum; None unless the assignor reaches the minimum imbalance."""
+        """Return moves minus minimum moves; None if the assignor misses the minimum imbalance."""
         return self.movement.gap if self.least_imbalance else None
 
     @property
     def unnecessary_moves(self) -> int | None:
-        """Moves minus ``movement_within``."""
+        """Return the moves of the assignor minus ``movement_within``."""
         return HeuristicGap(greedy=self.movement.greedy, optimum=self.movement_within).gap
 
     def _repr_html_(self) -> str:
@@ -193,13 +193,13 @@ def compare(
 
 
 def solve_optimum(group: Group, *, limits: SearchLimits = LIMITS) -> Solution:
-    """Find the minimum imbalance and the fewest moves to it, ignoring capacities."""
+    """Find the minimum imbalance and the fewest moves that reach it; ignore capacities."""
     return solve(_without_capacities(group), limits=limits)
 
 
 @cached
 def keep_owners(group: Group) -> Assignment:
-    """Keep every owner and place partitions without an owner on the least loaded members.
+    """Keep owned partitions; assign the others to the least loaded subscribed members.
 
     Its imbalance is possible without any move.
     """
@@ -210,7 +210,7 @@ def keep_owners(group: Group) -> Assignment:
 def fewest_moves_within(
     group: Group, imbalance: int, *, optimum: Solution, limits: CaseLimits = LIMITS
 ) -> int | None:
-    """Return the fewest moves to any assignment whose imbalance is at most ``imbalance``.
+    """Return the minimum number of moves to an assignment of at most this imbalance.
 
     ``optimum`` is the group's `solve_optimum`, with both levels proven. The result is None if a
     limit was reached before the proof.
@@ -240,7 +240,7 @@ def fewest_moves_within(
 
 
 def _proven_optima(group: Group, optimum: Solution, measure: Measure) -> Mapping[Measure, int]:
-    """Return the minimum of every measure that the optimum proves."""
+    """Return the minimum of every imbalance measure that the solution proves."""
     if optimum.assignment is None or optimum.imbalance.gap != 0:
         return {}
     values = measures(group, optimum.assignment)

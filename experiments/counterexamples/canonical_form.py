@@ -1,4 +1,4 @@
-"""Canonical form of a group: equal for groups that differ only in names and order.
+"""Canonical form of a group; groups that differ only in names and order have equal forms.
 
 Results of assignors depend on names and order, so that two groups of the same kind can have
 different results. The canonical form is for counting kinds; a counterexample keeps names with
@@ -23,7 +23,7 @@ _Description = tuple[object, ...]
 
 
 def canonical_form(group: Group) -> str:
-    """Describe a group without the names and the order of members, topics and partitions.
+    """Return a description of a group that does not depend on names and order.
 
     Groups with equal descriptions are equal up to names. The reverse is true except for groups
     with too many equal members to try all of their orders. Only the order of generations counts.
@@ -52,7 +52,7 @@ def short_name(canonical_form: str) -> str:
 
 
 def with_canonical_names(group: Group, holds: Callable[[Group], bool]) -> Group:
-    """Give members and topics short names, and owners one generation, if ``holds`` permits.
+    """Rename members and topics and use one generation, if ``holds`` accepts the result.
 
     If ``holds`` is false for all new names, the group keeps its names.
     """
@@ -75,7 +75,7 @@ def with_canonical_names(group: Group, holds: Callable[[Group], bool]) -> Group:
 
 
 def renamed(group: Group, *, members: Sequence[int], topics: Sequence[Topic]) -> Group:
-    """Order members and topics as given, and name them c0, c1, ... and t0, t1, ..."""
+    """Rename the members to c0, c1, ... and the topics to t0, t1, ... in the given orders."""
     names = {topic.name: f"t{index}" for index, topic in enumerate(topics)}
     return Group(
         topics=tuple(replace(topic, name=names[topic.name], id=None) for topic in topics),
@@ -99,7 +99,7 @@ def _renamed_member(member: Member, name: str, names: dict[str, str]) -> Member:
 
 
 def _orders(group: Group) -> Iterator[tuple[int, ...]]:
-    """Yield the orders of the members that respect their ranks; one order if there are too many."""
+    """Yield the member orders that respect the ranks; only one order if there are too many."""
     by_rank: dict[int, list[int]] = defaultdict(list)
     for index, rank in enumerate(_member_ranks(group)):
         by_rank[rank].append(index)
@@ -112,7 +112,7 @@ def _orders(group: Group) -> Iterator[tuple[int, ...]]:
 
 
 def _member_ranks(group: Group) -> list[int]:
-    """Rank members by their descriptions, refined until no more members differ."""
+    """Rank members by their descriptions; refine the ranks until they no longer change."""
     ranks = [0] * len(group.members)
     while True:
         topics = _describe_topics(group, ranks)
@@ -154,7 +154,7 @@ def _describe_references(
 
 
 def _describe_topics(group: Group, marks: Sequence[int]) -> dict[str, _Description]:
-    """Describe every topic that exists, is subscribed to or claimed; a mark is a member's rank."""
+    """Describe each existing, subscribed or claimed topic by the ranks of its members."""
     claims: dict[TopicPartition, list[int]] = defaultdict(list)
     subscribers: dict[str, list[int]] = defaultdict(list)
     for index, member in enumerate(group.members):

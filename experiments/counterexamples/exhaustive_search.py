@@ -1,4 +1,4 @@
-"""Cases of all small groups, and all namings of a group."""
+"""Exhaustive search: cases with all small groups, under all names of members and topics."""
 
 import json
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ EXHAUSTIVE = "small-worlds"
 
 
 def exhaustive_cases(*, members: int, partitions: int, assignor: str) -> Iterator[Case]:
-    """Yield a case for each kind of group with up to ``members`` members and ``partitions``."""
+    """Yield one case per group of up to ``members`` members and ``partitions`` partitions."""
     for seed, group in enumerate(exhaustive_groups_up_to(members=members, partitions=partitions)):
         document = json.dumps(group_document(group), separators=(",", ":"))
         yield Case(family=EXHAUSTIVE, seed=seed, assignors=(assignor,), document=document)
 
 
 def namings(group: Group) -> Iterator[Group]:
-    """Yield a group under every naming of members, topics and partitions, first the given one.
+    """Yield copies of a group with permuted names and partition numbers, the group first.
 
     The group is small and has no contested claims, weights and racks. Namings with equal
     results are yielded once.
@@ -46,7 +46,7 @@ def namings(group: Group) -> Iterator[Group]:
 
 
 def _numberings(group: Group) -> Iterator[Group]:
-    """Yield the group with the owners of each topic in every order of its partitions."""
+    """Yield copies of a group with every permutation of the partition numbers in each topic."""
     owners: dict[TopicPartition, int] = {
         tp: index for index, member in enumerate(group.members) for tp in member.owned
     }

@@ -1,4 +1,4 @@
-"""Gallery of counterexamples: one group per kind, measured again and explained."""
+"""Gallery of counterexamples: one verified group per canonical form, with an explanation."""
 
 import json
 from collections import Counter
@@ -31,7 +31,7 @@ _SHOWN_ERRORS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GalleryEntry:
-    """The smallest group of one kind."""
+    """A counterexample: the smallest group found with one canonical form."""
 
     group: Group
     kind: str  # short name of its canonical form, the same in every gallery
@@ -44,7 +44,7 @@ class GalleryEntry:
     explanation: tuple[str, ...]  # chains of transfers that make the assignment optimal
 
     def document(self) -> dict[str, object]:
-        """Return the entry as JSON."""
+        """Return the gallery entry as a JSON document."""
         return {
             "id": self.group.id,
             "kind": self.kind,
@@ -61,7 +61,7 @@ class GalleryEntry:
 
 
 class SizeCount(NamedTuple):
-    """Number of kinds of one size."""
+    """Number of counterexamples with equal numbers of members and partitions."""
 
     members: int
     partitions: int
@@ -79,7 +79,7 @@ class Gallery:
     errors: tuple[tuple[str, str], ...]  # the first errors: case and description
 
     def document(self) -> dict[str, object]:
-        """Return the gallery as JSON."""
+        """Return the gallery as a JSON document."""
         return {
             "options": asdict(self.options) | {"shortcoming": str(self.options.shortcoming)},
             "counts": self.counts,
@@ -90,7 +90,7 @@ class Gallery:
 
 
 def gallery(searches: Iterable[CaseSearch], options: SearchOptions) -> Gallery:
-    """Build the gallery of the searched cases; their order does not matter."""
+    """Build the gallery from the searched cases, independently of the order of the cases."""
     ordered = sorted(searches, key=lambda search: _case_key(search.case))
     by_kind: dict[str, list[CaseSearch]] = {}
     for search in ordered:

@@ -29,7 +29,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryView:
-    """An entry as the page shows it."""
+    """A gallery entry in the form that the page template shows."""
 
     entry: GalleryEntry
     size: str
@@ -39,7 +39,7 @@ class EntryView:
 
 
 def render_gallery(gallery: Gallery, *, about: Mapping[str, str], top: int) -> str:
-    """Render the page with the first ``top`` entries and facts about the search.
+    """Render the HTML page of a gallery with its first ``top`` entries.
 
     Equal galleries give equal bytes.
     """

@@ -11,14 +11,14 @@ NO_MEMBER = -1
 
 @dataclass(slots=True)
 class MutableGroup:
-    """A group reduced to subscriptions and owners, changed in place."""
+    """A group with only subscriptions and owners that the random walk changes in place."""
 
     subscriptions: list[set[int]]  # topics per member
     owners: list[list[int]]  # per topic the owner of each partition, or NO_MEMBER
 
     @classmethod
     def of(cls, group: Group) -> "MutableGroup":
-        """Copy a group, with members and topics in the order of their names."""
+        """Create a mutable copy of a group, with members and topics sorted by name."""
         order = sorted(range(len(group.members)), key=lambda index: group.members[index].id)
         member_rank = {index: rank for rank, index in enumerate(order)}
         topics = sorted(topic.name for topic in group.topics)
@@ -36,16 +36,16 @@ class MutableGroup:
         )
 
     def copy(self) -> "MutableGroup":
-        """Return an independent copy."""
+        """Return an independent copy of the mutable group."""
         return MutableGroup(list(map(set, self.subscriptions)), list(map(list, self.owners)))
 
     @property
     def size(self) -> tuple[int, int]:
-        """Numbers of members and partitions."""
+        """Return the number of members and the number of partitions."""
         return len(self.subscriptions), sum(map(len, self.owners))
 
     def group(self) -> Group:
-        """Return the group, with names that sort like the numbers."""
+        """Convert to a `Group`; the generated names sort like the indexes of members and topics."""
         owned: list[list[tuple[str, int]]] = [[] for _ in self.subscriptions]
         for topic, column in enumerate(self.owners):
             for number, owner in enumerate(column):
@@ -72,7 +72,7 @@ class MutableGroup:
         return [index for index, topics in enumerate(self.subscriptions) if topic in topics]
 
     def remove_member(self, member: int, *, with_owned: bool) -> None:
-        """Remove a member; its partitions are removed too, or lose their owner."""
+        """Remove a member; remove the partitions that the member owns, or clear their owner."""
         self.subscriptions.pop(member)
         for topic, column in enumerate(self.owners):
             kept = [owner for owner in column if not (with_owned and owner == member)]
@@ -89,13 +89,13 @@ class MutableGroup:
         ]
 
     def remove_subscription(self, member: int, topic: int) -> None:
-        """Remove a subscription; partitions that the member owned lose their owner."""
+        """Remove a member's subscription, and clear the owner of its partitions in the topic."""
         self.subscriptions[member].discard(topic)
         column = self.owners[topic]
         self.owners[topic] = [NO_MEMBER if owner == member else owner for owner in column]
 
     def remove_unused(self) -> None:
-        """Remove topics without partitions or subscribers, and members without topics."""
+        """Remove topics without partitions or subscribers, and members without subscriptions."""
         for topic in reversed(range(len(self.owners))):
             if not self.owners[topic] or not self.subscribers(topic):
                 self.remove_topic(topic)

@@ -11,7 +11,7 @@ _MUTATIONS_PER_STEP = (1, 1, 1, 2, 2, 3, 4)
 
 
 def random_walk(group: Group, fails: Predicate, *, steps: int, seed: str) -> Group:
-    """Mutate a group repeatedly at random, and keep each mutation that does not enlarge it.
+    """Search groups of equal or smaller size on which ``fails`` is true, by random mutations.
 
     Shrinking ends when no single removal is possible. The walk combines several mutations per
     step, also of owners, names and subscriptions, and accepts a group of equal size. It uses
@@ -33,7 +33,7 @@ def random_walk(group: Group, fails: Predicate, *, steps: int, seed: str) -> Gro
 
 
 def mutate(group: MutableGroup, rng: Random) -> None:
-    """Apply one random mutation: most remove something, the others keep the size."""
+    """Apply one random mutation that removes a part of the group or keeps the group's size."""
     if len(group.subscriptions) > 1 and group.owners:
         (mutation,) = rng.choices(_MUTATIONS, weights=_WEIGHTS)
         mutation(group, rng)
@@ -71,7 +71,7 @@ def _add_partition(group: MutableGroup, rng: Random) -> None:
 
 
 def _transfer_partition(group: MutableGroup, rng: Random) -> None:
-    """Move a partition to another topic; its owner keeps it if subscribed to that topic."""
+    """Move a partition to another topic; keep its owner if subscribed to that topic."""
     source, target = _random_topic(group, rng), _random_topic(group, rng)
     if len(group.owners[source]) > 1:
         owner = group.owners[source].pop(rng.randrange(len(group.owners[source])))

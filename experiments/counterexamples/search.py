@@ -1,4 +1,4 @@
-"""Search one case for a counterexample and shrink it. The functions are pure; Spark runs many."""
+"""Search the group of one case for a counterexample, and shrink the counterexample."""
 
 import json
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from kassay.reference.model.ownership import ownership
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSearch:
-    """Result of the search in one case. Fields are columns."""
+    """Result of the counterexample search in one case; each field is a table column."""
 
     case: str
     error: str | None = None
@@ -39,7 +39,7 @@ class CaseSearch:
 
 
 def search_case(case: Case, options: SearchOptions) -> CaseSearch:
-    """Measure the shortcoming in a case, and shrink the group if there is one.
+    """Run an assignor on the group of a case; shrink the group if it is a counterexample.
 
     A failure becomes part of the result, because one group must not end a search.
     """
@@ -82,7 +82,7 @@ def _search_case(case: Case, options: SearchOptions) -> CaseSearch:
 def shrink_group(
     group: Group, options: SearchOptions, severity: Fraction
 ) -> tuple[Group, Fraction]:
-    """Shrink a group while the assignor has the shortcoming, and return it with its severity.
+    """Shrink a counterexample; return the smallest group found and the severity on that group.
 
     For `LARGEST_FIRST`, the severity must not decrease. Shrinking introduces no stale claims
     and no subscriptions to topics that do not exist.
@@ -106,7 +106,7 @@ def shrink_group(
 
 
 def _shrink_and_rename(group: Group, fails: Predicate, attempts: int) -> Group:
-    """Shrink and rename until the group does not get smaller: new names may allow more."""
+    """Shrink and rename a group repeatedly until the group does not get smaller."""
     smallest = with_canonical_names(shrink(group, fails, attempts=attempts), fails)
     while True:
         smaller = with_canonical_names(shrink(smallest, fails, attempts=attempts), fails)
@@ -116,7 +116,7 @@ def _shrink_and_rename(group: Group, fails: Predicate, attempts: int) -> Group:
 
 
 def _dangling_references(group: Group) -> int:
-    """Count invalid claims, and subscriptions and claims to topics that do not exist."""
+    """Count invalid claims, and subscriptions to topics that do not exist."""
     topics = group.topic_table()
     owned = ownership(group)
     return (

@@ -1,4 +1,4 @@
-"""Kinds of shortcomings of an assignor and their size."""
+"""Kinds of shortcomings of an assignor's results, and how severe a shortcoming is."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ MAX_ATTEMPTS = 4_000
 
 
 class Shortcoming(StrEnum):
-    """A way in which an assignor falls short of the optimum."""
+    """Kind of difference between an assignor's result and the optimum."""
 
     IMBALANCE = "imbalance"
     MOVES = "moves"
@@ -46,7 +46,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """Size of a shortcoming on one group.
+    """Severity of a shortcoming of an assignor on one group.
 
     ``severity`` is 0 if there is no shortcoming, or none is proven. ``imbalance``: imbalance
     above the minimum. ``moves``: unnecessary moves per partition. ``ratio``: maximum load divided
@@ -61,7 +61,7 @@ class Shortfall:
 def measure_shortfall(
     group: Group, options: SearchOptions, *, optimum: Solution | None = None
 ) -> Shortfall:
-    """Measure how far an assignor falls short on a group.
+    """Measure how severely an assignor misses the optimum on a group.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Shrink a group while a condition remains true."""
+"""Shrink a group as long as a condition remains true."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -27,7 +27,7 @@ _OPTIONAL_FIELDS = (
 
 
 class GroupSize(NamedTuple):
-    """Size of a group; comparison puts smaller groups first."""
+    """Size of a group; sorting puts smaller groups first."""
 
     members: int
     partitions: int
@@ -48,7 +48,7 @@ def size_of(group: Group) -> GroupSize:
 
 
 def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
-    """Remove parts of a group while ``fails`` holds, until no single removal is possible.
+    """Remove parts of a group as long as ``fails`` returns True for the smaller group.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
         If ``fails`` does not hold on ``group``.
     """
     if not fails(group):
-        raise UsageError("nothing to shrink: the group does not fail")
+        raise UsageError("cannot shrink the group: the condition is false for it")
     while True:
         for smaller in smaller_groups(group):
             attempts -= 1
@@ -70,7 +70,7 @@ def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
 
 
 def smaller_groups(group: Group) -> Iterator[Group]:
-    """Yield groups that are one removal smaller, the largest removals first."""
+    """Yield copies of a group with one part removed, largest removed parts first."""
     for start, end in _ranges(len(group.members)):
         yield replace(group, members=group.members[:start] + group.members[end:])
     yield from _without_member_and_owned(group)
@@ -89,7 +89,7 @@ def smaller_groups(group: Group) -> Iterator[Group]:
 
 
 def _ranges(length: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges to remove: everything, halves, quarters, down to single items."""
+    """Yield the index ranges to remove: all items, halves, quarters, down to single items."""
     size = length
     while size >= 1:
         for start in range(0, length, size):
@@ -98,7 +98,7 @@ def _ranges(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _map_claims(group: Group, change: Callable[[TopicPartition], tuple[str, int] | None]) -> Group:
-    """Change every claim, or remove it if ``change`` returns None."""
+    """Replace every claim to a partition; remove the claim if ``change`` returns None."""
     members = tuple(
         replace(
             member,
@@ -110,7 +110,7 @@ def _map_claims(group: Group, change: Callable[[TopicPartition], tuple[str, int]
 
 
 def _without_member_and_owned(group: Group) -> Iterator[Group]:
-    """Remove a member and its partitions, so that the other members keep their share."""
+    """Remove a member together with the partitions that the member owns."""
     partitions = {topic.name: topic.partitions for topic in group.topics}
     for index, member in enumerate(group.members):
         owned = {tp for tp in member.owned if tp.partition < partitions.get(tp.topic, 0)}
@@ -122,7 +122,7 @@ def _without_member_and_owned(group: Group) -> Iterator[Group]:
 
 
 def _without_partition(group: Group, removed: TopicPartition) -> Group:
-    """Remove a partition, and renumber the partitions after it."""
+    """Remove a partition, and renumber the later partitions of its topic."""
 
     def remaining(column: tuple[_Item, ...] | None) -> tuple[_Item, ...] | None:
         if column is None:

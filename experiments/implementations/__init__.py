@@ -1,1 +1,1 @@
-"""Run assignors: ports of Kafka and user-defined ones."""
+"""Runners of assignors: ports of Kafka's assignors and user-defined assignors."""

@@ -1,4 +1,4 @@
-"""Run a Python callable as an assignor process: group documents in, assignments out.
+"""Process that runs a Python callable as an assignor on group documents from standard input.
 
 Start with ``python -m kassay.experiments.implementations.callable_server MODULE:FUNCTION``. The
 callable has its own process, so that it cannot disturb kassay's.
@@ -20,7 +20,7 @@ from kassay.reference.model.group import Group
 
 
 def load_callable(name: str) -> Callable[[Group], object]:
-    """Import ``module:function`` or ``file.py:function``; the working directory comes first."""
+    """Import the callable that ``module:function`` or ``file.py:function`` names."""
     module_name, _, path = name.rpartition(":")
     target: object = _import_module(module_name)
     for attribute in path.split("."):
@@ -31,7 +31,7 @@ def load_callable(name: str) -> Callable[[Group], object]:
 
 
 def answer(function: Callable[[Group], object], line: str) -> dict[str, object]:
-    """Return the answer to one group document: an assignment, or the reason for none."""
+    """Run the callable on a group document; return the assignment or the error as JSON."""
     try:
         group = parse_group(json.loads(line))
         with redirect_stdout(sys.stderr):

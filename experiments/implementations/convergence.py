@@ -1,4 +1,4 @@
-"""Run an assignor until its assignment is stable, follow-up rebalances included."""
+"""Run an assignor and its follow-up rebalances until the assignment is stable."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +13,7 @@ MAX_ROUNDS = 50
 
 
 class Ending(StrEnum):
-    """How the run of an assignor on a group ended."""
+    """Outcome of the run of an assignor on a group."""
 
     OK = "ok"
     NONTERMINATING = "nonterminating"
@@ -24,7 +24,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StableResult:
-    """Result of an assignor once no partition is withheld any more.
+    """Result of an assignor after its last follow-up rebalance.
 
     Parameters
     ----------

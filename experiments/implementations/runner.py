@@ -1,4 +1,4 @@
-"""Run any assignor on one group: a port of Kafka's by name, or a user-defined one."""
+"""Run a port of a Kafka assignor, or a user-defined assignor, on one group."""
 
 import json
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _SHOWN_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """Result of one run of an assignor."""
+    """Assignment or failure of one run of an assignor on a group."""
 
     assignment: Assignment | None = None  # valid or not
     livelock: LivelockError | str | None = None
@@ -25,7 +25,7 @@ class RunResult:
 
 
 def run(group: Group, assignor: str) -> RunResult:
-    """Run an assignor on a group; a failure of the assignor is part of the result.
+    """Run an assignor on a group; return its assignment, or its failure as a result.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def run(group: Group, assignor: str) -> RunResult:
 
 
 def _parse_response(line: str) -> RunResult:
-    """Parse an assignment document, or a line as `kassay assign` writes it."""
+    """Parse an assignment document, or a JSON line that `kassay assign` wrote."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Assignor processes: one request line, one response line, reused from group to group."""
+"""Assignor processes that read one JSON line per group and write one JSON line per group."""
 
 import atexit
 import os
@@ -18,15 +18,15 @@ _SHOWN_CHARACTERS = 200
 
 
 class NoAnswerError(RunError):
-    """The process did not answer: it exceeded its time, ended, or could not start."""
+    """The assignor process timed out, ended, could not start, or wrote an invalid answer."""
 
 
 class _EndedError(NoAnswerError):
-    """The process ended, or closed its output."""
+    """The assignor process ended or closed its standard output."""
 
 
 class AssignorProcess:
-    """A process that answers each line on standard input with one line on standard output.
+    """An assignor process that writes one output line per input line.
 
     It starts with the first request. If it does not answer, it is killed with its children,
     and the next request starts a new process.
@@ -39,7 +39,7 @@ class AssignorProcess:
         self._has_answered = False
 
     def request(self, line: str, *, seconds: float) -> str:
-        """Send a line and return the line that the process answers, within wall-clock seconds.
+        """Send a line to the process, and return its answer line within ``seconds``.
 
         A process that ended after an earlier answer is started again, because some programs
         read only one line. The message of `NoAnswerError` ends with the last line on stderr.
@@ -53,7 +53,7 @@ class AssignorProcess:
         return self._request(line, seconds)
 
     def close(self) -> None:
-        """Kill the process and its children."""
+        """Kill the assignor process and its child processes."""
         process, self._process, self._has_answered = self._process, None, False
         if process is not None:
             with suppress(ProcessLookupError):
@@ -117,9 +117,9 @@ class AssignorProcess:
 
 
 def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -> str:
-    """Write and read at the same time: a process may answer before it has read everything."""
+    """Write the request and read the answer at the same time."""
     if process.stdout is None or process.stdin is None:
-        raise NoAnswerError("the process has no pipes")
+        raise NoAnswerError("the assignor process has no pipes for input and output")
     source, sink = process.stdout.fileno(), process.stdin.fileno()
     deadline = time.monotonic() + seconds
     os.set_blocking(sink, False)
@@ -127,12 +127,12 @@ def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -
     with selectors.DefaultSelector() as selector:
         selector.register(source, selectors.EVENT_READ)
         if selector.select(0) and os.read(source, _CHUNK):
-            raise NoAnswerError("more than one line of answer to the previous group")
+            raise NoAnswerError("the process wrote more than one line for the previous group")
         selector.register(sink, selectors.EVENT_WRITE)
         while not response.endswith(b"\n"):
             remaining = deadline - time.monotonic()
             if remaining <= 0:
-                raise NoAnswerError(f"no answer within {seconds:g} seconds")
+                raise NoAnswerError(f"the process did not answer within {seconds:g} seconds")
             for key, _ in selector.select(remaining):
                 if key.fd == source:
                     response += _read(source, received=len(response))
@@ -141,36 +141,36 @@ def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -
                 if not unsent:
                     selector.unregister(sink)
     if unsent:
-        raise NoAnswerError("answered before it had read the group")
+        raise NoAnswerError("the process answered before it had read the group")
     if response.count(b"\n") > 1:
-        raise NoAnswerError("more than one line of answer")
+        raise NoAnswerError("the process wrote more than one line for one group")
     return response.decode(errors="replace")
 
 
 def _read(source: int, *, received: int) -> bytes:
     if received > _MAX_RESPONSE_BYTES:
-        raise NoAnswerError(f"the answer exceeds {_MAX_RESPONSE_BYTES} bytes")
+        raise NoAnswerError(f"the answer of the process exceeds {_MAX_RESPONSE_BYTES} bytes")
     chunk = os.read(source, _CHUNK)
     if not chunk:
-        raise _EndedError("ended without an answer")
+        raise _EndedError("the process ended without an answer")
     return chunk
 
 
 def _write(sink: int, data: bytes) -> bytes:
-    """Write as much as the pipe takes, and return the rest."""
+    """Write as many bytes as the pipe accepts, and return the remaining bytes."""
     try:
         return data[os.write(sink, data) :]
     except BlockingIOError:
         return data
     except OSError:
-        raise _EndedError("ended without an answer") from None
+        raise _EndedError("the process ended without an answer") from None
 
 
 _PROCESSES: dict[tuple[int, tuple[str, ...]], AssignorProcess] = {}
 
 
 def assignor_process(command: tuple[str, ...]) -> AssignorProcess:
-    """Return the assignor process of a command, one per command and Python process.
+    """Return the assignor process of a command; start one process per command.
 
     A forked process gets its own, because two readers would take each other's answers.
     """

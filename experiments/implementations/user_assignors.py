@@ -1,4 +1,4 @@
-"""Names of user-defined assignors: an external command or a Python callable.
+"""Parser of the names of user-defined assignors, which are commands or Python callables.
 
 Both run in a process of their own. The name contains everything that is needed to run the
 assignor, so that Spark workers need nothing else: ``cmd:./mine``, ``python:mine:assign``, or
@@ -21,14 +21,14 @@ _SERVER = "kassay.experiments.implementations.callable_server"
 
 @dataclass(frozen=True, slots=True)
 class UserAssignor:
-    """A user-defined assignor: a command without a shell, and wall-clock seconds per group."""
+    """A user-defined assignor: its command, and its time limit per group in seconds."""
 
     command: tuple[str, ...]
     seconds: float
 
 
 def is_user_assignor(name: str) -> bool:
-    """Return whether the name is the name of a user-defined assignor."""
+    """Return whether the name has the form of a user-defined assignor's name."""
     return _NAME.fullmatch(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""Cases of a study: small descriptions of groups, and their batches and tasks."""
+"""Cases of a study, and the split of the cases into batches and tasks."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,11 +33,11 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Key of the case in every table, unique in a study."""
+        """Return the key of the case in all tables, unique in a study."""
         return f"{self.family}/{self.seed}" + (f"@{self.start}" if self.start else "")
 
     def build(self) -> Group:
-        """Build the group; an unknown family or an invalid document is an `InputError`."""
+        """Build the group of the case; raise `InputError` if the group cannot be built."""
         if self.document is not None:
             try:
                 document = json.loads(self.document)
@@ -45,7 +45,8 @@ class Case:
                 raise InputError(f"{self.name}: {error}") from None
             return parse_group(document, where=self.name)
         if self.family not in FAMILIES:
-            raise InputError(f"no family {self.family!r}, expected one of {', '.join(FAMILIES)}")
+            known = ", ".join(FAMILIES)
+            raise InputError(f"unknown family {self.family!r}, expected one of {known}")
         return FAMILIES[self.family].build(self.seed, start=self.start)
 
 
@@ -85,7 +86,7 @@ def family_cases(
     elif seeds is not None:
         numbers = range(first_seed, first_seed + seeds)
     else:
-        raise UsageError(f"family {name!r} has no fixed size and needs a number of seeds")
+        raise UsageError(f"family {name!r} has no fixed number of groups, so seeds must be given")
     for seed in numbers:
         if family.own_history:
             for assignor in assignors:
@@ -95,21 +96,21 @@ def family_cases(
 
 
 def imported_cases(documents: Iterable[str], *, assignors: Sequence[str]) -> Iterator[Case]:
-    """Yield a case per group document."""
+    """Yield one case per imported group document."""
     for position, document in enumerate(documents):
         yield Case(family=IMPORTED, seed=position, assignors=tuple(assignors), document=document)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchedCase:
-    """A case and its position in its batch."""
+    """A case and the position of the case in its batch."""
 
     place: int
     case: Case
 
 
 def batches_of(cases: Sequence[Case], *, wave: int = BATCH_CASES) -> list[Sequence[Case]]:
-    """Split a study into batches of up to ``wave`` cases, each a sample of the whole study.
+    """Split cases into batches of up to ``wave`` cases; each batch mixes the whole study.
 
     Examples
     --------
@@ -122,7 +123,7 @@ def batches_of(cases: Sequence[Case], *, wave: int = BATCH_CASES) -> list[Sequen
 
 
 def tasks_of(cases: Sequence[Case], *, tasks: int | None = None) -> list[tuple[BatchedCase, ...]]:
-    """Split a batch into tasks of nearly equal numbers of cases, each a sample of the batch."""
+    """Split a batch into tasks with nearly equal numbers of cases of all families."""
     placed = [BatchedCase(place, case) for place, case in enumerate(cases)]
     count = min(tasks or -(-len(placed) // _TASK_CASES), len(placed))
     return [tuple(placed[first::count]) for first in range(count)]

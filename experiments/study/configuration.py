@@ -1,4 +1,4 @@
-"""Configuration file of a study. Errors name the line and the field."""
+"""Reader of the configuration file of a study; error messages name the line and the field."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -29,14 +29,14 @@ class StudyConfig:
     limits: CaseLimits = field(default_factory=CaseLimits)
 
     def cases(self) -> Iterator[Case]:
-        """Yield the cases of all families, without the imported groups."""
+        """Yield the cases of the study's families, without imported groups."""
         for name, seeds in self.families.items():
             yield from family_cases(
                 name, seeds=seeds, assignors=self.assignors, first_seed=self.first_seed
             )
 
     def described(self) -> dict[str, object]:
-        """Return the description for the manifest."""
+        """Return the description of the study for its manifest."""
         return {
             "file": self.name,
             "sha256": self.digest,

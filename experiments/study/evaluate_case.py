@@ -1,4 +1,4 @@
-"""Evaluate one case of a study: every assignor and the optimum on one group.
+"""Evaluate one case of a study: run every assignor and the solver on its group.
 
 The functions are pure; Spark only decides where they run.
 """
@@ -61,7 +61,7 @@ _Value = TypeVar("_Value")
 
 
 def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True) -> CaseRecord:
-    """Run every assignor of a case and the solver on its group.
+    """Run the assignors and the solver on the group of a case.
 
     Failures become rows, because one group must not end a study of a million groups. With
     ``drawn``, documents and assignments of groups small enough to be drawn are recorded.
@@ -108,7 +108,7 @@ def _evaluate_assignor(
     *,
     drawn: bool,
 ) -> tuple[AssignmentRow, ComparisonRow, TimingRow]:
-    """Run an assignor, and compare its result with the optimum if there is one."""
+    """Run an assignor, and compare its assignment with the optimum if the optimum is known."""
     start = time.perf_counter()
     result, error = _attempt(partial(run_until_stable, group, assignor))
     if result is None:
@@ -132,12 +132,12 @@ def _evaluate_assignor(
 
 
 def failed_record(case: Case, error: str) -> CaseRecord:
-    """Return the record of a case without results."""
+    """Return the record of a case that could not be evaluated."""
     return CaseRecord(group=replace(_key_columns(case), error=error))
 
 
 def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]:
-    """Call a function; return its value, or None and the description of the exception."""
+    """Call a function; return its value and None, or None and the exception as text."""
     try:
         return function(), None
     except Exception as error:  # noqa: BLE001 - a failure on one group becomes a row

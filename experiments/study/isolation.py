@@ -1,4 +1,4 @@
-"""Limits of a process that evaluates cases, and child processes for cases that need one.
+"""Memory and time limits for the evaluation of cases, in this or in a child process.
 
 If a case kills the worker's process, because native code crashes, hangs or needs too much
 memory, the task is retried with one child process per case. The death of a child becomes a row.
@@ -22,7 +22,7 @@ _MEBIBYTE = 1 << 20
 
 @contextmanager
 def memory_limit(mebibytes: int) -> Iterator[None]:
-    """Limit the address space of this process, never above its present limit."""
+    """Limit the address space of this process; never raise the current limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     finite = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_AS, (min([mebibytes * _MEBIBYTE, *finite]), hard))
@@ -34,7 +34,7 @@ def memory_limit(mebibytes: int) -> Iterator[None]:
 
 @contextmanager
 def watchdog() -> Iterator[Callable[[float], None]]:
-    """Yield a function that starts a timer, which kills this process unless it is restarted.
+    """Yield a function that restarts a timer; the timer kills this process when it expires.
 
     The kernel's timer also works while native code hangs.
     """
@@ -49,7 +49,7 @@ def watchdog() -> Iterator[Callable[[float], None]]:
 
 
 def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> CaseRecord:
-    """Evaluate a case in a child process, limited by the fields ``group`` and ``memory`` of limits.
+    """Evaluate a case in a child process with a time limit and a memory limit.
 
     If the child dies, the record contains the reason.
     """

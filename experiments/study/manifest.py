@@ -1,4 +1,4 @@
-"""Manifest of a study: configuration, versions and facts of the run, to repeat it."""
+"""Manifest of a study: the configuration, versions and run facts needed to repeat the study."""
 
 import hashlib
 import importlib.metadata
@@ -25,7 +25,7 @@ def configuration(
     limits: CaseLimits,
     study: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
-    """Describe a study: equal descriptions and versions give equal tables.
+    """Describe a study completely: equal descriptions and versions give equal tables.
 
     Imported cases are described by a digest of their documents. ``study`` is
     `StudyConfig.described`.
@@ -52,7 +52,7 @@ def configuration(
 def manifest(
     described: Mapping[str, object], *, rows: Mapping[str, int], run: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the manifest. ``run`` contains the facts that differ between runs."""
+    """Return the manifest of a study; ``run`` contains the facts that differ between runs."""
     return {
         "configuration": dict(described),
         "versions": {"python": platform.python_version()}
@@ -64,7 +64,7 @@ def manifest(
 
 
 def commit() -> str | None:
-    """Return the commit of this checkout, with ``+`` if files differ from it."""
+    """Return the Git commit of this checkout, with ``+`` if files were changed."""
     try:
         head = _git("rev-parse", "HEAD")
         changed = _git("status", "--porcelain", "--untracked-files=no")

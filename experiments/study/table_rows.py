@@ -1,4 +1,4 @@
-"""Rows of a study's tables: a field is a column. docs/formats.md documents all columns."""
+"""Rows of a study's tables; each field is a column that docs/formats.md documents."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from kassay.reference.model.metrics import MEASURES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
-    """A row of the table ``groups``; the columns after ``error`` are None if there is an error."""
+    """A row of the table ``groups``; fields after ``error`` are None if ``error`` is set."""
 
     case: str
     family: str
@@ -148,7 +148,7 @@ class TimingRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRecord:
-    """All rows of one case."""
+    """The rows of all tables for one case of a study."""
 
     group: GroupRow
     optimum: OptimumRow | None = None

@@ -1,1 +1,1 @@
-"""Families of groups: each group is a function of the family and a seed."""
+"""Families of groups: a family generates a group from a seed."""

@@ -1,4 +1,4 @@
-"""The parameter grid of the benchmarks of Kafka's assignors."""
+"""Family with the groups of the benchmarks that Apache Kafka has for its assignors."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +13,7 @@ from kassay.reference.model.ownership import rejoin
 
 
 class GridPoint(NamedTuple):
-    """Parameters of one group; see `GridFamily`."""
+    """Parameters of one group of a `GridFamily`."""
 
     members: int
     partitions_per_member: int
@@ -24,7 +24,7 @@ class GridPoint(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GridFamily(Family):
-    """One group per point of a grid; the seed is the position."""
+    """Family with one group per point of a parameter grid; the seed is the point's position."""
 
     members: tuple[int, ...] = (100, 500, 1_000, 5_000, 10_000)
     partitions_per_member: tuple[int, ...] = (5, 10, 50)
@@ -35,14 +35,14 @@ class GridFamily(Family):
 
     @cached_property
     def points(self) -> tuple[GridPoint, ...]:
-        """All points of the grid."""
+        """Return all points of the grid."""
         axes = (self.members, self.partitions_per_member, self.topics)
         points = (GridPoint(*point) for point in product(*axes, self.mixed, self.incremental))
         return tuple(point for point in points if point.members * point.topics <= self.largest)
 
     @property
     def size(self) -> int:
-        """Number of groups."""
+        """Return the number of groups in the family."""
         return len(self.points)
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002

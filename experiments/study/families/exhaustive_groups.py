@@ -1,4 +1,4 @@
-"""All small groups up to symmetry, and the families of them.
+"""Families that contain every small group once, except for renamed members and topics.
 
 Groups that differ only in the names or numbers of members, topics and partitions are of the
 same kind. One group per kind is built.
@@ -21,18 +21,18 @@ _NOT_SUBSCRIBED = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExhaustiveFamily(Family):
-    """All groups with up to ``members`` members and ``partitions`` partitions, by position."""
+    """Family of all groups with up to ``members`` members and ``partitions`` partitions."""
 
     members: int
     partitions: int
 
     @property
     def size(self) -> int:
-        """Number of groups."""
+        """Return the number of groups in the family."""
         return len(_family_groups(self.members, self.partitions))
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters for the manifest."""
+        """Return the parameters of the family for the manifest."""
         return asdict(self) | {"groups": self.size}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
@@ -76,7 +76,7 @@ def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
 
 
 def _descending_sums(total: int, largest: int) -> Iterator[tuple[int, ...]]:
-    """Yield the ways to write a number as a sum of descending parts."""
+    """Yield the partitions of an integer: descending parts with the given sum."""
     if total == 0:
         yield ()
         return
@@ -86,7 +86,7 @@ def _descending_sums(total: int, largest: int) -> Iterator[tuple[int, ...]]:
 
 
 def _topic_combinations(sizes: tuple[int, ...], members: int) -> Iterator[tuple[_Topic, ...]]:
-    """Yield the combinations of topics; topics of one size are in ascending order."""
+    """Yield the combinations of topics; topics with equal partition counts are sorted."""
     by_size = [
         combinations_with_replacement(tuple(_topics(size, members)), sizes.count(size))
         for size in dict.fromkeys(sizes)
@@ -113,7 +113,7 @@ def _all_subscribed(topics: tuple[_Topic, ...], members: int) -> bool:
 
 
 def _is_canonical(topics: tuple[_Topic, ...], members: int) -> bool:
-    """Return whether no order of the members gives a smaller description."""
+    """Return whether every other order of the members gives an equal or larger description."""
     own = _sorted(topics)
     return all(
         own <= _sorted(tuple((tuple(row[m] for m in order), rest) for row, rest in topics))

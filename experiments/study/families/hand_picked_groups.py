@@ -1,4 +1,4 @@
-"""Small groups that each show one property of an assignor, with their optima."""
+"""Hand-written small groups; each shows one property of an assignor and has a known optimum."""
 
 from dataclasses import dataclass, replace
 
@@ -11,7 +11,7 @@ _Owned = dict[str, list[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedGroup:
-    """A group, the property that it shows, and its optimum."""
+    """A group, the property of an assignor that the group shows, and the optimum."""
 
     group: Group
     shows: str
@@ -95,17 +95,17 @@ NAMED_GROUPS: dict[str, NamedGroup] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFamily(Family):
-    """The groups of `NAMED_GROUPS`; the seed is the position."""
+    """Family of the groups in `NAMED_GROUPS`; the seed is the group's position."""
 
     name: str = "named"
 
     @property
     def size(self) -> int:
-        """Number of groups."""
+        """Return the number of groups in the family."""
         return len(NAMED_GROUPS)
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters for the manifest."""
+        """Return the parameters of the family for the manifest."""
         return {"name": self.name, "groups": list(NAMED_GROUPS)}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002

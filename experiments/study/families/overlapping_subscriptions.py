@@ -1,4 +1,4 @@
-"""Families by the overlap of subscriptions: nested, chains, blocks, random, skewed."""
+"""Families with overlapping subscriptions: nested, chains, blocks, random or skewed."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -25,7 +25,7 @@ class OverlapShape(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlapFamily(Family):
-    """Groups with overlapping subscriptions: a third each fresh, after joins and leaves."""
+    """Family of groups with overlapping subscriptions: fresh, after joins, or after leaves."""
 
     shape: OverlapShape
     members: Range = _MEMBERS

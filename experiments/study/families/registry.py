@@ -1,4 +1,4 @@
-"""All families by name."""
+"""Registry of all families of groups, by name."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Seeded families: random groups before or after membership events."""
+"""Seeded families: random groups, fresh or after membership events."""
 
 from dataclasses import dataclass, replace
 from random import Random
@@ -25,7 +25,7 @@ _MAX_MEMBER_NAMES = 100  # over the whole history of a group
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeededFamily(Family):
-    """Random groups: one per seed."""
+    """Family with one random group per seed."""
 
     mixed: bool  # heterogeneous: each member draws its own topics
     event: MembershipEvent | None = None  # before the rebalance; None draws `steps` events
@@ -37,7 +37,7 @@ class SeededFamily(Family):
     partitions: Range = _PARTITIONS
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group of a seed; equal seeds give equal groups, in every process.
+        """Build the group of a seed; equal seeds give equal groups in every process.
 
         ``start`` does not affect the events. If it fails on a group, that group ends the history.
 
@@ -118,7 +118,7 @@ class SeededFamily(Family):
 
 
 def random_even_assignment(group: Group, rng: Random) -> Assignment:
-    """Assign partitions in random order, each to a random least loaded subscriber."""
+    """Assign partitions in random order; each partition goes to a random least loaded member."""
     subscribers = group.subscribers()
     partitions = [
         (topic.name, number)

@@ -1,4 +1,4 @@
-"""Groups at the rebalances of simulated deployments, restarts and failures.
+"""Family of the groups recorded in simulated deployments, restarts and failures.
 
 The groups are recorded in ``simulated_groups.json``, which
 ``python -m kassay.experiments.simulation.recorded_groups`` writes.
@@ -21,24 +21,24 @@ _DEFAULT_ASSIGNOR = "sticky"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedFamily(Family):
-    """Groups of the simulated scenarios, as the coordinator passes them to the assignor."""
+    """Family of groups from simulations, as the coordinator passes them to the assignor."""
 
     @property
     def size(self) -> int:
-        """Number of groups."""
+        """Return the number of groups in the family."""
         return GROUPS_PER_SCENARIO * len(_scenarios())
 
     @property
     def own_history(self) -> bool:
-        """True: the assignor under study made all earlier assignments of a scenario."""
+        """Return True: the assignor under study made all earlier assignments of a scenario."""
         return True
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters for the manifest."""
+        """Return the parameters of the family for the manifest."""
         return {"name": self.name, "rebalances": GROUPS_PER_SCENARIO, "scripts": [*_scenarios()]}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Return the group of a rebalance in a scenario under the assignor ``start``.
+        """Build the group of a simulated rebalance under the assignor ``start``.
 
         Examples
         --------

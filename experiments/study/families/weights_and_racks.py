@@ -19,7 +19,7 @@ class WeightDistribution(StrEnum):
     TWO_SPEED = "two-speed"
 
     def draw(self, rank: int, rng: Random) -> int:
-        """Draw the weight of the partition with a rank."""
+        """Draw the weight of a partition; a Zipf weight depends on ``rank``."""
         match self:
             case WeightDistribution.LOG_NORMAL:
                 return max(1, min(_MAX_WEIGHT, round(rng.lognormvariate(3, 1))))
@@ -31,7 +31,7 @@ class WeightDistribution(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedFamily(Family):
-    """Groups of another family with weights, small because the weighted problem is hard.
+    """Family that adds partition weights to the groups of another family.
 
     Kafka's assignors ignore weights; the optimum balances them.
     """
@@ -57,7 +57,7 @@ class WeightedFamily(Family):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackFamily(Family):
-    """Groups of another family with random racks; each partition has ``replicas`` of them."""
+    """Family that adds random racks of members and replicas to the groups of another family."""
 
     base: SeededFamily
     racks: int = 3

@@ -1,1 +1,1 @@
-"""Statistics of the tables of a study."""
+"""Statistics computed from the tables of a study."""

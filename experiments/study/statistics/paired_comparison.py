@@ -13,7 +13,7 @@ RESAMPLES = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedComparison:
-    """Numbers of groups with a proven optimum, by the results of two assignors."""
+    """Counts of the groups on which one assignor beats the other, and the mean differences."""
 
     before: str
     after: str
@@ -36,7 +36,7 @@ class PairedComparison:
 def compare_pairs(
     rows: pd.DataFrame, before: str, after: str, *, seed: int = 0
 ) -> PairedComparison:
-    """Compare two assignors on their common groups; ``seed`` is that of the bootstrap."""
+    """Compare two assignors on their common groups; ``seed`` sets the bootstrap's samples."""
     columns = ["case", "least_imbalance", "unnecessary_moves", "owned"]
     proven = proven_rows(rows)
     one, two = (

@@ -1,4 +1,4 @@
-"""Effects of parameters on the outcomes: by level, within families, and over all groups."""
+"""Effects of the families' parameters on how often an assignor misses the optimum."""
 
 import itertools
 import math
@@ -29,7 +29,7 @@ def proven_rows(rows: pd.DataFrame) -> pd.DataFrame:
 def with_parameters(
     rows: pd.DataFrame, families: Iterable[Mapping[str, object]] = ()
 ) -> pd.DataFrame:
-    """Return proven comparisons with one column per parameter and outcome.
+    """Return the comparisons with a proven optimum, with a column per parameter and outcome.
 
     ``overlap`` is the mean share of members that subscribe to a topic; it is absent in tables
     without the number of subscriptions. ``owned`` is the share of partitions with an owner.
@@ -108,7 +108,7 @@ def within_families(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataF
 
 
 def effects(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return Spearman's rank correlation of parameters with missing the minimum imbalance.
+    """Return Spearman's rank correlation of parameters with a missed minimum imbalance.
 
     NaN if the parameter or the outcome does not vary.
     """
@@ -124,7 +124,7 @@ def effects(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
 
 
 def _rank_correlation(one: pd.Series, two: pd.Series) -> tuple[float, float]:
-    """Return Spearman's coefficient and its p-value; NaN if a column is constant."""
+    """Return Spearman's rank correlation and its p-value; NaN if a column is constant."""
     if one.nunique() < 2 or two.nunique() < 2:
         return math.nan, math.nan
     result = spearmanr(one, two)

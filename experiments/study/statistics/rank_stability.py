@@ -9,7 +9,7 @@ from kassay.reference.model.metrics import MEASURES
 
 
 def mean_gaps(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return the mean gap per assignor and measure, over groups with results of all assignors."""
+    """Return the mean heuristic gap per assignor and measure, over groups all assignors solved."""
     columns = [f"{name}_gap" for name in MEASURES]
     known = rows[["case", "assignor", *columns]].dropna()
     results = known.groupby("case", observed=True)["assignor"].nunique()
@@ -20,7 +20,7 @@ def mean_gaps(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
 
 
 def agreement(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Return Kendall's tau-b between the rankings by two measures; NaN if one ranks all equal."""
+    """Return Kendall's tau-b of two measures' rankings; NaN if a measure ranks all equal."""
     names = list(gaps.columns)
     return pd.DataFrame(
         [

@@ -26,7 +26,7 @@ def test_an_assignor_command_that_fails_is_a_result(kassay, tmp_path):
     done = kassay("assign", groups, "--assignor-cmd", "false")
     assert done.code == 0
     assert [record["failed"] for record in done.records] == [
-        "ended without an answer (exit code 1)"
+        "the process ended without an answer (exit code 1)"
     ] * 2
 
 

@@ -192,7 +192,7 @@ def test_a_gallery_does_not_depend_on_the_order_of_the_searches(searched):
 def test_cases_with_errors_are_counted_and_listed(searched):
     _, _, found = searched
     assert found.counts["errors"] == 1
-    assert "no family 'no-such-family'" in found.errors[0][1]
+    assert "unknown family 'no-such-family'" in found.errors[0][1]
 
 
 def test_the_document_is_json_with_readable_groups(searched):

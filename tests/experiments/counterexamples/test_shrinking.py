@@ -71,7 +71,7 @@ def test_the_condition_holds_on_every_result() -> None:
 
 
 def test_a_group_on_which_the_condition_is_false_is_refused() -> None:
-    with pytest.raises(ValueError, match="nothing to shrink"):
+    with pytest.raises(ValueError, match="cannot shrink the group"):
         shrink(Group(topics=(), members=()), lambda _: False)
 
 

@@ -71,11 +71,17 @@ def test_output_lines_of_kassay_assign_are_valid_answers(tmp_path):
         ('    print(\'{"c0": [["t0"]]}\', flush=True)', "answer['c0']"),
         ('    print(\'{"c0": [["t0", 99999999999999]]}\', flush=True)', "answer"),
         ("    print('[' * 100000, flush=True)", "the answer is not JSON"),
-        ("    print(GOOD + chr(10) + GOOD, flush=True)", "more than one line of answer"),
+        (
+            "    print(GOOD + chr(10) + GOOD, flush=True)",
+            "the process wrote more than one line for one group",
+        ),
         ('    print(\'{"error": "too hard"}\', flush=True)', "too hard"),
-        ("    sys.exit('out of ideas')", "ended without an answer (exit code 1): out of ideas"),
-        ("    os.abort()", "ended without an answer (signal SIGABRT)"),
-        ("    os.close(1); time.sleep(60)", "ended without an answer"),
+        (
+            "    sys.exit('out of ideas')",
+            "the process ended without an answer (exit code 1): out of ideas",
+        ),
+        ("    os.abort()", "the process ended without an answer (signal SIGABRT)"),
+        ("    os.close(1); time.sleep(60)", "the process ended without an answer"),
     ],
 )
 def test_invalid_output_and_crashes_fail_with_a_description(tmp_path, body, expected):
@@ -109,7 +115,10 @@ def test_a_process_over_the_time_limit_is_killed_with_its_children(tmp_path):
         "    time.sleep(600)"
     )
     result = run_until_stable(GROUP, command(tmp_path, body, seconds=3.0))
-    assert (result.ending, result.detail) == (Ending.FAILED, "no answer within 3 seconds")
+    assert (result.ending, result.detail) == (
+        Ending.FAILED,
+        "the process did not answer within 3 seconds",
+    )
     child = int((tmp_path / "child").read_text())
     for _ in range(100):
         if not _is_running(child):
@@ -163,7 +172,7 @@ def test_lines_longer_than_the_pipe_buffer_pass_in_both_directions():
     process = AssignorProcess((sys.executable, "-uc", "while True: print(input())"))
     try:
         assert process.request("x" * 3_000_000, seconds=30) == "x" * 3_000_000 + "\n"
-        with pytest.raises(NoAnswerError, match="no answer within"):
+        with pytest.raises(NoAnswerError, match="did not answer within"):
             AssignorProcess(("sleep", "60")).request("x" * 3_000_000, seconds=0.5)
     finally:
         process.close()
@@ -178,7 +187,7 @@ def test_a_callable_may_print_raise_or_exit(tmp_path):
             ("return 1 / 0", "ZeroDivisionError: division by zero"),
             ("return 7", "returned int, not a mapping of members"),
             ("return {'c0': 7}", "TypeError"),
-            ("os._exit(3)", "ended without an answer (exit code 3)"),
+            ("os._exit(3)", "the process ended without an answer (exit code 3)"),
         ]
     ):
         folder = tmp_path / str(place)

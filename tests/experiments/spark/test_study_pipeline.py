@@ -136,5 +136,5 @@ def interrupt(_):
 def test_invalid_groups_become_rows_with_an_error(expected):
     groups = {row["groups"][0]["case"]: row["groups"][0] for row in expected}
     assert "missing key 'topics'" in groups["imported/1"]["error"]
-    assert "no family 'no-such-family'" in groups["no-such-family/0"]["error"]
+    assert "unknown family 'no-such-family'" in groups["no-such-family/0"]["error"]
     assert groups["imported/0"]["error"] is None

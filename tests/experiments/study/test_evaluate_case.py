@@ -31,7 +31,7 @@ def test_rows_of_different_tables_agree():
 
 def test_a_group_that_cannot_be_built_has_only_a_group_row():
     record = evaluate_case(Case(family="nope", seed=0, assignors=("range",)))
-    assert "no family 'nope'" in record.group.error
+    assert "unknown family 'nope'" in record.group.error
     assert (record.optimum, record.assignments, record.comparisons) == (None, (), ())
 
 

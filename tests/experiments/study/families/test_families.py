@@ -176,7 +176,7 @@ def test_imported_groups_are_built_from_their_documents():
 @pytest.mark.parametrize(
     ("case", "message"),
     [
-        (Case(family="nope", seed=0, assignors=()), "no family 'nope'"),
+        (Case(family="nope", seed=0, assignors=()), "unknown family 'nope'"),
         (Case(family="imported", seed=0, assignors=(), document="{"), "imported/0"),
         (Case(family="imported", seed=4, assignors=(), document="{}"), "imported/4: missing key"),
     ],
