@@ -1,4 +1,4 @@
-"""kassay's ports of Kafka's assignors, compared with Java's classes and other Python ports."""
+"""Speed of kassay's ports of assignors, compared with Kafka's Java classes and other ports."""
 
 import sys
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _MILLION = (2000, 500, 2000)
 
 
 def mixed_sticky() -> Iterator[Timing]:
-    """Time all sticky assignors on mixed subscriptions, after a member left."""
+    """Time the sticky assignors on a group with mixed subscriptions, after a member left."""
     benchmark = "sticky, mixed"
     for members, topics, partitions in _MIXED_SIZES:
         fresh = mixed_group(members=members, topics=topics, partitions=partitions)
@@ -25,7 +25,7 @@ def mixed_sticky() -> Iterator[Timing]:
             try:
                 call = prepare(group)
             except ImportError as error:
-                print(f"no times of {name}: {error}", file=sys.stderr)
+                print(f"cannot time {name}: {error}", file=sys.stderr)
                 continue
             yield Timing(
                 benchmark=benchmark,
@@ -37,7 +37,7 @@ def mixed_sticky() -> Iterator[Timing]:
 
 
 def million_partitions() -> Iterator[Timing]:
-    """Time a million partitions with equal subscriptions: fresh, and after a member left."""
+    """Time assignors on a million partitions with equal subscriptions."""
     members, topics, partitions = _MILLION
     fresh = equal_group(members=members, topics=topics, partitions=partitions)
     left = after_one_left(fresh, assign(fresh, "sticky"))

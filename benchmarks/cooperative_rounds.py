@@ -1,4 +1,4 @@
-"""Number of rounds until cooperative rebalances withhold nothing, for docs/coordinator.md.
+"""Number of rebalances until cooperative assignors withhold no partitions.
 
 ``python -m benchmarks.cooperative_rounds families 200`` runs ``cooperative-sticky`` on the
 first 200 groups of each family; ``... scripts 2000`` simulates 2,000 random scripts. A third
@@ -21,7 +21,7 @@ _ASSIGNOR = "cooperative-sticky"
 
 
 def family_rounds(name: str, seeds: int) -> Counter[str]:
-    """Count the groups of a family by number of rounds, or by failure."""
+    """Count the groups of a family by number of rebalances until stable, or by failure."""
     family = FAMILIES[name]
     counts: Counter[str] = Counter()
     for seed in range(seeds if family.size is None else min(seeds, family.size)):
@@ -32,7 +32,7 @@ def family_rounds(name: str, seeds: int) -> Counter[str]:
 
 
 def script_rounds(seeds: int) -> Counter[str]:
-    """Count the rebalance sequences of random scripts by number of rounds."""
+    """Count the rebalance sequences of random simulation scripts by length."""
     counts: Counter[str] = Counter()
     for seed in range(seeds):
         result = simulate(random_script(seed), POLICIES[_ASSIGNOR])
@@ -41,7 +41,7 @@ def script_rounds(seeds: int) -> Counter[str]:
 
 
 def _rounds(sequence: list[SimulatedRebalance]) -> int:
-    """Count the most rebalances in a row with the same members, subscriptions and topics."""
+    """Return the maximum number of consecutive rebalances with an unchanged group."""
     longest = length = 1
     for before, after in pairwise(sequence):
         length = length + 1 if _membership(before.group) == _membership(after.group) else 1
@@ -54,7 +54,7 @@ def _membership(group: Group) -> object:
 
 
 def main(source: str, seeds: str) -> None:
-    """Print the counts of every family, or of the random scripts."""
+    """Print the counts for every family, or for random simulation scripts."""
     if source == "scripts":
         counts = {"random scripts": script_rounds(int(seeds))}
     else:

@@ -1,4 +1,4 @@
-"""Records per second and peak memory of the history on Spark, with synthetic records."""
+"""Throughput and peak memory of `kassay history` on Spark, with synthetic records."""
 
 import tempfile
 import time
@@ -17,7 +17,7 @@ RECORDS = 1_000_000
 
 
 def history(records: int = RECORDS) -> Iterator[Timing]:
-    """Time the complete history: decoding, generations, and solving all rebalances."""
+    """Time the complete history pipeline: decode records, find rebalances and solve them."""
     with tempfile.TemporaryDirectory(prefix="kassay-history-") as directory:
         source = Path(directory) / "records"
         source.mkdir()

@@ -1,4 +1,4 @@
-"""Times of Kafka's own assignor classes in a warmed-up JVM.
+"""Run times of Kafka's Java assignor classes in a warmed-up JVM.
 
 ``tests.conformance`` runs the classes. It needs a checkout of the project, a JDK and Maven.
 """
@@ -17,7 +17,7 @@ _HEAP_MIB = 6144
 def java_timings(
     benchmark: str, group: Group, assignor: str, *, repetitions: int = 5, limit: float = 120.0
 ) -> Iterator[Timing]:
-    """Yield the best time of Kafka's class; print a message if it cannot run here.
+    """Yield the best time of Kafka's Java class; print a message if Java cannot run it.
 
     The JVM is warmed up on the same group: at most 30 calls, none started after 5 seconds.
     Input is prepared outside the timed calls.
@@ -40,7 +40,7 @@ def java_timings(
         importlib.import_module("tests.conformance.jvm").driver(_HEAP_MIB)
         upstream = importlib.import_module("tests.conformance.upstream")
     except (ImportError, RuntimeError) as error:
-        print(f"no times of Java: cannot run Kafka's classes: {error}", file=sys.stderr)
+        print(f"cannot time Kafka's Java classes: {error}", file=sys.stderr)
         return
     times = upstream.upstream_seconds(group, assignor, repetitions=repetitions, limit=limit)
     finished = None not in times

@@ -1,4 +1,4 @@
-"""Memory of this process and of its child processes."""
+"""Memory measurement of this process and of its child processes."""
 
 import resource
 import threading
@@ -61,6 +61,6 @@ def sampled_peak() -> Iterator[PeakMemory]:
 
 
 def _memory(process: psutil.Process) -> int:
-    """Return the proportional set size in bytes; the unique set size where it is unknown."""
+    """Return a process's proportional set size in bytes, or else its unique set size."""
     memory = process.memory_full_info()
     return int(getattr(memory, "pss", memory.uss))

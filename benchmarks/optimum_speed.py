@@ -1,4 +1,4 @@
-"""Time from a group to its proven optimum, compared with Java's sticky assignor."""
+"""Solver time until the optimum is proven, compared with Kafka's sticky assignor in Java."""
 
 import time
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _BENCHMARK = "optimum, mixed"
 
 
 class GroupSize(NamedTuple):
-    """Size of a group; ``partitions`` is per topic."""
+    """Size of a group; ``partitions`` is the number of partitions per topic."""
 
     members: int
     topics: int
@@ -27,7 +27,7 @@ _LARGEST = GroupSize(10_000, 1_000, 10)
 
 
 def optimum() -> Iterator[Timing]:
-    """Time mixed subscriptions, fresh and after a member left.
+    """Time the solver on groups with mixed subscriptions, fresh and after a member left.
 
     Each group is solved in a process of its own, so that its peak memory is known.
     """
@@ -45,7 +45,7 @@ def _group(size: GroupSize, *, one_left: bool) -> Group:
         return fresh
     assignment = solve(fresh).assignment
     if assignment is None:
-        raise RuntimeError(f"no assignment of {fresh.id!r} found")
+        raise RuntimeError(f"the solver found no assignment of group {fresh.id!r}")
     return after_one_left(fresh, assignment)
 
 

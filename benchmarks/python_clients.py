@@ -18,7 +18,7 @@ Loads = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class _ClusterMetadata:
-    """The part of the clients' cluster metadata that assignors use."""
+    """Substitute for the cluster metadata that the Python clients pass to assignors."""
 
     counts: dict[str, int]
 
@@ -31,14 +31,14 @@ class _ClusterMetadata:
 
 @dataclass(frozen=True, slots=True)
 class _JoinedMember:
-    """A member in kafka-python's join response."""
+    """A member in a JoinGroup response of kafka-python."""
 
     member_id: str
     metadata: Any
 
 
 def _kafka_python(group: Group) -> Callable[[], Loads]:
-    """Prepare a call of kafka-python's sticky assignor."""
+    """Return a function that runs kafka-python's sticky assignor on a group."""
     sticky = _sticky_class("kafka")
     protocol = importlib.import_module("kafka.protocol.consumer.metadata")
 
@@ -55,7 +55,7 @@ def _kafka_python(group: Group) -> Callable[[], Loads]:
 
 
 def _aiokafka(group: Group) -> Callable[[], Loads]:
-    """Prepare a call of aiokafka's sticky assignor."""
+    """Return a function that runs aiokafka's sticky assignor on a group."""
     sticky = _sticky_class("aiokafka")
     protocol = importlib.import_module("aiokafka.coordinator.protocol")
 

@@ -1,4 +1,4 @@
-"""Run benchmarks: a table on standard error, one JSON line per timing on standard output.
+"""Command that runs benchmarks and prints a table and one JSON line per timing.
 
 Each benchmark runs in a process of its own. Comparisons with Java's classes need a JDK and
 Maven, comparisons with other Python clients the packages of ``requirements-bench.lock``.
@@ -25,7 +25,7 @@ BENCHMARKS = {
 
 
 def main() -> None:
-    """Run all benchmarks, or those named on the command line."""
+    """Run all benchmarks, or the benchmarks named on the command line."""
     listed = "\n".join(f"  {name:14}{description}" for name, (_, description) in BENCHMARKS.items())
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
@@ -33,11 +33,11 @@ def main() -> None:
         epilog=f"benchmarks:\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run, default all")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run (default all)")
     names = parser.parse_args().names or list(BENCHMARKS)
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
-        parser.error(f"no benchmark {unknown[0]!r}; choose from {', '.join(BENCHMARKS)}")
+        parser.error(f"unknown benchmark {unknown[0]!r}; choose from {', '.join(BENCHMARKS)}")
     timings: list[Timing] = []
     for name in names:
         print(f"{name} ...", file=sys.stderr)

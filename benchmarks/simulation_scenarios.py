@@ -1,4 +1,4 @@
-"""Tables and figures of docs/coordinator.md: every built-in script under every policy.
+"""Tables and figures of docs/coordinator.md, from simulations of the built-in scripts.
 
 ``python -m benchmarks.simulation_scenarios docs/images`` prints the tables in Markdown and
 draws the figures into the directory.
@@ -27,7 +27,7 @@ _PROTOCOL_POLICIES = ("sticky", "cooperative-sticky", "uniform")
 
 
 def costs() -> Iterator[SimulationCost]:
-    """Run the built-in scripts under every policy."""
+    """Simulate the built-in scripts under every policy, and return the costs."""
     for name in SCENARIOS:
         script = load_script(name)
         for policy in POLICIES.values():
@@ -36,7 +36,7 @@ def costs() -> Iterator[SimulationCost]:
 
 
 def policy_table(rows: Iterable[SimulationCost]) -> Iterator[str]:
-    """Format costs as a Markdown table."""
+    """Format the costs per script and policy as a Markdown table."""
     yield (
         "| scenario | policy | protocol | rebalances | moves | needed | unnecessary | gap | "
         "unowned partition-s | unowned messages | reread | max lag |"
@@ -53,7 +53,7 @@ def policy_table(rows: Iterable[SimulationCost]) -> Iterator[str]:
 
 
 def protocol_table(rows: Iterable[SimulationCost]) -> Iterator[str]:
-    """Format rebalances, moves and unowned partition-seconds per protocol as a table."""
+    """Format rebalances, moves and unowned time per protocol as a Markdown table."""
     yield "| scenario | eager: sticky | cooperative: cooperative-sticky | KIP-848: uniform |"
     yield "|---|--:|--:|--:|"
     by_script: dict[str, dict[str, SimulationCost]] = {}
@@ -68,7 +68,7 @@ def protocol_table(rows: Iterable[SimulationCost]) -> Iterator[str]:
 
 
 def main(directory: str) -> None:
-    """Print the tables and draw the figures."""
+    """Print the tables of simulation costs and draw the figures."""
     rows = list(costs())
     for line in (*protocol_table(rows), "", *policy_table(rows)):
         print(line)

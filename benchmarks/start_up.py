@@ -1,4 +1,4 @@
-"""Processor time of whole ``kassay`` processes on a small group, beside plain imports."""
+"""CPU time of complete ``kassay`` commands on a small group, and of their imports."""
 
 import json
 import os
@@ -23,7 +23,7 @@ _GROUP = {
 
 
 def timings() -> Iterator[Timing]:
-    """Time the start of commands, and the imports that they need."""
+    """Measure the CPU time of kassay commands, and of the imports that they need."""
     kassay = ("-m", "kassay")
     with tempfile.TemporaryDirectory() as directory:
         group = Path(directory, "group.json")

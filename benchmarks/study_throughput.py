@@ -1,4 +1,4 @@
-"""Groups per second of a study on Spark, compared with a pool of processes."""
+"""Throughput of a study on Spark, compared with a pool of processes."""
 
 import multiprocessing
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _ROUNDS = 5
 
 
 def throughput() -> Iterator[Timing]:
-    """Time a study of small groups on Spark and on `multiprocessing`, two processes each.
+    """Time a study of small groups on Spark and with `multiprocessing`, on two processes.
 
     Both are warmed up and return the rows to this process. They alternate, because the
     speed of a machine varies; the share is the median over the rounds.

@@ -1,4 +1,4 @@
-"""Synthetic records of ``__consumer_offsets`` in the proportions of a busy cluster.
+"""Generator of synthetic records of ``__consumer_offsets``, as on a busy cluster.
 
 One record in 2,000 starts a rebalance. The others are commits: one in a hundred is a
 tombstone, and one in ten has a text. Every fifth group is a KIP-848 group, whose rebalances
@@ -34,7 +34,7 @@ Message = tuple[bytes, bytes | None]
 
 
 def write_records(directory: Path, records: int) -> None:
-    """Write records as Parquet files, in the order of their offsets."""
+    """Write synthetic records to Parquet files, in the order of their offsets."""
     rng = np.random.default_rng(_SEED)
     generations = dict.fromkeys(range(GROUPS), 0)
     keys = [_commit_key(g, n) for g in range(GROUPS) for n in range(PARTITIONS)]
@@ -81,7 +81,7 @@ def _commit(offset: int, kind: int) -> bytes | None:
 
 
 def _rebalance(group: int, generation: int) -> Iterator[Message]:
-    """Yield the records of a generation with 3 to 6 members."""
+    """Yield the records of one generation of a group with 3 to 6 members."""
     if group % 5:
         record = _group_metadata(group, generation)
         yield record.key, record.value

@@ -1,4 +1,4 @@
-"""Groups of the benchmarks; equal arguments give equal groups."""
+"""Generators of the groups that the benchmarks use; equal arguments give equal groups."""
 
 import random
 from dataclasses import replace
@@ -40,7 +40,7 @@ def mixed_group(*, members: int, topics: int, partitions: int, seed: int = 0) ->
 
 
 def after_one_left(group: Group, assignment: Assignment) -> Group:
-    """Make the members own their assignment, and remove the last member.
+    """Give the members ownership of their assignment, then remove the last member.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Timing of calls, and the table of all benchmarks."""
+"""Timing of function calls, and output of the benchmarks' results."""
 
 import gc
 import json
@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Time of one implementation on one case.
+    """Time of one implementation on one benchmark case.
 
     ``seconds`` is the best of the repetitions; None if the time limit was reached.
     ``ratio`` is kassay's time divided by it; below 1, kassay is faster.
@@ -34,7 +34,7 @@ class Timing:
 
 
 def run_alone(function: Callable[[*_Arguments], _Result], *arguments: *_Arguments) -> _Result:
-    """Call a function in a new process, without the memory and threads of this one.
+    """Call a function in a new process, without the memory and threads of this process.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def run_alone(function: Callable[[*_Arguments], _Result], *arguments: *_Argument
 def best_seconds(
     call: Callable[[], object], *, repetitions: int = 5, budget: float = 20.0
 ) -> float:
-    """Return the shortest wall-clock time of a call, without garbage collection.
+    """Return the shortest wall-clock seconds of repeated calls, without garbage collection.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def best_seconds(
 
 
 def with_ratios(timings: Iterable[Timing]) -> list[Timing]:
-    """Set the ratio to kassay's time on the same case.
+    """Set the ratio of each timing to kassay's time on the same case.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _with_ratio(row: Timing, own: float | None) -> Timing:
 
 
 def print_table(timings: Iterable[Timing], stream: TextIO) -> None:
-    """Print timings as a table."""
+    """Print timings as a table to a text stream."""
     table = Table(title="ratio: kassay's time divided by the other time; below 1, kassay is faster")
     for heading in ("benchmark", "case", "implementation"):
         table.add_column(heading)
@@ -118,5 +118,5 @@ def print_table(timings: Iterable[Timing], stream: TextIO) -> None:
 
 
 def print_json(timings: Iterable[Timing], stream: TextIO) -> None:
-    """Print timings as JSON lines."""
+    """Print timings as JSON lines to a text stream."""
     stream.writelines(json.dumps(asdict(row)) + "\n" for row in timings)

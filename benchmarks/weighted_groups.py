@@ -28,7 +28,7 @@ INSTANCES = Path(__file__).parents[2] / "shared" / "fixtures" / "weighted"
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRow:
-    """One run, a row of the table."""
+    """Result of one solver run on a weighted group; one row of the table."""
 
     case: str
     solver: str
@@ -41,11 +41,11 @@ class BenchmarkRow:
 
     @property
     def gap(self) -> float:
-        """Optimality gap of the moves, as a share."""
+        """Return the relative optimality gap of the moves."""
         return (self.moves - self.moves_bound) / self.moves if self.moves else 0.0
 
     def __str__(self) -> str:
-        """Return a row of a Markdown table."""
+        """Format the result as a row of a Markdown table."""
         return (
             f"| {self.case} | {self.solver} | {self.imbalance} | {self.imbalance_bound} "
             f"| {self.moves} | {self.moves_bound} | {self.gap:.1%} | {self.seconds:.2f} "
@@ -53,7 +53,7 @@ class BenchmarkRow:
         )
 
     def timing(self) -> Timing:
-        """Return the wall-clock time with the results as a note."""
+        """Convert the result to a `Timing`; its note contains values and bounds."""
         return Timing(
             benchmark="weights",
             case=self.case,
@@ -100,14 +100,14 @@ def log_normal(seed: int, partitions: int = 1_000, members: int = 50) -> Group:
 
 
 def identical_machines(path: Path) -> Group:
-    """Read machines, jobs and the lengths of the jobs."""
+    """Read the number of machines, the number of jobs and the job lengths from a file."""
     members, jobs, *lengths = map(int, path.read_text().split())
     return weighted_group(lengths[:jobs], [-1] * jobs, members)
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Levels, time limit and solver of a part."""
+    """Benchmark settings: levels of the objective, time limit and solver."""
 
     levels: tuple[Level, ...]
     limit: float = 60.0
@@ -134,7 +134,7 @@ class Bench:
 
 
 def exact() -> Iterator[BenchmarkRow]:
-    """Sum of squares, then moves: 20 partitions on 4 members and 40 on 6."""
+    """Solve small weighted groups by sum of squares and then moves."""
     bench = Bench((Imbalance(Measure.SUM_OF_SQUARES), Movement()))
     for partitions, members in ((20, 4), (40, 6)):
         for seed in range(5):
@@ -143,9 +143,9 @@ def exact() -> Iterator[BenchmarkRow]:
 
 
 def makespan() -> Iterator[BenchmarkRow]:
-    """Identical machines with known optima."""
+    """Minimise the makespan on identical-machine instances with known optima."""
     if not INSTANCES.is_dir():
-        print("no instances of identical machines beside this checkout", file=sys.stderr)
+        print("cannot find the instances of identical machines", file=sys.stderr)
         return
     bench = Bench((Imbalance(Measure.MAKESPAN), Movement()))
     for name, facts in json.loads((INSTANCES / "optima.json").read_text()).items():
@@ -155,7 +155,7 @@ def makespan() -> Iterator[BenchmarkRow]:
 
 
 def moves() -> Iterator[BenchmarkRow]:
-    """Log-normal loads, 1,000 partitions on 50 members, beside a plain model."""
+    """Minimise moves for 1,000 log-normal weights; compare with a plain CP-SAT model."""
     bench = Bench((Imbalance(Measure.MAKESPAN, Tolerance(relative=0.01)), Movement()))
     for seed in range(5):
         for plain in (False, True):
@@ -170,14 +170,14 @@ PARTS: dict[str, Callable[[], Iterator[BenchmarkRow]]] = {
 
 
 def timings() -> Iterator[Timing]:
-    """Run all parts, for the table of all benchmarks."""
+    """Run all benchmarks of weighted groups, and return their timings."""
     for part in PARTS.values():
         for partition in part():
             yield partition.timing()
 
 
 def main(names: list[str]) -> None:
-    """Run some parts, all by default."""
+    """Run the named benchmarks of weighted groups; run all benchmarks by default."""
     print(
         "| case | solver | imbalance | bound | moves | bound | gap of moves | seconds | processor |"
     )

@@ -1,1 +1,1 @@
-"""History of consumer groups: generations and rebalances from ``__consumer_offsets``."""
+"""History of consumer groups, reconstructed from the records of ``__consumer_offsets``."""

@@ -1,4 +1,4 @@
-"""Reconstruct the generations of a group from its records, in their order."""
+"""Reconstruct the generations of a group from its records in ``__consumer_offsets``."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(slots=True)
 class _ConsumerGroup:
-    """State of a KIP-848 group after the records so far."""
+    """State of a KIP-848 group after the records applied so far."""
 
     epoch: int | None = None
     target_epoch: int | None = None
@@ -33,7 +33,7 @@ class _ConsumerGroup:
 def reconstruct_generations(
     group: str, records: Iterable[GroupRecord], *, topic_names: Mapping[str, str] | None = None
 ) -> Iterator[Generation]:
-    """Yield the generations of a group.
+    """Yield the generations of a group, reconstructed from its records.
 
     ``records`` ascend by offset; repeated ones are ignored, and the last record of a
     generation counts. ``topic_names`` are by id, which is the name of all other topics.
@@ -49,7 +49,7 @@ def reconstruct_generations(
 
 
 class _Replay:
-    """Applies records in order; returns a generation when the next one begins."""
+    """Replay of a group's records that returns a generation when the next generation begins."""
 
     def __init__(self, group: str, topic_names: Mapping[str, str]) -> None:
         self._group = group
@@ -205,7 +205,7 @@ def _client_fields(member: Fields) -> dict[str, str]:
 
 
 def _put(table: dict[str, _Value], key: str, value: _Value | None) -> None:
-    """Set a value; None, a tombstone, deletes the key."""
+    """Set the value of a key in a dict; the value None, a tombstone, deletes the key."""
     if value is None:
         table.pop(key, None)
     else:

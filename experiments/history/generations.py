@@ -1,4 +1,4 @@
-"""Generations of a group and their members, as values and as rows of a table."""
+"""Generations of a group, their members, and the rows of the table ``generations``."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ class GroupType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationMember:
-    """A member in one generation.
+    """A member of one generation, with its subscription and assignment.
 
     ``subscription`` is None if the group does not consist of consumers. ``assigned`` is
     None if the records do not contain it.
@@ -35,7 +35,7 @@ class GenerationMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """One generation of a group. Fields are columns of the table ``generations``.
+    """A generation of a group; each field is a column of the table ``generations``.
 
     ``incarnation`` counts earlier deletions and restarts of the generations. ``number`` is the
     generation id or the epoch of the target assignment. ``timestamp`` is in milliseconds
@@ -57,7 +57,7 @@ class Generation:
 
 
 def generation_row(generation: Generation) -> dict[str, object]:
-    """Return a generation as a row of plain values."""
+    """Convert a generation to a row of the table ``generations``."""
     row = asdict(generation)
     row["protocol"] = str(generation.protocol)
     row["members"] = [_member_row(member) for member in generation.members]
@@ -79,7 +79,7 @@ def _member_row(member: GenerationMember) -> dict[str, object]:
 
 
 def generation_of(row: Mapping[str, Any]) -> Generation:
-    """Return the generation of a row."""
+    """Convert a row of the table ``generations`` to a generation."""
     return Generation(
         **{
             **row,
@@ -102,5 +102,5 @@ def _member_of(row: Mapping[str, Any]) -> GenerationMember:
 
 
 def assigned_numbers(entries: Iterable[Mapping[str, Any]]) -> AssignedNumbers:
-    """Return the partition numbers of entries with the keys ``topic`` and ``partitions``."""
+    """Return partition numbers by topic, from dicts with the keys ``topic`` and ``partitions``."""
     return tuple((each["topic"], tuple(each["partitions"])) for each in entries)

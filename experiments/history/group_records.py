@@ -1,4 +1,4 @@
-"""Decoded records as rows of the table of records, with key and value as JSON text."""
+"""Decoded records of ``__consumer_offsets``, and their table rows with JSON keys and values."""
 
 import json
 import uuid
@@ -16,7 +16,7 @@ _EMPTY = dict.fromkeys(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRecord:
-    """A decoded record of a group and its position; ``value`` is None for a tombstone."""
+    """A decoded record of a group and its offset; ``value`` is None for a tombstone."""
 
     kind: int
     key: Fields
@@ -27,7 +27,7 @@ class GroupRecord:
 
 
 def record_row(record: DecodedRecord, position: Row, *, records: int = 1) -> dict[str, Any]:
-    """Return the row of a decoded record, which represents a number of ``records``."""
+    """Convert a decoded record to a table row that represents ``records`` raw records."""
     return {
         **_EMPTY,
         **position,
@@ -42,7 +42,7 @@ def record_row(record: DecodedRecord, position: Row, *, records: int = 1) -> dic
 
 
 def error_row(message: str, position: Row) -> dict[str, Any]:
-    """Return the row of a record that cannot be decoded."""
+    """Return the table row for a record that cannot be decoded."""
     return {**_EMPTY, **position, "records": 1, "error": message}
 
 
@@ -63,7 +63,7 @@ def to_payload(record: DecodedRecord) -> str:
 
 
 def from_row(row: Row) -> GroupRecord:
-    """Return the record of a row."""
+    """Convert a table row to a decoded record."""
     key, value = json.loads(row["payload"])
     position = {name: row[name] for name in ("partition", "offset", "timestamp")}
     return GroupRecord(kind=row["kind"], key=key, value=value, **position)

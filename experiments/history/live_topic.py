@@ -25,7 +25,7 @@ _CONSUMER_SETTINGS = {
 
 
 class OffsetsReader:
-    """Reader of the topic up to its end, with librdkafka's settings and a timeout in seconds."""
+    """Reader of ``__consumer_offsets`` from its start to its current end."""
 
     def __init__(self, settings: Mapping[str, str], *, timeout: float = 30.0) -> None:
         self._settings = settings
@@ -33,15 +33,15 @@ class OffsetsReader:
         self._timeout = timeout
 
     def partitions(self) -> list[int]:
-        """Return the numbers of the topic's partitions."""
+        """Return the partition numbers of ``__consumer_offsets``."""
         topic = _list_topics(self._settings, self._timeout, TOPIC)[TOPIC]
         if topic.error is not None or not topic.partitions:
             reason = "no group has existed yet" if topic.error is None else topic.error.str()
-            raise InputError(f"{self._servers}: no topic {TOPIC}: {reason}")
+            raise InputError(f"{self._servers}: cannot find the topic {TOPIC}: {reason}")
         return sorted(topic.partitions)
 
     def read(self, partitions: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """Yield the records of partitions as rows."""
+        """Yield the raw records of the given partitions as table rows."""
         if not partitions:
             return
         unfinished = set(partitions)
@@ -55,7 +55,7 @@ class OffsetsReader:
                 messages = consumer.consume(_MAX_MESSAGES, timeout=_POLL_SECONDS)
                 deadline = time.monotonic() + self._timeout if messages else deadline
                 if time.monotonic() > deadline:
-                    raise InputError(f"{self._servers}: no answer within {self._timeout:g} s")
+                    raise InputError(f"{self._servers}: no records for {self._timeout:g} s")
                 for message in messages:
                     error = message.error()
                     if error is None:

@@ -1,4 +1,4 @@
-"""Records from the output of ``kafka-dump-log.sh --offsets-decoder``.
+"""Parser of the output of ``kafka-dump-log.sh --offsets-decoder``.
 
 Without this option, the tool prints keys and values as text and loses bytes. Such lines
 become errors that say so.
@@ -66,7 +66,7 @@ _FIELD_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class DumpLine:
-    """A line with a record, or with an error if the record cannot be decoded."""
+    """A dump line with a decoded record, or with the error of its decoding."""
 
     partition: int | None
     offset: int
@@ -75,7 +75,7 @@ class DumpLine:
     error: str | None = None
 
     def row(self) -> dict[str, Any]:
-        """Return the row of the table of records."""
+        """Convert the dump line to a row of the table of records."""
         names = ("partition", "offset", "timestamp")
         position = {name: getattr(self, name) for name in names}
         if self.record is None:
@@ -121,7 +121,7 @@ def _record(key: str, payload: str | None) -> DecodedRecord:
     if key.startswith("{"):
         return _json_record(key, payload)
     if (failed := _FAILED.match(key)) is not None:
-        raise CorruptRecordError(f"the tool failed: {failed['reason']}")
+        raise CorruptRecordError(f"the tool cannot decode the record: {failed['reason']}")
     if (other := _OTHER_TYPE.match(key)) is not None:
         return DecodedRecord(int(other["kind"]), {}, None)
     if (commit := _OLD_COMMIT.fullmatch(key)) is not None:
@@ -129,7 +129,7 @@ def _record(key: str, payload: str | None) -> DecodedRecord:
         return DecodedRecord(1, {"group": commit["group"]} | place, _old_commit(payload))
     if (group := _OLD_GROUP.fullmatch(key)) is not None:
         return DecodedRecord(2, {"group": group["group"]}, _old_group(payload))
-    raise CorruptRecordError("bytes are lost in text output; dump the log with --offsets-decoder")
+    raise CorruptRecordError("the dump lacks the bytes; dump the log with --offsets-decoder")
 
 
 def _json_record(key: str, payload: str | None) -> DecodedRecord:
@@ -148,7 +148,7 @@ def _json_record(key: str, payload: str | None) -> DecodedRecord:
 
 
 def _fields(schema: tuple[Field, ...], document: object) -> Fields:
-    """Return the fields of a structure under the names of `record_schemas`."""
+    """Return a structure's fields, renamed to the field names in `record_schemas`."""
     if not isinstance(document, dict):
         raise CorruptRecordError(f"expected the fields of a record, got {document!r:.60}")
     values = {_field_name(name): value for name, value in document.items()}
@@ -170,7 +170,7 @@ def _value(field: Field, value: Any) -> Any:
     if value is None:
         if field.nullable or field.since or field.default is not None or field.type == "bytes":
             return field.default
-        raise CorruptRecordError(f"{field.name}: missing")
+        raise CorruptRecordError(f"the field {field.name} is missing")
     return _uuid(value) if field.type == "uuid" else value
 
 

@@ -1,4 +1,4 @@
-"""Rebalances of a group, as groups that can be solved, and their comparison with the optimum."""
+"""Rebalances of a recorded group, and the comparison of each rebalance with the optimum."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ _Pairs = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance:
-    """All generations of a group until every partition has an owner again.
+    """A rebalance: the generations of a group until every partition has an owner again.
 
     ``case`` is ``group/incarnation/number``; ``first`` is the number of the first generation.
     ``group`` has the members of the last generation, with the partitions they owned before
@@ -35,7 +35,7 @@ class Rebalance:
 
 @dataclass(slots=True)
 class _State:
-    """State of a group before its next generation; ``number`` is the last one seen."""
+    """State of a group before its next generation; ``number`` is the last generation number."""
 
     incarnation: int
     number: int = 0
@@ -50,7 +50,7 @@ class _State:
 def find_rebalances(
     generations: Iterable[Generation], *, partition_counts: Mapping[str, int] | None = None
 ) -> Iterator[Rebalance]:
-    """Yield the rebalances of one group from its generations in their order.
+    """Yield the rebalances of a group from its generations in order of time.
 
     The partition count of other topics is the recorded one, else that of the assignments.
     """
@@ -79,7 +79,7 @@ def find_rebalances(
 
 
 def compare_rebalance(rebalance: Rebalance, *, limits: CaseLimits = LIMITS) -> Comparison | None:
-    """Compare a rebalance with the optimum; return None if it has no group."""
+    """Compare a rebalance with the optimum; return None if the rebalance has no group document."""
     if rebalance.group is None:
         return None
     return compare_result(
@@ -101,7 +101,7 @@ def compare_result(
     owners_known: bool,
     limits: CaseLimits = LIMITS,
 ) -> Comparison:
-    """Compare a recorded assignment with the optimum; without owners, moves are None."""
+    """Compare a recorded assignment with the optimum; moves are None if owners are unknown."""
     violation = next(violations(group, assignment), None)
     result = StableResult(
         ending=Ending.OK if violation is None else Ending.INVALID,
@@ -177,7 +177,7 @@ def _member(state: _State, member: GenerationMember) -> Member:
 
 
 def _identity(member: GenerationMember) -> str:
-    """Return a lasting name: a static member gets a new member id at each restart."""
+    """Return the group instance id of a static member, otherwise the member id."""
     return f"member {member.id}" if member.instance_id is None else f"static {member.instance_id}"
 
 

@@ -1,4 +1,4 @@
-"""Decode Arrow batches of raw records, and keep the newest commit of each partition."""
+"""Decoder of raw records in Arrow batches that keeps only the newest commit per partition."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _FLEXIBLE_VERSION = 4
 
 
 class Position(NamedTuple):
-    """Position of a record in the topic."""
+    """Position of a record in ``__consumer_offsets``."""
 
     partition: int | None
     offset: int | None
@@ -30,12 +30,12 @@ class Position(NamedTuple):
 
     @property
     def order(self) -> int:
-        """Rank among the commits of one partition: the offset, else the timestamp."""
+        """Return the sort key of a partition's commits: the offset, or else the timestamp."""
         return (self.timestamp or 0) if self.offset is None else self.offset
 
 
 def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-    """Decode raw records to rows; a damaged record becomes a row with an error.
+    """Decode raw records to table rows; a damaged record becomes a row with an error.
 
     Of the commits of one partition, only the newest becomes a row, with the number of
     records, as in log compaction. The others are only checked, whole columns at a time.
@@ -72,7 +72,7 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]
 
 @dataclass(slots=True)
 class _NewestCommit:
-    """The newest commit of a partition and the number of its commits."""
+    """The newest offset commit of a partition, and the number of commits to the partition."""
 
     kind: int
     key: Fields
@@ -81,7 +81,7 @@ class _NewestCommit:
     records: int = 1
 
     def add(self, value: bytes | None, position: Position) -> None:
-        """Count a commit, and keep it if it is the newest."""
+        """Count an offset commit, and store the commit if it is the newest."""
         self.records += 1
         if position.order >= self.position.order:
             self.value, self.position = value, position
@@ -98,7 +98,7 @@ def _drain(commits: dict[bytes, _NewestCommit]) -> Iterator[dict[str, Any]]:
 
 
 def are_valid_commits(values: pa.BinaryArray) -> NDArray[np.bool_]:
-    """Return which values are certainly valid offset commits; null, a tombstone, is valid.
+    """Return a mask of the values that are valid offset commits; null, a tombstone, is valid.
 
     False for values with non-ASCII text, tagged fields, or a long text in version 4.
 
@@ -130,7 +130,7 @@ def are_valid_commits(values: pa.BinaryArray) -> NDArray[np.bool_]:
 
 
 def to_list(column: pa.BinaryArray) -> list[bytes | None]:
-    """Return a column as a list, several times faster than Arrow.
+    """Convert an Arrow column to a list, several times faster than Arrow's `to_pylist`.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def to_list(column: pa.BinaryArray) -> list[bytes | None]:
 
 
 def _offsets_and_bytes(values: pa.BinaryArray) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return the boundaries of the values, and the bytes of all values, at least one byte."""
+    """Return the byte boundaries of a binary column's values, and the bytes of all values."""
     _, offsets, data = values.buffers()
     ends = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
     first, last = int(ends[0]), int(ends[-1])
@@ -159,6 +159,6 @@ def _offsets_and_bytes(values: pa.BinaryArray) -> tuple[NDArray[np.int64], NDArr
 
 
 def _int16(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Read 16-bit integers; positions past the end give arbitrary values."""
+    """Read 16-bit integers at byte positions; positions past the end give arbitrary values."""
     high, low = (data[np.minimum(at + n, len(data) - 1)] for n in (0, 1))
     return (high.astype(np.int8).astype(np.int64) << 8) | low

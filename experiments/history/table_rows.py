@@ -1,4 +1,4 @@
-"""Rows of the tables of a history, computed group by group."""
+"""Rows of the tables ``generations`` and ``rebalances`` of a history, computed per group."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,7 +48,7 @@ class RebalanceRow:
 def generation_rows(
     rows: Iterable[Row], *, topic_names: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield generations from rows of records sorted by group, partition and offset."""
+    """Yield rows of generations from rows of records sorted by group, partition and offset."""
     for group, group_rows in groupby(rows, key=itemgetter("group")):
         records = map(from_row, group_rows)
         for generation in reconstruct_generations(group, records, topic_names=topic_names):
@@ -58,7 +58,7 @@ def generation_rows(
 def rebalance_rows(
     rows: Iterable[Row], *, partition_counts: Mapping[str, int]
 ) -> Iterator[dict[str, Any]]:
-    """Yield rebalances from rows of generations sorted by group, incarnation and number.
+    """Yield rows of rebalances from rows of generations sorted by group and number.
 
     The columns of the comparison are missing, see `compared_row`.
     """
@@ -92,7 +92,7 @@ def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
 
 
 def last_document(row: Row) -> dict[str, object] | None:
-    """Return the group document after a rebalance, None if there is no group."""
+    """Return the group document after a rebalance; None if the rebalance has no group."""
     if row["document"] is None:
         return None
     group = replace(parse_group(json.loads(row["document"])), id=row["group"])

@@ -1,1 +1,1 @@
-"""Figures and page templates."""
+"""Figures and page templates for reports."""

@@ -39,7 +39,7 @@ class _Cell:
 
 
 class _Move(NamedTuple):
-    """Number of partitions that move from one row to another."""
+    """Number of partitions that move between the rows of two members."""
 
     giver: int
     taker: int
@@ -97,7 +97,7 @@ def _bar(member: str, assignment: Assignment, owners: dict[TopicPartition, str])
 def _moves(
     active: tuple[str, ...], bars: dict[str, list[_Cell]], owners: dict[TopicPartition, str]
 ) -> list[_Move]:
-    """Return the moves between rows, short arrows first."""
+    """Return the moves between the rows of a drawing, sorted by the arrows' length."""
     row = {member: position for position, member in enumerate(active)}
     pairs = Counter(
         (row[owners[cell.tp]], row[member])
@@ -110,7 +110,7 @@ def _moves(
 
 
 def _lanes(moves: list[_Move]) -> list[int]:
-    """Return a lane per arrow so that arrows in one lane do not overlap."""
+    """Return one horizontal lane per arrow so that arrows in a lane do not overlap."""
     occupied: list[list[tuple[int, int]]] = []
     lanes = []
     for move in moves:

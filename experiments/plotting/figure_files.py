@@ -1,4 +1,4 @@
-"""Plots that commands write to SVG and PNG files."""
+"""Plots that kassay's commands write to SVG and PNG files."""
 
 import io
 from collections.abc import Sequence
@@ -26,12 +26,12 @@ class ScenarioBars:
 def draw_frontier(
     points: Sequence[tuple[int, int]], file: Path, *, measure: str, title: str | None = None
 ) -> None:
-    """Draw points of moves and imbalance as a step function, to SVG or PNG by suffix."""
+    """Draw imbalance by number of moves; the file suffix selects SVG or PNG."""
     _save(_frontier(points, measure, title), file)
 
 
 def frontier_svg(points: Sequence[tuple[int, int]], *, measure: str) -> str:
-    """Return a frontier as an SVG element for a page, see `draw_frontier`."""
+    """Return the plot of imbalance by number of moves as an SVG element."""
     text = io.StringIO()
     _save(_frontier(points, measure, None), text)
     return text.getvalue()[text.getvalue().index("<svg") :]
@@ -125,7 +125,7 @@ def _frontier(points: Sequence[tuple[int, int]], measure: str, title: str | None
 
 
 def _save(figure: Figure, file: Path | io.StringIO) -> None:
-    """Save without a date and with fixed ids, so that equal figures give equal files."""
+    """Save a figure without date and random ids, so that equal figures give equal files."""
     with mpl.rc_context({"svg.hashsalt": "kassay", "svg.fonttype": "none"}):
         if isinstance(file, Path) and file.suffix != ".svg":
             figure.savefig(file, dpi=110)

@@ -72,7 +72,7 @@ def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -
 
 
 def stacked_bars(counts: "pd.DataFrame", *, label: str) -> str:
-    """Draw one bar of shares per row, one colour of `STEPS` per column of counts."""
+    """Draw the shares of each row's counts as a stacked bar, with one colour per column."""
     shares = counts.div(counts.sum(axis=1), axis=0)
     with _row_figure(0.215 * len(counts) + 0.5) as (figure, axes):
         left = [0.0] * len(counts)
@@ -85,7 +85,7 @@ def stacked_bars(counts: "pd.DataFrame", *, label: str) -> str:
 
 
 def step_lines(table: "pd.DataFrame", *, label: str, unit: str) -> str:
-    """Draw two columns over the index as step functions, the first in front."""
+    """Draw two columns of a table over its index as step functions."""
     with _line_figure(2 * _WIDTH, 2.2) as (figure, axes):
         for place, (column, colour) in enumerate(zip(table.columns, (ORANGE, BLUE), strict=True)):
             style: dict[str, Any] = {"color": colour, "linewidth": 1.6, "zorder": 9 - place}
@@ -104,7 +104,7 @@ def cumulative_shares(
     scale: str,
     ticks: Sequence[float],
 ) -> str:
-    """Draw x values and shares (fractions of 1) as step functions, one line per assignor.
+    """Draw cumulative shares (fractions of 1) as step functions, one line per assignor.
 
     ``scale`` is matplotlib's name of the x scale. The x axis begins at the first tick.
     """
@@ -127,7 +127,7 @@ def cumulative_shares(
 
 
 def shares_by_level(table: "pd.DataFrame", *, label: str) -> str:
-    """Draw shares over the levels of a parameter, one line per assignor, with intervals."""
+    """Draw shares with intervals over a parameter's levels, one line per assignor."""
     levels = list(dict.fromkeys(table["level"]))
     with _line_figure(_WIDTH, 2.6) as (figure, axes):
         for place, (name, rows) in enumerate(table.groupby("assignor", sort=False)):
@@ -185,7 +185,7 @@ def _line_figure(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
 
 @contextmanager
 def _row_figure(height: float) -> Iterator[tuple[Figure, Axes]]:
-    """Make a figure of labelled rows, with equal margins for all heights."""
+    """Create a Matplotlib figure of labelled rows, with equal margins for all heights."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(_WIDTH, height))
         yield figure, figure.add_axes((0.33, 0.32 / height, 0.635, 1 - 0.36 / height))

@@ -1,4 +1,4 @@
-"""Jinja environment of all HTML and Markdown pages: shared style, script and filters."""
+"""Jinja environment of all HTML and Markdown pages, with shared style and filters."""
 
 import base64
 from pathlib import Path
@@ -12,7 +12,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
-    """Return a Jinja environment for the shared templates and those of further folders."""
+    """Return a Jinja environment for the shared templates and the templates in ``folders``."""
     jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, _TEMPLATES]),
         autoescape=autoescape,  # noqa: S701 - off for Markdown only
@@ -30,7 +30,7 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
 
 
 def _csv_link(csv: str, name: str) -> Markup:
-    """Return a link that downloads the data, embedded in the link itself."""
+    """Return an HTML link that downloads a CSV embedded in the link."""
     data = base64.b64encode(csv.encode()).decode()
     return Markup(
         '<a class="data" download="{}.csv" href="data:text/csv;base64,{}">CSV</a>'
@@ -38,10 +38,10 @@ def _csv_link(csv: str, name: str) -> Markup:
 
 
 def _command(name: str) -> Markup:
-    """Return the command that writes one figure or table."""
+    """Return the HTML of the kassay command that writes one figure or table."""
     return Markup('<code class="command">kassay report DIR --only {}</code>').format(name)
 
 
 def _number(value: int) -> str:
-    """Group digits with narrow no-break spaces."""
+    """Format a number with narrow no-break spaces between groups of three digits."""
     return f"{value:,}".replace(",", "\u202f")

@@ -1,4 +1,4 @@
-"""Report of a history: moves and imbalance of its rebalances, compared with the optimum."""
+"""Report of a history: moves and imbalance of recorded rebalances, and the optimum."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _COLUMNS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHistory:
-    """Totals of one group; moves are counted in the ``proven`` rebalances only."""
+    """Totals of one group; moves are counted only in rebalances with a proven optimum."""
 
     name: str
     assignor: str
@@ -41,7 +41,7 @@ def is_history(directory: Path) -> bool:
 
 
 def render(directory: Path) -> tuple[str, str]:
-    """Render the page and the summary in Markdown. Equal tables give equal bytes."""
+    """Render the report of a history as an HTML page and as a Markdown summary."""
     rows = _rebalances(directory)
     values = {
         "manifest": json.loads((directory / MANIFEST).read_text(encoding="utf-8")),
@@ -82,7 +82,7 @@ def _rebalances(directory: Path) -> pd.DataFrame:
 
 
 def _groups(rows: pd.DataFrame) -> list[GroupHistory]:
-    """Return the groups, those with the most unnecessary moves first."""
+    """Return the totals of all groups, sorted by descending unnecessary moves."""
     groups = [_summarise(str(name), own) for name, own in rows.groupby("group", sort=True)]
     groups.sort(key=lambda group: (-group.unnecessary, group.name))
     return [
@@ -150,7 +150,7 @@ def _plot(table: pd.DataFrame, columns: tuple[str, str], name: str, title: str, 
 
 
 def _index_by_time(rows: pd.DataFrame) -> pd.DataFrame:
-    """Sort rebalances by time; number them in their order if timestamps are missing."""
+    """Sort rebalances by time; number the rebalances if timestamps are missing."""
     if rows["timestamp"].isna().any():
         return rows.reset_index(drop=True)
     rows = rows.sort_values(["timestamp", "group", "incarnation", "generation"], kind="stable")

@@ -1,4 +1,4 @@
-"""Section of the study report: the parameters of the families and their effects."""
+"""Section of the study report about the parameters of the families and their effects."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -19,7 +19,7 @@ _OUTCOMES = {"missed": "misses the minimum imbalance", "wasteful": "makes unnece
 def parameter_section(
     rows: pd.DataFrame, families: Sequence[Mapping[str, object]]
 ) -> Mapping[str, object]:
-    """Return the tables and figures of the section; the manifest records ``families``."""
+    """Return the tables and figures about the parameters of ``families``."""
     compared = compared_assignors(rows)
     described = with_parameters(rows, families)
     shares = levels(described, assignors=compared)
@@ -32,7 +32,7 @@ def parameter_section(
 
 
 def describe_family(family: Mapping[str, object]) -> str:
-    """Describe the parameters of a family.
+    """Return a family's parameters as one line of text.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def _family_table(rows: pd.DataFrame, families: Iterable[Mapping[str, object]]) 
 
 
 def _level_table(shares: pd.DataFrame, names: Sequence[str]) -> ReportTable:
-    """Return one row per level, with one cell per outcome and assignor."""
+    """Return the table with one row per parameter level and one cell per outcome and assignor."""
     cells: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
     groups: dict[tuple[str, str], int] = {}
     for row in shares.to_dict("records"):
@@ -103,7 +103,7 @@ def _level_table(shares: pd.DataFrame, names: Sequence[str]) -> ReportTable:
 
 
 def _within_table(correlations: pd.DataFrame, names: Sequence[str]) -> ReportTable:
-    """Return one row per family and assignor, with one cell per parameter."""
+    """Return the table with one row per family and assignor and one cell per parameter."""
     missed = correlations[correlations["outcome"] == "missed"]
     cells = {
         (str(row["family"]), str(row["assignor"]), str(row["parameter"])): (

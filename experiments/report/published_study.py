@@ -1,4 +1,4 @@
-"""Write the numbers of the published study into its page.
+"""Write the results of the published study into its documentation page.
 
 ``python -m kassay.experiments.report.published_study out/study docs/study.md`` replaces the
 text between the two comments that mark the place of the numbers.
@@ -19,7 +19,7 @@ BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 
 
 def render_numbers(tables: Tables) -> str:
-    """Return the numbers of a study as Markdown."""
+    """Render the results of a study as Markdown tables."""
     markdown = environment(TEMPLATES, autoescape=False)
     markdown.filters["interval"] = with_interval
     text = markdown.get_template("study.md.j2").render(**template_values(tables))
@@ -41,7 +41,7 @@ def with_interval(share: Proportion) -> str:
 
 
 def replace_numbers(page: str, text: str, *, where: str) -> str:
-    """Replace the text between the two marks of a page; ``where`` names it in errors."""
+    """Replace the text between a page's two marks; ``where`` names the page in errors."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -50,7 +50,7 @@ def replace_numbers(page: str, text: str, *, where: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run from the command line with the study's directory and the page's path."""
+    """Run the command; its arguments are the study's directory and the page's path."""
     if len(arguments) != 2:
         print(  # noqa: T201
             "usage: python -m kassay.experiments.report.published_study DIR PAGE", file=sys.stderr

@@ -1,4 +1,4 @@
-"""Section of the study report: paired comparisons, performance profiles, correlations."""
+"""Section of the study report with paired comparisons and performance profiles."""
 
 import itertools
 import math
@@ -22,7 +22,7 @@ _PAIR_COLUMNS = (
 
 
 def statistics_section(rows: pd.DataFrame) -> Mapping[str, object]:
-    """Return the tables and figures of the section."""
+    """Return the tables and figures of the statistics section of a study report."""
     names = assignors_of(rows)
     compared = itertools.combinations(compared_assignors(rows), 2)
     pairs = [compare_pairs(rows, one, two) for one, two in compared]

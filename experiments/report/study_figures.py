@@ -1,4 +1,4 @@
-"""Figures of the study report: shares per assignor and distributions of gaps."""
+"""Figures of the study report: results per assignor and distributions of heuristic gaps."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ MOVE_BINS = {"0": 0, "1": 1, "2–3": 2, "4–7": 4, "8 or more": 8}
 def subscription_plots(
     summaries: Mapping[str, tuple[AssignorSummary, AssignorSummary]],
 ) -> tuple[Plot, ...]:
-    """Draw two shares of each assignor for groups with equal and with mixed subscriptions."""
+    """Draw the share of minimum results per assignor, for equal and mixed subscriptions."""
     return tuple(
         _dot_plot(
             {
@@ -47,7 +47,7 @@ def subscription_plots(
 
 
 def family_plots(families: Mapping[str, Mapping[str, AssignorSummary]]) -> Iterator[Plot]:
-    """Draw for each family how often each assignor misses the two optima."""
+    """Draw per family how often each assignor misses minimum imbalance and minimum moves."""
     for family, summaries in families.items():
         shares = {
             (assignor, outcome): share
@@ -65,7 +65,7 @@ def family_plots(families: Mapping[str, Mapping[str, AssignorSummary]]) -> Itera
 def distributions(
     rows: pd.DataFrame, column: str, bins: Mapping[str, int], *, name: str
 ) -> Iterator[Plot]:
-    """Draw the distribution of a gap per family as stacked bars, one figure per assignor."""
+    """Draw the distribution of a heuristic gap per family, one figure per assignor."""
     for assignor in assignors_of(rows):
         known = rows.loc[(rows["assignor"] == assignor) & rows[column].notna(), ["family", column]]
         if known.empty:

@@ -1,4 +1,4 @@
-"""Report of a study: a self-contained HTML page and a summary in Markdown."""
+"""Report of a study as a self-contained HTML page and as a Markdown summary."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -28,7 +28,7 @@ from kassay.experiments.report.worst_groups import named_groups, worst_groups
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Report of a study, with all numbers as CSV and all figures as SVG, by name."""
+    """Rendered report of a study, with its tables as CSV and its figures as SVG."""
 
     html: str
     markdown: str
@@ -52,7 +52,7 @@ def render(tables: Tables) -> Report:
 
 
 def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
-    """Yield every figure and table among the templates' values."""
+    """Yield every figure and table in the values of the report's templates."""
     if isinstance(values, Plot | ReportTable):
         yield values
     elif isinstance(values, Mapping | tuple):
@@ -62,7 +62,7 @@ def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
 
 @pd.option_context(*NO_COPIES)
 def template_values(tables: Tables) -> dict[str, object]:
-    """Return the values that the templates show, computed from the tables alone."""
+    """Return the values for the report's templates, computed from the study's tables."""
     rows = join_groups(tables)
     counted = without_named(rows)
     families = by_family(rows)
@@ -115,7 +115,7 @@ def _counts(tables: Tables) -> dict[str, int]:
 
 
 def _assignors_table(overall: Mapping[str, AssignorSummary]) -> ReportTable:
-    """Return the CSV of the first table, whose cells the templates write themselves."""
+    """Return the table of assignors as CSV; the templates render its HTML cells."""
     fields = ("minimum_imbalance", "with_unnecessary_moves")
     rows = [
         {"assignor": name, **asdict(summary)}
@@ -160,7 +160,7 @@ def _by_subscriptions(
 
 
 def _tint(share: Proportion, higher_is_better: bool) -> str:
-    """Return a cell's background colour: none for a perfect share, stronger for worse ones."""
+    """Return a table cell's background colour, which is stronger for lower shares."""
     if share.value is None:
         return "transparent"
     shortfall = 1 - share.value if higher_is_better else share.value

@@ -1,4 +1,4 @@
-"""Shares and totals per assignor and per family, computed from a study's tables."""
+"""Summary of a study: results per assignor and per family, computed from its tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _FAMILY_ORDER = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTable:
-    """A table of a page as shown; ``name`` is the file name of its exact numbers."""
+    """A table of a report page; ``name`` is the file name of its CSV."""
 
     name: str
     columns: tuple[str, ...]
@@ -57,12 +57,12 @@ class Proportion:
 
     @property
     def value(self) -> float | None:
-        """The share, from 0 to 1; None if the total is 0."""
+        """Return the proportion, from 0 to 1; None if the total is 0."""
         return self.count / self.total if self.total else None
 
     @property
     def percent(self) -> str:
-        """The share in per cent; 0 % and 100 % are shown only if they are exact."""
+        """Return the proportion in per cent; show 0 % and 100 % only for exact values."""
         if not self.total:
             return "–"
         exact = 100 * self.count / self.total
@@ -71,7 +71,7 @@ class Proportion:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's interval at 95 % confidence; (0, 1) if the total is 0."""
+        """Return Wilson's confidence interval at 95 %; (0, 1) if the total is 0."""
         if not self.total:
             return (0.0, 1.0)
         found = binomtest(self.count, self.total).proportion_ci(CONFIDENCE, method="wilson")
@@ -97,13 +97,13 @@ class AssignorSummary:
 
     @property
     def missed(self) -> Proportion:
-        """Share of groups without minimum imbalance, including those without a result."""
+        """Return the share of groups without minimum imbalance, failed runs included."""
         reached = self.minimum_imbalance
         return Proportion(reached.total - reached.count, reached.total)
 
 
 def join_groups(tables: Tables) -> pd.DataFrame:
-    """Return the comparisons, except failures of kassay, with the properties of their groups."""
+    """Join comparisons with their groups; skip groups on which kassay itself failed."""
     rows = tables.comparisons[tables.comparisons["ending"] != "error"]
     groups = tables.groups.drop(columns=["group_id", "error", "document"])
     cases = sorted(groups["case"])
@@ -122,7 +122,7 @@ def _categories(values: pd.Series, names: list[str]) -> pd.Series:
 
 
 def without_named(rows: pd.DataFrame) -> pd.DataFrame:
-    """Leave out the hand-picked groups."""
+    """Return the rows without the hand-written groups."""
     return rows[rows["family"] != NAMED_FAMILY]
 
 
@@ -146,19 +146,19 @@ def summarise_rows(rows: pd.DataFrame) -> AssignorSummary:
 
 
 def by_assignor(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, AssignorSummary]:
-    """Summarise each of the assignors."""
+    """Return one summary per assignor."""
     return {name: summarise_rows(rows[rows["assignor"] == name]) for name in names}
 
 
 @pd.option_context(*NO_COPIES)
 def totals(tables: Tables) -> dict[str, AssignorSummary]:
-    """Summarise each assignor over all groups except hand-picked ones."""
+    """Return one summary per assignor over all groups except hand-written groups."""
     rows = without_named(join_groups(tables))
     return by_assignor(rows, assignors_of(rows))
 
 
 def by_family(rows: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
-    """Summarise by family, then by assignor."""
+    """Return one summary per family and assignor."""
     parts = rows[["family", "assignor", *_SUMMARISED]].groupby(
         ["family", "assignor"], observed=True
     )
@@ -171,18 +171,18 @@ def by_family(rows: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
 
 
 def assignors_of(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Return the assignors that occur, those that aim at balance first."""
+    """Return the assignors in a study's rows, balancing assignors first."""
     return _ordered(rows["assignor"].unique().tolist(), _ASSIGNOR_ORDER)
 
 
 def compared_assignors(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Return the balancing assignors that occur; without any, the first three others."""
+    """Return the balancing assignors in a study's rows, or else the first three assignors."""
     names = assignors_of(rows)
     return tuple(name for name in BALANCING if name in names) or names[:3]
 
 
 def families_of(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Return the families that occur: basic ones first, then the others by name."""
+    """Return the families in a study's rows: basic families first, then the others by name."""
     return _ordered(rows["family"].unique().tolist(), _FAMILY_ORDER)
 
 

@@ -25,7 +25,7 @@ _CATEGORIES = ("case", "family", "assignor", "ending")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """Tables of a study; of ``assignments`` and ``optima`` the columns that pages need."""
+    """Tables of a study; ``assignments`` and ``optima`` have only columns that reports use."""
 
     groups: pd.DataFrame
     assignments: pd.DataFrame
@@ -38,13 +38,13 @@ def load_tables(directory: Path) -> Tables:
     """Read the tables that ``kassay study`` wrote."""
     manifest = directory / MANIFEST
     if not manifest.is_file():
-        raise InputError(f"{directory}: no {MANIFEST}, so this is not a complete study")
+        raise InputError(f"{directory}: the file {MANIFEST} is missing, so the study is incomplete")
     try:
         document = json.loads(manifest.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{manifest}: {error}") from None
     if not isinstance(document, dict):
-        raise InputError(f"{manifest} must hold a JSON object")
+        raise InputError(f"{manifest} must contain a JSON object")
     tables = {
         name: read_table(directory / name, columns, categories=_CATEGORIES)
         for name, columns in _COLUMNS.items()
@@ -56,9 +56,9 @@ def load_tables(directory: Path) -> Tables:
 def read_table(
     path: Path, columns: list[str] | None = None, *, categories: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Read one table, or some of its columns; ``categories`` are converted if present."""
+    """Read a Parquet table or some columns; convert ``categories`` to categorical columns."""
     if not path.is_dir():
-        raise InputError(f"{path}: no such table")
+        raise InputError(f"{path}: the table does not exist")
     dataset = pyarrow.dataset.dataset(path, format="parquet", exclude_invalid_files=True)
     table = dataset.to_table(columns=columns)
     for place, name in enumerate(table.column_names):

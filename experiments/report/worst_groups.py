@@ -1,4 +1,4 @@
-"""Groups on which an assignor is farthest from the optimum, drawn and explained."""
+"""Worst groups of each assignor: drawings and explanations of the largest heuristic gaps."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstGroup:
-    """A group with an assignor's assignment, if there is one, and an optimal one.
+    """A group with an assignor's assignment, or None, and an optimal assignment.
 
     ``steps`` are improving chains of transfers; ``more_steps`` counts those not listed.
     """
@@ -50,7 +50,7 @@ class WorstGroup:
 def worst_groups(
     tables: Tables, rows: pd.DataFrame, *, assignors: Sequence[str]
 ) -> Iterator[WorstGroup]:
-    """Yield the worst drawable groups of each assignor, each group once, no hand-picked ones.
+    """Yield the worst drawable groups of each assignor, without hand-written groups.
 
     Groups of which the tables hold only the seed are rebuilt.
     """
@@ -80,7 +80,7 @@ def worst_groups(
 
 
 def named_groups(tables: Tables, rows: pd.DataFrame) -> Iterator[WorstGroup]:
-    """Yield the hand-picked groups, each with an assignor that misses the optimum on it."""
+    """Yield the hand-written groups, each with an assignor that misses the group's optimum."""
     named = rows[rows["family"] == NAMED_FAMILY].sort_values("case", kind="stable")
     shown: set[str] = set()
     for assignor in BALANCING:
@@ -99,7 +99,7 @@ def _drawable(groups: pd.DataFrame) -> pd.Series:
 
 
 def _first(tables: Tables, rows: Iterable[Mapping[str, Any]], title: str) -> Iterator[WorstGroup]:
-    """Yield the first group that can be shown, if any."""
+    """Yield the first group that can be drawn, if there is one."""
     for row in rows:
         properties = _only_row(tables.groups, case=row["case"])
         group = _group(properties)
@@ -127,7 +127,7 @@ def _first(tables: Tables, rows: Iterable[Mapping[str, Any]], title: str) -> Ite
 
 
 def _greedy(tables: Tables, row: Mapping[str, Any], group: Group) -> tuple[str, Assignment | None]:
-    """Return the title and the assignment of the assignor, or its repeated state.
+    """Return the title and the assignment of an assignor, or the state that it repeats.
 
     The assignment is None if the rebuilt one differs from the one studied.
     """
@@ -147,7 +147,7 @@ def _greedy(tables: Tables, row: Mapping[str, Any], group: Group) -> tuple[str, 
 
 
 def _group(properties: Mapping[str, Any]) -> Group | None:
-    """Return the stored or rebuilt group; None if the rebuilt one has other properties."""
+    """Return the stored or rebuilt group; None if the rebuilt group differs from the study's."""
     if properties["document"] is not None:
         return parse_group(json.loads(properties["document"]))
     family, seed, start = (properties[name] for name in ("family", "seed", "start"))
@@ -210,7 +210,7 @@ def _description(row: Mapping[str, Any], properties: Mapping[str, Any]) -> str:
 
 
 def _only_row(table: pd.DataFrame, **key: str) -> Mapping[str, Any]:
-    """Return the only row with these values."""
+    """Return the only row of a table with the given values."""
     for column, value in key.items():
         table = table[table[column] == value]
     (row,) = _records(table)
@@ -218,7 +218,7 @@ def _only_row(table: pd.DataFrame, **key: str) -> Mapping[str, Any]:
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows as dicts, with None for missing values."""
+    """Convert the rows of a table to dicts, with None for missing values."""
     return [
         {str(name): None if pd.isna(value) else value for name, value in row.items()}
         for row in table.to_dict("records")

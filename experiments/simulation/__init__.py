@@ -1,1 +1,1 @@
-"""Simulation of consumer groups over time: members, rebalances and their cost."""
+"""Simulation of a consumer group over time: its members, its rebalances and their cost."""

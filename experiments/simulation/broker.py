@@ -1,4 +1,4 @@
-"""Simulated broker: the group coordinator, which may be unavailable for a time."""
+"""Simulated broker that runs the group coordinator and can be unavailable temporarily."""
 
 from collections.abc import Callable, Iterable
 
@@ -18,7 +18,7 @@ Coordinator = ClassicCoordinator | ConsumerCoordinator
 
 
 class Broker:
-    """Coordinates one group, before and after fail-overs; ``load`` loads it from the log."""
+    """Broker that coordinates one group; ``load`` restores the coordinator after a crash."""
 
     def __init__(self, load: Callable[[Log], Coordinator]) -> None:
         self.log = Log()
@@ -49,26 +49,26 @@ class Broker:
         self.classic = self.consumer = None
 
     def update_topics(self, topics: Iterable[Topic]) -> None:
-        """Set the present topics."""
+        """Replace the coordinator's topics by the current topics."""
         if self.consumer is not None:
             self.consumer.update_topics(topics)
 
     @property
     def generation(self) -> int:
-        """Generation or epoch of the group; -1 without a coordinator."""
+        """Return the generation or epoch of the group; -1 if there is no coordinator."""
         if self.classic is not None:
             return self.classic.group.generation
         return -1 if self.consumer is None else self.consumer.group.epoch
 
     @property
     def state(self) -> str:
-        """State of the group."""
+        """Return the state of the group."""
         coordinator = self._coordinator
         return "no coordinator" if coordinator is None else str(coordinator.group.state)
 
     @property
     def member_ids(self) -> tuple[str, ...]:
-        """Ids of the members known to the coordinator."""
+        """Return the ids of the members that the coordinator knows."""
         return () if self._coordinator is None else tuple(self._coordinator.group.members)
 
     def committed(self, partition: TopicPartition) -> int:
@@ -78,38 +78,38 @@ class Broker:
     # ---- Requests -----------------------------------------------------------------
 
     def join(self, request: messages.JoinRequest, reply: messages.JoinReply) -> None:
-        """Handle a JoinGroup."""
+        """Handle a JoinGroup request."""
         if self.classic is None:
             reply(messages.JoinResponse(ErrorCode.NOT_COORDINATOR, request.member_id))
         else:
             self.classic.join(request, reply)
 
     def sync(self, request: messages.SyncRequest, reply: messages.SyncReply) -> None:
-        """Handle a SyncGroup."""
+        """Handle a SyncGroup request."""
         if self.classic is None:
             reply(messages.SyncResponse(ErrorCode.NOT_COORDINATOR))
         else:
             self.classic.sync(request, reply)
 
     def heartbeat(self, member_id: str, generation: int, instance_id: str | None) -> ErrorCode:
-        """Handle a Heartbeat of the classic protocol."""
+        """Handle a Heartbeat request of the classic protocol."""
         if self.classic is None:
             return ErrorCode.NOT_COORDINATOR
         return self.classic.heartbeat(member_id, generation, instance_id)
 
     def leave(self, member_id: str, instance_id: str | None) -> None:
-        """Handle a LeaveGroup."""
+        """Handle a LeaveGroup request."""
         if self.classic is not None:
             self.classic.leave(messages.MemberIdentity(member_id, instance_id))
 
     def consumer_heartbeat(self, heartbeat: Heartbeat) -> HeartbeatResponse:
-        """Handle a ConsumerGroupHeartbeat."""
+        """Handle a ConsumerGroupHeartbeat request."""
         if self.consumer is None:
             return HeartbeatResponse(ErrorCode.NOT_COORDINATOR)
         return self.consumer.heartbeat(heartbeat)
 
     def commit(self, member_id: str, generation: int, offsets: messages.Offsets) -> ErrorCode:
-        """Handle an OffsetCommit in a generation or an epoch."""
+        """Handle an OffsetCommit request that a member sends in a generation or epoch."""
         if self._coordinator is None:
             return ErrorCode.NOT_COORDINATOR
         return self._coordinator.commit(member_id, generation, offsets)

@@ -1,4 +1,4 @@
-"""Consumer of the classic protocol, as far as its requests are concerned.
+"""Simulated client of the classic protocol, with the requests of a consumer.
 
 Upstream: org.apache.kafka.clients.consumer.internals.AbstractCoordinator and
 ConsumerCoordinator, kafka-clients 4.x.
@@ -24,7 +24,7 @@ _UNBOUNDED = 1 << 40
 
 
 class Phase(Enum):
-    """Progress of a consumer towards membership in a generation."""
+    """Membership state of a classic consumer, from joining to a stable generation."""
 
     UNJOINED = auto()
     JOINING = auto()
@@ -36,7 +36,7 @@ _UNJOINED, _JOINING, _SYNCING, _STABLE = Phase
 
 
 class ClassicProtocolClient(Consumer):
-    """Joins, syncs, sends heartbeats, and revokes partitions as its protocol demands."""
+    """Consumer that joins, syncs, sends heartbeats and revokes partitions."""
 
     phase: Phase
     generation: int
@@ -51,7 +51,7 @@ class ClassicProtocolClient(Consumer):
 
     @property
     def commit_generation(self) -> int:
-        """Generation in which it commits."""
+        """Return the generation in which the consumer commits offsets."""
         return self.generation
 
     def _reset(self) -> None:
@@ -68,7 +68,7 @@ class ClassicProtocolClient(Consumer):
     # ---- Join phase and sync phase --------------------------------------------------
 
     def _join_group(self) -> None:
-        """Revoke the partitions that the protocol demands, then join."""
+        """Revoke the partitions that the protocol requires, then send a JoinGroup request."""
         if self.is_suspended:
             self._rejoin_needed = True
             return
@@ -170,7 +170,7 @@ class ClassicProtocolClient(Consumer):
             self._join_group()
 
     def _on_assignment(self, assigned: Partitions) -> None:
-        """Adopt an assignment. A member that revokes partitions joins again."""
+        """Apply an assignment; join again if the assignment revokes partitions."""
         self.phase = _STABLE
         revoked = NO_PARTITIONS
         if not len(self.owned):
@@ -195,7 +195,7 @@ class ClassicProtocolClient(Consumer):
         self._heartbeat_timer.start(self._settings.heartbeat + drift)
 
     def _heartbeat(self) -> None:
-        """Send a heartbeat, unless frozen or not a member."""
+        """Send a heartbeat, unless the consumer is frozen or not a member."""
         self._schedule_heartbeat()
         if self.is_frozen or self.phase in (_UNJOINED, _JOINING):
             return
@@ -263,7 +263,7 @@ class ClassicProtocolClient(Consumer):
             self._rejoin_needed = True
 
     def refresh_metadata(self) -> None:
-        """Detect changed partition counts; only the leader joins again for them."""
+        """Detect changed partition counts; the leader joins again if they changed."""
         counts = self.assigned_counts
         if counts is not None and counts != self.environment.partition_counts():
             self._on_subscription_change()

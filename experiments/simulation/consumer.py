@@ -1,4 +1,4 @@
-"""Behaviour that consumers of both group protocols share."""
+"""Base class of the simulated consumers of both group protocols."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 
 class Consumer(ABC):
-    """A consumer process, which may be stopped, running or suspended.
+    """A simulated consumer process that is stopped, running or suspended.
 
     A suspended consumer is either stalled or frozen. A stalled consumer does not poll, so
     it neither consumes nor rejoins, but it sends heartbeats. A frozen one, as in a long
@@ -55,11 +55,11 @@ class Consumer(ABC):
     # ---- Process --------------------------------------------------------------------
 
     def start_after(self, delay: int) -> None:
-        """Start the process after a delay."""
+        """Start the consumer process after a delay."""
         self._start_timer.start(delay)
 
     def start(self) -> None:
-        """Start the process."""
+        """Start the consumer process."""
         self._start_timer.cancel()
         self.is_up = True
         self.is_suspended = self.is_frozen = False
@@ -80,7 +80,7 @@ class Consumer(ABC):
             self._end()
 
     def crash(self) -> None:
-        """End the process without leaving the group."""
+        """Stop the consumer process without leaving the group."""
         if self.is_up:
             self._end()
 
@@ -102,7 +102,7 @@ class Consumer(ABC):
         return timer
 
     def suspend(self, duration: int, *, frozen: bool) -> None:
-        """Stall or freeze the consumer."""
+        """Stop polling (stall), or stop the whole process (freeze), for a time."""
         if self.is_up:
             self._pause()
             self.is_suspended = True
@@ -127,7 +127,7 @@ class Consumer(ABC):
             self._continue()
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
-        """Change the subscription."""
+        """Change the subscription of the consumer."""
         self.plan = replace(self.plan, topics=topics)
         self.topics = tuple(sorted(topics))
         if self.is_up:
@@ -136,7 +136,7 @@ class Consumer(ABC):
     # ---- Consumption --------------------------------------------------------------------
 
     def _acquire(self, partitions: Partitions) -> None:
-        """Own partitions; consume them unless consumption is paused."""
+        """Add owned partitions, and consume them unless consumption is paused."""
         if len(partitions):
             owned = self.owned
             self.owned = Partitions.of([*owned, *partitions]) if len(owned) else partitions
@@ -160,7 +160,7 @@ class Consumer(ABC):
         self._consumes = False
 
     def _resume(self) -> None:
-        """Consume again if nothing prevents it."""
+        """Resume consumption of the owned partitions if the consumer is not suspended."""
         if not (self._consumes or self.is_suspended or self._must_reach_coordinator):
             self._consumes = True
             if len(self.owned):
@@ -186,7 +186,7 @@ class Consumer(ABC):
     # ---- Requests ---------------------------------------------------------------------
 
     def _response_to(self, handle: Callable[[_T], None]) -> Callable[[_T], None]:
-        """Return a callback for the response to a new request.
+        """Number a new request, and return a callback that handles its response.
 
         The response is handled after the network latency, unless a newer request was sent.
         """
@@ -199,7 +199,7 @@ class Consumer(ABC):
             self._clock.after(self.environment.latency(), receive)
 
     def _schedule(self, action: Callable[[], None], delay: int) -> None:
-        """Run an action after a delay, unless a newer request is sent."""
+        """Run an action after a delay, unless the consumer sends a newer request."""
         self._request_number += 1
         self._clock.after(delay, partial(self._receive, self._request_number, action))
 
@@ -214,11 +214,11 @@ class Consumer(ABC):
     @property
     @abstractmethod
     def commit_generation(self) -> int:
-        """Generation or epoch in which it commits."""
+        """Return the generation or epoch in which the consumer commits offsets."""
 
     @abstractmethod
     def _reset(self) -> None:
-        """Discard the state of the previous process."""
+        """Reset the state that a restarted process does not keep."""
 
     @abstractmethod
     def _join_group(self) -> None: ...
@@ -232,15 +232,15 @@ class Consumer(ABC):
 
     @abstractmethod
     def _verify_membership(self) -> None:
-        """Ask the coordinator, after a freeze, whether it is still a member."""
+        """Check with the coordinator that the consumer is still a member after a freeze."""
 
     @abstractmethod
     def _continue(self) -> None:
-        """Continue after a stall."""
+        """Continue polling after a stall."""
 
     @abstractmethod
     def _on_max_poll_exceeded(self) -> None:
-        """Leave the group because it has not polled in time."""
+        """Leave the group because the consumer did not poll within max.poll.interval.ms."""
 
     @abstractmethod
     def _on_subscription_change(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Consumer of the consumer protocol (KIP-848), which has one request: the heartbeat.
+"""Simulated client of the consumer protocol (KIP-848), which sends only heartbeats.
 
 Upstream: org.apache.kafka.clients.consumer.internals.AbstractMembershipManager and
 ConsumerHeartbeatRequestManager, kafka-clients 4.x.
@@ -24,7 +24,7 @@ _RESTART_DELAY = 1_000
 
 
 class ConsumerProtocolClient(Consumer):
-    """Reconciles its partitions with the assignment and acknowledges it at once."""
+    """Consumer that applies its target assignment and acknowledges the assignment at once."""
 
     epoch: int
 
@@ -34,7 +34,7 @@ class ConsumerProtocolClient(Consumer):
 
     @property
     def commit_generation(self) -> int:
-        """Epoch in which it commits."""
+        """Return the member epoch in which the consumer commits offsets."""
         return self.epoch
 
     def _reset(self) -> None:
@@ -49,7 +49,7 @@ class ConsumerProtocolClient(Consumer):
     # ---- Heartbeats -----------------------------------------------------------------
 
     def _send_full(self) -> None:
-        """Send a heartbeat with all fields."""
+        """Send a ConsumerGroupHeartbeat request with all fields."""
         self._send(frozenset(self.owned), tuple(self.plan.topics), self._settings.max_poll)
 
     def _send(
@@ -58,7 +58,7 @@ class ConsumerProtocolClient(Consumer):
         subscription: tuple[str, ...] | None = None,
         rebalance_timeout: int | None = None,
     ) -> None:
-        """Send a heartbeat; None means unchanged."""
+        """Send a ConsumerGroupHeartbeat request; fields with None are unchanged."""
         heartbeat = Heartbeat(
             self.member_id,
             self.epoch,
@@ -107,7 +107,7 @@ class ConsumerProtocolClient(Consumer):
         self._send_full()
 
     def _reconcile(self) -> None:
-        """Revoke and acquire partitions, and acknowledge the result."""
+        """Revoke and acquire partitions to match the assignment, then acknowledge."""
         target, self._pending = self._pending, None
         if target is None:
             return

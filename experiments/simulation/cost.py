@@ -1,4 +1,4 @@
-"""Cost of a simulated rebalance history, compared with the optimum of every rebalance."""
+"""Cost of a simulation: unowned time, moves, and the optimum of every rebalance."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from kassay.reference.model.metrics import Measure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationCost:
-    """Totals of one run from its first event on; see also `SimulationResult`."""
+    """Total cost of one simulation, measured from its first event."""
 
     script: str
     policy: str
@@ -35,7 +35,7 @@ class SimulationCost:
 def cost_of(
     result: SimulationResult, policy: Policy, *, measured_from: int, limits: CaseLimits = LIMITS
 ) -> SimulationCost:
-    """Compute the cost of a run, and solve every rebalance from ``measured_from`` (ms) on."""
+    """Compute a simulation's cost, and solve every rebalance after ``measured_from`` (ms)."""
     sequences = [s for s in result.sequences() if s[0].at >= measured_from]
     needed = unnecessary = gap = 0
     proven = True
@@ -65,7 +65,7 @@ def cost_of(
 
 
 def _combined(sequence: list[SimulatedRebalance]) -> tuple[Group, Assignment] | None:
-    """Combine a sequence into one rebalance: the first group and the last assignment.
+    """Return the first group and the last assignment of a sequence of rebalances.
 
     If members or topics change between two rounds, it is the first group after the last change.
     """

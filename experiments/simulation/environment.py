@@ -1,4 +1,4 @@
-"""Environment that all simulated consumers share: time, network, broker and accounts."""
+"""Environment that all simulated consumers share: clock, network delays, topics and broker."""
 
 import random
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from kassay.reference.model.group import Group, Topic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationOptions:
-    """Options of a run."""
+    """Options of a simulation that its script does not contain."""
 
     keep_intervals: bool = False  # record ownership intervals, which drawing a timeline needs
     new_id: Callable[[str], str] | None = None  # creates a member id from a client id
@@ -35,7 +35,7 @@ class SimulationOptions:
 
 
 class Environment:
-    """Clock, network, topics, broker and accounts of one simulation."""
+    """Shared state of one simulation: clock, topics, broker, traffic and result."""
 
     def __init__(self, script: Script, policy: Policy, options: SimulationOptions) -> None:
         self.policy = policy
@@ -69,22 +69,22 @@ class Environment:
         )
 
     def add_note(self, source: str, text: str) -> None:
-        """Add a line to the timeline."""
+        """Add a note to the simulation's timeline."""
         self.result.add_note(self.clock.now, source, text)
 
     def new_member_id(self, client: str) -> str:
-        """Create a member id, unique within the simulation."""
+        """Create a member id that is unique in the simulation."""
         member_id = self._new_id(client)
         self.recorder.client_ids[member_id] = client
         return member_id
 
     def latency(self) -> int:
-        """Draw the time from a request to its response."""
+        """Draw a random latency from a request to its response."""
         settings = self.settings
         return settings.latency + (self.random_delay(settings.jitter) if settings.jitter else 0)
 
     def random_delay(self, maximum: int) -> int:
-        """Draw a time, uniformly distributed from 0 to ``maximum``."""
+        """Draw a uniformly distributed random delay from 0 to ``maximum``."""
         return int(self._random() * (maximum + 1)) if maximum else 0
 
     def add_topic(self, plan: TopicPlan) -> None:
@@ -98,11 +98,11 @@ class Environment:
         self.traffic.add_topic(plan, now)
 
     def partition_counts(self) -> dict[str, int]:
-        """Return the present partition count of every topic."""
+        """Return the current partition count of every topic."""
         return {name: topic.partitions for name, topic in self.topics.items()}
 
     def assign(self, group: Group, generation: int) -> Assignment | LivelockError | UpstreamError:
-        """Run the assignor and record the rebalance; return the assignment or the failure."""
+        """Run the assignor and record the rebalance; return its assignment or its failure."""
         clients = tuple(self.recorder.client_ids[member.id] for member in group.members)
         self.ownership.set_members(clients)
         self.result.members.append((self.clock.now, clients))

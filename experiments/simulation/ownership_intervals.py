@@ -1,4 +1,4 @@
-"""Ownership intervals per partition, and the cost of unowned time."""
+"""Ownership intervals per partition, and totals of time without a consumer."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ NO_OWNER, NEVER_OWNED = -1, -2
 
 
 class OverlapError(InternalError):
-    """Two members consume a partition at the same time: an error in the simulation."""
+    """Internal error: two simulated members consume one partition at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class _Topic:
         self._unowned_messages = 0
 
     def grow(self, partitions: int, last: int) -> int:
-        """Add partitions without an owner; return their number."""
+        """Add partitions without an owner; return the number of added partitions."""
         added = partitions - len(self.owner)
         self.owner += [NO_OWNER] * added
         self.last += [last] * added
         return added
 
     def change_unowned(self, change: int, now: int) -> None:
-        """Increase the number of unowned partitions, or decrease it by a negative change."""
+        """Add ``change``, which may be negative, to the number of unowned partitions."""
         self.unowned += change
         self._unowned_ms -= change * now
         self._unowned_messages -= change * (self.rate * now // 1000)
@@ -63,7 +63,7 @@ class _Topic:
 
 
 class OwnershipIntervals:
-    """Ownership over time, as consumers acquire and release partitions.
+    """Record of the partitions that consumers acquire and release over time.
 
     A partition has a consumer while a member to which it is assigned runs and polls. The
     time before the first consumer is not counted.
@@ -92,7 +92,7 @@ class OwnershipIntervals:
         self._open: dict[TopicPartition, tuple[str, int]] = {}
 
     def add_topic(self, name: str, partitions: int, *, rate: int, now: int) -> None:
-        """Add a topic, or partitions to an existing one."""
+        """Add a topic, or add partitions to an existing topic."""
         self._now = now
         topic = self._topics.get(name)
         if topic is None:
@@ -102,7 +102,7 @@ class OwnershipIntervals:
             topic.change_unowned(topic.grow(partitions, NO_OWNER), now)
 
     def acquire(self, member: str, partitions: Partitions, now: int) -> None:
-        """Start consumption by a member; OverlapError if a partition has a consumer."""
+        """Start a member's consumption; raise `OverlapError` if a partition has a consumer."""
         new_owner, absent = self._number(member), self._absent
         self._now = now
         for topic, numbers in self._columns(partitions):
@@ -126,7 +126,7 @@ class OwnershipIntervals:
             self._open.update(dict.fromkeys(partitions, (member, now)))
 
     def release(self, partitions: Partitions, now: int) -> None:
-        """End consumption by the present owners."""
+        """End the consumption of partitions by their current owners."""
         self._now = now
         for topic, numbers in self._columns(partitions):
             owner = topic.owner
@@ -137,12 +137,12 @@ class OwnershipIntervals:
             self._end(partitions, now)
 
     def set_members(self, members: Iterable[str]) -> None:
-        """Set the members of the group; partitions of other owners do not count as moved."""
+        """Set the group's members; partitions of former members do not count as moved."""
         present = {self._number(member) for member in members}
         self._absent = {number for number in range(len(self._names)) if number not in present}
 
     def unowned(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """List the partitions of these topics that have no consumer."""
+        """Return the partitions of the given topics that have no consumer."""
         return [
             TopicPartition(name, number)
             for name in topics
@@ -151,7 +151,7 @@ class OwnershipIntervals:
         ]
 
     def close(self, now: int) -> None:
-        """Bring the totals and the intervals up to date."""
+        """Update the totals and the intervals up to the time ``now``."""
         self._now = now
         reopened = {partition: (member, now) for partition, (member, _) in self._open.items()}
         self._end(sorted(reopened), now)
@@ -159,12 +159,12 @@ class OwnershipIntervals:
 
     @property
     def unowned_ms(self) -> int:
-        """Partition-milliseconds without a consumer."""
+        """Return the total time without a consumer, in partition-milliseconds."""
         return sum(topic.unowned_ms(self._now) for topic in self._topics.values())
 
     @property
     def unowned_messages(self) -> int:
-        """Messages produced to partitions while they had no consumer."""
+        """Return the number of messages produced to partitions without a consumer."""
         return sum(topic.unowned_messages(self._now) for topic in self._topics.values())
 
     def _end(self, partitions: Iterable[TopicPartition], now: int) -> None:

@@ -1,4 +1,4 @@
-"""Policies: an assignor, or the proven optimum, under a group protocol."""
+"""Policies of a simulation: an assignor or the solver, under a group protocol."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class GroupProtocol(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """An assignor under a protocol. A cooperative assignor withholds partitions that move."""
+    """An assignor with its group protocol; a cooperative assignor withholds moved partitions."""
 
     name: str
     protocol: GroupProtocol
@@ -32,7 +32,7 @@ class Policy:
 
 
 def withhold(assign: Assign) -> Assign:
-    """Make an assignor cooperative: it withholds partitions that another member owns.
+    """Make an assignor cooperative: withhold partitions that another member owns.
 
     The owner revokes them, and the next rebalance assigns them.
     """
@@ -53,12 +53,12 @@ def withhold(assign: Assign) -> Assign:
 
 
 def optimum(group: Group) -> Assignment:
-    """Assign with minimum imbalance and, among those, fewest moves."""
+    """Assign partitions with minimum imbalance and then with minimum moves."""
     from kassay.solver.solve import solve  # noqa: PLC0415 - OR-Tools is slow to import
 
     assignment = solve(group).assignment
     if assignment is None:
-        raise RunError(f"group {group.id!r} has no assignment within its limits")
+        raise RunError(f"group {group.id!r} has no assignment that satisfies its limits")
     return assignment
 
 

@@ -15,7 +15,7 @@ from kassay.reference.protocol.messages import JoinedMember
 
 
 class RebalanceRecorder:
-    """Runs the policy's assignor and records its input and its result.
+    """Recorder that runs the policy's assignor and stores its groups and assignments.
 
     ``topics`` are the present topics by name, which the simulation changes. The name of the
     script is the prefix of group ids. ``record`` receives each rebalance.
@@ -39,11 +39,11 @@ class RebalanceRecorder:
         self._user_data: dict[str, StickyUserData] = {}
 
     def store_user_data(self, member_id: str, user_data: StickyUserData) -> None:
-        """Store a member's last assignment, which it owns in the next rebalance."""
+        """Store a member's last assignment as the owned partitions of the next rebalance."""
         self._user_data[member_id] = user_data
 
     def group_of(self, joined: tuple[JoinedMember, ...]) -> Group:
-        """Build the group that the leader assigns.
+        """Build the group that the leader passes to the assignor.
 
         For assignors that send no owned partitions, the last assignments are used.
         """
@@ -51,7 +51,7 @@ class RebalanceRecorder:
         return Group(topics=tuple(self._topics.values()), members=members)
 
     def assign(self, group: Group, generation: int) -> Assignment | LivelockError | UpstreamError:
-        """Run the assignor; return its assignment or its failure."""
+        """Run the policy's assignor; return its assignment or its failure."""
         result: Assignment | LivelockError | UpstreamError
         try:
             result = self._policy.assign(group)

@@ -16,7 +16,7 @@ from kassay.reference.documents.json_codec import group_document
 
 
 def recorded_groups(scenario: str, assignor: str) -> list[dict[str, object]]:
-    """Simulate a scenario; return the groups of rebalances that are evenly spread over it.
+    """Simulate a scenario; return the groups of evenly spaced rebalances.
 
     A scenario with fewer rebalances than `GROUPS_PER_SCENARIO` repeats some of them.
     """
@@ -29,7 +29,7 @@ def recorded_groups(scenario: str, assignor: str) -> list[dict[str, object]]:
 
 
 def main() -> None:
-    """Write the recorded groups, one line per scenario and assignor."""
+    """Write the recorded groups to a file, one line per scenario and assignor."""
     lines = (
         f'"{scenario}/{assignor}": '
         + json.dumps(recorded_groups(scenario, assignor), separators=(",", ":"))

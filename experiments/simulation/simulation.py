@@ -1,4 +1,4 @@
-"""Run a script: start the members, apply the events, and collect the result."""
+"""Run a simulation script: start members, apply events and compute the result."""
 
 from dataclasses import replace
 from functools import partial
@@ -13,7 +13,7 @@ from kassay.experiments.simulation.simulation_result import SimulationResult
 
 
 class Simulation:
-    """One run of a script under a policy."""
+    """Simulation of a script under one policy."""
 
     def __init__(
         self, script: Script, policy: Policy, options: SimulationOptions | None = None
@@ -34,7 +34,7 @@ class Simulation:
             self.clock.after(event.at, partial(self._apply, event))
 
     def run(self, until: int | None = None) -> SimulationResult:
-        """Run to the end of the script, or to an earlier time, and compute the totals."""
+        """Run the script to its end, or to an earlier time, and compute the totals."""
         end = self.script.until if until is None else until
         self.clock.run(min(end, self.script.measured_from - 1))
         start = self._totals()
@@ -117,7 +117,7 @@ def _apply_to_consumer(consumer: Consumer, event: ScriptEvent) -> None:
 
 
 def simulate(script: Script, policy: Policy, *, keep_intervals: bool = False) -> SimulationResult:
-    """Run a script under a policy.
+    """Simulate a script under a policy and return the result.
 
     Examples
     --------

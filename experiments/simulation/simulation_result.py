@@ -9,7 +9,7 @@ from kassay.reference.model.group import Group
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedRebalance:
-    """One rebalance; times in milliseconds."""
+    """A rebalance of a simulation; times are in milliseconds."""
 
     at: int  # when the assignor ran
     generation: int  # resulting generation, or epoch under the consumer protocol
@@ -22,7 +22,7 @@ class SimulatedRebalance:
 
 @dataclass(frozen=True, slots=True)
 class TimelineNote:
-    """A line of the timeline. ``source`` is a member, a topic, the group or the broker."""
+    """A timeline note; ``source`` names a member, a topic, the group or the broker."""
 
     at: int
     source: str
@@ -31,7 +31,7 @@ class TimelineNote:
 
 @dataclass(slots=True, kw_only=True)
 class SimulationResult:
-    """One run of a script under one policy."""
+    """Result of the simulation of a script under one policy."""
 
     script: str
     policy: str
@@ -49,16 +49,16 @@ class SimulationResult:
     lag: int = 0  # number of unread messages at the end
 
     def add_note(self, at: int, source: str, text: str) -> None:
-        """Add a line to the timeline."""
+        """Add a note to the timeline."""
         self.notes.append(TimelineNote(at, source, text))
 
     @property
     def completed(self) -> list[SimulatedRebalance]:
-        """Rebalances after which the group became stable."""
+        """Return the rebalances after which the group became stable."""
         return [rebalance for rebalance in self.rebalances if rebalance.stable_at is not None]
 
     def sequences(self) -> list[list[SimulatedRebalance]]:
-        """Group the completed rebalances; a sequence ends when nothing is withheld."""
+        """Split the rebalances into sequences that each end without withheld partitions."""
         sequences: list[list[SimulatedRebalance]] = []
         continues = False
         for rebalance in self.completed:

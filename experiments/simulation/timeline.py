@@ -1,4 +1,4 @@
-"""Simulation results as text and as JSON."""
+"""Formats of simulation results: a text timeline and JSON."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from kassay.reference.documents.json_codec import assignment_document, group_doc
 
 
 def timeline(result: SimulationResult) -> Iterator[str]:
-    """Yield one line per event and per rebalance, in order of time.
+    """Yield one line of text per event and per rebalance, in order of time.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def _describe(rebalance: SimulatedRebalance) -> str:
 
 
 def simulation_document(result: SimulationResult) -> Mapping[str, object]:
-    """Return a result as JSON; every rebalance has a group document and an assignment."""
+    """Return a simulation result as JSON, with a group document per rebalance."""
     totals = ["moves", "unowned_ms", "unowned_messages", "reread_messages", "max_lag"]
     return {
         **{name: getattr(result, name) for name in ["script", "policy", "until", *totals]},

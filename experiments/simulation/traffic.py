@@ -1,4 +1,4 @@
-"""Message traffic: produced, read and committed offsets of every partition."""
+"""Simulated message traffic: produced, read and committed offsets of every partition."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 
 
 class Traffic:
-    """Offsets of every partition at any virtual time, exact to the message.
+    """Produced and read offsets of every partition at any simulated time.
 
     ``committed`` returns the offset of a partition that the coordinator has stored.
 
@@ -33,11 +33,11 @@ class Traffic:
 
     @property
     def is_active(self) -> bool:
-        """Whether messages are produced at all."""
+        """Return whether any topic has a message rate above 0."""
         return bool(self._rates)
 
     def add_topic(self, plan: TopicPlan, now: int) -> None:
-        """Start to produce to the new partitions of a topic."""
+        """Start producing messages to the new partitions of a topic."""
         for number in range(plan.partitions if plan.rate else 0):
             partition = TopicPartition(plan.name, number)
             if partition not in self._rates:
@@ -49,7 +49,7 @@ class Traffic:
         return self._rates[partition] * (now - self._created_at[partition]) // 1000
 
     def seek_to_committed(self, partitions: Partitions) -> None:
-        """Move the positions to the committed offsets, as a new owner does."""
+        """Set the read positions of partitions to their committed offsets."""
         if self.is_active:
             for partition in partitions:
                 if partition in self._rates:
@@ -58,7 +58,7 @@ class Traffic:
                     self._positions[partition] = offset
 
     def read(self, partitions: Partitions, limit: int | None, now: int) -> int:
-        """Read from the partitions in order, up to a total limit; return the messages read."""
+        """Read from partitions in order, up to a limit; return the number of messages read."""
         total = 0
         for partition in partitions:
             if partition not in self._rates:
@@ -72,11 +72,11 @@ class Traffic:
         return total
 
     def positions(self, partitions: Partitions) -> dict[TopicPartition, int]:
-        """Return the offsets that the owner of the partitions commits."""
+        """Return the read positions of partitions, which their owner commits."""
         return {p: self._positions[p] for p in partitions if p in self._positions}
 
     def lag(self, now: int) -> int:
-        """Return the number of unread messages, and update ``max_lag``."""
+        """Return the number of produced messages not yet read, and update ``max_lag``."""
         lag = sum(self._end_offset(p, now) - self._max_positions[p] for p in self._rates)
         self.max_lag = max(self.max_lag, lag)
         return lag

@@ -100,7 +100,7 @@ def test_tombstones_other_record_types_and_failures_are_distinguished() -> None:
         f"{HEAD.format(offset=1, time=2)} key: Error at offset 1, skipping. Bad bytes"
     )
     assert failed.record is None
-    assert failed.error == "dump.txt:1: the tool failed: Bad bytes"
+    assert failed.error == "dump.txt:1: the tool cannot decode the record: Bad bytes"
 
 
 def test_output_of_older_releases_is_read() -> None:
@@ -129,9 +129,9 @@ def test_output_of_older_releases_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (line("\x00\x01\x00\x01g", "\x00\x03"), "bytes are lost in text"),
+        (line("\x00\x01\x00\x01g", "\x00\x03"), "the dump lacks the bytes"),
         (line({"type": "2", "data": {"group": "g"}}, '{"version": "3", "da'), "dump.txt:1: "),
-        (line({"type": "2", "data": {}}, "<DELETE>"), "group: missing"),
+        (line({"type": "2", "data": {}}, "<DELETE>"), "the field group is missing"),
         (
             f"{HEAD.format(offset=1, time=2)} key: " + '{"type":"2","data":{"group":"g"}}',
             "truncated",
