@@ -186,7 +186,7 @@ class Consumer(ABC):
     # ---- Requests ---------------------------------------------------------------------
 
     def _response_to(self, handle: Callable[[_T], None]) -> Callable[[_T], None]:
-        """Number a new request, and return a callback that handles its response.
+        """Return a callback that handles the response to a new request.
 
         The response is handled after the network latency, unless a newer request was sent.
         """
