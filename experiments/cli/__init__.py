@@ -1,4 +1,4 @@
-"""The command line: ``kassay COMMAND``.
+"""Command line of kassay: ``kassay COMMAND``.
 
 ``kassay --help`` loads no command module: `COMMANDS` has the one-line help of each command, and
 a command's module is imported when the command runs.
@@ -9,34 +9,40 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
+from enum import EnumType
 from functools import wraps
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.models import OptionInfo
 
 BAD_INPUT = 2
 """Exit code for bad input and usage errors."""
 
 COMMANDS = {
     "import": "Convert captures of Kafka's tools, or groups of a cluster, to group documents.",
-    "assign": "Assign partitions with one of Kafka's assignors or your own.",
-    "solve": "Find an assignment with minimum imbalance and, among those, fewest moves.",
+    "assign": "Assign partitions with one of Kafka's assignors or a custom assignor.",
+    "solve": "Find the assignment with the fewest moves among those with minimum imbalance.",
     "compare": "Compare assignors with the proven optimum.",
     "explain": "Explain why an assignment is not optimal, as chains of transfers.",
     "frontier": "Find the minimum imbalance for each number of moves.",
     "members": "Find the minimum number of members for a maximum load.",
     "verify": "Check assignments and their certificates without a solver.",
-    "what-if": "Find the optimum of a group after changes.",
-    "plan": "Plan the moves from the current to the optimal assignment.",
-    "simulate": "Simulate consumer groups over time.",
-    "study": "Compare assignors with the optimum on many groups, with Spark.",
+    "what-if": "Find the optimal assignment of a group after changes to the group.",
+    "plan": "Plan the moves from the current to the optimal assignment of each group.",
+    "simulate": "Simulate the rebalances of consumer groups over time.",
+    "study": "Compare assignors with the proven optimum on many groups, with Spark.",
     "history": "Reconstruct past rebalances from __consumer_offsets, with Spark.",
     "hunt": "Search for the smallest groups on which an assignor has a shortcoming.",
-    "report": "Write the report of a study or a history.",
+    "report": "Write a report of the output of kassay study or kassay history.",
     "doctor": "Check whether this machine meets the requirements of kassay.",
 }
 """One-line help per command; also the first line of the command's docstring."""
+
+_PLACEHOLDERS = {int: "N", float: "SECONDS", Path: "FILE", str: "NAME"}
+"""Placeholder in the help for the value of an option, by type, unless the option has one."""
 
 _OLD_OPTIONS = {
     "history": {"--out": "--output"},
@@ -56,7 +62,24 @@ _OLD_OPTIONS = {
 
 
 class _Command(TyperCommand):
-    """A command that accepts the old names of its options."""
+    """Command that accepts old option names and shows short placeholders in its help."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters without Python types and ranges in their help."""
+        params: list[Any] = super().get_params(ctx)
+        for param in params:
+            param.min = param.max = None  # Used only by the help; typer checks the annotation.
+            if param.param_type_name == "argument":
+                param.display_type_rich = lambda ctx: ""  # noqa: ARG005
+            elif param.metavar is None:
+                param.metavar = ""
+        return params
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words after the command's name in the usage line."""
+        arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]
+        names = [p.metavar if p.required else f"[{p.metavar}]" for p in arguments]
+        return ["[OPTIONS]", *names]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         old_options = _OLD_OPTIONS.get(self.name or "", {})
@@ -71,7 +94,7 @@ class _Command(TyperCommand):
 
 
 class _LazyCommand(TyperCommand):
-    """Stand-in that imports the command's module when the command runs."""
+    """Placeholder of a command that imports the command's module when the command runs."""
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         name = "import_" if self.name == "import" else (self.name or "").replace("-", "_")
@@ -98,6 +121,8 @@ def expand_options(command: Callable[..., None]) -> Callable[..., None]:
         command(**values)
 
     expanded = [option for one in parameters for option in _options_of(one)]
+    for option in expanded:
+        _set_placeholder(option)
     run.__signature__ = inspect.Signature(expanded)  # type: ignore[attr-defined]
     return run
 
@@ -113,15 +138,26 @@ def _options_of(parameter: inspect.Parameter) -> list[inspect.Parameter]:
     ]
 
 
+def _set_placeholder(parameter: inspect.Parameter) -> None:
+    annotation, *metadata = get_args(parameter.annotation) or (None,)
+    types = {annotation, *get_args(annotation)}
+    types |= {element for type_ in types for element in get_args(type_)}
+    for option in metadata:
+        if isinstance(option, OptionInfo) and option.metavar is None:
+            choices = next((t for t in types if isinstance(t, EnumType)), None)
+            names = [name for type_, name in _PLACEHOLDERS.items() if type_ in types]
+            option.metavar = "|".join(choices) if choices else next(iter(names), None)
+
+
 class CommandTable(TyperGroup):
-    """Lists the commands of `COMMANDS` without importing them."""
+    """Command group that lists `COMMANDS` without importing the command modules."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """Return the names of the commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        """Return the command, which imports its module when it runs."""
+        """Return a placeholder that imports the command's module when the command runs."""
         if cmd_name not in COMMANDS:
             return None
         return _LazyCommand(name=cmd_name, short_help=COMMANDS[cmd_name])
@@ -167,7 +203,7 @@ def kassay(
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line. An expected error becomes one line on standard error."""
+    """Run the command line and print expected errors as one line on standard error."""
     try:
         return app(arguments)
     except Exception as error:
@@ -183,7 +219,7 @@ def main(arguments: list[str] | None = None) -> Any:
 
 
 def _discard_output() -> None:
-    """Redirect standard output after its reader has closed the pipe."""
+    """Discard further standard output after the reader has closed the pipe."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -200,7 +236,7 @@ def print_error(message: str) -> None:
 
 
 def print_note(message: str) -> None:
-    """Write one line to standard error that is not an error."""
+    """Write one informational line to standard error."""
     typer.echo(f"kassay: {message}", err=True)
 
 

@@ -1,4 +1,4 @@
-"""Options that select assignors: Kafka's by name, your own as a command or a function."""
+"""Options that select Kafka's assignors and custom assignors."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -39,13 +39,13 @@ AssignorNames = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomAssignors:
-    """Options that select your own assignors."""
+    """Options that select custom assignors."""
 
     assignor_cmd: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COMMAND",
-            help="Your own assignor: a command that reads one group document per line and writes "
+            help="Custom assignor: a command that reads one group document per line and writes "
             "one assignment document per line.",
             show_default=False,
         ),
@@ -53,18 +53,19 @@ class CustomAssignors:
     assignor_python: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="MODULE:FUNCTION",
-            help="Your own assignor: a function of a Group, in a module or a .py file.",
+            metavar="MODULE:NAME",
+            help="Custom assignor: a Python function that takes a Group and returns an "
+            "Assignment. MODULE is a module name or a .py file.",
             show_default=False,
         ),
     ] = None
     assignor_timeout: Annotated[
         float,
-        typer.Option(min=0.001, help="Time limit per group for your own assignor, in seconds."),
+        typer.Option(min=0.001, help="Time limit per group for a custom assignor, in seconds."),
     ] = ANSWER_SECONDS
 
     def names(self) -> list[str]:
-        """Return the names of your own assignors."""
+        """Return the names of the custom assignors."""
         try:
             return user_assignor_names(
                 commands=self.assignor_cmd or (),
@@ -75,11 +76,11 @@ class CustomAssignors:
             raise typer.BadParameter(str(error)) from None
 
     def single(self, name: str | None) -> str:
-        """Return the one selected assignor: one of Kafka's, by name, or your own."""
+        """Return the name of the only selected assignor; raise if there is not exactly one."""
         names = [*([name] if name else []), *self.names()]
         if len(names) != 1:
             raise typer.BadParameter(
-                f"give one assignor with --assignor, --assignor-cmd or --assignor-python, "
+                f"give exactly one of --assignor, --assignor-cmd and --assignor-python, "
                 f"got {len(names)}"
             )
         return names[0]

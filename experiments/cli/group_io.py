@@ -30,20 +30,20 @@ _FILE_WIDTH = 120
 GroupFile = Annotated[
     Path,
     typer.Argument(
-        metavar="[FILE]",
-        help="Group documents, JSON or JSON Lines; - or nothing for standard input.",
+        metavar="FILE",
+        help="File of group documents, JSON or JSON Lines. - or no FILE: standard input.",
         show_default=False,
     ),
 ]
 
 ParsedGroup = tuple[str | None, Group | InputError]
-"""Id of a group document, and the group or the error in the document."""
+"""Id of a group document, and the parsed group or the error in the document."""
 Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """JSON line of one group; the exit code is 1 unless the requested condition was reached."""
+    """JSON line of one group; the exit code is 1 unless the requested condition is met."""
 
     record: Record
     reached: bool = True

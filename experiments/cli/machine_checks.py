@@ -17,9 +17,9 @@ from kassay.experiments.spark.java_runtime import NoJavaError, find_java, versio
 _MINIMUM_PYTHON = (3, 11)
 PACKAGES = ("ortools", "networkx", "pandas", "pyarrow", "pyspark", "confluent-kafka")
 _MINIMUM_MEMORY = 3 << 30
-"""Bytes for Spark's driver and two Python workers."""
+"""Memory in bytes for Spark's driver and two Python workers."""
 _MINIMUM_DISK = 1 << 30
-"""Bytes for temporary files of Spark."""
+"""Disk space in bytes for temporary files of Spark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +32,12 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether there is no problem."""
+        """Whether the machine passed the check."""
         return not self.fix
 
 
 def run_checks(environment: Mapping[str, str] = os.environ) -> Iterator[Check]:
-    """Check all requirements of kassay without starting any of them."""
+    """Check all requirements of kassay without starting Java or Spark."""
     yield Check(name="kassay", found=_version("kassay") or "not installed")
     yield _python()
     yield from map(_package, PACKAGES)

@@ -1,4 +1,4 @@
-"""Checks of option values. A failed check is a usage error."""
+"""Checks of option values; a failed check is a usage error."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,4 +21,4 @@ def known_names(
 def check_name(kind: str, choices: Sequence[str], name: str) -> None:
     """Raise a usage error if the name is not one of the choices."""
     if name not in choices:
-        raise typer.BadParameter(f"no {kind} {name!r}; choose from {', '.join(choices)}")
+        raise typer.BadParameter(f"unknown {kind} {name!r}; choose from {', '.join(choices)}")

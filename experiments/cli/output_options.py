@@ -1,4 +1,4 @@
-"""Options for output: format, files and plots."""
+"""Options for the output format, output files and plots."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -29,10 +29,14 @@ def _plot_file(file: Path | None) -> Path | None:
 
 OutputFormat = Annotated[
     Format,
-    typer.Option("--format", help="jsonl: one line per result; json: indented; table: text."),
+    typer.Option(
+        "--format",
+        help="Output format. jsonl: one JSON line per result. json: indented JSON. table: text "
+        "table.",
+    ),
 ]
 OutputDirectory = Annotated[
-    Path, typer.Option("--output", "-o", metavar="DIR", help="Directory of the written files.")
+    Path, typer.Option("--output", "-o", metavar="DIR", help="Directory to write the files to.")
 ]
 PlotFile = Annotated[
     Path | None,
@@ -40,7 +44,8 @@ PlotFile = Annotated[
         "--plot",
         callback=_plot_file,
         metavar="FILE",
-        help="Write a plot to this .svg or .png file; later groups get FILE-2, FILE-3, ...",
+        help="Write a plot to this .svg or .png file. Plots of further groups get FILE-2, "
+        "FILE-3, ...",
         show_default=False,
     ),
 ]

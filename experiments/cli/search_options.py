@@ -1,4 +1,4 @@
-"""Options for searches and their input: measure, limits, members, seeds and Spark."""
+"""Options for measures, search limits, added members, seeds and Spark."""
 
 import re
 from dataclasses import dataclass
@@ -27,7 +27,8 @@ ImbalanceMeasure = Annotated[
     Measure | None,
     typer.Option(
         "--imbalance",
-        help="Imbalance measure to minimise.",
+        metavar="NAME",
+        help=f"Imbalance measure to minimise: {', '.join(Measure)}.",
         show_default="sum_of_squares, or makespan if weights differ",
     ),
 ]
@@ -36,6 +37,7 @@ SparkMaster = Annotated[
     typer.Option(
         "--master",
         callback=_spark_master,
+        metavar="MASTER",
         help="Spark master: local[N], spark://HOST:PORT, yarn, k8s://..., sc://HOST:PORT.",
         show_default="local[*], or the value of spark-submit",
     ),
@@ -49,31 +51,38 @@ SparkTasks = Annotated[
         show_default="depends on the number of cases",
     ),
 ]
-FirstSeed = Annotated[int, typer.Option("--first-seed", help="First seed of each family.")]
+FirstSeed = Annotated[
+    int, typer.Option("--first-seed", help="First random seed of each family of generated groups.")
+]
 Cases = Annotated[
     int,
-    typer.Option("--cases", min=0, help="Number of seeds, over all seeded families together."),
+    typer.Option(
+        "--cases", min=0, help="Number of generated groups, over all seeded families together."
+    ),
 ]
 Like = Annotated[
     str | None,
     typer.Option(
         "--like",
         metavar="MEMBER",
-        help="Member that added members copy.",
+        help="Added members get the subscription of this member.",
         show_default="subscription to all topics",
     ),
 ]
 Capacity = Annotated[
     int | None,
     typer.Option(
-        "--capacity", min=0, help="Capacity of members that have none.", show_default=False
+        "--capacity",
+        min=0,
+        help="Maximum load of each member without a capacity in the group document.",
+        show_default=False,
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitOptions:
-    """Limits of each search."""
+    """Options that limit each search."""
 
     time_limit: Annotated[float, typer.Option(min=0, help="Time limit per search, in seconds.")] = (
         60.0
@@ -81,7 +90,11 @@ class LimitOptions:
     deterministic_limit: Annotated[
         float | None,
         typer.Option(
-            min=0, help="Limit per search in CP-SAT's deterministic time, equal on all machines."
+            min=0,
+            metavar="UNITS",
+            help="Limit per search in units of CP-SAT's deterministic time. With it, results do "
+            "not depend on the speed of the machine, unless --time-limit is reached first. Without "
+            "it, only --time-limit stops a search.",
         ),
     ] = None
 
@@ -94,7 +107,7 @@ class LimitOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions(LimitOptions):
-    """Limits, threads and seed of each search."""
+    """Options for the limits, threads and seed of each search."""
 
     workers: Annotated[int, typer.Option(min=1, help="Number of CP-SAT threads.")] = 1
     seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0

@@ -1,4 +1,4 @@
-"""Options for sources of groups: documents, captures of Kafka's tools, and clusters."""
+"""Options for group documents, captures of Kafka's tools and clusters."""
 
 import json
 from collections.abc import Iterator
@@ -32,14 +32,15 @@ Source = Annotated[
     typer.Argument(
         metavar="SOURCE",
         help="Group documents or captures of kafka-consumer-groups.sh: a file, a directory with "
-        "the captures of one moment, or - for documents on standard input.",
+        "captures taken at the same time, or - for documents on standard input.",
     ),
 ]
 Metadata = Annotated[
     Path | None,
     typer.Option(
         "--metadata",
-        help="File of partition counts: output of kafka-topics.sh --describe or kcat -L -J.",
+        metavar="FILE",
+        help="File with partition counts: output of kafka-topics.sh --describe or kcat -L -J.",
         show_default=False,
     ),
 ]
@@ -47,36 +48,40 @@ Metadata = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """Options for data that a source does not contain."""
+    """Options for subscriptions, partition counts and weights that a source lacks."""
 
     subscriptions: Annotated[
         str,
         typer.Option(
-            metavar="assigned|equal|FILE",
-            help="Subscriptions, if the source has none: assigned, the assigned topics; equal, "
-            "all topics of the group; FILE, JSON of group to member, client or instance id to "
-            "topics.",
+            metavar="NAME|FILE",
+            help="Subscriptions to use if the source has none. assigned: the topics assigned to "
+            "the member. equal: every member subscribes to all topics of the group. FILE: JSON "
+            "object {GROUP: {MEMBER: [TOPIC, ...]}}; MEMBER is a member, client or instance id.",
         ),
     ] = AssumedSubscriptions.ASSIGNED.value
     metadata: Metadata = None
     weights: Annotated[
         str,
         typer.Option(
-            metavar="none|lag|rate|size|FILE",
-            help="Weight of a partition: 1; its lag; messages appended during kassay import "
-            "--sample; its size in bytes; or FILE, JSON of topic to one integer per partition.",
+            metavar="NAME|FILE",
+            help="Weight of each partition. none: 1. lag: its lag. rate: the messages appended "
+            "during kassay import --sample. size: its size in bytes. FILE: JSON object {TOPIC: "
+            "[WEIGHT, ...]} with one integer per partition.",
         ),
     ] = WeightSource.NONE.value
     missing_lag: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Lag of partitions without a lag in the source.", show_default="an error"
+            min=0,
+            help="Lag of partitions without a lag in the source; required with --weights lag if "
+            "a lag is missing.",
+            show_default=False,
         ),
     ] = None
     sizes: Annotated[
         Path | None,
         typer.Option(
-            help="File of partition sizes for --weights size: output of kafka-log-dirs.sh "
+            help="File with partition sizes for --weights size: output of kafka-log-dirs.sh "
             "--describe.",
             show_default=False,
         ),
@@ -84,11 +89,11 @@ class SourceOptions:
 
     @property
     def weight_file(self) -> Path | None:
-        """The file of weights, if the weights are from a file."""
+        """File given by ``--weights``, or None for a named weight."""
         return None if self.weights in list(WeightSource) else Path(self.weights)
 
     def import_options(self) -> ImportOptions:
-        """Return the options of the importers."""
+        """Return the import options and load the files that they name."""
         assumed, file = self.subscriptions in list(AssumedSubscriptions), self.weight_file
         if self.sizes is not None and self.weights != WeightSource.SIZE:
             raise typer.BadParameter("--sizes requires --weights size")
@@ -115,7 +120,7 @@ class ClusterOptions:
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Read from this cluster; separate brokers by commas.",
+            help="Brokers of the cluster to read from, separated by commas.",
             show_default=False,
             rich_help_panel=CLUSTER_PANEL,
         ),
@@ -131,7 +136,9 @@ class ClusterOptions:
     timeout: Annotated[
         float,
         typer.Option(
-            min=0.1, help="Time limit per request, in seconds.", rich_help_panel=CLUSTER_PANEL
+            min=0.1,
+            help="Time limit per request to Kafka, in seconds.",
+            rich_help_panel=CLUSTER_PANEL,
         ),
     ] = 30.0
 
@@ -147,7 +154,7 @@ class ClusterOptions:
 
 
 def read_source(source: Path, options: ImportOptions) -> Iterator[ParsedGroup]:
-    """Read group documents or captures; an invalid group gives an error."""
+    """Read group documents or captures; yield an `InputError` for an invalid group."""
     if source == STDIN or _has_documents(source):
         with open_text(source) as stream:
             for id, group in read_groups(stream, name=name_of(source)):
@@ -174,7 +181,7 @@ def _weighted(group: Group, options: ImportOptions) -> Group | InputError:
 
 
 def _has_documents(source: Path) -> bool:
-    """Return whether a file contains group documents; the importers read all others."""
+    """Return whether the file contains group documents, as opposed to captures."""
     if source.is_dir():
         return False
     text = source.read_text(encoding="utf-8", errors="replace").lstrip()

@@ -56,8 +56,8 @@ class LivelockError(KassayError):
 
     def __str__(self) -> str:
         names = ", ".join(str(tp) for tp in self.circling)
-        passes = "pass" if self.cycle_length == 1 else "passes"
-        return f"the state repeats every {self.cycle_length} {passes}; circling partitions: {names}"
+        passes = "in every pass" if self.cycle_length == 1 else f"every {self.cycle_length} passes"
+        return f"the state repeats {passes}; partitions that move back and forth: {names}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""``kassay assign``: the assignment of one assignor for each group."""
+"""``kassay assign``: run one assignor on each group."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,10 +18,10 @@ def assign(
     custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
-    """Assign partitions with one of Kafka's assignors or your own.
+    """Assign partitions with one of Kafka's assignors or a custom assignor.
 
     If Kafka's class does not terminate, the result shows the repeated state. If it throws,
-    the result has the class of the exception. If your own assignor gives no valid
+    the result has the class of the exception. If a custom assignor returns no valid
     assignment, the result has the reason.
 
     Example: `kassay assign --assignor sticky groups.jsonl`

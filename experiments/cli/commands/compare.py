@@ -1,4 +1,4 @@
-"""``kassay compare``: imbalance and moves of assignors compared with the optimum."""
+"""``kassay compare``: compare imbalance and moves of assignors with the optimum."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ def compare(
     """Compare assignors with the proven optimum.
 
     The optimum has minimum imbalance and, among those assignments, fewest moves. Unnecessary
-    moves are moves beyond the minimum for the imbalance that the assignor reaches.
+    moves exceed the minimum number of moves for the imbalance that the assignor reaches.
 
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
     """
@@ -32,7 +32,7 @@ def compare(
 
     layout = group_io.TableLayout(
         first=("assignor",),
-        numbers=("imbalance", "optimum", "moves", "minimum moves", "unnecessary"),
+        numbers=("imbalance", "minimum imbalance", "moves", "minimum moves", "unnecessary"),
         last=("result",),
         rows=_rows,
     )

@@ -1,4 +1,4 @@
-"""``kassay doctor``: checks of this machine, defined in `kassay.experiments.cli.machine_checks`."""
+"""``kassay doctor``: check this machine."""
 
 import typer
 

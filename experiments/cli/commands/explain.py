@@ -1,4 +1,4 @@
-"""``kassay explain``: the chains of transfers that improve an assignment."""
+"""``kassay explain``: find the chains of transfers that improve an assignment."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +15,8 @@ from kassay.reference.model.group import Group
 from kassay.solver.improvement.explanation import Explanation
 from kassay.solver.improvement.explanation import explain as explain_group
 
+_REPEATED_STATE = "the assignor does not terminate; its repeated state is explained"
+
 
 def explain(
     file: group_io.GroupFile = group_io.STDIN,
@@ -22,7 +24,10 @@ def explain(
     assignor: assignor_options.AssignorName = "sticky",
     assignment: Annotated[
         Path | None,
-        typer.Option(help="File of an assignment to explain instead.", show_default=False),
+        typer.Option(
+            help="File with the assignment to explain, instead of running an assignor.",
+            show_default=False,
+        ),
     ] = None,
     plot: output_options.PlotFile = None,
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
@@ -30,8 +35,10 @@ def explain(
     """Explain why an assignment is not optimal, as chains of transfers.
 
     Each step is a shortest improving chain. After the last step the assignment is optimal.
-    A direct step is one transfer between members whose loads differ by two or more, the
-    only kind that Kafka's sticky assignors search for. All partitions count 1.
+    A step with "direct" true is one transfer between members with loads that differ by two
+    or more. Kafka's sticky assignors search only for such steps; the table shows "yes" for
+    them under "by sticky". Every partition has weight 1. If the assignor does not
+    terminate, the assignment in its repeated state is explained and a note says so.
 
     Example: `kassay explain groups.jsonl --assignor sticky --format table`
     """
@@ -41,7 +48,13 @@ def explain(
     def process(group: Group) -> group_io.GroupResult:
         if given is None:
             record: dict[str, object] = {"id": group.id, "assignor": assignor}
-            explained = _assigned(group, assignor)
+            outcome = run_assignor(group, assignor)
+            if outcome.livelock is not None:
+                explained: Assignment | str = outcome.livelock.state
+                record["note"] = _REPEATED_STATE
+            else:
+                failed = str(outcome.failed)
+                explained = failed if outcome.assignment is None else outcome.assignment
         else:
             record, explained = {"id": group.id}, given
         if isinstance(explained, str):
@@ -60,15 +73,8 @@ def explain(
             record | {"optimal": not steps, "steps": [_step(s) for s in steps]}
         )
 
-    layout = group_io.TableLayout(first=("step", "improving chain", "direct"), rows=_rows)
+    layout = group_io.TableLayout(first=("step", "improving chain", "by sticky"), rows=_rows)
     group_io.process_groups(file, process, output_format=output_format, layout=layout)
-
-
-def _assigned(group: Group, assignor: str) -> Assignment | str:
-    outcome = run_assignor(group, assignor)
-    if outcome.livelock is not None:
-        return outcome.livelock.state
-    return str(outcome.failed) if outcome.assignment is None else outcome.assignment
 
 
 def _step(step: Explanation) -> dict[str, object]:
@@ -86,6 +92,12 @@ def _step(step: Explanation) -> dict[str, object]:
 
 def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
     if not record.get("steps"):
-        yield "", record.get("failed") or record.get("reason") or "none: it is optimal", ""
+        yield (
+            "",
+            record.get("failed") or record.get("reason") or "none: the assignment is optimal",
+            "",
+        )
     for number, step in enumerate(record.get("steps", ()), start=1):
         yield number, step["description"], "yes" if step["direct"] else "no"
+    if "note" in record:
+        yield "", f"note: {record['note']}", ""

@@ -1,4 +1,4 @@
-"""``kassay frontier``: the minimum imbalance for each number of moves."""
+"""``kassay frontier``: find the minimum imbalance for each number of moves."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -20,7 +20,9 @@ def frontier(
     points: Annotated[
         int | None,
         typer.Option(
-            min=2, help="Maximum number of points, spread over the moves.", show_default="all"
+            min=2,
+            help="Maximum number of points, spread evenly over the numbers of moves.",
+            show_default="all",
         ),
     ] = None,
     plot: output_options.PlotFile = None,
@@ -33,7 +35,8 @@ def frontier(
     """Find the minimum imbalance for each number of moves.
 
     The points are the Pareto optima of imbalance and movement. The time limit applies to
-    each group. Exits with 1 if a group has no assignment.
+    each group. Exits with 1 if no assignment of a group is found within the
+    capacities and the time limit.
 
     Example: `kassay frontier groups.jsonl --plot frontier.svg --format table`
     """

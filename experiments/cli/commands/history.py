@@ -1,4 +1,4 @@
-"""``kassay history``: past rebalances, reconstructed from ``__consumer_offsets``."""
+"""``kassay history``: reconstruct past rebalances from ``__consumer_offsets``."""
 
 import json
 import time
@@ -35,7 +35,7 @@ def history(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[PATH]...",
+            metavar="PATH...",
             help="Parquet files or directories of raw records; .txt, .log and .out files "
             "with output of kafka-dump-log.sh --offsets-decoder.",
             show_default=False,
@@ -48,8 +48,9 @@ def history(
     spark_package: Annotated[
         str | None,
         typer.Option(
-            metavar="GROUP:ARTIFACT:VERSION",
-            help="Maven package of Spark's Kafka source, to read the cluster with it.",
+            metavar="PACKAGE",
+            help="Use this Maven package (GROUP:ARTIFACT:VERSION) of Spark's Kafka source to "
+            "read the cluster.",
             show_default=False,
             rich_help_panel=source_options.CLUSTER_PANEL,
         ),
@@ -61,14 +62,14 @@ def history(
     """Reconstruct past rebalances from __consumer_offsets, with Spark.
 
     Writes the Parquet tables generations, rebalances, commits and errors, and groups.jsonl
-    with the last state of each group, for `kassay report`. Prints one JSON line per group. A
-    cluster is only read and no group is joined.
+    with the last state of each group, for `kassay report`. Prints one JSON line per group.
+    kassay only reads from a cluster and joins no group.
 
     Example: `kassay history --bootstrap-server broker:9092 -o out/history`
     """
     begin = time.perf_counter()
     if bool(paths) == (cluster.bootstrap_server is not None):
-        raise typer.BadParameter("give either paths or --bootstrap-server")
+        raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
     settings = cluster.settings()
     if cluster.bootstrap_server is not None:
         settings["bootstrap.servers"] = cluster.bootstrap_server
@@ -131,5 +132,5 @@ def _print_summary(directory: Path, row_counts: Mapping[str, int]) -> None:
         f"{row_counts['rebalances']} rebalances"
     )
     if row_counts["errors"]:
-        print_error(f"{row_counts['errors']} records could not be read, see the table errors")
+        print_error(f"{row_counts['errors']} records could not be read; see the table errors")
         raise typer.Exit(BAD_INPUT)

@@ -1,4 +1,4 @@
-"""``kassay hunt``: the smallest groups on which an assignor has a shortcoming."""
+"""``kassay hunt``: search for the smallest groups on which an assignor fails."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -38,9 +38,10 @@ def hunt(
     shortcoming: Annotated[
         Shortcoming,
         typer.Option(
-            help="imbalance: above the minimum; moves: unnecessary moves per partition; ratio: "
-            "maximum load divided by its minimum; livelock: no termination; failure: no valid "
-            "assignment.",
+            metavar="NAME",
+            help="Shortcoming to search for. imbalance: not the minimum imbalance. moves: "
+            "unnecessary moves per partition. ratio: maximum load above the minimum. livelock: "
+            "the assignor does not terminate. failure: no valid assignment.",
         ),
     ] = Shortcoming.IMBALANCE,
     assignor: assignor_options.OptionalAssignorName = None,
@@ -54,10 +55,10 @@ def hunt(
         ),
     ] = None,
     members: Annotated[
-        int, typer.Option(min=1, help=f"Maximum number of members in {EXHAUSTIVE}.")
+        int, typer.Option(min=1, help=f"Maximum number of members in family {EXHAUSTIVE}.")
     ] = 3,
     partitions: Annotated[
-        int, typer.Option(min=1, help=f"Maximum number of partitions in {EXHAUSTIVE}.")
+        int, typer.Option(min=1, help=f"Maximum number of partitions in family {EXHAUSTIVE}.")
     ] = 4,
     groups: Annotated[
         list[Path] | None, typer.Option(help="File of group documents to search; repeatable.")
@@ -74,7 +75,7 @@ def hunt(
         int, typer.Option(min=1, help="Number of random walks per counterexample.")
     ] = 2,
     top: Annotated[
-        int, typer.Option(min=1, help="Number of counterexamples drawn on the page.")
+        int, typer.Option(min=1, help="Maximum number of counterexamples drawn in gallery.html.")
     ] = 24,
     master: search_options.SparkMaster = None,
     tasks: search_options.SparkTasks = None,
@@ -82,9 +83,9 @@ def hunt(
 ) -> None:
     """Search for the smallest groups on which an assignor has a shortcoming.
 
-    Spark searches families of groups and shrinks each counterexample; equal ones up to
-    names are kept once. Writes groups.jsonl, gallery.json and gallery.html. The family
-    small-worlds has every group up to a size.
+    Spark searches families of groups and shrinks each counterexample; counterexamples that
+    differ only in names are kept once. Writes groups.jsonl, gallery.json and gallery.html.
+    The family small-worlds has all groups up to the sizes of --members and --partitions.
 
     Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
     """
@@ -103,7 +104,7 @@ def hunt(
         *_cases(families, name, sizes=(members, partitions), seeds=cases, first_seed=first_seed),
     ]
     if not searched:
-        raise UsageError("nothing to search: give --groups, or --cases above 0")
+        raise UsageError("there is no group to search: give --groups, or --cases above 0")
     with spark_session(master=master) as spark:
         result = gallery(search_cases(spark, searched, options, tasks=tasks), options)
     about = _description(options, [*families, *(["imported"] if documents else [])])

@@ -1,4 +1,4 @@
-"""``kassay import``: group documents from captures of Kafka's tools or from a cluster."""
+"""``kassay import``: convert captures or groups of a cluster to group documents."""
 
 import sys
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ def import_(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[PATH]...",
-            help="Captures of kafka-consumer-groups.sh: files, directories with the captures of "
-            "one moment, or - for standard input.",
+            metavar="PATH...",
+            help="Captures of kafka-consumer-groups.sh: files, directories with captures "
+            "taken at the same time, or - for standard input.",
             show_default=False,
         ),
     ] = None,
@@ -29,8 +29,9 @@ def import_(
     group: Annotated[
         list[str] | None,
         typer.Option(
-            help="Captures: id of groups without one. Cluster: group to read, repeatable.",
-            show_default="file name; all groups of a cluster",
+            help="For captures: id of groups without an id. For a cluster: id of a group to read, "
+            "repeatable.",
+            show_default="captures: the file name; cluster: all groups",
         ),
     ] = None,
     skip_empty: Annotated[
@@ -41,7 +42,7 @@ def import_(
         float,
         typer.Option(
             min=0.1,
-            help="Time between the two samples of --weights rate, in seconds.",
+            help="Time between the two offset samples for --weights rate, in seconds.",
             rich_help_panel=source_options.CLUSTER_PANEL,
         ),
     ] = 10.0,
@@ -54,9 +55,9 @@ def import_(
 ) -> None:
     """Convert captures of Kafka's tools, or groups of a cluster, to group documents.
 
-    Captures of offsets, members and state of one group are merged. A cluster is only read
-    and no group is joined. Options fill in data that the source does not contain; each
-    document lists it under "notes". Writes one JSON line per group.
+    Captures of offsets, members and state of one group are merged. kassay only reads
+    from a cluster and joins no group. Options fill in data that the source does not contain; each
+    document lists such data under "notes". Writes one JSON line per group.
 
     Example: `kassay import captures/ --subscriptions equal --weights lag --missing-lag 0`
 
@@ -82,17 +83,22 @@ def _check_usage(
     groups: list[str],
 ) -> None:
     if bool(paths) is (cluster.bootstrap_server is not None):
-        raise typer.BadParameter("give either captures or --bootstrap-server")
+        raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
     if cluster.bootstrap_server is not None:
         if source_data.metadata is not None:
-            raise typer.BadParameter("--metadata requires captures; a cluster has its own")
+            raise typer.BadParameter(
+                "--metadata cannot be combined with --bootstrap-server: the cluster "
+                "reports its partition counts"
+            )
         return
     if cluster.command_config is not None:
         raise typer.BadParameter("--command-config requires --bootstrap-server")
     if source_data.weights == WeightSource.RATE:
         raise typer.BadParameter("--weights rate requires --bootstrap-server")
     if len(groups) > 1:
-        raise typer.BadParameter(f"captures take at most one --group, got {len(groups)}")
+        raise typer.BadParameter(
+            f"--group must be given at most once with captures, got {len(groups)} times"
+        )
 
 
 def _read_cluster(

@@ -1,4 +1,4 @@
-"""``kassay members``: the minimum number of members, and the loss of a member."""
+"""``kassay members``: find the minimum number of members for a maximum load."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -22,16 +22,20 @@ def members(
     capacity: search_options.Capacity = None,
     first: Annotated[
         int | None,
-        typer.Option("--from", min=0, help="First number of members shown.", show_default=False),
+        typer.Option(
+            "--from", min=0, help="Smallest number of members to show.", show_default=False
+        ),
     ] = None,
     last: Annotated[
         int | None,
-        typer.Option("--to", min=0, help="Last number of members shown.", show_default=False),
+        typer.Option("--to", min=0, help="Largest number of members to show.", show_default=False),
     ] = None,
     like: search_options.Like = None,
     resilience: Annotated[
         bool,
-        typer.Option("--resilience", help="Include the maximum load after the loss of a member."),
+        typer.Option(
+            "--resilience", help="Include the maximum load after the loss of any one member."
+        ),
     ] = False,
     search: search_options.SearchOptions = search_options.SearchOptions(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
@@ -40,7 +44,7 @@ def members(
 
     Without --from and --to, the output shows the minimum, its neighbours and the current
     number. Reducing the number removes the last members. The time limit applies to each
-    number of members. Exits with 1 if no number is sufficient.
+    number of members. Exits with 1 if no number of members is sufficient.
 
     Example: `kassay members groups.jsonl --makespan 100 --from 2 --to 12 --format table`
     """
@@ -48,7 +52,8 @@ def members(
         raise typer.BadParameter("give either --makespan or --capacity")
     if (first is None) != (last is None) or (first or 0) > (last or 0):
         raise typer.BadParameter(
-            f"give --from and --to, --from at most --to, got {first} and {last}"
+            f"--from and --to must be given together, with --from at most --to, "
+            f"got --from {first} and --to {last}"
         )
     sweep = range(0) if first is None or last is None else range(first, last + 1)
     limits = search.limits()

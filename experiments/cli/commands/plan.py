@@ -1,4 +1,4 @@
-"""``kassay plan``: the planning report of each group and its files."""
+"""``kassay plan``: write the planning report and the plan files of each group."""
 
 import re
 from collections.abc import Sequence
@@ -40,30 +40,43 @@ def plan(
     output: output_options.OutputDirectory,
     group: Annotated[
         list[str] | None,
-        typer.Option(help="Group to plan; repeatable.", show_default="all"),
+        typer.Option(help="Id of a group to plan; repeatable.", show_default="all groups"),
     ] = None,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     batch_size: Annotated[
         int,
-        typer.Option(min=1, help="Maximum number of partitions without a consumer at any time."),
+        typer.Option(
+            min=1,
+            help="Partitions per batch of moves; they have no consumer at the same time.",
+        ),
     ] = 1,
     growth: Annotated[
         list[str] | None,
         typer.Option(
-            help="Growth factor of the traffic to size the group for; repeatable.",
+            metavar="FACTOR",
+            help="Traffic growth factor. The report shows the members needed for each. Repeatable.",
             show_default="1, 1.25, 1.5, 2",
         ),
     ] = None,
-    points: Annotated[int, typer.Option(min=2, help="Maximum number of frontier points.")] = 25,
+    points: Annotated[
+        int,
+        typer.Option(
+            min=2,
+            help="Maximum number of points of the frontier: the minimum imbalance for each number "
+            "of moves.",
+        ),
+    ] = 25,
     limits: search_options.LimitOptions = search_options.LimitOptions(time_limit=30.0),
     seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0,
 ) -> None:
-    """Plan the moves from the current to the optimal assignment.
+    """Plan the moves from the current to the optimal assignment of each group.
 
     Writes report.html, plan.json, moves.csv, loads.csv, ticket.md, static-assignment.json
-    (lists for `assign()`), sticky-seed.json (user data for sticky assignors) and after.jsonl
-    (the group after the plan). Several groups get one directory each. Prints one JSON line
-    per group. Exits with 1 if a group has no assignment.
+    (partition lists for `KafkaConsumer.assign()`), sticky-seed.json (user data that makes
+    Kafka's sticky assignors start from the planned assignment) and after.jsonl (group
+    documents after the moves). Several groups get one directory each. Prints one JSON line
+    per group. Exits with 1 if no assignment of a group is found
+    within the capacities and the time limit.
 
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
     """
@@ -96,7 +109,7 @@ def plan(
 
 
 def _read(source: Path, options: ImportOptions, selected: set[str]) -> tuple[list[Group], bool]:
-    """Return the selected groups, or all, and whether all documents were valid."""
+    """Return the selected groups, or all groups, and whether all documents are valid."""
     groups, all_valid = [], True
     for id, parsed in source_options.read_source(source, options):
         if isinstance(parsed, InputError):

@@ -1,4 +1,4 @@
-"""``kassay report``: the report of a study or a history as HTML and Markdown."""
+"""``kassay report``: write the report of a study or a history."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,17 +14,24 @@ from kassay.reference.model.errors import UsageError
 
 def report(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Output of `kassay study` or `kassay history`.")
+        Path,
+        typer.Argument(
+            metavar="DIR", help="Output directory of `kassay study` or `kassay history`."
+        ),
     ],
     *,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="HTML page.", show_default="DIR/report.html"
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="HTML file to write.",
+            show_default="DIR/report.html",
         ),
     ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="Markdown summary.", show_default="DIR/report.md")
+        Path | None, typer.Option(help="Markdown file to write.", show_default="DIR/report.md")
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -35,7 +42,7 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Write the report of a study or a history.
+    """Write a report of the output of kassay study or kassay history.
 
     The report is one HTML page and a Markdown summary. The data of each figure and table of
     a study is written as CSV to a directory beside the page, such as report-data.
@@ -48,7 +55,9 @@ def report(
     markdown = markdown or page.with_suffix(".md")
     if history_report.is_history(directory):
         if only:
-            raise typer.BadParameter("--only requires a study, got a history")
+            raise typer.BadParameter(
+                "--only requires the output of kassay study, not of kassay history"
+            )
         texts = history_report.render(directory)
     else:
         study_report = render(load_tables(directory))
@@ -62,10 +71,12 @@ def report(
 
 
 def _write_data(study_report: Report, directory: Path, only: list[str] | None) -> None:
-    """Write the CSV files of all figures and tables, or CSV and SVG files of some."""
+    """Write the CSV files of all figures and tables, or CSV and SVG files of the named."""
     for name in only or ():
         if name not in study_report.data:
-            raise UsageError(f"no figure {name!r}; choose from {', '.join(study_report.data)}")
+            raise UsageError(
+                f"--only: unknown name {name!r}; choose from {', '.join(study_report.data)}"
+            )
     for name in only or study_report.data:
         files = {f"{name}.csv": study_report.data[name]}
         if only and name in study_report.drawings:

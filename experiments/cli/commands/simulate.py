@@ -1,4 +1,4 @@
-"""``kassay simulate``: a consumer group over time."""
+"""``kassay simulate``: simulate consumer groups over time."""
 
 from typing import Annotated
 
@@ -19,7 +19,8 @@ def simulate(
         list[str],
         typer.Argument(
             metavar="SCRIPT...",
-            help=f"YAML or JSON files, or built-in scripts: {', '.join(SCENARIOS)}.",
+            help="Simulation scripts: YAML or JSON files, or built-in scripts: "
+            f"{', '.join(SCENARIOS)}.",
             show_default=False,
         ),
     ],
@@ -28,7 +29,7 @@ def simulate(
         list[str] | None,
         typer.Option(
             callback=known_names("policy", list(POLICIES)),
-            help=f"Policy, repeatable: {', '.join(POLICIES)}.",
+            help=f"Policy to simulate, repeatable: {', '.join(POLICIES)}.",
             show_default="the policies of the script",
         ),
     ] = None,
@@ -36,14 +37,14 @@ def simulate(
         output_options.Format | None,
         typer.Option(
             "--format",
-            help="table: compare costs with the optimum; jsonl: one line per simulation; json: "
-            "indented.",
-            show_default="a timeline as text",
+            help="Output format. table: costs compared with the optimum. jsonl: one JSON line per "
+            "simulation. json: indented JSON.",
+            show_default="a text timeline",
         ),
     ] = None,
     plot: output_options.PlotFile = None,
 ) -> None:
-    """Simulate consumer groups over time.
+    """Simulate the rebalances of consumer groups over time.
 
     A script has topics, members and events, such as joins, leaves, crashes and stalls. A
     policy is an assignor with a protocol, or the optimum. --plot draws the timeline and

@@ -1,4 +1,4 @@
-"""``kassay solve``: the proven optimum of each group."""
+"""``kassay solve``: find the proven optimum of each group."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -23,7 +23,12 @@ def solve(
     *,
     imbalance: search_options.ImbalanceMeasure = None,
     tolerance: Annotated[
-        float, typer.Option(min=0, help="Allowed relative excess of the imbalance for fewer moves.")
+        float,
+        typer.Option(
+            min=0,
+            metavar="FRACTION",
+            help="Fraction by which the imbalance may exceed its minimum to save moves.",
+        ),
     ] = 0.0,
     level: Annotated[
         list[str] | None,
@@ -45,27 +50,32 @@ def solve(
     colocate: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TOPIC,TOPIC...",
-            help="Assign equal partition numbers of these topics to one member; repeatable.",
+            metavar="TOPIC,...",
+            help="Topics, separated by commas. Partitions of these topics with the same number get "
+            "the same member. Repeatable.",
             show_default=False,
         ),
     ] = None,
     method: Annotated[
-        Method, typer.Option(help="Solver; flow requires equal weights.")
+        Method,
+        typer.Option(help="Solution method. Method flow requires partitions of equal weight."),
     ] = Method.AUTO,
     search: search_options.SearchOptions = search_options.SearchOptions(),
     require_optimal: Annotated[
-        bool, typer.Option("--require-optimal", help="Exit with 1 unless optimality is proven.")
+        bool,
+        typer.Option(
+            "--require-optimal", help="Exit with code 1 if the assignment is not proven optimal."
+        ),
     ] = False,
     certificate: Annotated[
         bool, typer.Option("--certificate", help="Include a certificate for `kassay verify`.")
     ] = False,
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
-    """Find an assignment with minimum imbalance and, among those, fewest moves.
+    """Find the assignment with the fewest moves among those with minimum imbalance.
 
-    Every level has a value and a proven bound. If a limit is reached, the result is the
-    best assignment found. The time limit applies to each group.
+    Imbalance and moves each have a value and a proven lower bound. If a limit is reached,
+    the result is the best assignment found. The time limit applies to each group.
 
     Example: `kassay solve groups.jsonl --imbalance makespan --tolerance 0.01`
     """

@@ -1,4 +1,4 @@
-"""``kassay study``: assignors and the optimum on many groups, with Spark."""
+"""``kassay study``: compare assignors with the optimum on many groups, with Spark."""
 
 import time
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from kassay.reference.model.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOptions(search_options.LimitOptions):
-    """Options that a configuration file replaces."""
+    """Options that cannot be combined with a configuration file."""
 
     groups: Annotated[
         list[Path] | None, typer.Option(help="File of group documents to include; repeatable.")
@@ -53,7 +53,7 @@ def study(
     config: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[CONFIG]", help="YAML configuration file of the study, instead of options."
+            metavar="CONFIG", help="YAML configuration file of the study, instead of options."
         ),
     ] = None,
     *,
@@ -62,11 +62,12 @@ def study(
     custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
     master: search_options.SparkMaster = None,
     conf: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Spark setting; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Spark configuration property; repeatable."),
     ] = None,
     tasks: search_options.SparkTasks = None,
 ) -> None:
-    """Compare assignors with the optimum on many groups, with Spark.
+    """Compare assignors with the proven optimum on many groups, with Spark.
 
     Writes the Parquet tables groups, assignments, optima, comparisons and timings, and
     manifest.json, for `kassay report`. An interrupted study continues when it is started
@@ -82,7 +83,7 @@ def study(
     else:
         plan = _plan_from_file(context, config, custom.names())
     if not plan.cases:
-        raise UsageError("nothing to study: give --groups, or --cases above 0")
+        raise UsageError("there is no group to study: give --groups, or --cases above 0")
     with spark_session(master=master, settings=_settings(conf or [])) as spark:
         write_study(
             spark,
@@ -142,7 +143,9 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
         source = context.get_parameter_source(option.name)
         if source is not None and source.name != "DEFAULT":
             name = f"--{option.name.replace('_', '-')}"
-            raise typer.BadParameter(f"{name} cannot be combined with {path}; set it in the file")
+            raise typer.BadParameter(
+                f"{name} cannot be combined with {path}; set the value in the file"
+            )
     with group_io.open_text(path) as stream:
         config = read_config(stream.read(), group_io.name_of(path), directory=path.parent)
     config = replace(config, assignors=(*config.assignors, *custom))

@@ -1,4 +1,4 @@
-"""``kassay verify``: validity and optimality of given assignments, without a solver."""
+"""``kassay verify``: check the validity and optimality of given assignments."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -28,12 +28,15 @@ def verify(
     assignment: Annotated[
         Path,
         typer.Option(
-            help="File of assignments to check, one per group, as written by assign and solve, "
-            "with or without certificates; - for standard input."
+            help="File with the assignments to check, one per group, as written by kassay assign "
+            "or kassay solve. - for standard input."
         ),
     ],
     require_optimal: Annotated[
-        bool, typer.Option("--require-optimal", help="Exit with 1 unless optimality is proven.")
+        bool,
+        typer.Option(
+            "--require-optimal", help="Exit with code 1 if an assignment is not proven optimal."
+        ),
     ] = False,
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
@@ -48,14 +51,16 @@ def verify(
     Example: `kassay solve g.json --certificate > s.json; kassay verify g.json --assignment s.json`
     """
     if file == group_io.STDIN and assignment == group_io.STDIN:
-        raise typer.BadParameter("only one of the group and the assignment can be standard input")
+        raise typer.BadParameter(
+            "FILE and --assignment cannot both be standard input; give a file for one of them"
+        )
     answers = _read(assignment)
 
     def process(group: Group) -> group_io.GroupResult:
         answers_of_group = answers.get(group.id) or answers.get(None)
         if not answers_of_group:
             file_name = group_io.name_of(assignment)
-            raise InputError(f"{file_name}: no assignment for group {group.id!r}")
+            raise InputError(f"{file_name}: the file has no assignment for group {group.id!r}")
         return _check(group, answers_of_group.pop(0), require_optimal=require_optimal)
 
     group_io.process_groups(file, process, output_format=output_format)
@@ -63,7 +68,7 @@ def verify(
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """An assignment, None if there is none; its certificate, and its document from solve."""
+    """Assignment to check (or None), its certificate, and its document from solve."""
 
     assignment: Assignment | None
     certificate: Certificate | None = None
@@ -71,7 +76,7 @@ class _Answer:
 
 
 def _read(path: Path) -> dict[str | None, list[_Answer]]:
-    """Read the answers by group id; answers without an id are used in order."""
+    """Read the assignments to check by group id; those without an id keep their order."""
     answers: dict[str | None, list[_Answer]] = {}
     with group_io.open_text(path) as stream:
         for located in read_json_documents(stream, name=group_io.name_of(path)):
@@ -102,7 +107,7 @@ def _check(group: Group, answer: _Answer, *, require_optimal: bool) -> group_io.
     assignment = answer.assignment
     record: dict[str, object] = {"id": group.id}
     if assignment is None:
-        reason = "there is no assignment"
+        reason = "the document has no assignment"
         return group_io.GroupResult(record | {"valid": None, "reason": reason}, reached=False)
     broken = list(violations(group, assignment))
     record["valid"] = not broken
@@ -155,7 +160,7 @@ def _document_errors(group: Group, assignment: Assignment, answer: _Answer) -> I
         value = value_of(group, assignment, level)
         figures = document[key]
         if not isinstance(figures, Mapping):
-            yield f"{key}: expected value and bound, got {figures!r}"
+            yield f"{key}: must be an object with value and bound, got {figures!r}"
             continue
         if figures.get("value") != value:
             yield f"{key}: the document has value {figures.get('value')!r}, expected {value}"

@@ -1,4 +1,4 @@
-"""``kassay what-if``: the optimum of each group after changes."""
+"""``kassay what-if``: find the optimal assignment of each group after changes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,43 +22,52 @@ def what_if(
     members: Annotated[
         str | None,
         typer.Option(
-            metavar="N|+N|-N|A..B",
-            help="Number of members, a difference, or a range: 5..50, 5..50:5, +0..+10, 8,12.",
+            metavar="COUNT",
+            help="Number of members: a number (8), a difference (+2, -1), a range (5..50, "
+            "+0..+10), a range with a step (5..50:5) or a list (8,12).",
             show_default=False,
         ),
     ] = None,
     like: search_options.Like = None,
     without: Annotated[
         list[str] | None,
-        typer.Option(metavar="MEMBER", help="Remove a member; repeatable.", show_default=False),
+        typer.Option(metavar="MEMBER", help="Remove this member; repeatable.", show_default=False),
     ] = None,
     partitions: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TOPIC=N", help="Set a partition count; repeatable.", show_default=False
+            metavar="TOPIC=N",
+            help="Set the partition count of a topic; repeatable.",
+            show_default=False,
         ),
     ] = None,
     subscribe: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="MEMBER=TOPIC", help="Add a subscription; repeatable.", show_default=False
+            metavar="MEMBER=TOPIC",
+            help="Subscribe a member to a topic; repeatable.",
+            show_default=False,
         ),
     ] = None,
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     growth: Annotated[
         str | None,
-        typer.Option(metavar="X[,X...]", help="Factors on all weights.", show_default=False),
+        typer.Option(
+            metavar="FACTOR,...",
+            help="Traffic growth factors; each multiplies all partition weights.",
+            show_default=False,
+        ),
     ] = None,
     capacity: search_options.Capacity = None,
     plot: output_options.PlotFile = None,
     search: search_options.SearchOptions = search_options.SearchOptions(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
-    """Find the optimum of a group after changes.
+    """Find the optimal assignment of a group after changes to the group.
 
     All changes apply together. If an option has several values, each combination is one
-    scenario. The first scenario is the current group. Exits with 1 if a scenario has no
-    assignment.
+    scenario. The first scenario is the current group. Exits with 1 if no assignment
+    of a scenario is found within the capacities and the time limit.
 
     Example: `kassay what-if groups.jsonl --members +0..+5 --growth 1,1.5 --format table`
     """

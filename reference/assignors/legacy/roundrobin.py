@@ -29,8 +29,8 @@ def assign_threads(group: Group) -> ThreadAssignment:
         if threads != head_threads:
             raise UpstreamError(
                 "IllegalArgumentException",
-                "round robin requires the same threads for every topic: "
-                f"{_describe(topic, threads)}, {_describe(head_topic, head_threads)}",
+                "round robin requires the same threads for every topic, but "
+                f"{_describe(topic, threads)} and {_describe(head_topic, head_threads)}",
             )
     # Deviation: topics of equal hashes are sorted by name, not in the order of a Scala map.
     partitions = sorted(
@@ -46,4 +46,4 @@ def assign_threads(group: Group) -> ThreadAssignment:
 
 
 def _describe(topic: str, threads: list[Thread]) -> str:
-    return f"topic {topic!r} has {', '.join(str(thread) for thread in threads)}"
+    return f"topic {topic!r} has [{', '.join(str(thread) for thread in threads)}]"

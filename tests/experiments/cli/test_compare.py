@@ -28,7 +28,7 @@ def test_each_group_gives_the_optimum_and_the_selected_assignors(kassay, file):
     assert sticky["sum_of_squares"] == {"greedy": 6, "optimum": 6, "gap": 0}
 
 
-def test_a_nonterminating_assignor_has_no_figures(kassay, file):
+def test_an_assignor_that_does_not_terminate_has_no_imbalance(kassay, file):
     (entry,) = kassay("compare", file, "--assignor", "sticky").records[1]["comparisons"]
     assert entry["ending"] == "nonterminating"
     assert "sum_of_squares" not in entry
@@ -41,7 +41,7 @@ def test_all_assignors_are_compared_by_default(kassay, file):
     assert {"range", "roundrobin", "sticky", "cooperative-sticky", "uniform"} <= set(names)
 
 
-def test_the_table_has_a_result_per_assignor(kassay, file):
+def test_the_table_has_one_row_per_assignor(kassay, file):
     options = ("--assignor", "sticky", "--assignor", "range", "--format", "table")
     done = kassay("compare", file, *options)
     assert done.code == 0
@@ -59,5 +59,5 @@ def test_the_table_has_a_result_per_assignor(kassay, file):
 def test_an_unknown_assignor_is_a_usage_error_with_the_choices(kassay, file):
     done = kassay("compare", file, "--assignor", "stikcy")
     assert (done.code, done.out) == (2, "")
-    assert "no assignor 'stikcy'" in done.message
+    assert "unknown assignor 'stikcy'" in done.message
     assert "cooperative-sticky" in done.message

@@ -17,7 +17,7 @@ def test_all_checks_pass_on_a_machine_that_runs_the_tests():
     assert checks["Java"].found.split(".")[0].isdecimal()
 
 
-def test_a_missing_package_has_a_fix(monkeypatch):
+def test_a_missing_package_has_an_install_command(monkeypatch):
     monkeypatch.setattr(machine_checks, "PACKAGES", ("no-such-package",))
     check = _checks()["no-such-package"]
     assert (check.found, check.fix) == ("not installed", "run: pip install no-such-package")

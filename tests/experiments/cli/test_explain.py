@@ -28,7 +28,7 @@ def test_each_group_has_a_plot_of_transfers_and_loads(kassay, tmp_path):
     assert (tmp_path / "again-5.svg").read_text() == plot
 
 
-def test_the_plot_of_an_optimal_assignment_says_so(kassay, tmp_path):
+def test_the_plot_of_an_optimal_assignment_shows_that_it_is_optimal(kassay, tmp_path):
     group = {"id": "g", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]}
     (tmp_path / "group.json").write_text(json.dumps(group))
     assert kassay("explain", tmp_path / "group.json", "--plot", tmp_path / "why.svg").code == 0

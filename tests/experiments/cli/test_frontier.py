@@ -27,7 +27,7 @@ def test_each_point_has_bounds_and_loads(run):
     }
 
 
-def test_the_ends_are_kept_if_points_are_limited(run):
+def test_limited_points_include_the_first_and_the_last_point(run):
     record = run("--points", 2).record
     assert [p["moves"] for p in record["points"]] == [0, 2]
     assert not record["complete"]

@@ -46,7 +46,7 @@ def test_results_are_written_one_per_line_in_input_order(capsys, file):
     assert (code, err) == (0, "")
 
 
-def test_a_bad_document_gives_an_error_and_the_others_still_run(capsys, file):
+def test_other_groups_are_processed_after_a_bad_document(capsys, file):
     code, out, err = run(capsys, file(GOOD % 1 + BAD + GOOD % 2))
     records = [json.loads(line) for line in out.splitlines()]
     assert [record["id"] for record in records] == ["g1", "bad", "g2"]
@@ -67,7 +67,7 @@ def test_invalid_claims_are_reported_on_standard_error(capsys, file):
     )
 
 
-def test_an_unsupported_group_is_bad_input(capsys, file):
+def test_an_unsupported_group_gives_exit_code_2(capsys, file):
     code, out, _ = run(capsys, file(GOOD % 13 + GOOD % 1))
     assert [json.loads(line).get("error") for line in out.splitlines()] == [
         "group g13 is not supported",
@@ -76,7 +76,7 @@ def test_an_unsupported_group_is_bad_input(capsys, file):
     assert code == 2
 
 
-def test_the_exit_code_is_1_if_a_result_is_not_reached_and_2_after_bad_input(capsys, file):
+def test_exit_code_is_1_if_a_condition_is_not_met_and_2_after_bad_input(capsys, file):
     assert run(capsys, file(GOOD % 7))[0] == 1
     assert run(capsys, file(GOOD % 7 + BAD))[0] == 2
 
@@ -93,7 +93,7 @@ def test_a_plain_table_has_one_column_per_key(capsys, file):
     assert all(word in out for word in ("id", "topics", "error", "g1", "bad"))
 
 
-def test_errors_in_standard_input_name_it(capsys, monkeypatch):
+def test_errors_in_standard_input_name_standard_input(capsys, monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(BAD.encode()))
     monkeypatch.setattr(sys, "stdin", stream)
     code, out, _ = run(capsys, STDIN)

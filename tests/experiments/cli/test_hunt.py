@@ -6,11 +6,11 @@ GROUP = '{"id": "mine", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "give one assignor"),
-        (("--assignor", "sticky", "--assignor-cmd", "./mine"), "give one assignor"),
-        (("--assignor", "stickier"), "no assignor"),
+        ((), "give exactly one"),
+        (("--assignor", "sticky", "--assignor-cmd", "./mine"), "give exactly one"),
+        (("--assignor", "stickier"), "unknown assignor"),
         (("--assignor-python", "os"), "module:function"),
-        (("--assignor", "sticky", "--family", "nowhere"), "no family"),
+        (("--assignor", "sticky", "--family", "nowhere"), "unknown family"),
     ],
 )
 def test_invalid_options_write_nothing(kassay, tmp_path, options, message):

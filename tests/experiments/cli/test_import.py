@@ -42,7 +42,7 @@ def test_standard_input_is_read(run):
     assert [member["owned"] for member in document["members"]] == [[["orders", 0]], [["orders", 1]]]
 
 
-def test_a_truncated_table_is_an_error_and_the_others_are_imported(run, write):
+def test_a_cut_table_is_an_error_and_other_groups_are_imported(run, write):
     write("bad.txt", offsets()[:-25])
     write("good.txt", offsets("other"))
     code, lines, err = run("bad.txt", "good.txt")
@@ -64,7 +64,7 @@ def test_an_unreadable_file_of_a_group_is_noted_in_its_document(run, write):
     )
 
 
-def test_captures_of_different_moments_are_an_error(run, write):
+def test_captures_taken_at_different_times_are_an_error(run, write):
     write("set/a.txt", offsets())
     write("set/b.txt", offsets().replace("c1 ", "c3 "))
     code, (line,), _ = run("set")
@@ -87,7 +87,7 @@ def test_captures_of_different_moments_are_an_error(run, write):
         (["good.txt", "--metadata", "prose.txt"], "contains no partition counts of topics"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(run, write, tmp_path, arguments, message):
+def test_bad_input_gives_one_error_line_and_exit_code_2(run, write, tmp_path, arguments, message):
     (tmp_path / "empty").mkdir()
     write("good.txt", offsets())
     write("prose.txt", "Nothing of ours.\n")
@@ -133,7 +133,7 @@ def test_metadata_and_subscriptions_fill_in_missing_data(run, write):
     assert {tuple(member["topics"]) for member in document["members"]} == {("orders", "audit")}
 
 
-def test_missing_lag_sets_the_lag_of_partitions_without_one(run):
+def test_missing_lag_sets_the_lag_of_partitions_without_a_lag(run):
     _, (document,), _ = run("-", "--weights", "lag", "--missing-lag", "3", stdin=offsets())
     assert document["topics"]["orders"]["weights"] == [5, 3]
 
@@ -144,7 +144,7 @@ def test_utf_16_text_with_carriage_returns_is_read(run, write):
     assert (code, len(document["members"])) == (0, 2)
 
 
-def test_a_group_without_a_name_is_named_by_the_option_or_the_file(run, write):
+def test_a_group_without_an_id_gets_the_id_of_the_option_or_the_file_name(run, write):
     text = "\n".join(
         line.removeprefix("GROUP ").removeprefix("group ") for line in offsets().split("\n")
     )
@@ -164,12 +164,12 @@ def test_a_group_that_does_not_exist_is_skipped_with_a_note(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give either captures or --bootstrap-server"),
-        (["--bootstrap-server", "h:1", "captures"], "give either captures or --bootstrap-server"),
-        (["--bootstrap-server", "h:1", "--metadata", "m"], "--metadata requires captures"),
+        ([], "give either PATH or --bootstrap-server"),
+        (["--bootstrap-server", "h:1", "captures"], "give either PATH or --bootstrap-server"),
+        (["--bootstrap-server", "h:1", "--metadata", "m"], "--metadata cannot be combined"),
         (["captures", "--command-config", "c"], "requires --bootstrap-server"),
         (["captures", "--weights", "rate"], "requires --bootstrap-server"),
-        (["captures", "--group", "a", "--group", "b"], "at most one --group, got 2"),
+        (["captures", "--group", "a", "--group", "b"], "at most once with captures, got 2"),
     ],
 )
 def test_contradictory_options_are_a_usage_error(run, arguments, message):

@@ -18,7 +18,7 @@ def run(kassay, write_groups):
     return members
 
 
-def test_the_minimum_and_its_neighbours_are_shown(run):
+def test_output_shows_the_minimum_number_of_members_and_its_neighbours(run):
     done = run("--makespan", 3)
     record = done.record
     assert done.code == 0
@@ -34,7 +34,7 @@ def test_the_minimum_and_its_neighbours_are_shown(run):
     }
 
 
-def test_from_and_to_select_the_numbers_shown(run):
+def test_from_and_to_select_the_numbers_of_members_shown(run):
     record = run("--capacity", 4, "--from", 1, "--to", 4).record
     assert [size["members"] for size in record["sizes"]] == [1, 2, 3, 4]
     assert [size["sufficient"] for size in record["sizes"]] == [False, True, True, True]

@@ -37,7 +37,7 @@ def test_a_plot_is_written(tmp_path, kassay):
     ("arguments", "message"),
     [
         (("no-such-script",), "no file or built-in script is called 'no-such-script'"),
-        (("crash", "--policy", "stikcy"), "no policy 'stikcy'"),
+        (("crash", "--policy", "stikcy"), "unknown policy 'stikcy'"),
         (("crash", "scale-in", "--plot", "x.svg"), "--plot requires one script and one policy"),
         (("there/is/none.yaml",), "there/is/none.yaml: no such file or directory"),
     ],

@@ -59,7 +59,7 @@ def test_an_infeasible_group_exits_with_1_and_names_the_conflict(run):
         (("--imbalance", "leximax", "--tolerance", "0.1"), "leximax takes no tolerance"),
         (("--colocate", "t,u"), "no topic 'u'"),
         (("--max-moves", "-1"), "--max-moves"),
-        (("--level", "speed"), "no level 'speed'"),
+        (("--level", "speed"), "unknown level 'speed'"),
         (("--imbalance", "speed"), "--imbalance"),
         (("--workers", "0"), "--workers"),
     ],

@@ -15,7 +15,7 @@ BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_study_from_imported_groups_to_the_page(tmp_path):
+def test_a_study_of_imported_groups_writes_a_report(tmp_path):
     """A new process, because it sets up the homes of Java and Spark."""
     groups = tmp_path / "groups.jsonl"
     groups.write_text(GOOD + BAD)
@@ -40,7 +40,7 @@ def test_a_study_from_imported_groups_to_the_page(tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_quick_study_runs_from_its_file_to_the_page(tmp_path):
+def test_the_quick_study_writes_a_report(tmp_path):
     out = tmp_path / "quick"
     file = Path(__file__).parents[3] / "experiments/study/configurations/quick.yaml"
     study = run_process("study", file, "--output", out, "--master", "local[2]")
@@ -76,7 +76,7 @@ def run_process(*arguments):
         (["--assignor", "stikcy"], "stikcy"),
         (["--cases", "-1"], "--cases"),
         (["--groups", "no-such-file"], "no-such-file"),
-        (["--cases", "0", "--family", "mixed-join"], "nothing to study"),
+        (["--cases", "0", "--family", "mixed-join"], "there is no group to study"),
     ],
 )
 def test_invalid_studies_fail_before_spark_starts(kassay, tmp_path, monkeypatch, options, message):

@@ -38,7 +38,7 @@ def solved(kassay, tmp_path):
     return run
 
 
-def test_results_of_solve_are_valid(solved, verify):
+def test_assignments_of_solve_are_valid(solved, verify):
     code, record, _ = verify(GROUP, solved(GROUP), "--require-optimal")
     assert code == 0
     assert (record["certificate"], record["optimal"]) == ("valid", True)
@@ -60,7 +60,7 @@ def test_results_of_solve_are_valid(solved, verify):
         (lambda d: d["movement"].update(value=1), "movement: the document has value 1, expected 2"),
         (lambda d: d["imbalance"].update(bound=14), "imbalance: the bound 14 is above"),
         (lambda d: d["imbalance"].update(bound="13"), "must be an integer"),
-        (lambda d: d.update(movement=2), "movement: expected value and bound, got 2"),
+        (lambda d: d.update(movement=2), "movement: must be an object with value and bound, got 2"),
         (lambda d: d["loads"].update(a=9), "loads: the document has"),
         (
             lambda d: d["certificate"]["claims"][0].update(bound=12),
@@ -108,13 +108,16 @@ def test_an_assignment_that_is_not_optimal_has_an_improvement(verify):
     assert verify(GROUP, {"a": [["t", n] for n in range(4)] + [["u", 0]]}, "--require-optimal")[0]
 
 
-def test_a_result_without_an_assignment_is_not_reached(solved, verify):
+def test_a_document_without_an_assignment_gives_exit_code_1(solved, verify):
     answer = solved(GROUP, "--max-partitions", "1")
     code, record, _ = verify(GROUP, answer)
-    assert (code, record) == (1, {"id": "g", "valid": None, "reason": "there is no assignment"})
+    assert (code, record) == (
+        1,
+        {"id": "g", "valid": None, "reason": "the document has no assignment"},
+    )
 
 
-def test_an_exceeded_capacity_is_a_reason(verify):
+def test_an_assignment_above_a_capacity_is_rejected_with_a_reason(verify):
     small = GROUP | {"members": [GROUP["members"][0] | {"capacity": 2}, GROUP["members"][1]]}
     code, record, _ = verify(small, {"a": [["t", n] for n in range(4)] + [["u", 0]]})
     assert (code, record["valid"], record["optimal"]) == (1, True, None)

@@ -37,7 +37,7 @@ SIZED = ("--weights", "size", "--sizes", "sizes.log")
         (("--weights", "table.json"), [5, 6]),
     ],
 )
-def test_all_commands_give_captures_the_same_weights(run, tmp_path, options, weights):
+def test_all_commands_compute_the_same_weights_from_captures(run, tmp_path, options, weights):
     code, (document,), _ = run("import", "offsets.txt", *options)
     assert code == 0
     topic = document["topics"]["my-t"]
@@ -50,7 +50,7 @@ def test_all_commands_give_captures_the_same_weights(run, tmp_path, options, wei
     assert answer["scenarios"][-1]["makespan"]["value"] == makespan
 
 
-def test_group_documents_accept_sizes_and_files(run, tmp_path):
+def test_group_documents_accept_weights_from_sizes_and_files(run, tmp_path):
     document = {"topics": {"my-t": 2}, "members": [{"id": "c", "topics": ["my-t"]}]}
     (tmp_path / "own.json").write_text(json.dumps(document))
     for options, makespan in ((SIZED, 42), (("--weights", "table.json"), 11)):
@@ -64,7 +64,7 @@ def test_group_documents_accept_sizes_and_files(run, tmp_path):
     "command", [("plan", "group.json", "-o", "out"), ("what-if", "group.json")]
 )
 @pytest.mark.parametrize("kind", ["lag", "rate"])
-def test_group_documents_have_no_lag_and_no_rate(run, command, kind):
+def test_lag_and_rate_weights_are_rejected_for_group_documents(run, command, kind):
     code, (line,), _ = run(*command, "--weights", kind)
     assert code == 2
     assert f"a group document shows no {kind}" in line["error"]
@@ -82,7 +82,7 @@ def test_group_documents_have_no_lag_and_no_rate(run, command, kind):
     ],
 )
 @pytest.mark.parametrize("command", ["import", "plan"])
-def test_invalid_weight_options_are_one_error(run, command, options, message):
+def test_invalid_weight_options_give_one_error_line(run, command, options, message):
     further = ("-o", "out") if command == "plan" else ()
     code, lines, err = run(command, "offsets.txt", *options, *further)
     assert (code, lines) == (2, [])

@@ -13,4 +13,7 @@ def test_an_assignor_terminates_with_an_exception_but_not_in_a_livelock() -> Non
 
 def test_a_livelock_has_its_cycle_length_and_partitions_in_the_message() -> None:
     livelock = LivelockError(Assignment({}), 3, (TopicPartition("t", 1), TopicPartition("u", 0)))
-    assert str(livelock) == "the state repeats every 3 passes; circling partitions: t-1, u-0"
+    assert (
+        str(livelock)
+        == "the state repeats every 3 passes; partitions that move back and forth: t-1, u-0"
+    )
