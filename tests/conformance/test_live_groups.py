@@ -158,7 +158,8 @@ class PredictedGroup:
         """Return the input of the assignor.
 
         Members are in the order of the coordinator's list, on which the result can depend if
-        two of them share a bin of a HashMap.
+        two of them share a bin of a HashMap. The broker's ``TargetAssignmentBuilder`` adds a new
+        member after the members of the group.
         """
         members = []
         for client, member in view.members.items():
@@ -174,6 +175,8 @@ class PredictedGroup:
                     rack=self._profiles[client].rack,
                 )
             )
+        if self.assignor in BROKER_ASSIGNORS:
+            members.sort(key=lambda member: member.generation == NO_GENERATION)
         return Group(id=self.live.name, topics=self._topics, members=tuple(members))
 
     def _claim(self, member: str, topics: tuple[str, ...]) -> Partitions:
