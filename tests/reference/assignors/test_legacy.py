@@ -65,7 +65,7 @@ def test_round_robin_rejects_different_topics() -> None:
     with pytest.raises(UpstreamError, match="IllegalArgumentException") as failure:
         assign(group("t:2 u:2", a="t u", b="t"), "legacy-roundrobin")
     assert "'u' has [a-0]" in failure.value.detail
-    assert "'t' has a-0, b-0" in failure.value.detail
+    assert "'t' has [a-0, b-0]" in failure.value.detail
 
 
 def test_round_robin_rejects_different_stream_counts() -> None:
