@@ -30,13 +30,13 @@ class AssignmentMetrics:
 
     @property
     def makespan(self) -> int:
-        """Maximum load."""
+        """Maximum load of a member."""
         return max(self.loads.values(), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorOutcome:
-    """Result of the next rebalance under one of Kafka's assignors, when it is stable.
+    """Stable assignment after rebalances with one of Kafka's assignors, and its moves.
 
     ``detail`` is the error message of an assignor that failed; it has no metrics.
     ``minimum_movement`` is the minimum for an equal or lower imbalance, None if not proven.
@@ -52,7 +52,7 @@ class AssignorOutcome:
 
 
 def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetrics:
-    """Measure an assignment."""
+    """Compute loads and imbalance of an assignment."""
     return AssignmentMetrics(
         loads=loads(group, assignment),
         measures={str(name): value for name, value in measures(group, assignment).items()},

@@ -18,7 +18,7 @@ Change = Callable[[Group], Group]
 
 
 def add_members(group: Group, count: int, *, like: str | None = None) -> Group:
-    """Add members, or remove the last ones if ``count`` is negative.
+    """Add members, or remove the last members if ``count`` is negative.
 
     New members copy the subscription, rack and capacity of the member ``like``. By default they
     subscribe to every topic that has a subscriber.
@@ -110,7 +110,7 @@ def reweigh(group: Group, weights: Mapping[str, Sequence[int]]) -> Group:
     """
     missing = [topic.name for topic in group.topics if topic.name not in weights]
     if missing:
-        raise InputError(f"no weights for topic {missing[0]!r} in the table")
+        raise InputError(f"the weight table has no weights for topic {missing[0]!r}")
     return replace(
         group,
         topics=tuple(replace(topic, weights=tuple(weights[topic.name])) for topic in group.topics),
@@ -118,19 +118,19 @@ def reweigh(group: Group, weights: Mapping[str, Sequence[int]]) -> Group:
 
 
 def limit_members(group: Group, capacity: int) -> Group:
-    """Set the capacity of members that have none."""
+    """Set the capacity of members without a capacity."""
     return with_capacity(group, capacity)
 
 
 def _topic(group: Group, name: str) -> Topic:
     topic = group.topic_table().get(name)
     if topic is None:
-        raise InputError(f"no topic {name!r} in group {group.id!r}")
+        raise InputError(f"group {group.id!r} has no topic {name!r}")
     return topic
 
 
 def _member(group: Group, name: str) -> Member:
     member = group.member_table().get(name)
     if member is None:
-        raise InputError(f"no member {name!r} in group {group.id!r}")
+        raise InputError(f"group {group.id!r} has no member {name!r}")
     return member

@@ -26,9 +26,9 @@ from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
 GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
-"""Default growth factors."""
+"""Default factors of traffic growth."""
 _MAX_EXPLAINED_PARTITIONS = 2_000
-"""Larger groups get no improving chains: each chain takes a search."""
+"""Maximum size of a group for improving chains; each chain requires a search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Plan:
 
     @property
     def assignment(self) -> Assignment:
-        """Optimal assignment."""
+        """Planned assignment."""
         if self.optimum.assignment is None:
             raise LookupError("the plan has no assignment")
         return self.optimum.assignment

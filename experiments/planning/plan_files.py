@@ -19,7 +19,7 @@ VERSION = 2
 
 
 def plan_document(plan: Plan) -> dict[str, object]:
-    """Return ``plan.json``, see ``plan.schema.json``."""
+    """Return the content of ``plan.json``, which follows ``plan.schema.json``."""
     document: dict[str, object] = {
         "version": VERSION,
         "id": plan.group.id,
@@ -107,7 +107,7 @@ def group_after(plan: Plan) -> dict[str, object]:
 
 
 def sticky_seed(plan: Plan) -> dict[str, object]:
-    """Return the user data of sticky assignors whose last assignment is the plan.
+    """Return user data of sticky assignors with the plan as last assignment.
 
     Per member, base64 of version 1 of the user data of Kafka's ``StickyAssignor``:
     the value that ``subscriptionUserData`` must return when the consumer first joins.

@@ -20,7 +20,7 @@ _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _TEMPLATES = Path(__file__).parent / "templates"
 _MAX_DRAWN_PARTITIONS = 150
 _MAX_LISTED_MOVES = 500
-"""Maximum number of moves on the page; the files have all of them."""
+"""Maximum number of moves on the page; ``moves.csv`` has all moves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class MemberRow:
 
 
 def render_html(plan: Plan) -> str:
-    """Render the page. Equal plans give equal bytes."""
+    """Render a plan as an HTML page; equal plans give equal bytes."""
     return _environment(autoescape=True).get_template("plan.html.j2").render(**_context(plan))
 
 

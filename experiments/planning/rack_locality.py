@@ -13,12 +13,12 @@ from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
 SECONDARY_SECONDS = 5.0
-"""Time limit of a search for a secondary figure of the plan."""
+"""Time limit of the search for minimum cross-rack partitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackSummary:
-    """Numbers of members, of partitions with a replica, and of consumed partitions of a rack.
+    """Members, partitions with a replica and consumed partitions of one rack.
 
     The rack of members without a rack has the name None.
     """
@@ -50,7 +50,7 @@ def has_racks(group: Group) -> bool:
 
 
 def cross_rack_partitions(group: Group, assignment: Assignment) -> int | None:
-    """Count the partitions whose member is in a known rack without a replica of them.
+    """Count partitions assigned to a member in a rack without a replica of the partition.
 
     Partitions without a known rack and members without a rack do not count. Returns None
     for a group without racks.
@@ -111,7 +111,7 @@ def _racks(group: Group, current: Assignment, planned: Assignment) -> tuple[Rack
 
 
 def _replica_racks(group: Group) -> dict[TopicPartition, frozenset[str]]:
-    """Return the known racks of each partition that has any."""
+    """Return the replica racks of each partition with a known rack."""
     return {
         TopicPartition(topic.name, number): frozenset(known)
         for topic in group.topics

@@ -25,7 +25,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
-    """The optimum of a scenario.
+    """Optimal assignment of a scenario, and its status.
 
     Only consumed partitions and members with a consumed topic count. ``makespan`` and
     ``movement`` are None without an assignment; ``placed`` partitions have no owner;
@@ -61,7 +61,7 @@ class ScenarioResult:
 def scenarios(
     group: Group, alternatives: Iterable[Sequence[tuple[str, Change]]]
 ) -> Iterator[Scenario]:
-    """Combine changes: one alternative of each kind, in every combination.
+    """Combine one alternative of each kind of change, in every combination.
 
     ``alternatives`` has the named changes per kind. The kinds apply in this order.
 
@@ -91,7 +91,7 @@ def what_if(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> ScenarioResult:
-    """Find the optimum of a scenario; ``before`` is the group without its changes."""
+    """Find the optimal assignment of a scenario; ``before`` is the unchanged group."""
     group = scenario.group
     begin = perf_counter()
     solution = solve(group, limits=limits, seed=seed)

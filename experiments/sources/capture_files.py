@@ -40,7 +40,7 @@ _BYTE_ORDER_MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class ImportedGroup:
-    """One group, or the error or reason for which it is missing."""
+    """Imported group, or the error or reason that prevented its import."""
 
     id: str | None
     group: Group | None = None
@@ -98,7 +98,7 @@ def load_sizes(path: Path) -> Mapping[PartitionKey, int]:
 def imported_group(
     name: str, build: Callable[[], Group], *, has_members: bool, skip_empty: bool
 ) -> ImportedGroup:
-    """Return a built group, or the reason for which it is skipped or invalid."""
+    """Build a group, or return the reason why the group is skipped or invalid."""
     if not has_members and skip_empty:
         return ImportedGroup(name, skipped="the group has no active members")
     try:
@@ -110,7 +110,7 @@ def imported_group(
 def _import_texts(
     texts: list[_Text], options: ImportOptions, *, skip_empty: bool
 ) -> Iterator[ImportedGroup]:
-    """Import the texts of one path; groups next to an unreadable file get a note about it."""
+    """Import the texts of one path; an unreadable file is noted in its directory's groups."""
     counts: Counts = dict(options.partition_counts or {})
     minimum: Counts = dict(options.minimum_counts or {})
     sizes = dict(options.sizes or {})
@@ -176,7 +176,7 @@ def _import_group(
 def _read_texts(path: Path, stdin: TextIO | None, group: str | None) -> Iterator[_Text]:
     if str(path) == "-":
         if stdin is None:
-            raise InputError("standard input is not given")
+            raise InputError("- requires a stream for standard input")
         yield _Text("standard input", stdin.read(), group)
         return
     if path.is_file():

@@ -22,7 +22,7 @@ MAX_ASSUMED_PARTITIONS = 1_000_000
 
 
 def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
-    """Build a group from the captures of it."""
+    """Build a group from its merged captures."""
     notes: list[str] = []
     _check_partition_numbers_shown(observed)
     members = sorted(observed.members.values(), key=lambda member: member.id)

@@ -1,4 +1,4 @@
-"""Options of an import, and the files that they name."""
+"""Options of an import, and readers of the files named by the options."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class WeightSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Values to use for everything that a source does not show."""
+    """Values to use for data that a source does not contain."""
 
     assumed_subscriptions: AssumedSubscriptions = AssumedSubscriptions.ASSIGNED
     # By group id, then by member id, client id or group.instance.id.

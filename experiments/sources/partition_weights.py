@@ -29,7 +29,7 @@ def topic_weights(
 
 
 def apply_weights(group: Group, options: ImportOptions) -> Group:
-    """Set the weights of a group from a document; it keeps its own if no option sets them."""
+    """Set the weights of a group, or keep its weights if no option sets them."""
     where, table, sizes = f"group {group.id!r}", options.weight_table, options.sizes or {}
     if table is None and options.weights is WeightSource.NONE:
         return group

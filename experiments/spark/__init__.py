@@ -1,1 +1,1 @@
-"""Spark distributes a study; it never computes."""
+"""Distribution of studies, hunts and histories over the tasks of Spark."""

@@ -33,7 +33,7 @@ _CAPTURES_PER_TASK = 64
 
 @dataclass(frozen=True, slots=True)
 class CaptureRow:
-    """A group of a capture, or the reason for which it is missing."""
+    """Imported group of a capture, or the reason that prevented its import."""
 
     capture: str
     id: str | None

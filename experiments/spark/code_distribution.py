@@ -75,7 +75,7 @@ def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
     for name, version in expected:
         if own[name] != version:
             raise WorkerMismatchError(
-                f"the worker on {platform.node()} has {name} {own[name]}, the driver {version}"
+                f"the worker on {platform.node()} has {name} {own[name]}, the driver has {version}"
             )
 
 

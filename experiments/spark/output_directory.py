@@ -21,7 +21,7 @@ _DIGEST = "digest"
 
 
 class CommittedBatches:
-    """The finished batches of the study with a digest; batches of others are deleted."""
+    """Finished batches of one study in an output directory."""
 
     def __init__(self, directory: Path, digest: str) -> None:
         self._directory = directory
@@ -99,7 +99,7 @@ def new_staging_directory(directory: Path) -> Path:
 
 
 def replace_table(staged: Path, table: Path) -> None:
-    """Move a staged table to its place."""
+    """Move a table from the staging directory to the output directory."""
     shutil.rmtree(table, ignore_errors=True)
     staged.rename(table)
 
@@ -113,7 +113,7 @@ def write_manifest(directory: Path, manifest: Mapping[str, object]) -> None:
 
 
 def completed_manifest(directory: Path, digest: str) -> dict[str, object] | None:
-    """Return the manifest of a directory that holds exactly this study, else None."""
+    """Return the manifest of a directory with the finished study, else None."""
     try:
         manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):

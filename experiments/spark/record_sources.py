@@ -69,7 +69,7 @@ def read_dumps(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
 def read_cluster(
     spark: SparkSession, settings: Mapping[str, str], *, timeout: float, tasks: int
 ) -> DataFrame:
-    """Read the topic of a live cluster up to its current end as rows of `RAW`.
+    """Read ``__consumer_offsets`` of a cluster up to its current end as rows of `RAW`.
 
     Each task reads some partitions with a consumer that joins no group and commits nothing.
     The settings are librdkafka properties; the timeout is in seconds per answer.
@@ -88,7 +88,7 @@ def read_cluster(
 def read_cluster_with_spark(
     spark: SparkSession, servers: str, partitions: Sequence[int], options: Mapping[str, str]
 ) -> DataFrame:
-    """Read the topic as rows of `RAW` with Spark's Kafka source, package spark-sql-kafka."""
+    """Read ``__consumer_offsets`` as rows of `RAW` with Spark's Kafka source."""
     # The default offset fetching skips internal topics (ConsumerStrategy, Spark 4.0.0).
     spark.conf.set("spark.sql.streaming.kafka.useDeprecatedOffsetFetching", "true")
     # These options override the user's. They read the whole topic without joining a group.

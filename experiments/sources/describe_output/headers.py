@@ -11,7 +11,7 @@ from kassay.experiments.sources.located_error import error_at
 
 
 class TableKind(StrEnum):
-    """Kind of a table."""
+    """Kind of a table of ``kafka-consumer-groups.sh``."""
 
     OFFSETS = "offsets"
     MEMBERS = "members"
@@ -51,7 +51,7 @@ _FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Header of a table."""
+    """Header line of a table of ``kafka-consumer-groups.sh``."""
 
     kind: TableKind
     names: tuple[str, ...]

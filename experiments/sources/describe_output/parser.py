@@ -52,7 +52,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ParsedTable:
-    """A table of the text."""
+    """Table of ``kafka-consumer-groups.sh`` in a text."""
 
     kind: TableKind
     columns: tuple[str, ...]
@@ -62,7 +62,7 @@ class ParsedTable:
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """Tables and notices of a text."""
+    """Tables and notices of ``kafka-consumer-groups.sh`` in a text."""
 
     tables: tuple[ParsedTable, ...]
     notices: tuple[Notice, ...]

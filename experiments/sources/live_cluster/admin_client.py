@@ -167,7 +167,7 @@ class LiveCluster:
         return end_offsets
 
     def _wait(self, future: "Future[Any]") -> Any:
-        """Wait for an answer; give up early if no connection can succeed."""
+        """Wait for a response; stop early if no connection can succeed."""
         started = time.monotonic()
         while True:
             try:
@@ -188,7 +188,7 @@ class LiveCluster:
         return [e for code in _PERMANENT for e in self._connection_errors if e.code() == code]
 
     def _topic_answer(self, future: "Future[Any]") -> Any:
-        """Return an answer, or None for an unknown topic or a partition without a leader."""
+        """Return the response, or None for an unknown topic or a partition without a leader."""
         try:
             return self._wait(future)
         except KafkaException as error:
@@ -199,7 +199,7 @@ class LiveCluster:
     def _group_answer(
         self, name: str, future: "Future[Any]", read: Callable[[str, Any], _T]
     ) -> _T | InputError:
-        """Return the answer for one group, or the error of this group."""
+        """Return the response for one group, or the error of this group."""
         try:
             return read(name, self._wait(future))
         except InputError as error:

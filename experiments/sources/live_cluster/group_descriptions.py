@@ -1,4 +1,4 @@
-"""Questions to a running cluster, and the answers per group."""
+"""Requests to a running cluster, and the responses per group."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -91,7 +91,7 @@ class EndOffsets:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """All answers about one group and its topics; subscriptions are by member id."""
+    """Responses about one group and its topics; subscriptions are by member id."""
 
     group: LiveGroup
     subscriptions: Mapping[str, JoinedSubscription] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class ClusterReading:
 
     @property
     def topic_names(self) -> set[str]:
-        """Topics of these partitions, and subscribed topics."""
+        """Subscribed topics, and topics of the assigned or committed partitions."""
         subscribed = {
             topic for subscription in self.subscriptions.values() for topic in subscription.topics
         }
@@ -118,7 +118,7 @@ class ClusterReading:
 def read_consumer_groups(
     cluster: Cluster, names: Sequence[str], *, sleep: Callable[[float], None]
 ) -> dict[str, ClusterReading | InputError]:
-    """Read groups, and retry a few times those that change meanwhile."""
+    """Read groups, and retry groups that change while they are read."""
     readings: dict[str, ClusterReading | InputError] = {}
     pending = list(names)
     for attempt in range(_ATTEMPTS):

@@ -101,7 +101,7 @@ def _add_topics_and_offsets(
     topics: Mapping[str, LiveTopic | InputError],
     offsets: EndOffsets,
 ) -> ClusterReading | InputError:
-    """Complete a reading, or return an error if the access to one of its topics is denied."""
+    """Add topics and offsets to a reading; return an error if access to a topic is denied."""
     if isinstance(reading, InputError):
         return reading
     described: dict[str, LiveTopic] = {}

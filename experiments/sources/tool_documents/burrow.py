@@ -6,7 +6,7 @@ from kassay.reference.model.errors import InputError
 
 
 def read_burrow_lag(document: DocumentFields, *, line: int) -> DocumentRows:
-    """Read a lag response.
+    """Read a lag response of Burrow.
 
     Burrow shows the owner's host and, in newer releases, its client id. It has no member ids.
     """

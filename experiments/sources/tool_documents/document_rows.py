@@ -59,7 +59,7 @@ class DocumentFields:
     --------
     >>> DocumentFields({"partition": -1}, "lag.json: status").count("partition")
     Traceback (most recent call last):
-    kassay...InputError: lag.json: status.partition: not a partition number: -1
+    kassay...InputError: lag.json: status.partition: must be from 0 to 2147483647, got -1
     """
 
     table: Mapping[str, object]
@@ -107,7 +107,9 @@ class DocumentFields:
         """Return a partition number or a number of partitions."""
         value = self.integer(key)
         if not 0 <= value < _MAX_COUNT:
-            raise InputError(f"{self.where}.{key}: not a partition number: {format_value(value)}")
+            raise InputError(
+                f"{self.where}.{key}: must be from 0 to {_MAX_COUNT - 1}, got {format_value(value)}"
+            )
         return value
 
     def _required(self, key: str) -> object:

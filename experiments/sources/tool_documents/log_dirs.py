@@ -10,7 +10,7 @@ _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
 
 
 def is_log_dirs(text: str) -> bool:
-    """Return whether a text is output of the tool."""
+    """Return whether a text is output of ``kafka-log-dirs.sh --describe``."""
     return '"brokers"' in text and _LOG_DIRS_KEY.search(text) is not None
 
 
@@ -29,10 +29,10 @@ def parse_log_dirs(text: str, *, name: str) -> DocumentRows:
             partition = row.text("partition")
             match = _PARTITION.fullmatch(partition)
             if match is None:
-                raise InputError(f"{row.where}.partition: not a partition: {partition!r}")
+                raise InputError(f"{row.where}.partition: must be TOPIC-NUMBER, got {partition!r}")
             size = row.integer("size")
             if size < 0:
-                raise InputError(f"{row.where}.size: not a size in bytes: {size}")
+                raise InputError(f"{row.where}.size: must be at least 0, got {size}")
             if row.table.get("isFuture") is not True:
                 key = match["topic"], int(match["number"])
                 sizes[key] = max(size, sizes.get(key, 0))

@@ -6,7 +6,7 @@ from kassay.reference.model.errors import InputError
 
 
 def read_metricbeat_event(event: DocumentFields, *, line: int) -> DocumentRows:
-    """Read one event."""
+    """Read one event of Metricbeat."""
     group = event.inner("kafka").inner("consumergroup")
     error = group.optional_inner("error")
     code = None if error is None else error.optional_integer("code")

@@ -8,12 +8,12 @@ _VERSION_KEY = '"version"'
 
 
 def is_reassignment(text: str) -> bool:
-    """Return whether a text contains a list that the tool reads or prints."""
+    """Return whether a text contains a list of ``kafka-reassign-partitions.sh``."""
     return _VERSION_KEY in text and ('"partitions"' in text or '"topics"' in text)
 
 
 def parse_reassignment(text: str, *, name: str) -> DocumentRows:
-    """Read partition counts from the lists in a text.
+    """Read partition counts from the lists of ``kafka-reassign-partitions.sh`` in a text.
 
     ``--generate`` lists all partitions of its topics. Other lists have only the partitions to
     move, so they give minimum counts.

@@ -6,7 +6,7 @@ from kassay.reference.model.errors import InputError
 
 
 def read_rest_resource(document: DocumentFields, *, line: int) -> DocumentRows:
-    """Read a resource or a list of resources."""
+    """Read a resource, or a list of resources, of the REST Proxy."""
     kind, resources = document.text("kind"), [document]
     if kind.endswith("List"):
         _require_single_page(document)

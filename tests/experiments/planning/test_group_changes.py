@@ -43,7 +43,7 @@ def test_removing_more_members_than_exist_is_an_error():
 
 def test_members_are_removed_by_id():
     assert [member.id for member in group_changes.remove_members(GROUP, ["a"]).members] == ["b"]
-    with pytest.raises(InputError, match="no member 'z' in group 'g'"):
+    with pytest.raises(InputError, match="group 'g' has no member 'z'"):
         group_changes.remove_members(GROUP, ["z"])
 
 

@@ -29,7 +29,7 @@ def test_member_counts_are_absolute_relative_or_ranges():
     assert _names(members="+0..+1") == ["members +0", "members +1"]
 
 
-def test_alternatives_are_combined():
+def test_alternatives_of_each_change_are_combined_to_scenarios():
     assert _names(members="1..2", growth="1,1.5") == [
         "1 members, growth 1",
         "1 members, growth 1.5",
@@ -63,7 +63,7 @@ def test_topics_that_lose_all_subscribers_are_listed():
     assert what_if(scenario, before=GROUP).topics_without_subscribers == ("t",)
 
 
-def test_an_infeasible_capacity_is_a_result():
+def test_a_scenario_with_too_low_capacity_is_infeasible():
     [scenario] = scenarios(GROUP, ScenarioSpec(capacity=3).alternatives())
     result = what_if(scenario, before=GROUP)
     assert (str(result.status), result.makespan, result.movement) == ("infeasible", None, None)

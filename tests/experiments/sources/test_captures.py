@@ -72,7 +72,7 @@ def test_subscriptions_and_metadata_complete_the_groups(name):
     assert not any("not shown" in note and "partition counts" in note for note in group.notes)
 
 
-def test_offsets_alone_show_owners_but_no_idle_members():
+def test_captures_of_offsets_contain_no_members_without_partitions():
     whole = all_groups()["audit-idle"]
     offsets = imported(path=CAPTURES / "audit-idle" / "offsets.txt")["audit-idle"]
     busy = {member.id: member.owned for member in whole.members if len(member.owned)}
@@ -102,7 +102,7 @@ def test_lags_become_weights():
         assert topic.weights == tuple(shown[topic.name, str(n)] for n in range(topic.partitions))
 
 
-def test_equal_subscriptions_are_the_union():
+def test_with_equal_subscriptions_every_member_has_all_topics():
     group = imported(ImportOptions(assumed_subscriptions=AssumedSubscriptions.EQUAL))[
         "search-sticky"
     ]

@@ -48,6 +48,6 @@ def test_a_subscription_may_end_after_any_field_except_the_topics(length: int) -
 @pytest.mark.parametrize(
     "data", ["ffff", "0000ffffffff", "000000000001ffff", "0000000000010001ffffffffff"]
 )
-def test_impossible_bytes_are_an_error(data: str) -> None:
+def test_a_subscription_with_invalid_bytes_is_an_error(data: str) -> None:
     with pytest.raises(InputError, match=r"^m: its subscription cannot be decoded: "):
         read_subscription(bytes.fromhex(data), where="m")

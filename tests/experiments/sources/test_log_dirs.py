@@ -41,7 +41,7 @@ def file(tmp_path):
     return write
 
 
-def test_the_size_is_that_of_the_largest_replica(file):
+def test_the_partition_size_is_the_size_of_the_largest_replica(file):
     text = log_dirs_output(
         [replica("my-t-0", 10), replica("my-t-1", 7)], [replica("my-t-0", 12), replica("my-t-1", 0)]
     )
@@ -61,8 +61,11 @@ def test_replicas_that_are_being_copied_do_not_count(file):
             log_dirs_output([replica("t-0", 1)])[:-20],
             "sizes.txt:3: not a complete list of log directories",
         ),
-        (log_dirs_output([replica("t", 1)]), "partitions[0].partition: not a partition: 't'"),
-        (log_dirs_output([replica("t-0", -1)]), "partitions[0].size: not a size in bytes: -1"),
+        (
+            log_dirs_output([replica("t", 1)]),
+            "partitions[0].partition: must be TOPIC-NUMBER, got 't'",
+        ),
+        (log_dirs_output([replica("t-0", -1)]), "partitions[0].size: must be at least 0, got -1"),
         (
             log_dirs_output([replica("t-0", 1.5)]),
             "partitions[0].size: expected an integer, got 1.5",

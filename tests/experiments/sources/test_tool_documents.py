@@ -87,7 +87,7 @@ def test_burrow_lags_become_weights(write):
     [
         (burrow(partition(0), error=True), "Burrow answered: 'no cluster'"),
         (burrow(partition(0), count=9), "lists 1 of 9 partitions"),
-        (burrow(partition(-1)), r"partitions\[0\].partition: not a partition number: -1"),
+        (burrow(partition(-1)), r"partitions\[0\].partition: must be from 0 to 2147483647, got -1"),
         (burrow(partition("0")), r"partitions\[0\].partition: expected an integer, got \"0\""),
         (burrow({"partition": 0}), r"partitions\[0\]: missing key 'topic'"),
         (burrow(partition(0))[:-40], "not valid JSON"),
