@@ -150,8 +150,11 @@ class HashMap(Generic[K, V]):
     def items(self) -> Iterator[tuple[K, V]]:
         """Yield keys and values in iteration order."""
         for first in self._table:
-            for node in treebin.chain(first):
+            node = first
+            while node is not None:
+                following = node.next
                 yield node.key, node.value
+                node = following
 
     def __iter__(self) -> Iterator[K]:
         return (key for key, _ in self.items())
