@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from kassay.reference.documents.document_fields import (
     as_array,
@@ -25,6 +25,10 @@ from kassay.reference.documents.topic_documents import parse_topic, topic_docume
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
+from kassay.reference.model.observations import NO_STATUS, GroupStatus
+
+_STATUS_KEYS = ("state", "protocol", "assignor")
+_KEYS = ("id", "topics", "members", *_STATUS_KEYS, "notes")
 
 
 def parse_group(document: object, *, where: str = "group") -> Group:
@@ -45,7 +49,7 @@ def parse_group(document: object, *, where: str = "group") -> Group:
     kassay...InputError: group: missing key 'members'
     """
     table = as_object(document, where)
-    check_keys(table, ("id", "topics", "members", "notes"), where, required=("topics", "members"))
+    check_keys(table, _KEYS, where, required=("topics", "members"))
     topics = as_object(table["topics"], f"{where}: topics")
     members = as_array(table["members"], f"{where}: members")
     try:
@@ -60,6 +64,7 @@ def parse_group(document: object, *, where: str = "group") -> Group:
             ),
             id=as_optional_text(table.get("id"), f"{where}: id"),
             notes=as_texts(table.get("notes", []), f"{where}: notes"),
+            status=_parse_status(table, where),
         )
     except InputError as error:
         message = str(error)
@@ -71,9 +76,19 @@ def group_document(group: Group) -> dict[str, object]:
     document: dict[str, object] = {} if group.id is None else {"id": group.id}
     document["topics"] = {topic.name: topic_document(topic) for topic in group.topics}
     document["members"] = [member_document(member) for member in group.members]
+    for key in _STATUS_KEYS:
+        if (value := getattr(group.status, key)) is not None:
+            document[key] = str(value)
     if group.notes:
         document["notes"] = list(group.notes)
     return document
+
+
+def _parse_status(table: Mapping[str, object], where: str) -> GroupStatus:
+    values: dict[str, Any] = {
+        key: as_optional_text(table[key], f"{where}: {key}") for key in _STATUS_KEYS if key in table
+    }
+    return GroupStatus(**values) if values else NO_STATUS
 
 
 def load_group(path: str | Path) -> Group:
@@ -141,6 +156,9 @@ def load_assignment(path: str | Path) -> Assignment:
 def _group_or_error(located: LocatedDocument) -> Group | InputError:
     if located.error is not None:
         return located.error
+    if isinstance(located.value, Mapping) and set(located.value) == {"id", "error"}:
+        # The line of a group that kassay import could not read.
+        return InputError(f"{located.where}: not imported: {located.value['error']}")
     try:
         return parse_group(located.value, where=located.where)
     except InputError as error:

@@ -1,6 +1,6 @@
 """Members in group documents."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kassay.reference.documents.document_fields import (
@@ -20,6 +20,7 @@ from kassay.reference.documents.partition_lists import (
 )
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Member
+from kassay.reference.model.observations import NO_CLIENT, Client
 
 
 def _sub_generation(value: object, where: str) -> int:
@@ -37,7 +38,9 @@ _SCALARS: dict[str, Callable[[object, str], Any]] = {
     "user_data": as_optional_text,
 }
 """Parsers of the optional keys with one value."""
-_KEYS = ("id", "topics", "owned", *_SCALARS, "streams")
+_CLIENT_KEYS = {"client_id": "id", "host": "host", "library": "library"}
+"""Field of `Client` per optional key."""
+_KEYS = ("id", "topics", "owned", *_SCALARS, "streams", "target", *_CLIENT_KEYS)
 
 
 def parse_member(value: object, where: str) -> Member:
@@ -55,6 +58,10 @@ def parse_member(value: object, where: str) -> Member:
                 (topic, as_integer(count, f"{where}.streams[{topic!r}]"))
                 for topic, count in streams.items()
             ),
+            target=None
+            if table.get("target") is None
+            else parse_partitions(table["target"], f"{where}.target"),
+            client=_parse_client(table, where),
             **{
                 key: parse(table[key], f"{where}.{key}")
                 for key, parse in _SCALARS.items()
@@ -64,6 +71,18 @@ def parse_member(value: object, where: str) -> Member:
     except InputError as error:
         prefix = f"member {member_id!r}: "
         raise InputError(str(error).replace(prefix, f"{where}: ", 1)) from None
+
+
+def _parse_client(table: Mapping[str, object], where: str) -> Client:
+    """Read client id, host and library; members without them share one object."""
+    if _CLIENT_KEYS.keys().isdisjoint(table):
+        return NO_CLIENT
+    return Client(
+        **{
+            field: as_optional_text(table.get(key), f"{where}.{key}")
+            for key, field in _CLIENT_KEYS.items()
+        }
+    )
 
 
 def member_document(member: Member) -> dict[str, object]:
@@ -77,6 +96,11 @@ def member_document(member: Member) -> dict[str, object]:
             document[key] = value
     if member.streams:
         document["streams"] = dict(member.streams)
+    if member.target is not None:
+        document["target"] = [list(pair) for pair in partition_pairs(member.target)]
+    for key, field in _CLIENT_KEYS.items():
+        if (value := getattr(member.client, field)) is not None:
+            document[key] = value
     return document
 
 

@@ -10,6 +10,7 @@ from typing import cast
 from kassay.reference.java.strings import name_uuid
 from kassay.reference.model import html_tables as notebook
 from kassay.reference.model.errors import InputError, InternalError
+from kassay.reference.model.observations import NO_CLIENT, NO_STATUS, Client, GroupStatus
 from kassay.reference.model.result_cache import Results, cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
@@ -34,8 +35,8 @@ class Topic:
         Load of each partition, a non-negative integer in the caller's unit (messages or
         bytes per second); None if every partition has weight 1.
     racks
-        Racks of the replicas per partition, None for a replica with an unknown rack; None
-        as a whole if no rack is known.
+        Racks of the replicas per partition, None for an unknown or empty one; None as a
+        whole if no rack is known.
     id
         Topic id, by which the broker's assignors order topics. If it is None, `uuid` is
         derived from the name.
@@ -60,7 +61,8 @@ class Topic:
             if bad is not None:
                 raise InputError(f"{where}: weights must be from 0 to {MAX_WEIGHT}, got {bad!r}")
         if self.racks is not None:
-            object.__setattr__(self, "racks", tuple(tuple(racks) for racks in self.racks))
+            racks = tuple(tuple(rack or None for rack in row) for row in self.racks)
+            object.__setattr__(self, "racks", racks)
             _check_length(where, "racks", self.racks, self.partitions)
 
     def weight(self, partition: int) -> int:
@@ -98,7 +100,7 @@ class Member:
     instance_id
         ``group.instance.id`` of a static member.
     rack
-        ``client.rack``.
+        ``client.rack``; clients without it send the empty rack, which is replaced by None.
     capacity
         Maximum load in the unit of the weights; None for no limit.
     protocol_version
@@ -111,6 +113,10 @@ class Member:
     streams
         Streams per topic as (topic, count), for the legacy ZooKeeper consumer. Other topics
         have one stream.
+    target
+        Target assignment of the consumer protocol; None if it equals ``owned`` or is unknown.
+    client
+        Client id, host and library; no assignor reads them.
     """
 
     id: str
@@ -124,14 +130,19 @@ class Member:
     sub_generation: int | None = None
     user_data: str | None = None
     streams: tuple[tuple[str, int], ...] = ()
+    target: Partitions | None = None
+    client: Client = NO_CLIENT
 
     def __post_init__(self) -> None:
+        if self.rack == "":
+            object.__setattr__(self, "rack", None)
         if type(self.subscription) is not tuple:
             object.__setattr__(self, "subscription", tuple(self.subscription))
-        if type(self.owned) is not Partitions:
-            object.__setattr__(
-                self, "owned", Partitions.of(cast("Iterable[tuple[str, int]]", self.owned))
-            )
+        for name in ("owned", "target"):
+            value = getattr(self, name)
+            if value is not None and type(value) is not Partitions:
+                pairs = cast("Iterable[tuple[str, int]]", value)
+                object.__setattr__(self, name, Partitions.of(pairs))
         if type(self.streams) is not tuple:
             object.__setattr__(self, "streams", tuple(self.streams))
         self._check()
@@ -167,8 +178,8 @@ class Member:
 class Group:
     """A consumer group at a rebalance.
 
-    Subscriptions to topics without metadata, topics with 0 partitions and claims to
-    partitions that do not exist are valid: real groups have them.
+    Subscriptions to topics without metadata, topics with 0 partitions and claims to partitions
+    that do not exist are valid.
 
     Parameters
     ----------
@@ -179,16 +190,16 @@ class Group:
     id
         Name of the group or of the case.
     notes
-        Information that the source of the group lacks, as text; no algorithm uses it.
+        Information that the source of the group lacks; no algorithm uses it.
+    status
+        State, protocol and assignor that the cluster reports; no algorithm uses them.
     results
         Cached results, see `kassay.reference.model.result_cache`.
 
     Examples
     --------
-    >>> group = Group(
-    ...     topics=(Topic(name="orders", partitions=4),),
-    ...     members=(Member(id="c0", subscription=("orders",)),),
-    ... )
+    >>> topics = (Topic(name="orders", partitions=4),)
+    >>> group = Group(topics=topics, members=(Member(id="c0", subscription=("orders",)),))
     >>> group.partition_count, group.is_weighted
     (4, False)
     """
@@ -197,6 +208,7 @@ class Group:
     members: tuple[Member, ...]
     id: str | None = None
     notes: tuple[str, ...] = ()
+    status: GroupStatus = NO_STATUS
     results: Results = field(default_factory=Results, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -119,7 +119,8 @@ def rejoin(
 
     Each member owns exactly the partitions it was assigned, in that order; a member that is
     missing from the assignment owns nothing. Every member has the given ``generation``, by
-    default the highest in the group plus 1; ``sub_generation`` and ``user_data`` become None.
+    default the highest in the group plus 1; ``sub_generation``, ``user_data``, ``target`` and the
+    state of the group become None.
     """
     if generation is None:
         generation = 1 + max((m.generation for m in group.members), default=NO_GENERATION)
@@ -130,10 +131,11 @@ def rejoin(
             generation=generation,
             sub_generation=None,
             user_data=None,
+            target=None,
         )
         for member in group.members
     )
-    return replace(group, members=members)
+    return replace(group, members=members, status=replace(group.status, state=None))
 
 
 def _claims(group: Group, rows: PartitionIndex, reason: str) -> Iterator[Claim]:

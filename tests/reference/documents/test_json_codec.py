@@ -48,9 +48,16 @@ FULL = {
             "sub_generation": 6,
             "user_data": "v0",
             "streams": {"orders": 2},
+            "target": [["orders", 0]],
+            "client_id": "billing",
+            "host": "/10.0.0.7",
+            "library": "librdkafka",
         },
         {"id": "c1", "topics": []},
     ],
+    "state": "Reconciling",
+    "protocol": "consumer",
+    "assignor": "uniform",
     "notes": ["subscriptions are not known"],
 }
 
@@ -284,3 +291,26 @@ def test_a_group_read_from_a_file_equals_its_parsed_document(group):
     document = group_document(group)
     [(_, read)] = read_groups(io.StringIO(json.dumps(document)), name="g.json")
     assert read == group
+
+
+def test_an_empty_rack_of_a_member_or_replica_is_no_rack():
+    racks = [["", "a"], [""]]
+    document = {
+        "topics": {"t": {"partitions": 2, "racks": racks}},
+        "members": [{"id": "a", "topics": ["t"], "rack": ""}],
+    }
+    group = parse_group(document)
+    assert group.members[0].rack is None
+    assert group.topics[0].racks == ((None, "a"), (None,))
+
+
+def test_an_unknown_protocol_is_an_error():
+    with pytest.raises(InputError, match="protocol must be one of classic, consumer, got 'share'"):
+        parse_group({"topics": {}, "members": [], "protocol": "share"})
+
+
+def test_the_error_line_of_an_import_stays_the_error_of_its_group():
+    lines = io.StringIO('{"id": "g", "error": "captures.txt:4: cut"}\n')
+    [(id, error)] = read_groups(lines, name="x.jsonl")
+    assert id == "g"
+    assert str(error) == "x.jsonl:1: not imported: captures.txt:4: cut"

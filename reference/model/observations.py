@@ -1,0 +1,82 @@
+"""Facts that a cluster reports about a group and its clients; no assignor reads them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kassay.reference.model.errors import InputError
+
+REBALANCING_STATES = frozenset(
+    {"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
+)
+"""States of a group between two assignments, classic and consumer protocol."""
+
+
+class Protocol(StrEnum):
+    """Kafka's protocols of consumer groups: ``group.protocol``."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStatus:
+    """State, protocol and assignor of a group; None for values that the source lacks.
+
+    Parameters
+    ----------
+    state
+        State as Kafka's tools print it, for example ``Stable``.
+    protocol
+        Protocol of the group.
+    assignor
+        Name of the assignor as the group reports it: the protocol name of the classic
+        protocol, or the broker's assignor (``uniform``, ``range``).
+    """
+
+    state: str | None = None
+    protocol: Protocol | None = None
+    assignor: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.protocol is None:
+            return
+        try:
+            object.__setattr__(self, "protocol", Protocol(self.protocol))
+        except ValueError:
+            known = ", ".join(map(str, Protocol))
+            raise InputError(f"protocol must be one of {known}, got {self.protocol!r}") from None
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Whether the group is between two assignments."""
+        return self.state in REBALANCING_STATES
+
+    @property
+    def registered_assignor(self) -> str | None:
+        """Name of the assignor as in ``kassay.assign``: the broker's range is server-range."""
+        if self.protocol is Protocol.CONSUMER and self.assignor == "range":
+            return "server-range"
+        return self.assignor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """Client of a member; None for values that the source lacks.
+
+    Parameters
+    ----------
+    id
+        ``client.id``.
+    host
+        Address from which the client connects, as the broker reports it.
+    library
+        Name of the client library, if it can be recognised.
+    """
+
+    id: str | None = None
+    host: str | None = None
+    library: str | None = None
+
+
+NO_STATUS = GroupStatus()
+NO_CLIENT = Client()
