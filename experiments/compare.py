@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
-from kassay.reference.model import html_tables as notebook
+from kassay.reference.model import notebook_tables
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import MEASURES, Measure, measures, movement
@@ -128,7 +128,7 @@ class Comparison:
         rows = [(name, it.greedy, it.optimum, it.gap) for name, it in self.imbalance.items()]
         moves = ("movement", self.movement.greedy, self.movement.optimum, self.movement_gap)
         cells = [["–" if value is None else value for value in row] for row in (*rows, moves)]
-        return notebook.table(caption, ("measure", "greedy", "optimum", "gap"), cells)
+        return notebook_tables.table(caption, ("measure", "greedy", "optimum", "gap"), cells)
 
 
 def compare(

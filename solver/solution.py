@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kassay.reference.model import html_tables as notebook
+from kassay.reference.model import notebook_tables
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
 from kassay.solver.certificate.certificate import Certificate
@@ -136,7 +136,9 @@ class Solution:
             (level.name, level.value, level.bound, "proven" if level.is_proven else "not proven")
             for level in self.levels
         )
-        levels = notebook.table(caption, ("level", "value", "bound", ""), partitions)
+        levels = notebook_tables.table(caption, ("level", "value", "bound", ""), partitions)
         if self.assignment is None:
             return levels
-        return levels + notebook.loads_table("assignment", self.assignment.loads(), self.assignment)
+        return levels + notebook_tables.loads_table(
+            "assignment", self.assignment.loads(), self.assignment
+        )

@@ -78,7 +78,7 @@ def _draw_frontier(points: Sequence[tuple[int, int]], measure: str) -> str:
     """Draw the frontier if it has a step; matplotlib takes a second to load."""
     if len(points) < 2:
         return ""
-    from kassay.experiments.plotting.figure_files import frontier_svg
+    from kassay.experiments.plotting.frontier_figure import frontier_svg
 
     return frontier_svg(points, measure=measure)
 

@@ -122,7 +122,7 @@ def simulate(script: Script, policy: Policy, *, keep_intervals: bool = False) ->
     Examples
     --------
     >>> from kassay.experiments.simulation.policies import POLICIES
-    >>> from kassay.experiments.simulation.scenarios import load_script
+    >>> from kassay.experiments.simulation.built_in_scripts import load_script
     >>> result = simulate(load_script("scale-out"), POLICIES["sticky"])
     >>> len(result.completed), result.moves
     (5, 18)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model import html_tables as notebook
+from kassay.reference.model import notebook_tables
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER
@@ -74,7 +74,7 @@ class Assignment(Mapping[str, Partitions]):
 
     def _repr_html_(self) -> str:
         """Show load and partitions per member in a notebook."""
-        return notebook.loads_table("assignment", self.loads(), self)
+        return notebook_tables.loads_table("assignment", self.loads(), self)
 
 
 def assignee_column(group: Group, assignment: Assignment) -> Column:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import cast
 
 from kassay.reference.java.strings import name_uuid
-from kassay.reference.model import html_tables as notebook
+from kassay.reference.model import notebook_tables
 from kassay.reference.model.errors import InputError, InternalError
 from kassay.reference.model.observations import NO_CLIENT, NO_STATUS, Client, GroupStatus
 from kassay.reference.model.result_cache import Results, cached
@@ -275,10 +275,14 @@ class Group:
             f"{len(self.topics)} topics, {self.partition_count} {kind}partitions"
         )
         rows = (
-            (member.id, notebook.names(member.subscription), notebook.names(member.owned))
+            (
+                member.id,
+                notebook_tables.names(member.subscription),
+                notebook_tables.names(member.owned),
+            )
             for member in self.members
         )
-        return notebook.table(caption, ("member", "subscribes to", "owns"), rows)
+        return notebook_tables.table(caption, ("member", "subscribes to", "owns"), rows)
 
 
 def _merged(parts: list[tuple[int, ...]]) -> tuple[int, ...]:

@@ -74,7 +74,7 @@ def _profiles(entry: Mapping[str, Any], assignor: str) -> Iterator[Profile]:
 
 _DOCUMENT = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 TOPICS: Mapping[str, int] = _DOCUMENT["topics"]
-SCENARIOS = tuple(
+BUILT_IN_SCRIPTS = tuple(
     CaptureScenario(
         name=name,
         **fields | {"steps": tuple(_step(entry, fields["assignor"]) for entry in fields["steps"])},

@@ -1,6 +1,6 @@
 """Create ``examples/captures``: the output of Kafka's tools for real groups.
 
-``python -m tests.conformance.captures [DIRECTORY]`` starts a broker, plays `SCENARIOS` with
+``python -m tests.conformance.captures [DIRECTORY]`` starts a broker, plays `BUILT_IN_SCRIPTS` with
 Java consumers and records standard output and standard error of the tools as one stream.
 """
 
@@ -25,7 +25,7 @@ from tests.conformance import jars
 from tests.conformance.admin import Administrator, GroupView, MemberView, Pairs, administrator
 from tests.conformance.broker import running_cluster
 from tests.conformance.capture_scenarios import (
-    SCENARIOS,
+    BUILT_IN_SCRIPTS,
     TOPICS,
     CaptureScenario,
     ScenarioStep,
@@ -218,7 +218,7 @@ def make_captures(directory: Path) -> None:
         )
         scenarios = [
             PlayedScenario(scenario, RunningGroup(scenario.name, cluster.bootstrap, admin, TOPICS))
-            for scenario in SCENARIOS
+            for scenario in BUILT_IN_SCRIPTS
         ]
         descriptions = {}
         for played in scenarios:

@@ -9,7 +9,7 @@ import pytest
 
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group, Member, Topic
-from tests.conformance.capture_scenarios import SCENARIOS, TOPICS
+from tests.conformance.capture_scenarios import BUILT_IN_SCRIPTS, TOPICS
 from tests.conformance.captures import CAPTURES, VIEWS
 
 MANIFEST: dict[str, Any] = json.loads((CAPTURES / "manifest.json").read_text())
@@ -18,7 +18,7 @@ GROUPS: dict[str, Any] = MANIFEST["groups"]
 
 def test_every_scenario_was_captured_in_its_final_state() -> None:
     assert {name: member["state"] for name, member in GROUPS.items()} == {
-        scenario.name: scenario.final_state for scenario in SCENARIOS
+        scenario.name: scenario.final_state for scenario in BUILT_IN_SCRIPTS
     }
     assert {name: topic["partitions"] for name, topic in MANIFEST["topics"].items()} == TOPICS
 

@@ -1,6 +1,6 @@
 """Simulated coordinator compared with a real broker and Java consumers.
 
-Each scenario runs on a real cluster, one step at a time, and then in the simulation with the
+Each event sequence runs on a real cluster, one step at a time, and then in the simulation with the
 same member and topic ids. After every step, generation (or epoch), state, members and their
 partitions must be equal. Timing is not compared.
 """
@@ -56,7 +56,7 @@ def _step(action: str, client: str, *topics: str) -> PlannedStep:
     return PlannedStep(action=action, client=client, topics=topics)
 
 
-SCENARIOS: Mapping[str, tuple[PlannedStep, ...]] = {
+EVENT_SEQUENCES: Mapping[str, tuple[PlannedStep, ...]] = {
     "scale out and in": (
         _join("a"),
         _join("b"),
@@ -228,12 +228,12 @@ def _play_in_simulation(
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("sequence", EVENT_SEQUENCES)
 def test_simulation_agrees_with_the_cluster(
-    cluster: tuple[KafkaCluster, Administrator], scenario: str, assignor: str
+    cluster: tuple[KafkaCluster, Administrator], sequence: str, assignor: str
 ) -> None:
-    steps = SCENARIOS[scenario]
-    real = _play_on_cluster(cluster, f"{scenario}/{assignor}", assignor, steps)
+    steps = EVENT_SEQUENCES[sequence]
+    real = _play_on_cluster(cluster, f"{sequence}/{assignor}", assignor, steps)
     simulated = _play_in_simulation(_script(cluster, steps), assignor, real.ids)
     for step, expected, actual in zip(steps, real.states, simulated.states, strict=True):
         assert actual == expected, f"after {step.action} {step.client}"

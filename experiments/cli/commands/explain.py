@@ -66,7 +66,7 @@ def explain(
             return group_io.GroupResult(record | {"optimal": None, "reason": violation})
         steps = explain_group(group, explained)
         if plot is not None:
-            from kassay.experiments.plotting.figure_files import draw_improvements
+            from kassay.experiments.plotting.improvement_figure import draw_improvements
 
             draw_improvements(steps, next(files), title=group.id)
         return group_io.GroupResult(

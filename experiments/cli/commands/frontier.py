@@ -47,7 +47,7 @@ def frontier(
             group, measure=imbalance, max_points=points, limits=search.limits(), seed=search.seed
         )
         if plot is not None:
-            from kassay.experiments.plotting.figure_files import draw_frontier
+            from kassay.experiments.plotting.frontier_figure import draw_frontier
 
             values = [(point.movement.value, point.imbalance.value) for point in result.points]
             draw_frontier(values, next(files), measure=str(result.measure), title=group.id)

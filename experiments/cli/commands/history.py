@@ -15,6 +15,7 @@ from kassay.experiments.cli import (
     print_note,
     search_options,
     source_options,
+    spark_options,
 )
 from kassay.experiments.history.live_topic import OffsetsReader, list_cluster_topics
 from kassay.experiments.report.history_report import summarise_groups
@@ -55,7 +56,7 @@ def history(
             rich_help_panel=source_options.CLUSTER_PANEL,
         ),
     ] = None,
-    master: search_options.SparkMaster = None,
+    master: spark_options.SparkMaster = None,
     tasks: Annotated[int, typer.Option("--tasks", min=1, help="Number of Spark tasks.")] = 8,
     limits: search_options.LimitOptions = search_options.LimitOptions(deterministic_limit=2.0),
 ) -> None:

@@ -10,9 +10,11 @@ import typer
 from kassay.experiments.cli import (
     BAD_INPUT,
     assignor_options,
+    generated_group_options,
     group_io,
     output_options,
     search_options,
+    spark_options,
 )
 from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, exhaustive_cases
@@ -63,8 +65,8 @@ def hunt(
     groups: Annotated[
         list[Path] | None, typer.Option(help="File of group documents to search; repeatable.")
     ] = None,
-    cases: search_options.Cases = 1000,
-    first_seed: search_options.FirstSeed = 0,
+    cases: generated_group_options.Cases = 1000,
+    first_seed: generated_group_options.FirstSeed = 0,
     walk_steps: Annotated[
         int,
         typer.Option(
@@ -77,8 +79,8 @@ def hunt(
     top: Annotated[
         int, typer.Option(min=1, help="Maximum number of counterexamples drawn in gallery.html.")
     ] = 24,
-    master: search_options.SparkMaster = None,
-    tasks: search_options.SparkTasks = None,
+    master: spark_options.SparkMaster = None,
+    tasks: spark_options.SparkTasks = None,
     limits: search_options.LimitOptions = search_options.LimitOptions(deterministic_limit=2.0),
 ) -> None:
     """Search for the smallest groups on which an assignor has a shortcoming.

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, output_options, search_options
+from kassay.experiments.cli import group_io, member_options, output_options, search_options
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
@@ -19,7 +19,7 @@ def members(
     makespan: Annotated[
         int | None, typer.Option(min=0, help="Maximum load of a member.", show_default=False)
     ] = None,
-    capacity: search_options.Capacity = None,
+    capacity: member_options.Capacity = None,
     first: Annotated[
         int | None,
         typer.Option(
@@ -30,7 +30,7 @@ def members(
         int | None,
         typer.Option("--to", min=0, help="Largest number of members to show.", show_default=False),
     ] = None,
-    like: search_options.Like = None,
+    like: member_options.SubscriptionLike = None,
     resilience: Annotated[
         bool,
         typer.Option(

@@ -6,9 +6,9 @@ import typer
 
 from kassay.experiments.cli import group_io, output_options
 from kassay.experiments.cli.option_checks import known_names
+from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.cost import SimulationCost, cost_of
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
 from kassay.experiments.simulation.simulation import simulate as run
 from kassay.experiments.simulation.simulation_result import SimulationResult
 from kassay.experiments.simulation.timeline import simulation_document, timeline
@@ -20,7 +20,7 @@ def simulate(
         typer.Argument(
             metavar="SCRIPT...",
             help="Simulation scripts: YAML or JSON files, or built-in scripts: "
-            f"{', '.join(SCENARIOS)}.",
+            f"{', '.join(BUILT_IN_SCRIPTS)}.",
             show_default=False,
         ),
     ],

@@ -11,9 +11,11 @@ import typer
 from kassay.experiments.cli import (
     BAD_INPUT,
     assignor_options,
+    generated_group_options,
     group_io,
     output_options,
     search_options,
+    spark_options,
 )
 from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.compare import CaseLimits
@@ -43,8 +45,8 @@ class StudyOptions(search_options.LimitOptions):
             show_default=f"{USUAL[0]} to {USUAL[-1]}",
         ),
     ] = None
-    cases: search_options.Cases = 1000
-    first_seed: search_options.FirstSeed = 0
+    cases: generated_group_options.Cases = 1000
+    first_seed: generated_group_options.FirstSeed = 0
     assignor: assignor_options.AssignorNames = None
 
 
@@ -60,12 +62,12 @@ def study(
     output: output_options.OutputDirectory,
     options: StudyOptions = StudyOptions(deterministic_limit=2.0),
     custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
-    master: search_options.SparkMaster = None,
+    master: spark_options.SparkMaster = None,
     conf: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Spark configuration property; repeatable."),
     ] = None,
-    tasks: search_options.SparkTasks = None,
+    tasks: spark_options.SparkTasks = None,
 ) -> None:
     """Compare assignors with the proven optimum on many groups, with Spark.
 

@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, output_options, search_options, source_options
+from kassay.experiments.cli import (
+    group_io,
+    member_options,
+    output_options,
+    search_options,
+    source_options,
+)
 from kassay.experiments.planning.scenario_spec import ScenarioSpec
 from kassay.experiments.planning.what_if import ScenarioResult, scenarios
 from kassay.experiments.planning.what_if import what_if as solve_scenario
@@ -28,7 +34,7 @@ def what_if(
             show_default=False,
         ),
     ] = None,
-    like: search_options.Like = None,
+    like: member_options.SubscriptionLike = None,
     without: Annotated[
         list[str] | None,
         typer.Option(metavar="MEMBER", help="Remove this member; repeatable.", show_default=False),
@@ -58,7 +64,7 @@ def what_if(
             show_default=False,
         ),
     ] = None,
-    capacity: search_options.Capacity = None,
+    capacity: member_options.Capacity = None,
     plot: output_options.PlotFile = None,
     search: search_options.SearchOptions = search_options.SearchOptions(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
@@ -114,7 +120,7 @@ def what_if(
 
 
 def _plot(results: Sequence[ScenarioResult], file: Path, title: str | None) -> None:
-    from kassay.experiments.plotting.figure_files import ScenarioBars, draw_scenarios
+    from kassay.experiments.plotting.scenario_figure import ScenarioBars, draw_scenarios
 
     bars = []
     for result in results:

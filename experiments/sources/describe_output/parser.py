@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kassay.experiments.sources.describe_output.headers import Header, TableKind, read_header
-from kassay.experiments.sources.describe_output.other_lines import (
+from kassay.experiments.sources.describe_output.log_lines import (
     contains_log_text,
     is_ignorable,
     resembles_row,

@@ -1,7 +1,7 @@
 """Family of the groups recorded in simulated deployments, restarts and failures.
 
 The groups are recorded in ``simulated_groups.json``, which
-``python -m kassay.experiments.simulation.recorded_groups`` writes.
+``python -m kassay.experiments.simulation.record_study_groups`` writes.
 """
 
 import json
@@ -15,7 +15,7 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 
 RECORDED_GROUPS = Path(__file__).with_suffix(".json")
-GROUPS_PER_SCENARIO = 4
+GROUPS_PER_SCRIPT = 4
 _DEFAULT_ASSIGNOR = "sticky"
 
 
@@ -26,16 +26,16 @@ class SimulatedFamily(Family):
     @property
     def size(self) -> int:
         """Return the number of groups in the family."""
-        return GROUPS_PER_SCENARIO * len(_scenarios())
+        return GROUPS_PER_SCRIPT * len(_scripts())
 
     @property
     def own_history(self) -> bool:
-        """Return True: the assignor under study made all earlier assignments of a scenario."""
+        """Return True: the assignor under study made all earlier assignments of a script."""
         return True
 
     def parameters(self) -> dict[str, object]:
         """Return the parameters of the family for the manifest."""
-        return {"name": self.name, "rebalances": GROUPS_PER_SCENARIO, "scripts": [*_scenarios()]}
+        return {"name": self.name, "rebalances": GROUPS_PER_SCRIPT, "scripts": [*_scripts()]}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
         """Build the group of a simulated rebalance under the assignor ``start``.
@@ -46,11 +46,11 @@ class SimulatedFamily(Family):
         >>> group.id, group.members[0].generation >= 0
         ('demo/3@range', True)
         """
-        scenario = _scenarios()[seed // GROUPS_PER_SCENARIO]
-        key = f"{scenario}/{start or _DEFAULT_ASSIGNOR}"
+        script = _scripts()[seed // GROUPS_PER_SCRIPT]
+        key = f"{script}/{start or _DEFAULT_ASSIGNOR}"
         if key not in _documents():
             raise UsageError(f"family {self.name!r} has no recorded groups of assignor {start!r}")
-        group = parse_group(_documents()[key][seed % GROUPS_PER_SCENARIO])
+        group = parse_group(_documents()[key][seed % GROUPS_PER_SCRIPT])
         return replace(group, id=f"{self.name}/{seed}" + (f"@{start}" if start else ""))
 
 
@@ -63,5 +63,5 @@ def _documents() -> dict[str, list[dict[str, object]]]:
 
 
 @cache
-def _scenarios() -> tuple[str, ...]:
+def _scripts() -> tuple[str, ...]:
     return tuple(dict.fromkeys(key.rpartition("/")[0] for key in _documents()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
+from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.script import Action
 from kassay.experiments.simulation.script_parser import parse_script
 from kassay.reference.model.errors import InputError
@@ -87,7 +87,7 @@ def test_json_scripts_are_accepted() -> None:
     assert parse_script(text, "good.json").until == 60_000
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", BUILT_IN_SCRIPTS)
 def test_events_of_built_in_scripts_are_before_the_end(name: str) -> None:
     script = load_script(name)
     assert script.events

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from kassay.experiments.simulation import script as scripts
+from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.cost import cost_of
 from kassay.experiments.simulation.policies import POLICIES, GroupProtocol, Policy
-from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
 from kassay.experiments.simulation.simulation import Simulation, simulate
 from kassay.experiments.simulation.timeline_figure import draw_timeline
 from kassay.reference.model.assignment import Assignment
@@ -31,7 +31,7 @@ def _script(*events: scripts.ScriptEvent, members: int = 3, **fields: object) ->
 
 
 @pytest.mark.parametrize("policy", ALL)
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", BUILT_IN_SCRIPTS)
 def test_built_in_scripts_end_stable_and_fully_consumed(scenario: str, policy: str) -> None:
     simulation = Simulation(load_script(scenario), POLICIES[policy])
     result = simulation.run()

@@ -14,7 +14,7 @@ from kassay.experiments.sources.import_options import (
     WeightSource,
     load_subscriptions,
 )
-from tests.experiments.sources.corpus import CAPTURES
+from tests.experiments.sources.capture_texts import CAPTURES
 
 MANIFEST = json.loads((CAPTURES / "manifest.json").read_text())
 GROUPS = MANIFEST["groups"]

@@ -14,7 +14,7 @@ from kassay.experiments.spark.study_schemas import PLACE, TABLES, record_row
 from kassay.experiments.study.case import Case, cases_of, imported_cases
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.reference.model.errors import RunError
-from tests.experiments.spark import faults
+from tests.experiments.spark import crashing_evaluations
 from tests.experiments.spark.conftest import table_files
 
 pytestmark = pytest.mark.spark
@@ -97,7 +97,7 @@ def test_two_studies_cannot_use_one_directory(spark, tmp_path):
 def test_crashes_of_the_evaluating_process_become_rows(spark, expected):
     cases = CASES[2:10]
     bad = {cases[1].name: "abort", cases[3].name: "segfault", cases[6].name: "exhaust_memory"}
-    judge = partial(faults.judge, bad=bad)
+    judge = partial(crashing_evaluations.evaluate_with_crashes, bad=bad)
     rows = evaluate_cases(spark, cases, tasks=2, limits=CaseLimits(memory=8192), judge=judge)
     found = {row["groups"][0]["case"]: row for row in rows.to_pylist()}
     assert len(found) == len(cases)
@@ -112,7 +112,7 @@ def test_crashes_of_the_evaluating_process_become_rows(spark, expected):
 @pytest.mark.slow
 def test_the_time_limit_applies_to_native_code(spark):
     cases = CASES[2:5]
-    judge = partial(faults.judge, bad={cases[1].name: "hang"})
+    judge = partial(crashing_evaluations.evaluate_with_crashes, bad={cases[1].name: "hang"})
     rows = evaluate_cases(spark, cases, tasks=1, limits=CaseLimits(group=8.0), judge=judge)
     errors = {row["groups"][0]["case"]: row["groups"][0]["error"] for row in rows.to_pylist()}
     assert errors == {case.name: None for case in cases} | {cases[1].name: "took more than 8 s"}

@@ -1,6 +1,7 @@
 from itertools import permutations
 
 from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups
+from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference import Group
 
 
@@ -40,3 +41,11 @@ def test_members_subscribe_to_a_topic_and_own_only_subscribed_partitions():
         assert sum(topic.partitions for topic in group.topics) == 4
         assert all(member.subscription for member in group.members)
         assert all(tp.topic in m.subscription for m in group.members for tp in m.owned)
+
+
+def test_exhaustive_families_contain_all_small_groups():
+    family = FAMILIES["worlds-3x3"]
+    every = [family.build(seed) for seed in range(family.size)]
+    assert len(every) == 2 + 6 + 14 + 2 + 17 + 83 + 2 + 31 + 319
+    assert max(len(group.members) for group in every) == 3
+    assert max(group.partition_count for group in every) == 3

@@ -18,6 +18,7 @@ from kassay.reference.model.ownership import ownership, rejoin
 from tests import brute_force
 
 SEEDED = [name for name in USUAL if FAMILIES[name].size is None]
+OPTIONAL = [name for name in FAMILIES if name not in USUAL]
 WITH_EVENT = [name for name in SEEDED if not name.endswith(("fresh", "churn"))]
 
 
@@ -190,3 +191,22 @@ def test_a_case_that_cannot_be_built_reports_the_reason(case, message):
 def test_assignments_of_seeded_groups_are_valid(name):
     group = FAMILIES[name].build(0)
     assert list(violations(group, assign(group, "roundrobin"))) == []
+
+
+def optional_groups(name):
+    return [FAMILIES[name].build(seed) for seed in range(6)]
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_groups_of_optional_families_are_reproducible_documents_with_valid_assignments(name):
+    for once, again in zip(optional_groups(name), optional_groups(name), strict=True):
+        assert once == again
+        assert parse_group(json.loads(json.dumps(group_document(once)))) == once
+        assert list(violations(once, assign(once, "roundrobin"))) == []
+        assert once.id.startswith(f"{name}/")
+
+
+def test_groups_of_optional_families_are_the_same_in_every_release():
+    documents = [group_document(group) for name in OPTIONAL for group in optional_groups(name)[:3]]
+    digest = hashlib.sha256(json.dumps(documents, sort_keys=True).encode()).hexdigest()
+    assert digest == "626c9335dde9dbc98a6c614b8e8014bb89945d63994625992473907a40fad0b9"

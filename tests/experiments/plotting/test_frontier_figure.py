@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from kassay.experiments.plotting.figure_files import frontier_svg
+from kassay.experiments.plotting.frontier_figure import frontier_svg
 
 
 @pytest.mark.parametrize("points", [[(0, 5)], [(4, 1003)], [(7, 0)], [(0, 5), (1, 4)], []])

@@ -1,6 +1,6 @@
 """Tables and figures of docs/coordinator.md, from simulations of the built-in scripts.
 
-``python -m benchmarks.simulation_scenarios docs/images`` prints the tables in Markdown and
+``python -m benchmarks.simulation_scripts docs/images`` prints the tables in Markdown and
 draws the figures into the directory.
 """
 
@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.cost import SimulationCost, cost_of
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.scenarios import SCENARIOS, load_script
 from kassay.experiments.simulation.simulation import simulate
 from kassay.experiments.simulation.timeline_figure import draw_timeline
 
@@ -28,7 +28,7 @@ _PROTOCOL_POLICIES = ("sticky", "cooperative-sticky", "uniform")
 
 def costs() -> Iterator[SimulationCost]:
     """Simulate the built-in scripts under every policy, and return the costs."""
-    for name in SCENARIOS:
+    for name in BUILT_IN_SCRIPTS:
         script = load_script(name)
         for policy in POLICIES.values():
             result = simulate(script, policy)
@@ -38,7 +38,7 @@ def costs() -> Iterator[SimulationCost]:
 def policy_table(rows: Iterable[SimulationCost]) -> Iterator[str]:
     """Format the costs per script and policy as a Markdown table."""
     yield (
-        "| scenario | policy | protocol | rebalances | moves | needed | unnecessary | gap | "
+        "| script | policy | protocol | rebalances | moves | needed | unnecessary | gap | "
         "unowned partition-s | unowned messages | reread | max lag |"
     )
     yield "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
@@ -54,7 +54,7 @@ def policy_table(rows: Iterable[SimulationCost]) -> Iterator[str]:
 
 def protocol_table(rows: Iterable[SimulationCost]) -> Iterator[str]:
     """Format rebalances, moves and unowned time per protocol as a Markdown table."""
-    yield "| scenario | eager: sticky | cooperative: cooperative-sticky | KIP-848: uniform |"
+    yield "| script | eager: sticky | cooperative: cooperative-sticky | KIP-848: uniform |"
     yield "|---|--:|--:|--:|"
     by_script: dict[str, dict[str, SimulationCost]] = {}
     for row in rows:

@@ -8,7 +8,7 @@ from kassay.experiments.simulation.script_parser import parse_script
 from kassay.reference.documents.config_nodes import format_choices
 from kassay.reference.model.errors import InputError
 
-SCENARIOS = {
+BUILT_IN_SCRIPTS = {
     entry.name.removesuffix(".yaml"): entry
     for entry in sorted(files(__package__).iterdir(), key=lambda entry: entry.name)
     if entry.name.endswith(".yaml")
@@ -18,11 +18,11 @@ SCENARIOS = {
 
 def load_script(script: str) -> Script:
     """Load a built-in script by name, or a script file."""
-    if script in SCENARIOS:
-        return parse_script(SCENARIOS[script].read_text(encoding="utf-8"), f"{script}.yaml")
+    if script in BUILT_IN_SCRIPTS:
+        return parse_script(BUILT_IN_SCRIPTS[script].read_text(encoding="utf-8"), f"{script}.yaml")
     file = Path(script)
     if not file.exists() and "/" not in script and not file.suffix:
-        known = format_choices(SCENARIOS)
+        known = format_choices(BUILT_IN_SCRIPTS)
         raise InputError(
             f"no file or built-in script is called {script!r}, expected one of {known}"
         )

@@ -12,9 +12,9 @@ from kassay.experiments.sources.describe_output.typed_rows import MemberRow, Off
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
-from tests.experiments.sources import corpus
+from tests.experiments.sources import capture_texts
 
-TEXTS = corpus.texts()
+TEXTS = capture_texts.texts()
 MUTATIONS = int(os.environ.get("KASSAY_FUZZ", "4000"))
 CUTS = 60
 LOCATED = re.compile(r"(x|.*/x\.txt):\d+: |group ['\"]|.*/x\.txt: ", re.DOTALL)
@@ -38,14 +38,14 @@ def error_of(read, *arguments, **options):
 @pytest.mark.parametrize("index", range(len(TEXTS)))
 def test_cut_texts_give_complete_rows_or_an_error(index):
     text = TEXTS[index]
-    whole = corpus.rows_of(text)
+    whole = capture_texts.rows_of(text)
     positions = random.Random(index).sample(range(len(text)), min(CUTS, len(text)))
     for position in positions:
-        message = error_of(corpus.rows_of, text[:position])
+        message = error_of(capture_texts.rows_of, text[:position])
         if message is not None:
             assert LOCATED.match(message)
             continue
-        rows = corpus.rows_of(text[:position])
+        rows = capture_texts.rows_of(text[:position])
         assert rows == whole[: len(rows)], text[:position][-200:]
 
 
@@ -54,16 +54,20 @@ def test_log_lines_between_rows_are_ignored(index):
     text = TEXTS[index]
     lines = text.split("\n")
     at = random.Random(index).randrange(len(lines))
-    assert corpus.rows_of("\n".join([*lines[:at], corpus.LOG_LINE, *lines[at:]])) == corpus.rows_of(
-        text
-    )
+    assert capture_texts.rows_of(
+        "\n".join([*lines[:at], capture_texts.LOG_LINE, *lines[at:]])
+    ) == capture_texts.rows_of(text)
 
 
 @pytest.mark.parametrize("index", [i for i, text in enumerate(TEXTS) if row_lines(text)])
 def test_a_log_line_at_the_end_of_a_row_is_an_error(index):
     lines = TEXTS[index].split("\n")
     for line in (row_lines(TEXTS[index])[0], row_lines(TEXTS[index])[-1]):
-        joined = [*lines[: line - 1], lines[line - 1].rstrip() + corpus.LOG_LINE, *lines[line:]]
+        joined = [
+            *lines[: line - 1],
+            lines[line - 1].rstrip() + capture_texts.LOG_LINE,
+            *lines[line:],
+        ]
         assert error_of(parse_text, "\n".join(joined), name="x").startswith(f"x:{line}: ")
 
 
@@ -82,7 +86,7 @@ def test_damaged_texts_give_groups_or_errors_with_a_place(tmp_path):
     seeded, file = random.Random(20261121), tmp_path / "x.txt"
     documents = 0
     for _ in range(MUTATIONS):
-        text = corpus.damage(seeded.choice(TEXTS), seeded)
+        text = capture_texts.damage(seeded.choice(TEXTS), seeded)
         message = error_of(parse_text, text, name="x")
         if message is not None:
             assert LOCATED.match(message), message

@@ -1,4 +1,4 @@
-"""Judges that crash or block the evaluating process."""
+"""Case evaluations that crash or block their process."""
 
 import ctypes
 import os
@@ -32,7 +32,8 @@ def exhaust_memory():
 FAULTS = {"abort": abort, "segfault": segfault, "hang": hang, "exhaust_memory": exhaust_memory}
 
 
-def judge(case, *, bad):
+def evaluate_with_crashes(case, *, bad):
+    """Evaluate a case; crash in the way that `bad` gives for its name."""
     try:
         if case.name in bad:
             FAULTS[bad[case.name]]()

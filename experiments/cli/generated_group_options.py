@@ -1,0 +1,15 @@
+"""Options that select generated groups: their number and their first seed."""
+
+from typing import Annotated
+
+import typer
+
+FirstSeed = Annotated[
+    int, typer.Option("--first-seed", help="First random seed of each family of generated groups.")
+]
+Cases = Annotated[
+    int,
+    typer.Option(
+        "--cases", min=0, help="Number of generated groups, over all seeded families together."
+    ),
+]

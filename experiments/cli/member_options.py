@@ -1,0 +1,24 @@
+"""Options for capacities of members and subscriptions of added members."""
+
+from typing import Annotated
+
+import typer
+
+SubscriptionLike = Annotated[
+    str | None,
+    typer.Option(
+        "--like",
+        metavar="MEMBER",
+        help="Added members get the subscription of this member.",
+        show_default="subscription to all topics",
+    ),
+]
+Capacity = Annotated[
+    int | None,
+    typer.Option(
+        "--capacity",
+        min=0,
+        help="Maximum load of each member without a capacity in the group document.",
+        show_default=False,
+    ),
+]

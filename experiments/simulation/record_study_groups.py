@@ -1,0 +1,43 @@
+"""Record groups of simulated rebalances for the study family ``scenarios``.
+
+Studies read recorded groups, so that they do not depend on the simulation. After a change of the
+simulation or of a script, write the file again:
+``python -m kassay.experiments.simulation.record_study_groups``.
+"""
+
+import json
+
+from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS, load_script
+from kassay.experiments.simulation.policies import POLICIES, GroupProtocol, kafka_policy
+from kassay.experiments.simulation.simulation import simulate
+from kassay.experiments.study.families.simulated_groups import GROUPS_PER_SCRIPT, RECORDED_GROUPS
+from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.documents.json_codec import group_document
+
+
+def groups_of_rebalances(script: str, assignor: str) -> list[dict[str, object]]:
+    """Simulate a script and return the groups of evenly spaced rebalances.
+
+    A script with fewer rebalances than `GROUPS_PER_SCRIPT` repeats some of them.
+    """
+    policy = POLICIES.get(assignor) or kafka_policy(assignor, GroupProtocol.EAGER)
+    rebalances = simulate(load_script(script), policy).rebalances
+    numbers = range(1, GROUPS_PER_SCRIPT + 1)
+    last = [max(0, n * len(rebalances) // GROUPS_PER_SCRIPT - 1) for n in numbers]
+    documents = [group_document(rebalances[index].group) for index in last]
+    return [{key: value for key, value in one.items() if key != "id"} for one in documents]
+
+
+def main() -> None:
+    """Write the recorded groups to a file, one line per script and assignor."""
+    lines = (
+        f'"{script}/{assignor}": '
+        + json.dumps(groups_of_rebalances(script, assignor), separators=(",", ":"))
+        for script in BUILT_IN_SCRIPTS
+        for assignor in ASSIGNORS
+    )
+    RECORDED_GROUPS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
