@@ -58,7 +58,7 @@ def certify(group: Group, answer: Solution | Assignment) -> Certificate:
     certificate = solution.certificate if solution else None
     if certificate is None:
         certificate = Certificate(counted_claims(group, assignment, default_levels(group)))
-    violation = next(violated_constraints(group, assignment, certificate), None)
+    violation = next(violated_constraints(group, assignment, certificate.constraints), None)
     if violation is not None:
         raise UsageError(f"the assignment {violation}")
     levels = [claim.level for claim in certificate.claims]

@@ -70,11 +70,17 @@ def solve_levels(
     for index in range(len(levels)):
         solver.solve_level(index, budget)
     placement = pool.incumbent(levels[-1])
-    claims = tuple(
-        replace(done.claim, value=level_value(problem, done.claim.level, placement))
-        for done in pool.reached
+    return LexicographicResult(
+        placement, tuple(_final_claim(problem, done, placement) for done in pool.reached)
     )
-    return LexicographicResult(placement, claims)
+
+
+def _final_claim(problem: Problem, done: LevelResult, placement: Placement) -> LevelClaim:
+    """Return the claim of a level about the final placement, which a tolerance may worsen."""
+    claim = done.claim
+    value = level_value(problem, claim.level, placement)
+    best = problem.to_assignment(done.placement) if value > claim.value else None
+    return replace(claim, value=value, best=best)
 
 
 @dataclass

@@ -1,14 +1,27 @@
 """Certificates: claims that an assignment is optimal, and the evidence."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kassay.reference.model.assignment import Assignment
 from kassay.solver.constraints import Constraint
 from kassay.solver.improvement.transfer_chains import Transfer
 from kassay.solver.objective import Level
 
 Price = tuple[int, int]  # squared load, movement; compared lexicographically
+
+
+class Proof(StrEnum):
+    """Kind of proof that a value is optimal, or that constraints cannot be met.
+
+    A reader checks a certificate without a solver; other proofs require trust in the solver.
+    """
+
+    CERTIFICATE = "proven by certificate"
+    CP_SAT = "proven by CP-SAT"
+    SEARCH = "proven by search"
+    NONE = "not proven"
 
 
 class Origin(StrEnum):
@@ -25,18 +38,45 @@ class Origin(StrEnum):
         """Return whether `certificate_errors` can check bounds of this origin."""
         return self in {Origin.PRICES, Origin.COUNTING}
 
+    @property
+    def proof(self) -> Proof:
+        """Return the kind of proof that a bound of this origin gives."""
+        if self.is_checked:
+            return Proof.CERTIFICATE
+        return Proof.CP_SAT if self is Origin.CP_SAT else Proof.SEARCH
+
+
+def weakest_proof(proofs: Iterable[Proof]) -> Proof:
+    """Return the weakest of several proofs, which is the proof of all together.
+
+    Examples
+    --------
+    >>> str(weakest_proof([Proof.CERTIFICATE, Proof.CP_SAT]))
+    'proven by CP-SAT'
+    """
+    order = list(Proof)
+    return max(proofs, key=order.index, default=Proof.NONE)
+
 
 @dataclass(frozen=True, slots=True)
 class LevelClaim:
     """Value and bound of one level, and the origin of the bound.
 
-    The bound holds for assignments within the limits that earlier levels set.
+    The bound holds for assignments within the limits of earlier levels: the tolerance limit of
+    the value of the best known assignment.
+
+    Parameters
+    ----------
+    best
+        Best known assignment on this level, if it is better than the certified assignment,
+        which the tolerance allows to be worse.
     """
 
     level: Level
     value: int
     bound: int
     origin: Origin
+    best: Assignment | None = None
 
     @property
     def slack(self) -> int:
@@ -46,7 +86,12 @@ class LevelClaim:
     @property
     def is_proven(self) -> bool:
         """Return whether the claimed bound proves the value optimal within the tolerance."""
-        return self.value - self.bound <= self.slack
+        return self.bound >= 0 and self.value - self.bound <= self.slack
+
+    @property
+    def proof(self) -> Proof:
+        """Return the kind of proof that the value is optimal within the tolerance."""
+        return self.origin.proof if self.is_proven else Proof.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +128,12 @@ class Certificate:
     @property
     def is_optimal(self) -> bool:
         """Return whether the certificate claims that every level is optimal."""
-        return not self.chain and all(claim.is_proven for claim in self.claims)
+        return self.proof is not Proof.NONE
+
+    @property
+    def proof(self) -> Proof:
+        """Return the kind of proof that every level is optimal."""
+        return Proof.NONE if self.chain else weakest_proof(claim.proof for claim in self.claims)
 
     @property
     def trusted(self) -> tuple[LevelClaim, ...]:

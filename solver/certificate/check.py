@@ -27,7 +27,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, movement
 from kassay.solver.certificate.certificate import Certificate, Origin, Price, PriceTable
 from kassay.solver.certificate.claims import value_of, wrong_claims
-from kassay.solver.constraints import group_constraints
+from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import valid_placement, violated
 from kassay.solver.improvement.residual_network import node_prices
 from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, improving_chain
@@ -83,15 +83,17 @@ def certificate_errors(
     ------
     str
         One failed condition, with names and numbers.
+
+    Raises
+    ------
+    InputError
+        If a constraint refers to a member, topic or partition that the group does not have.
     """
-    invalid = [
-        f"the assignment is not valid: {violation}" for violation in violations(group, assignment)
-    ]
+    check_constraints(group, certificate.constraints)
+    invalid = list(_invalid_assignments(group, assignment, certificate))
     if invalid:
         yield from invalid
         return
-    for violation in violated_constraints(group, assignment, certificate):
-        yield f"the assignment {violation}"
     yield from wrong_claims(group, assignment, certificate.claims)
     if certificate.chain:
         yield from _chain_errors(group, assignment, certificate)
@@ -107,14 +109,38 @@ def certificate_errors(
             yield "node prices cannot prove these levels optimal for this group"
 
 
-def violated_constraints(
+def _invalid_assignments(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Describe the certificate's constraints and the group's capacities that are violated."""
+    """Check validity and constraints of the assignment and of the best known ones of levels.
+
+    Constraints are only checked if all assignments are valid.
+    """
+    named = [("the assignment", assignment)] + [
+        (f"the best known assignment on {claim.level.name}", claim.best)
+        for claim in certificate.claims
+        if claim.best is not None
+    ]
+    invalid = [
+        f"{name} is not valid: {violation}"
+        for name, one in named
+        for violation in violations(group, one)
+    ]
+    yield from invalid
+    if not invalid:
+        for name, one in named:
+            for violation in violated_constraints(group, one, certificate.constraints):
+                yield f"{name} {violation}"
+
+
+def violated_constraints(
+    group: Group, assignment: Assignment, constraints: Sequence[Constraint]
+) -> Iterator[str]:
+    """Describe the constraints and the group's capacities that an assignment violates."""
     problem = build_problem(group)
     placement = problem.to_placement(assignment)
     if placement is not None:
-        rules = (*group_constraints(group), *certificate.constraints)
+        rules = (*group_constraints(group), *constraints)
         for rule in violated(problem, rules, placement):
             yield f"violates a constraint: {rule}"
 
@@ -135,7 +161,7 @@ def _improves(
     """Return whether a chain of transfers improves the levels and meets the constraints."""
     better = apply_chain(group, assignment, chain)
     levels = [claim.level for claim in certificate.claims]
-    return not any(violated_constraints(group, better, certificate)) and [
+    return not any(violated_constraints(group, better, certificate.constraints)) and [
         value_of(group, better, level) for level in levels
     ] < [value_of(group, assignment, level) for level in levels]
 

@@ -28,6 +28,20 @@ def value_of(group: Group, assignment: Assignment, level: Level) -> int:
             return level_value(problem, level, valid_placement(problem, assignment))
 
 
+def level_limits(
+    group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
+) -> list[tuple[Level, int]]:
+    """Return the limit that each claim sets for later levels.
+
+    It is the tolerance limit of the value of the best known assignment.
+    """
+    return [
+        (claim.level, claim.level.tolerance.limit(value_of(group, best, claim.level)))
+        for claim in claims
+        for best in (claim.best or assignment,)
+    ]
+
+
 def counted_claims(
     group: Group, assignment: Assignment, levels: Sequence[Level]
 ) -> tuple[LevelClaim, ...]:
@@ -36,33 +50,59 @@ def counted_claims(
     claims: list[LevelClaim] = []
     for level in levels:
         value = value_of(group, assignment, level)
-        bound = min(counted_bound(problem, level, claims), value)
+        limits = level_limits(group, assignment, claims)
+        bound = min(counted_bound(problem, level, limits), value)
         claims.append(LevelClaim(level, value, bound, Origin.COUNTING))
     return tuple(claims)
 
 
-def counted_bound(problem: Problem, level: Level, earlier: Sequence[LevelClaim]) -> int:
+def counted_bound(problem: Problem, level: Level, limits: Sequence[tuple[Level, int]]) -> int:
     """Return a lower bound on a level without search, given limits on earlier levels."""
-    limits = [(claim.level, claim.level.tolerance.limit(claim.value)) for claim in earlier]
     return level_bound(problem, level, max_loads_within(problem, limits))
 
 
 def wrong_claims(
     group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
 ) -> Iterator[str]:
-    """Describe the claims about a valid assignment that a check without search refutes."""
-    counted = [claim for claim in claims if claim.origin is Origin.COUNTING]
-    problem = build_problem(group) if counted else None
+    """Describe the claims about a valid assignment that a check without search refutes.
+
+    The best known assignments of the claims must be valid.
+    """
+    if not claims:
+        yield "the certificate has no claims"
+        return
+    limits = level_limits(group, assignment, claims)
+    problem = build_problem(group)
     for index, claim in enumerate(claims):
         name = claim.level.name
         value = value_of(group, assignment, claim.level)
         if value != claim.value:
             yield f"{name} is {value}, not {claim.value}"
+        if claim.bound < 0:
+            yield f"the bound {claim.bound} on {name} is below 0"
         if claim.bound > value:
             yield f"the bound {claim.bound} on {name} is above the value {value}"
         if claim.origin is Origin.PRICES and claim.bound < value:
             yield f"the bound {claim.bound} on {name} is not the value {value} that prices prove"
-        if problem is not None and claim.origin is Origin.COUNTING:
-            bound = counted_bound(problem, claim.level, claims[:index])
+        if claim.origin is Origin.COUNTING:
+            bound = counted_bound(problem, claim.level, limits[:index])
             if claim.bound > bound:
                 yield f"the bound {claim.bound} on {name} is above {bound}, which counting gives"
+        if claim.best is not None:
+            yield from _best_errors(group, claim, limits[:index])
+
+
+def _best_errors(
+    group: Group, claim: LevelClaim, limits: Sequence[tuple[Level, int]]
+) -> Iterator[str]:
+    """Check that the best known assignment of a claim is within the limits of earlier levels."""
+    if claim.best is None:
+        return
+    name = f"the best known assignment on {claim.level.name}"
+    value = value_of(group, claim.best, claim.level)
+    if value < claim.bound:
+        yield f"{name} has the value {value}, below the bound {claim.bound}"
+    for level, limit in limits:
+        reached = value_of(group, claim.best, level)
+        if reached > limit:
+            yield f"{name} has {level.name} {reached}, above its limit {limit}"

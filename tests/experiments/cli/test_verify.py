@@ -129,7 +129,7 @@ def test_an_old_certificate_version_is_an_error(solved, verify):
     answer["certificate"]["version"] = 1
     code, _, err = verify(GROUP, answer)
     assert code == 2
-    assert "certificate: version must be 2, got 1" in err
+    assert "certificate: version must be 3, got 1" in err
 
 
 def test_verification_loads_no_solver(solved, tmp_path):

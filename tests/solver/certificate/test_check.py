@@ -118,7 +118,7 @@ def test_the_example_is_proven_by_these_prices():
     assert complaints(PROOF) == []
     assert PROOF.is_optimal
     assert certificate_document(PROOF) == {
-        "version": 2,
+        "version": 3,
         "claims": [
             {"level": "sum_of_squares", "value": 5, "bound": 5, "origin": "prices"},
             {"level": "movement", "cost": "count", "value": 1, "bound": 1, "origin": "prices"},

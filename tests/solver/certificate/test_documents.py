@@ -84,7 +84,7 @@ def test_all_levels_and_constraints_are_equal_after_json():
     ("change", "message"),
     [
         ({"colour": "red"}, "colour"),
-        ({"version": 1}, "version must be 2, got 1"),
+        ({"version": 1}, "version must be 3, got 1"),
         ({"members": {"a": [3, 1, 0], "b": [3, 0]}}, r"members\['a'\]: expected a pair"),
         ({"topics": {"t": [3]}}, r"topics\['t'\]: expected a pair"),
         ({"topics": None}, r"certificate.topics: expected an object"),

@@ -1,0 +1,66 @@
+"""Fingerprint of a group: a hash of the content that determines its optimum."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+
+import numpy as np
+
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.topic_partitions import Partitions
+
+
+def group_fingerprint(group: Group) -> str:
+    """Return the fingerprint of a group, ``sha256:`` and 64 hexadecimal digits.
+
+    Topics with partitions, weights and racks count, and members with subscription, owned
+    partitions, generation, rack and capacity. The id, the notes and the order of topics,
+    members and owned partitions do not count.
+
+    Examples
+    --------
+    >>> first, second = Topic(name="t", partitions=2), Topic(name="u", partitions=1)
+    >>> group = Group(topics=(first, second), members=(), id="g")
+    >>> group_fingerprint(group) == group_fingerprint(Group(topics=(second, first), members=()))
+    True
+    >>> group_fingerprint(group) == group_fingerprint(Group(topics=(first,), members=()))
+    False
+    """
+    digest = hashlib.sha256()
+    for topic in sorted(group.topics, key=lambda topic: topic.name):
+        digest.update(_line("topic", *_topic_fields(topic)))
+    lines: dict[tuple[str, ...], bytes] = {}  # many members have the same subscription
+    for member in sorted(group.members, key=lambda member: member.id):
+        subscription = member.subscription
+        if subscription not in lines:
+            lines[subscription] = _line("subscription", *sorted(subscription))
+        for part in _member_parts(member, lines[subscription]):
+            digest.update(part)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _topic_fields(topic: Topic) -> Iterator[object]:
+    yield topic.name
+    yield topic.partitions
+    yield None if topic.weights is None else list(topic.weights)
+    yield None if topic.racks is None else [list(racks) for racks in topic.racks]
+
+
+def _member_parts(member: Member, subscription: bytes) -> Iterator[bytes]:
+    yield _line("member", member.id, member.generation, member.rack, member.capacity)
+    yield subscription
+    yield from _owned_parts(member.owned)
+
+
+def _owned_parts(owned: Partitions) -> Iterator[bytes]:
+    """Yield the names of the topics, then the distinct partitions, both in ascending order."""
+    names = sorted(owned.topics[code] for code in np.unique(owned.codes).tolist())
+    place = {name: index for index, name in enumerate(names)}
+    rank = np.array([place.get(name, 0) for name in owned.topics] or [0], dtype=np.int64)
+    keys = np.unique((rank[owned.codes] << 32) + owned.numbers)
+    yield _line("owned", len(keys), *names)
+    yield keys.astype("<i8").tobytes()
+
+
+def _line(*fields: object) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode("ascii") + b"\n"

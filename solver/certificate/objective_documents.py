@@ -1,0 +1,143 @@
+"""Levels and constraints as JSON documents."""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from kassay.reference.documents.document_fields import (
+    as_array,
+    as_integer,
+    as_object,
+    as_optional_integer,
+    as_optional_text,
+    as_text,
+    check_keys,
+)
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.metrics import Measure
+from kassay.reference.model.topic_partitions import TopicPartition
+from kassay.solver import constraints, objective
+
+LEVEL_KEYS = ("level", "tolerance", "cost", "other")
+"""Keys of a level; the last two belong to movement."""
+
+Item = TypeVar("Item")
+
+
+def parse_items(value: object, where: str, parse: Callable[[object, str], Item]) -> list[Item]:
+    """Parse each item of a JSON array."""
+    items = enumerate(as_array(value, where))
+    return [parse(item, f"{where}[{index}]") for index, item in items]
+
+
+def parse_partition(value: object, where: str) -> TopicPartition:
+    """Parse a pair of topic and partition number."""
+    pair = as_array(value, where)
+    if len(pair) != 2:
+        raise InputError(f"{where}: expected a topic and a number, got {value!r}")
+    return TopicPartition(as_text(pair[0], where), as_integer(pair[1], where))
+
+
+def level_document(level: objective.Level) -> dict[str, object]:
+    """Convert a level to a JSON document."""
+    document: dict[str, object] = {"level": level.name}
+    if level.tolerance:
+        share = Fraction(level.tolerance.relative)
+        document["tolerance"] = [level.tolerance.absolute, share.numerator, share.denominator]
+    match level:
+        case objective.Movement(cost=tuple(costs), other=other):
+            document["cost"] = [[[tp.topic, tp.partition], cost] for tp, cost in costs]
+            document["other"] = other
+        case objective.Movement(cost=cost):
+            document["cost"] = str(cost)
+    return document
+
+
+def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
+    """Parse a level; raise InputError if its format is wrong. Other keys are ignored."""
+    name = as_text(table.get("level"), f"{where}.level")
+    known = LEVEL_KEYS if name == objective.Movement.name else LEVEL_KEYS[:2]
+    check_keys({key: 0 for key in LEVEL_KEYS if key in table}, known, where)
+    try:
+        tolerance = _tolerance(table.get("tolerance", [0, 0, 1]), f"{where}.tolerance")
+        if name == objective.Movement.name:
+            return _movement(table, tolerance, where)
+        if name in objective.FURTHER_LEVELS:
+            return objective.FURTHER_LEVELS[name](tolerance)
+        if name in list(Measure):
+            return objective.Imbalance(Measure(name), tolerance)
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from None
+    raise InputError(f"{where}.level: unknown level {name!r}")
+
+
+def _tolerance(value: object, where: str) -> objective.Tolerance:
+    parts = [as_integer(part, where) for part in as_array(value, where)]
+    if len(parts) != 3 or parts[2] < 1:
+        raise InputError(f"{where}: expected a number and a fraction, got {value!r}")
+    return objective.Tolerance(absolute=parts[0], relative=Fraction(parts[1], parts[2]))
+
+
+def _movement(
+    table: Mapping[str, object], tolerance: objective.Tolerance, where: str
+) -> objective.Movement:
+    cost = table.get("cost", str(objective.MovementCost.COUNT))
+    if isinstance(cost, str):
+        return objective.Movement(objective.MovementCost(cost), tolerance)
+    pairs = parse_items(cost, f"{where}.cost", _partition_cost)
+    return objective.Movement(
+        tuple(pairs), tolerance, as_integer(table.get("other"), f"{where}.other")
+    )
+
+
+def _partition_cost(value: object, where: str) -> tuple[TopicPartition, int]:
+    pair = as_array(value, where)
+    if len(pair) != 2:
+        raise InputError(f"{where}: expected a partition and its cost, got {value!r}")
+    return parse_partition(pair[0], where), as_integer(pair[1], where)
+
+
+def constraint_document(rule: constraints.Constraint) -> dict[str, object]:
+    """Convert a constraint to a JSON document."""
+    name = next(name for name, (kind, _) in _CONSTRAINTS.items() if isinstance(rule, kind))
+    return {"constraint": name} | {key: getattr(rule, key) for key in _CONSTRAINTS[name][1]}
+
+
+def parse_constraint(value: object, where: str) -> constraints.Constraint:
+    """Parse a constraint; raise InputError if its format is wrong."""
+    table = as_object(value, where)
+    name = as_text(table.get("constraint"), f"{where}.constraint")
+    if name not in _CONSTRAINTS:
+        raise InputError(f"{where}.constraint: unknown constraint {name!r}")
+    kind, fields = _CONSTRAINTS[name]
+    check_keys(table, ("constraint", *fields), where)
+    return kind(**{key: parse(table.get(key), f"{where}.{key}") for key, parse in fields.items()})
+
+
+def _topics(value: object, where: str) -> tuple[str, ...]:
+    return tuple(parse_items(value, where, as_text))
+
+
+def _partitions(value: object, where: str) -> tuple[TopicPartition, ...]:
+    return tuple(parse_items(value, where, parse_partition))
+
+
+_CONSTRAINTS: dict[
+    str, tuple[type[constraints.Constraint], dict[str, Callable[[object, str], Any]]]
+] = {
+    "capacity": (constraints.Capacity, {"limit": as_integer, "member": as_optional_text}),
+    "max_partitions": (
+        constraints.MaxPartitions,
+        {"limit": as_integer, "member": as_optional_text},
+    ),
+    "max_moves": (constraints.MaxMoves, {"limit": as_integer}),
+    "pinned": (constraints.Pinned, {"topic": as_text, "partition": as_integer, "member": as_text}),
+    "forbidden": (
+        constraints.Forbidden,
+        {"member": as_text, "topic": as_text, "partition": as_optional_integer},
+    ),
+    "colocated": (constraints.Colocated, {"topics": _topics}),
+    "separated": (constraints.Separated, {"partitions": _partitions}),
+}
