@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from .conftest import LOPSIDED_GROUP
+from tests.experiments.cli.conftest import LOPSIDED_GROUP
 
 
 @pytest.mark.parametrize(
