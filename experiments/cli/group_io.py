@@ -141,10 +141,10 @@ def _print_dropped_claims(group: Group) -> None:
     dropped = (*owned.stale, *owned.contested)
     if dropped:
         first = dropped[0]
-        others = f", and {len(dropped) - 1} more" if len(dropped) > 1 else ""
+        others = f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
         print_note(
             f"group {group.id!r}: dropped the claim of {first.member!r} to "
-            f"{first.topic}-{first.partition}, {first.reason}{others}"
+            f"{first.topic}-{first.partition}: {first.reason}{others}"
         )
 
 

@@ -36,7 +36,11 @@ class OffsetsReader:
         """Return the partition numbers of ``__consumer_offsets``."""
         topic = _list_topics(self._settings, self._timeout, TOPIC)[TOPIC]
         if topic.error is not None or not topic.partitions:
-            reason = "no group has existed yet" if topic.error is None else topic.error.str()
+            reason = (
+                "the cluster creates it for its first consumer group"
+                if topic.error is None
+                else topic.error.str()
+            )
             raise InputError(f"{self._servers}: cannot find the topic {TOPIC}: {reason}")
         return sorted(topic.partitions)
 
@@ -55,7 +59,9 @@ class OffsetsReader:
                 messages = consumer.consume(_MAX_MESSAGES, timeout=_POLL_SECONDS)
                 deadline = time.monotonic() + self._timeout if messages else deadline
                 if time.monotonic() > deadline:
-                    raise InputError(f"{self._servers}: no records for {self._timeout:g} s")
+                    raise InputError(
+                        f"{self._servers}: received no records within {self._timeout:g} s"
+                    )
                 for message in messages:
                     error = message.error()
                     if error is None:

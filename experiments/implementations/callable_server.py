@@ -37,7 +37,7 @@ def answer(function: Callable[[Group], object], line: str) -> dict[str, object]:
         with redirect_stdout(sys.stderr):
             result = function(group)
         if not isinstance(result, Mapping):
-            return {"error": f"returned {type(result).__name__}, not a mapping of members"}
+            return {"error": f"the function must return a mapping, got {type(result).__name__}"}
         if not isinstance(result, Assignment):
             result = Assignment({member: list(pairs) for member, pairs in result.items()})
         return {"assignment": assignment_document(result)}

@@ -82,11 +82,13 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
         if repeated < round_number:
             return ended(
                 Ending.NONTERMINATING,
-                f"withholds partitions in every round; "
+                f"the assignor withholds partitions in every round; "
                 f"round {round_number} repeats the assignment of round {repeated}",
             )
         current = rejoin(current, assignment)
-    return ended(Ending.NONTERMINATING, f"still withholds partitions after {MAX_ROUNDS} rounds")
+    return ended(
+        Ending.NONTERMINATING, f"the assignor withholds partitions after {MAX_ROUNDS} rounds"
+    )
 
 
 def withheld_partitions(group: Group, assignment: Assignment) -> int:

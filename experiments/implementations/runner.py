@@ -58,7 +58,9 @@ def _parse_response(line: str) -> RunResult:
     if isinstance(document, dict):
         reason = document.get("reason")
         if document.get("terminated") is False:
-            return RunResult(livelock=str(reason or "reported that it does not terminate"))
+            return RunResult(
+                livelock=str(reason or "the assignor reported that it does not terminate")
+            )
         for key in ("failed", "error"):
             if isinstance(document.get(key), str):
                 text = document[key]

@@ -42,19 +42,23 @@ def parse_user_assignor(name: str) -> UserAssignor:
     """
     match = _NAME.fullmatch(name)
     if match is None:
-        raise InputError(f"{name!r} is not the name of a user-defined assignor")
+        raise InputError(
+            f"unknown assignor {name!r}: a user-defined assignor is named cmd:... or python:..."
+        )
     seconds = float(match["seconds"]) if match["seconds"] else ANSWER_SECONDS
     target = match["target"]
     if match["kind"] == "python":
         if _CALLABLE.fullmatch(target) is None:
-            raise InputError(f"assignor {target!r} is not of the form module:function")
+            raise InputError(
+                f"a Python assignor must have the form module:function, got {target!r}"
+            )
         return UserAssignor((sys.executable, "-m", _SERVER, target), seconds)
     try:
         command = tuple(shlex.split(target))
     except ValueError as error:
         raise InputError(f"assignor command {target!r}: {str(error).lower()}") from None
     if not command:
-        raise InputError(f"assignor command {target!r} is empty")
+        raise InputError(f"the assignor command must not be empty, got {target!r}")
     return UserAssignor(command, seconds)
 
 
@@ -76,6 +80,6 @@ def user_assignor_names(
     names += [f"python{limit}:{function}" for function in callables]
     for name in names:
         if not is_user_assignor(name):
-            raise InputError(f"assignor {name!r} is empty")
+            raise InputError(f"the assignor must not be empty, got {name!r}")
         parse_user_assignor(name)
     return list(dict.fromkeys(names))

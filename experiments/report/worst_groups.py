@@ -204,7 +204,7 @@ def _description(row: Mapping[str, Any], properties: Mapping[str, Any]) -> str:
     if row["unnecessary_moves"]:
         text += (
             f"The assignor moves {_plural(row['movement_greedy'], 'partition')}; "
-            f"{row['movement_within'] or 'none'} would suffice for the same balance. "
+            f"{row['movement_within'] or 'none'} are sufficient for the same imbalance. "
         )
     return text
 

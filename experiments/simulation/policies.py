@@ -58,7 +58,7 @@ def optimum(group: Group) -> Assignment:
 
     assignment = solve(group).assignment
     if assignment is None:
-        raise RunError(f"group {group.id!r} has no assignment that satisfies its limits")
+        raise RunError(f"group {group.id!r} has no assignment within the members' capacities")
     return assignment
 
 

@@ -38,7 +38,7 @@ def parse_script(text: str, name: str) -> script.Script:
     --------
     >>> parse_script("topics: {orders: 2}", "bad.yaml")
     Traceback (most recent call last):
-    kassay...InputError: bad.yaml:1: the script: 'members' is missing
+    kassay...InputError: bad.yaml:1: the document: 'members' is missing
     """
     root = read_nodes(text, name)
     keys = ("name", "policies", "topics", "members", "events", "until", "seed", "settings")
@@ -136,7 +136,7 @@ def _known(node: ConfigNode, names: Mapping[str, object], kind: str) -> str:
     """Return a field's string; raise an error if it is not one of the known names."""
     if node.text() not in names:
         known = format_choices(names)
-        node.fail(f"no {kind} is called {node.text()!r}, expected one of {known}")
+        node.fail(f"unknown {kind} {node.text()!r}, expected one of {known}")
     return node.text()
 
 
@@ -152,10 +152,10 @@ def _events(
         element.only("at", "do", "every", "times", *keys)
         for key in keys:
             if key not in items:
-                element.fail(f"{key!r} is missing, {action} requires it")
+                element.fail(f"action {action} requires the key {key!r}")
         event = _event(action, items, topics, members)
         if ("every" in items) != ("times" in items):
-            element.fail("'every' and 'times' require each other")
+            element.fail("'every' and 'times' must be given together")
         every = _optional_duration(items, "every")
         times = items["times"].integer(1, _MAX_TIMES) if "times" in items else 1
         yield from (replace(event, at=event.at + n * every) for n in range(times))
@@ -209,7 +209,7 @@ def _check_settings(node: ConfigNode, settings: script.Settings) -> None:
         )
     for name in ("poll", "commit", "backoff"):
         if getattr(settings, name) == 0:
-            node.fail(f"{name} must be above 0 ms")
+            node.fail(f"{name} must be above 0 ms, got 0 ms")
 
 
 def _broker_value(node: ConfigNode) -> int:

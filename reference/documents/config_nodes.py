@@ -27,7 +27,7 @@ class ConfigNode:
 
     def fail(self, problem: str) -> NoReturn:
         """Raise InputError with position and problem."""
-        raise InputError(f"{self.where}: {self.path or 'the script'}: {problem}")
+        raise InputError(f"{self.where}: {self.path or 'the document'}: {problem}")
 
     def items(self) -> dict[str, "ConfigNode"]:
         """Return a mapping."""
@@ -59,7 +59,7 @@ class ConfigNode:
         items = self.items()
         for key, place in items.items():
             if key not in known:
-                place.fail(f"unknown key {key!r}, known are {', '.join(map(repr, known))}")
+                place.fail(f"unknown key {key!r}, expected one of {', '.join(map(repr, known))}")
         return items
 
     def _expect(self, kind: type[T], expected: str) -> T:
@@ -81,7 +81,7 @@ def read_nodes(text: str, name: str) -> ConfigNode:
         try:
             node = loader.get_single_node()
             if node is None:
-                raise InputError(f"{name}:1: the script is empty")
+                raise InputError(f"{name}:1: the file is empty")
             return _place(loader, node, name, "")
         finally:
             loader.dispose()

@@ -17,28 +17,28 @@ def format_value(value: object) -> str:
 
 
 def as_object(value: object, where: str, *, expected: str = "an object") -> Mapping[str, object]:
-    """Return a JSON object; InputError for anything else."""
+    """Return the value if it is a JSON object; otherwise raise InputError."""
     if isinstance(value, Mapping):
         return value
     raise _unexpected(value, where, expected)
 
 
 def as_array(value: object, where: str, *, expected: str = "a list") -> Sequence[object]:
-    """Return a JSON array; InputError for anything else."""
+    """Return the value if it is a JSON array; otherwise raise InputError."""
     if isinstance(value, list | tuple):
         return value
     raise _unexpected(value, where, expected)
 
 
 def as_integer(value: object, where: str) -> int:
-    """Return an integer; InputError for anything else, including booleans and 1.0."""
+    """Return an integer; raise InputError for other values, also for booleans and 1.0."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise _unexpected(value, where, "an integer")
 
 
 def as_text(value: object, where: str) -> str:
-    """Return a string; InputError for anything else."""
+    """Return the value if it is a string; otherwise raise InputError."""
     if isinstance(value, str):
         return value
     raise _unexpected(value, where, "a string")
@@ -91,7 +91,7 @@ def check_keys(
         names = ", ".join(map(repr, unknown))
         plural = "s" if len(unknown) > 1 else ""
         raise InputError(
-            f"{where}: unknown key{plural} {names}, known are {', '.join(map(repr, known))}"
+            f"{where}: unknown key{plural} {names}, expected one of {', '.join(map(repr, known))}"
         )
     for key in required:
         if key not in table:

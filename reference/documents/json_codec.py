@@ -92,7 +92,7 @@ def _parse_status(table: Mapping[str, object], where: str) -> GroupStatus:
 
 
 def load_group(path: str | Path) -> Group:
-    """Read a file with one group document; InputError if it has another number, or is invalid."""
+    """Read a file that contains exactly one group document."""
     groups = load_groups(path)
     if len(groups) != 1:
         raise InputError(f"{path}: expected one group document, got {len(groups)}")
@@ -148,7 +148,7 @@ def parse_assignment(document: object, *, where: str = "assignment") -> Assignme
 
 
 def load_assignment(path: str | Path) -> Assignment:
-    """Read an assignment from a JSON file; InputError if it is not an assignment document."""
+    """Read an assignment document from a JSON file."""
     text = Path(path).read_text(encoding="utf-8")
     return parse_assignment(parse_json(text, where=str(path)), where=str(path))
 

@@ -13,7 +13,7 @@ Convert = Callable[[dict[str, object]], None]
 
 @dataclass(frozen=True, slots=True)
 class LocatedDocument:
-    """One JSON document, or the error in its place.
+    """One JSON document of a file, or the error if the document is invalid.
 
     ``where`` has file name and line, as ``groups.jsonl:3``.
     """

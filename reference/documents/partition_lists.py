@@ -49,13 +49,13 @@ def pack_partitions(entries: Sequence[Any]) -> Partitions | None:
 
 
 def partition_pairs(partitions: Partitions) -> list[tuple[str, int]]:
-    """Return (topic, number) pairs, which are JSON arrays; plain tuples are fast to build."""
+    """Return the partitions as (topic, number) pairs for a JSON array."""
     topics = map(partitions.topics.__getitem__, partitions.codes.tolist())
     return list(zip(topics, partitions.numbers.tolist(), strict=True))
 
 
 def _parse_entries(entries: Sequence[Any], where: str) -> Partitions:
-    """Read the pairs one by one: some are tuples, or invalid."""
+    """Read the pairs one by one; raise InputError for an invalid pair."""
     for index, entry in enumerate(entries):
         match entry:
             case [str(), number]:

@@ -163,7 +163,7 @@ class HashMap(Generic[K, V]):
         return self._size
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return everything that the future order depends on, as a comparable value."""
+        """Return the state that determines the future order, as a comparable value."""
         return (
             len(self._table),
             self._threshold,

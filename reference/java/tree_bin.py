@@ -41,7 +41,7 @@ def chain(first: Node | None) -> Iterator[Node]:
 
 
 def treeify(first: Node, order: Order) -> Node:
-    """Convert a chain to a tree and return its root, the front of the links."""
+    """Convert a chain to a tree; return its root, which is the first node of the chain."""
     root = first
     last: Node | None = None
     for node in chain(first):
@@ -66,7 +66,7 @@ def untreeify(first: Node) -> Node:
 
 
 def put_tree_val(first: Node, node: Node, order: Order) -> Node:
-    """Insert a node with a new key and return the front of the links."""
+    """Insert a node with a new key; return the first node of the chain."""
     root = _root(first)
     parent, to_left = _find_parent(root, node.hash, node.key, order)
     node.tree = True
@@ -80,7 +80,7 @@ def put_tree_val(first: Node, node: Node, order: Order) -> Node:
 
 
 def remove_tree_node(first: Node, node: Node) -> Node | None:
-    """Remove a node and return the front of the links; a small tree becomes a chain."""
+    """Remove a node; return the first node of the chain. Convert a small tree to a chain."""
     root = _root(first)
     front: Node | None = first
     if node.prev is None:

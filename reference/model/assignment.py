@@ -24,7 +24,7 @@ from kassay.reference.model.topic_partitions import Column, Partitions, TopicPar
 
 
 class InvalidAssignmentError(InternalError):
-    """An assignment computed by kassay that is not valid: a defect."""
+    """Internal error: an assignment that kassay computed is not valid."""
 
 
 class Assignment(Mapping[str, Partitions]):
@@ -87,7 +87,7 @@ def assignee_column(group: Group, assignment: Assignment) -> Column:
 
 
 def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:
-    """Return the parts of the `assignee_column` per topic with metadata, shape (partitions,)."""
+    """Return the member index of each partition's assignee, as one array per topic."""
     return offsets_of(group).by_topic(group, assignee_column(group, assignment))
 
 
@@ -135,7 +135,7 @@ def _check(group: Group, assignment: Assignment) -> _Assignees:
 
 
 def violations(group: Group, assignment: Assignment) -> Iterator[str]:
-    """Yield why an assignment is not valid; nothing if it is valid.
+    """Yield one message per rule that an assignment violates.
 
     In a valid assignment, each partition of a topic with subscribers has exactly one
     assignee, which subscribes to the topic, and no other partition is assigned. Members
@@ -174,7 +174,7 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     not_subscribed = select(present, ~subscribed[present.member, present.topic])
     for index, topic_index in dict.fromkeys(triple[:2] for triple in _triples(not_subscribed)):
         member, topic = group.members[index].id, group.topics[topic_index].name
-        yield f"member {member!r} is assigned {topic!r}, which it does not subscribe to"
+        yield f"member {member!r} is assigned topic {topic!r}, but does not subscribe to it"
     times = np.bincount(offsets.flat(present), minlength=offsets.size)
     consumed = consumed_partitions(group)
     for position in np.flatnonzero((times > 1) | ((times == 0) & consumed)).tolist():

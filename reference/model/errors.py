@@ -14,7 +14,7 @@ class UsageError(KassayError, ValueError):
 
 
 class RunError(KassayError, RuntimeError):
-    """A run that cannot go on: a missing runtime, a locked directory, a failed worker."""
+    """Failure during a run: a missing runtime, a locked directory, a failed worker."""
 
 
 class InternalError(RunError):

@@ -1,6 +1,7 @@
 """Consumer groups: topics, members, subscriptions and owned partitions."""
 
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -9,7 +10,7 @@ from typing import cast
 
 from kassay.reference.java.strings import name_uuid
 from kassay.reference.model import notebook_tables
-from kassay.reference.model.errors import InputError, InternalError
+from kassay.reference.model.errors import InputError
 from kassay.reference.model.observations import NO_CLIENT, NO_STATUS, Client, GroupStatus
 from kassay.reference.model.result_cache import Results, cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
@@ -150,14 +151,14 @@ class Member:
     def _check(self) -> None:
         if len(set(self.subscription)) != len(self.subscription):
             repeated = _first_repeated(self.subscription)
-            raise self._invalid(f"topic {repeated!r} is subscribed to twice")
+            raise self._invalid(f"the subscription lists topic {repeated!r} twice")
         if self.generation < NO_GENERATION:
             raise self._invalid(f"generation must be at least -1, got {self.generation!r}")
         if self.capacity is not None and self.capacity < 0:
             raise self._invalid(f"capacity must be at least 0, got {self.capacity!r}")
         if not 0 <= self.protocol_version <= LATEST_PROTOCOL_VERSION:
             raise self._invalid(
-                f"protocol_version must be 0 to {LATEST_PROTOCOL_VERSION}, "
+                f"protocol_version must be from 0 to {LATEST_PROTOCOL_VERSION}, "
                 f"got {self.protocol_version!r}"
             )
         if self.user_data not in (None, USER_DATA_WITHOUT_GENERATION):
@@ -274,14 +275,8 @@ class Group:
             f"group {self.id or 'without a name'}: {len(self.members)} members, "
             f"{len(self.topics)} topics, {self.partition_count} {kind}partitions"
         )
-        rows = (
-            (
-                member.id,
-                notebook_tables.names(member.subscription),
-                notebook_tables.names(member.owned),
-            )
-            for member in self.members
-        )
+        names = notebook_tables.names
+        rows = ((m.id, names(m.subscription), names(m.owned)) for m in self.members)
         return notebook_tables.table(caption, ("member", "subscribes to", "owns"), rows)
 
 
@@ -298,9 +293,4 @@ def _check_length(where: str, name: str, values: tuple[object, ...], partitions:
 
 
 def _first_repeated(names: Iterable[str]) -> str:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    raise InternalError("names contain no repeated name")
+    return next(name for name, count in Counter(names).items() if count > 1)

@@ -87,17 +87,17 @@ def ownership(group: Group) -> Ownership:
     owners[disputed] = NO_OWNER
     owners[place[~subscribed & ~outdated & ~disputed[place]]] = NO_OWNER
     refused = [
-        (select(claims, ~exists & (claims.topic == UNKNOWN)), "no such topic"),
-        (select(claims, ~exists & (claims.topic != UNKNOWN)), "no such partition"),
-        (select(present, ~subscribed), "topic not subscribed to"),
-        (select(present, subscribed & outdated), "claimed in a higher generation"),
+        (select(claims, ~exists & (claims.topic == UNKNOWN)), "the topic does not exist"),
+        (select(claims, ~exists & (claims.topic != UNKNOWN)), "the partition does not exist"),
+        (select(present, ~subscribed), "the member does not subscribe to the topic"),
+        (select(present, subscribed & outdated), "another member claims it in a higher generation"),
     ]
     contested = select(present, subscribed & ~outdated & disputed[place])
     return Ownership(
         owners=offsets.by_topic(group, owners),
         stale=tuple(claim for rows, reason in refused for claim in _claims(group, rows, reason)),
         contested=tuple(
-            _claims(group, contested, "claimed by another member in the same generation")
+            _claims(group, contested, "another member claims it in the same generation")
         ),
         column=owners,
     )

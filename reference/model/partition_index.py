@@ -15,7 +15,7 @@ UNKNOWN = -1
 
 
 class PartitionIndex(NamedTuple):
-    """One row per partition in the list of a member, list after list.
+    """Columns with one row per listed partition, in the order of the members' lists.
 
     ``topic`` is `UNKNOWN` for a topic without metadata; ``number`` may be out of range.
     """

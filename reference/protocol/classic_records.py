@@ -107,7 +107,7 @@ class OffsetCommit(NamedTuple):
 
 
 def decode_record(key: bytes, value: bytes) -> GroupMetadata | OffsetCommit:
-    """Decode a record of a classic group; CorruptRecordError for other types and versions."""
+    """Decode a record of a classic group; raise CorruptRecordError for other record types."""
     kind, names = decode_key(key)
     if kind == RecordType.OFFSET_COMMIT:
         fields = decode_message(OFFSET_COMMIT, value)

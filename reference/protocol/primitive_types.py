@@ -65,7 +65,7 @@ def _length(size: int, *, compact: bool, width: str) -> bytes:
 
 
 class Reader:
-    """Decoder of the encoded forms above, from the first byte to the last."""
+    """Reader that decodes primitive types one after another."""
 
     __slots__ = ("_data", "_position")
 
@@ -83,7 +83,7 @@ class Reader:
         start = self._position
         end = start + size
         if not start <= end <= len(self._data):
-            raise CorruptRecordError(f"{size} bytes expected, {self.remaining} left")
+            raise CorruptRecordError(f"expected {size} bytes, got only {self.remaining}")
         self._position = end
         return self._data[start:end]
 
@@ -101,7 +101,7 @@ class Reader:
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise CorruptRecordError("a varint is longer than 5 bytes")
+        raise CorruptRecordError("a variable-length integer must have at most 5 bytes")
 
     def length(self, *, compact: bool, width: str) -> int:
         """Read the length of a string, of bytes or of an array; -1 means null."""

@@ -51,18 +51,18 @@ def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
 def decode_key(key: bytes | None) -> tuple[int, Fields]:
     """Decode a key to its record type and fields; an unknown type has no fields."""
     if key is None:
-        raise CorruptRecordError("key: null")
+        raise CorruptRecordError("the key must not be null")
     reader = Reader(key)
     kind: int = _locate("key", reader.integer, "h")
     if kind not in RECORD_SCHEMAS:
         if kind < 0:
-            raise CorruptRecordError(f"key: type {kind} does not exist")
+            raise CorruptRecordError(f"key: the record type must be at least 0, got {kind}")
         return kind, {}
     return kind, _locate("key", _decode_all, RECORD_SCHEMAS[kind].key, reader)
 
 
 def decode_value(kind: int, value: bytes | None) -> Fields | None:
-    """Decode the value of a record; None for a tombstone and for an unknown record type."""
+    """Decode the value of a record; return None for a tombstone or an unknown record type."""
     if value is None or kind not in RECORD_SCHEMAS:
         return None
     schema = RECORD_SCHEMAS[kind].value
@@ -95,36 +95,36 @@ def encode_key(kind: int, fields: Mapping[str, Any]) -> bytes:
 
 
 def encode_fields(schema: tuple[Field, ...], fields: Mapping[str, Any]) -> bytes:
-    """Encode a plain structure without a version before it."""
+    """Encode a structure without a version prefix."""
     return _structure(schema, 0, compact=False).encode(fields)
 
 
 def decode_fields(schema: tuple[Field, ...], data: bytes) -> Fields:
-    """Decode a plain structure without a version before it."""
+    """Decode a structure without a version prefix."""
     return _decode_all(schema, Reader(data))
 
 
 def _decode_all(schema: tuple[Field, ...], reader: Reader) -> Fields:
     fields: Fields = _structure(schema, 0, compact=False).decode(reader)
     if reader.remaining:
-        raise CorruptRecordError(f"{reader.remaining} bytes too many")
+        raise CorruptRecordError(f"expected no bytes after the last field, got {reader.remaining}")
     return fields
 
 
 def encode_message(schema: Schema, version: int, fields: Mapping[str, Any]) -> bytes:
-    """Encode a message with its version before it; tagged fields may be absent."""
+    """Encode a message with its version prefix; tagged fields may be absent."""
     return wire.integer(version, "h") + _versioned(schema, version).encode(fields)
 
 
 def decode_message(schema: Schema, data: bytes) -> Fields:
-    """Decode a message with its version before it, and return the version as ``version``."""
+    """Decode a message with its version prefix; the field ``version`` holds the version."""
     reader = Reader(data)
     version = reader.integer("h")
     if version < 0 or (version > schema.newest and not schema.open_ended):
-        raise CorruptRecordError(f"version {version} is not known, the newest is {schema.newest}")
+        raise CorruptRecordError(f"version must be from 0 to {schema.newest}, got {version}")
     fields: Fields = _versioned(schema, min(version, schema.newest)).decode(reader)
     if reader.remaining and version <= schema.newest:
-        raise CorruptRecordError(f"{reader.remaining} bytes too many")
+        raise CorruptRecordError(f"expected no bytes after the last field, got {reader.remaining}")
     fields["version"] = version
     return fields
 
@@ -227,7 +227,10 @@ def _array(item: _Codec, *, compact: bool) -> _Codec:
     def decode(reader: Reader) -> list[Any]:
         size = reader.length(compact=compact, width="i")
         if not 0 <= size <= reader.remaining:
-            raise CorruptRecordError(f"an array of {size} in {reader.remaining} bytes")
+            raise CorruptRecordError(
+                f"the array length must be from 0 to {reader.remaining}, "
+                f"the number of remaining bytes, got {size}"
+            )
         return [item.decode(reader) for _ in range(size)]
 
     return _Codec(encode, decode)

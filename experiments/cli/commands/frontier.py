@@ -89,7 +89,9 @@ def _record(group: Group, result: Frontier, assignments: bool) -> dict[str, obje
 
 def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
     if not record["points"]:
-        yield ("; ".join(record.get("conflict", ())) or "nothing found in time",)
+        yield (
+            "; ".join(record.get("conflict", ())) or "no assignment found within the time limit",
+        )
         return
     for point in record["points"]:
         bound, vector = point["bound"], point["loads"].values()
@@ -104,4 +106,4 @@ def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
             "yes" if point["proven"] else "no",
         )
     if not record["complete"]:
-        yield ("there may be further points",)
+        yield ("incomplete: further points can exist",)

@@ -34,7 +34,8 @@ def members(
     resilience: Annotated[
         bool,
         typer.Option(
-            "--resilience", help="Include the maximum load after the loss of any one member."
+            "--resilience",
+            help="Include the highest maximum load that the loss of one member causes.",
         ),
     ] = False,
     search: search_options.SearchOptions = search_options.SearchOptions(),

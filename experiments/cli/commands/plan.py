@@ -47,7 +47,7 @@ def plan(
         int,
         typer.Option(
             min=1,
-            help="Partitions per batch of moves; they have no consumer at the same time.",
+            help="Maximum number of partitions per batch of moves; a batch moves at once.",
         ),
     ] = 1,
     growth: Annotated[

@@ -24,7 +24,7 @@ def load_script(script: str) -> Script:
     if not file.exists() and "/" not in script and not file.suffix:
         known = format_choices(BUILT_IN_SCRIPTS)
         raise InputError(
-            f"no file or built-in script is called {script!r}, expected one of {known}"
+            f"{script!r} is neither a file nor a built-in script; built-in scripts: {known}"
         )
     try:
         text = file.read_text(encoding="utf-8")

@@ -260,7 +260,8 @@ class ReassignmentWithDuplicates(Reassignment):
     def _load_of(self, consumer: int) -> int:
         if consumer not in self.load:
             raise UpstreamError(
-                "NullPointerException", "the load of a consumer that does not participate is read"
+                "NullPointerException",
+                "the assignor reads the load of a consumer that does not participate",
             )
         return self.load[consumer]
 

@@ -38,7 +38,7 @@ class ClassicMember:
         self.sync_reply: messages.SyncReply | None = None
 
     def metadata(self, protocol: str | None) -> ConsumerSubscription:
-        """Return its subscription under a protocol; InternalError if it does not support it."""
+        """Return the member's subscription under a protocol that the member supports."""
         for supported in self.offers:
             if supported.name == protocol:
                 return supported.metadata
@@ -46,11 +46,11 @@ class ClassicMember:
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """Whether it needs no heartbeat because it waits for a response."""
+        """Whether the member needs no heartbeat, because it waits for a response."""
         return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
 
     def respond_to_sync(self, response: messages.SyncResponse) -> bool:
-        """Respond to its SyncGroup; return whether it was waiting."""
+        """Respond to the member's SyncGroup; return whether the request was pending."""
         reply, self.sync_reply = self.sync_reply, None
         if reply is None:
             return False
@@ -91,7 +91,9 @@ class ClassicGroup:
     def transition_to(self, state: GroupState, now: int) -> None:
         """Change the state; IllegalTransitionError if the transition is invalid."""
         if self.state not in states.VALID_PREVIOUS_STATES[state]:
-            raise IllegalTransitionError(f"a group cannot go from {self.state} to {state}")
+            raise IllegalTransitionError(
+                f"a group cannot change from state {self.state} to {state}"
+            )
         self.previous_state, self.state = self.state, state
         self.state_changed_at = now
         if self._on_state_change is not None:

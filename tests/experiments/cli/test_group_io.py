@@ -63,7 +63,8 @@ def test_invalid_claims_are_reported_on_standard_error(capsys, file):
     )
     assert (code, json.loads(out)["id"]) == (0, "g")
     assert err == (
-        "kassay: group 'g': dropped the claim of 'a' to gone-0, no such topic, and 1 more\n"
+        "kassay: group 'g': dropped the claim of 'a' to gone-0: the topic does not exist "
+        "(and 1 more)\n"
     )
 
 

@@ -36,7 +36,7 @@ def test_a_plot_is_written(tmp_path, kassay):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("no-such-script",), "no file or built-in script is called 'no-such-script'"),
+        (("no-such-script",), "'no-such-script' is neither a file nor a built-in script"),
         (("crash", "--policy", "stikcy"), "unknown policy 'stikcy'"),
         (("crash", "scale-in", "--plot", "x.svg"), "--plot requires one script and one policy"),
         (("there/is/none.yaml",), "there/is/none.yaml: no such file or directory"),
@@ -53,4 +53,4 @@ def test_an_error_in_a_script_has_its_line(tmp_path, kassay):
     script.write_text("topics: {t: 1}\nmembers:\n  - {id: a, topics: [u]}\n")
     done = kassay("simulate", script)
     assert done.code == 2
-    assert "bad.yaml:3: members[0].topics[0]: no topic is called 'u'" in done.err
+    assert "bad.yaml:3: members[0].topics[0]: unknown topic 'u'" in done.err

@@ -185,7 +185,7 @@ def test_a_callable_may_print_raise_or_exit(tmp_path):
     for place, (body, expected) in enumerate(
         [
             ("return 1 / 0", "ZeroDivisionError: division by zero"),
-            ("return 7", "returned int, not a mapping of members"),
+            ("return 7", "the function must return a mapping, got int"),
             ("return {'c0': 7}", "TypeError"),
             ("os._exit(3)", "the process ended without an answer (exit code 3)"),
         ]

@@ -43,7 +43,7 @@ def test_every_key_of_the_file_is_read():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "mine.yaml:1: the script is empty"),
+        ("", "mine.yaml:1: the file is empty"),
         ("families: [", "mine.yaml:1: not valid YAML"),
         ("families: {}\nfamlies: {}", "mine.yaml:2: famlies: unknown key"),
         ("drawn: 3", "families or groups is required"),

@@ -38,7 +38,7 @@ def test_json_with_tabs_is_accepted() -> None:
         ("a: {}", ConfigNode.elements, "expected a list, got a mapping"),
         ("a: []", ConfigNode.items, "expected a mapping, got a list"),
         ("a: 0", ConfigNode.flag, "expected true or false, got 0"),
-        ("a: {c: 1}", lambda value: value.only("b"), "a.c: unknown key 'c', known are 'b'"),
+        ("a: {c: 1}", lambda value: value.only("b"), "a.c: unknown key 'c', expected one of 'b'"),
     ],
 )
 def test_values_of_another_type_are_errors(text, method, message: str) -> None:
@@ -50,7 +50,7 @@ def test_values_of_another_type_are_errors(text, method, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "f.yaml:1: the script is empty"),
+        ("", "f.yaml:1: the file is empty"),
         ("a: 1\na: 2", "f.yaml:2: a: the key is repeated"),
         ("a: [", "not valid YAML or JSON"),
         ("? [1]\n: 2", "f.yaml:1: a key must be a string"),

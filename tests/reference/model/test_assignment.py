@@ -32,7 +32,7 @@ def test_members_without_partitions_may_be_missing():
         ({"a": [("t", 0), ("t", 1)], "z": []}, "member 'z' is not in the group"),
         (
             {"a": [("t", 0), ("t", 1), ("lonely", 0)]},
-            "member 'a' is assigned 'lonely', which it does not subscribe to",
+            "member 'a' is assigned topic 'lonely', but does not subscribe to it",
         ),
         (
             {"a": [("t", 0), ("t", 1), ("gone", 0)]},

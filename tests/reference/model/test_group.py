@@ -26,7 +26,7 @@ def test_an_explicit_topic_id_is_kept():
         (lambda: Topic(name="t", partitions=1, weights=(-4,)), "weights must be from 0 .*, got -4"),
         (lambda: Topic(name="t", partitions=1, weights=(2**63,)), "got 9223372036854775808"),
         (lambda: Topic(name="t", partitions=1, racks=()), r"racks must have .*, got 0"),
-        (lambda: Member(id="a", subscription=("t", "t")), "'t' is subscribed to twice"),
+        (lambda: Member(id="a", subscription=("t", "t")), "lists topic 't' twice"),
         (lambda: Member(id="a", subscription=(), generation=-2), "generation must be at least -1"),
         (
             lambda: Member(id="a", subscription=(), capacity=-1),

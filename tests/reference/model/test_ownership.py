@@ -62,7 +62,7 @@ def test_an_undisputed_claim_without_generation_is_valid():
 def test_a_topic_that_is_not_subscribed_to_is_not_owned():
     result = ownership(group_of(claimant("a", 0, topics=("u",)), claimant("b", topics=("t",))))
     assert result.owners["t"][0] == NO_OWNER
-    assert [c.reason for c in result.stale] == ["topic not subscribed to"]
+    assert [c.reason for c in result.stale] == ["the member does not subscribe to the topic"]
 
 
 def test_an_invalid_claim_of_a_higher_generation_invalidates_a_lower_one():
@@ -75,8 +75,8 @@ def test_claims_to_missing_topics_and_partitions_are_reported_as_stale():
     result = ownership(group_of(member))
     assert result.owners["t"].tolist() == [NO_OWNER, 0, NO_OWNER]
     assert result.stale == (
-        ("a", "u", 0, "no such topic"),
-        ("a", "t", 3, "no such partition"),
+        ("a", "u", 0, "the topic does not exist"),
+        ("a", "t", 3, "the partition does not exist"),
     )
 
 
