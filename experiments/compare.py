@@ -1,8 +1,7 @@
 """Compare an assignor with the optimum on one group.
 
-A *heuristic gap* is the value of the greedy assignment minus the optimum. It is None unless the
-optimum is proven. An *optimality gap* is what the solver could not prove; it is never part of a
-heuristic gap.
+A *heuristic gap* is the value of the assignor minus the optimum. It is None unless the optimum is
+proven. An *optimality gap* is the solver's value minus its bound; no heuristic gap contains it.
 """
 
 from collections.abc import Callable, Mapping
@@ -79,8 +78,8 @@ class Comparison:
         Rebalances until nothing was withheld; more than 1 only for ``cooperative-sticky``,
         which is measured by its stable assignment.
     measure
-        Measure that the optimum minimises: ``sum_of_squares`` for equal weights, whose optimum
-        is the optimum of every measure; otherwise ``makespan``, and the optima of the other
+        Measure that the optimum minimises: ``sum_of_squares`` for equal weights, and this optimum
+        minimises every measure; otherwise ``makespan``, and the optima of the other
         measures are None.
     proven
         Whether both levels of the optimum are proven.
@@ -201,7 +200,7 @@ def solve_optimum(group: Group, *, limits: SearchLimits = LIMITS) -> Solution:
 def keep_owners(group: Group) -> Assignment:
     """Keep owned partitions; assign the others to the least loaded subscribed members.
 
-    Its imbalance is possible without any move.
+    No partition moves.
     """
     problem = build_problem(group)
     return problem.to_assignment(keep_owned(problem))

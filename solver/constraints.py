@@ -19,7 +19,7 @@ class Capacity:
     member: str | None = None
 
     def __str__(self) -> str:
-        return f"{_subject(self.member)} carries at most {self.limit}"
+        return f"the load of {_subject(self.member)} is at most {self.limit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Forbidden:
 
     def __str__(self) -> str:
         name = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
-        return f"{name} never goes to {self.member!r}"
+        return f"{name} must not go to {self.member!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Colocated:
         object.__setattr__(self, "topics", tuple(self.topics))
 
     def __str__(self) -> str:
-        return f"equal partitions of {', '.join(self.topics)} stay together"
+        return f"partitions with equal numbers of {', '.join(self.topics)} go to the same member"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def add_members(group: Group, count: int, *, like: str | None = None) -> Group:
     if number < 0:
         raise InputError(
             f"cannot remove {-count} members from group {group.id!r}, "
-            f"which has {len(group.members)}"
+            f"which has {len(group.members)} members"
         )
     return resized(group, number, new_member(group, like, None))
 

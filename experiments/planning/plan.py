@@ -125,7 +125,9 @@ def plan(
     optimum = solve(group, limits=limits, seed=seed)
     assignment, current = optimum.assignment, keep_owners(group)
     if assignment is None:
-        raise LookupError("; ".join(optimum.conflict) or "no assignment was found in time")
+        raise LookupError(
+            "; ".join(optimum.conflict) or "no assignment found within the time limit"
+        )
     planned, consuming = assignment_metrics(group, assignment), participants(group)
     is_explained = group.partition_count <= _MAX_EXPLAINED_PARTITIONS
     return Plan(

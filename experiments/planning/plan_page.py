@@ -130,7 +130,7 @@ def _environment(*, autoescape: bool) -> jinja2.Environment:
 
 def _proof(level: LevelValue | None) -> str:
     if level is None:
-        return "not found in time"
+        return "not found within the time limit"
     return "proven" if level.gap == 0 else f"lower bound {level.bound}"
 
 

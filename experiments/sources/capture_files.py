@@ -83,7 +83,7 @@ def load_metadata(path: Path) -> DocumentRows:
     """Read partition counts from a file in any supported format that shows them."""
     content = _read_metadata(_decode(path), str(path))
     if content is None or not (content.partition_counts or content.minimum_counts):
-        raise InputError(f"{path}: contains no partition counts of topics")
+        raise InputError(f"{path}: the file contains no partition counts of topics")
     return content
 
 
@@ -91,7 +91,7 @@ def load_sizes(path: Path) -> Mapping[PartitionKey, int]:
     """Read the bytes per partition from the output of ``kafka-log-dirs.sh --describe``."""
     text = _decode(path)
     if not is_log_dirs(text):
-        raise InputError(f"{path}: is not the output of kafka-log-dirs.sh --describe")
+        raise InputError(f"{path}: the file is not the output of kafka-log-dirs.sh --describe")
     return parse_log_dirs(text, name=str(path)).sizes
 
 
@@ -138,7 +138,9 @@ def _import_texts(
         return
     if not groups and (counts or minimum or sizes) and not unreadable:
         names = ", ".join(text.name for text in texts)
-        yield ImportedGroup(None, error=f"{names}: partition counts or sizes only, no group")
+        yield ImportedGroup(
+            None, error=f"{names}: the files contain only partition counts or sizes, no group"
+        )
     known = replace(options, partition_counts=counts, minimum_counts=minimum, sizes=sizes)
     for name in sorted(groups):
         yield _import_group(groups[name], known, skip_empty=skip_empty)
@@ -176,7 +178,7 @@ def _import_group(
 def _read_texts(path: Path, stdin: TextIO | None, group: str | None) -> Iterator[_Text]:
     if str(path) == "-":
         if stdin is None:
-            raise InputError("- requires a stream for standard input")
+            raise InputError("the path - requires an open standard input")
         yield _Text("standard input", stdin.read(), group)
         return
     if path.is_file():
@@ -187,7 +189,7 @@ def _read_texts(path: Path, stdin: TextIO | None, group: str | None) -> Iterator
     files = sorted(f for f in path.rglob("*") if f.suffix in CAPTURE_SUFFIXES and f.is_file())
     if not files:
         suffixes = " or ".join(CAPTURE_SUFFIXES)
-        raise InputError(f"{path}: contains no capture, which is a file {suffixes}")
+        raise InputError(f"{path}: the directory contains no captures (files {suffixes})")
     for file in files:
         yield _Text(str(file), _decode(file), group or file.parent.name, from_directory=True)
 

@@ -64,7 +64,7 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
         "families", "assignors", "first_seed", "groups", "drawn", "wave", "limits", "about"
     )
     if "families" not in items and "groups" not in items:
-        top.fail("families or groups is required")
+        top.fail("give families or groups")
     optional: dict[str, object] = {}
     if "assignors" in items:
         optional["assignors"] = _assignors(items["assignors"])
@@ -89,10 +89,10 @@ def _families(nodes: ConfigNode) -> dict[str, int | None]:
     seeds: dict[str, int | None] = {}
     for name, node in nodes.items().items():
         if name == IMPORTED or name not in FAMILIES:
-            node.fail(f"unknown family, expected one of {', '.join(FAMILIES)}")
+            node.fail(f"unknown family {name!r}, expected one of {', '.join(FAMILIES)}")
         if node.value == _ALL:
             if FAMILIES[name].size is None:
-                node.fail(f"expected a number of seeds, not {_ALL!r}: it has no fixed size")
+                node.fail(f"expected a number of seeds, got {_ALL!r}: the family has no fixed size")
             seeds[name] = None
         else:
             seeds[name] = node.integer(0)
@@ -104,7 +104,7 @@ def _assignors(nodes: ConfigNode) -> tuple[str, ...]:
     for node in nodes.elements():
         name = node.text()
         if name not in ASSIGNORS:
-            node.fail(f"no assignor {name!r}, expected one of {', '.join(ASSIGNORS)}")
+            node.fail(f"unknown assignor {name!r}, expected one of {', '.join(ASSIGNORS)}")
         if name in names:
             node.fail(f"{name!r} is repeated")
         names[name] = None

@@ -63,11 +63,11 @@ def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> Case
         if receiver.poll(limits.group):
             record: CaseRecord = receiver.recv()
         else:
-            record = failed_record(case, f"took more than {limits.group:g} s")
+            record = failed_record(case, f"the evaluation took more than {limits.group:g} s")
     except EOFError:
         child.join()
         death = _death(child.exitcode)
-        record = failed_record(case, f"the process that studied this group {death}")
+        record = failed_record(case, f"the process that evaluated this group {death}")
     finally:
         receiver.close()
         child.kill()
@@ -83,5 +83,5 @@ def _run_child(evaluate: Evaluator, case: Case, sender: Connection, limits: Case
 
 def _death(code: int | None) -> str:
     if code is not None and code < 0:
-        return f"died of {signal.Signals(-code).name}"
+        return f"was killed by {signal.Signals(-code).name}"
     return f"ended with exit code {code}"

@@ -13,9 +13,9 @@ from kassay.reference.model.topic_partitions import Partitions
 def group_fingerprint(group: Group) -> str:
     """Return the fingerprint of a group, ``sha256:`` and 64 hexadecimal digits.
 
-    Topics with partitions, weights and racks count, and members with subscription, owned
-    partitions, generation, rack and capacity. The id, the notes and the order of topics,
-    members and owned partitions do not count.
+    The fingerprint depends on the topics with their partitions, weights and racks, and on the
+    members with their subscription, owned partitions, generation, rack and capacity. It does not
+    depend on the id, the notes, or the order of topics, members and owned partitions.
 
     Examples
     --------

@@ -102,7 +102,7 @@ def load_group(path: str | Path) -> Group:
 def load_groups(path: str | Path) -> list[Group]:
     """Read all group documents of a file: one JSON document, or JSON Lines.
 
-    InputError at the first invalid document has file and line.
+    The first invalid document raises InputError with file and line.
     """
     groups = []
     with Path(path).open(encoding="utf-8") as stream:

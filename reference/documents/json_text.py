@@ -28,7 +28,7 @@ def parse_json(
 ) -> object:
     """Parse one JSON document. Repeated keys, NaN and Infinity are errors.
 
-    InputError has the file name ``where`` and the line, counted from ``first_line``.
+    InputError names the file ``where`` and the line, counted from ``first_line``.
     """
 
     def build(pairs: list[tuple[str, object]]) -> dict[str, object]:

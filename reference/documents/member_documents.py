@@ -109,7 +109,7 @@ def member_packer() -> Callable[[dict[str, object]], None]:
 
     Owned partitions become columns, and equal subscriptions one shared tuple, while the rest
     of the document is parsed: a group of a million partitions then takes a third of the
-    memory. Lists with an invalid entry stay, for `parse_member` to report.
+    memory. Lists with an invalid entry stay unchanged; `parse_member` reports them.
     """
     shared: dict[tuple[object, ...], tuple[object, ...]] = {}
 

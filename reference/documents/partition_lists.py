@@ -1,7 +1,7 @@
 """Lists of partitions in JSON documents: owned and assigned partitions.
 
 A group may have a million partitions, so types are checked per column. Entries are inspected
-one by one only to find an invalid one.
+one by one only if one of them is invalid.
 """
 
 from collections.abc import Mapping, Sequence

@@ -81,7 +81,7 @@ def assignee_column(group: Group, assignment: Assignment) -> Column:
     """Return the member index of each partition's assignee, in the order of the topics.
 
     Unassigned partitions have `NO_OWNER`. Unknown members, topics and partition numbers are
-    skipped; of several assignees the last counts.
+    skipped. If a partition has several assignees, the column contains the last one.
     """
     return _check(group, assignment).column
 

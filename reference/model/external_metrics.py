@@ -50,8 +50,8 @@ def kafka_balance_score(group: Group, assignment: Assignment) -> int:
 def kafka_is_balanced(group: Group, assignment: Assignment) -> bool:
     """Return whether Kafka's sticky assignors accept the assignment as balanced.
 
-    True if partition counts differ by at most one, or if no direct transfer improves them. Chains
-    of transfers may still do. Source: ``AbstractStickyAssignor.isBalanced``, kafka-clients 4.4.0.
+    True if partition counts differ by at most one, or if no direct transfer improves them. A chain
+    of transfers can still improve them. Source: ``AbstractStickyAssignor.isBalanced``, kafka-clients 4.4.0.
     """
     held = held_counts(group, assignment)
     counts = held.sum(axis=0)
@@ -91,7 +91,7 @@ def range_spread(loads: Sequence[int]) -> float:
 def off_rack(group: Group, assignment: Assignment) -> int:
     """Count the partitions without a replica in their member's rack.
 
-    Members without a rack do not count. Kafka Streams' traffic cost is a multiple of this.
+    Members without a rack do not count. Kafka Streams' traffic cost is a multiple of this count.
     """
     topics = group.topic_table()
     if all(topic.racks is None for topic in group.topics):

@@ -42,7 +42,7 @@ def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
     """Decode a record.
 
     In groups of consumers, the members' subscriptions and assignments are decoded too; other
-    applications keep their own bytes there. CorruptRecordError names the part and the field.
+    applications store their own bytes there. CorruptRecordError names the part and the field.
     """
     kind, fields = decode_key(key)
     return DecodedRecord(kind, fields, decode_value(kind, value))

@@ -87,7 +87,7 @@ def wrong_claims(
         if claim.origin is Origin.COUNTING:
             bound = counted_bound(problem, claim.level, limits[:index])
             if claim.bound > bound:
-                yield f"the bound {claim.bound} on {name} is above {bound}, which counting gives"
+                yield f"the bound {claim.bound} on {name} is above {bound}, the bound by counting"
         if claim.best is not None:
             yield from _best_errors(group, claim, limits[:index])
 

@@ -47,7 +47,7 @@ class Explanation:
         changes = [
             f"{member} {'drops' if after < before else 'rises'} from {before} to {after}"
             for member, before, after in self.loads
-        ] or ["all loads stay"]
+        ] or ["no load changes"]
         return f"{chain}: {', '.join([*changes, _moves_text(self.moves)])}"
 
 

@@ -100,9 +100,10 @@ def test_capacities_below_every_partition_are_reported_as_conflict(time_limit):
         None,
     )
     assert solution.conflict
-    assert "carries at most 4" in solution.conflict[0]
+    assert "is at most 4" in solution.conflict[0]
     assert frontier(CAPPED).conflict
-    assert solve(EQUAL, constraints=(Capacity(0),)).conflict == ("every member carries at most 0",)
+    limit = "the load of every member is at most 0"
+    assert solve(EQUAL, constraints=(Capacity(0),)).conflict == (limit,)
 
 
 @pytest.mark.parametrize("group", GROUPS)

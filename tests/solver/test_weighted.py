@@ -152,7 +152,7 @@ def test_a_capacity_below_any_partition_is_an_infeasible_group():
     )
     solution = solve(group)
     assert solution.status == "infeasible"
-    assert solution.conflict == ("'a' carries at most 4",)
+    assert solution.conflict == ("the load of 'a' is at most 4",)
 
 
 def test_a_tolerance_on_imbalance_reduces_the_number_of_moves():

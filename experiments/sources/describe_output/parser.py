@@ -106,7 +106,9 @@ def parse_text(text: str, *, name: str) -> ParsedText:
         elif tables:
             _read_row(tables[-1], content, name, line)
     if not tables and not notices:
-        raise error_at(name, 1, "contains neither a table nor a notice of kafka-consumer-groups.sh")
+        raise error_at(
+            name, 1, "the text contains no table and no notice of kafka-consumer-groups.sh"
+        )
     if tables and lines[-1].strip() and not _is_last_line_complete(tables, lines[-1], len(lines)):
         message = "the last line may be cut; end it with a newline if it is complete"
         raise error_at(name, len(lines), message, lines[-1])
@@ -138,7 +140,10 @@ def _read_row(table: _OpenTable, content: str, name: str, line: int) -> None:
         or not (table.closed or is_ignorable(content))
     ):
         raise error_at(
-            name, line, f"not a complete row of the {table.header.kind} table above it", content
+            name,
+            line,
+            f"the line is not a complete row of the {table.header.kind} table above it",
+            content,
         )
 
 
@@ -185,7 +190,7 @@ def _require_consistent(parsed: ParsedText, name: str) -> None:
             else:
                 continue
             if title and (row.group, title) in seen:
-                raise error_at(name, row.line, f"a second row for {title}")
+                raise error_at(name, row.line, f"{title} has two rows")
             seen.add((row.group, title))
 
 

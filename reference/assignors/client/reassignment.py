@@ -102,7 +102,7 @@ class Reassignment:
     def perform_reassignments(self, reassignable_partitions: Sequence[int]) -> bool:
         """Repeat passes over the partitions until a pass moves none; return whether any moved.
 
-        RepeatedStateError if the state after a pass repeats.
+        Raise RepeatedStateError if the state after a pass repeats.
         """
         performed = False
         cycle_detector = _CycleDetector(self)

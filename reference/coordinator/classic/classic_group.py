@@ -89,7 +89,7 @@ class ClassicGroup:
         self._most_members = 0
 
     def transition_to(self, state: GroupState, now: int) -> None:
-        """Change the state; IllegalTransitionError if the transition is invalid."""
+        """Change the state; raise IllegalTransitionError if the transition is invalid."""
         if self.state not in states.VALID_PREVIOUS_STATES[state]:
             raise IllegalTransitionError(
                 f"a group cannot change from state {self.state} to {state}"

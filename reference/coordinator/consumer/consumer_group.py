@@ -146,8 +146,8 @@ class ConsumerGroup:
     def put_target(self, target: dict[str, Partitions], now: int) -> None:
         """Set the target assignment of the current epoch.
 
-        A member with an unchanged target keeps the order of its last record, on which the
-        next result of the assignor can depend.
+        A member with an unchanged target keeps the order of its last record. The next result of
+        the assignor can depend on this order.
         """
         for member_id, partitions in target.items():
             previous = self.target.get(member_id)

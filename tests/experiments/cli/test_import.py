@@ -76,8 +76,8 @@ def test_captures_taken_at_different_times_are_an_error(run, write):
     ("arguments", "message"),
     [
         (["nowhere.txt"], "no such file"),
-        (["empty"], "contains no capture"),
-        (["prose.txt"], "prose.txt:1: contains neither a table nor a notice"),
+        (["empty"], "the directory contains no captures"),
+        (["prose.txt"], "prose.txt:1: the text contains no table and no notice"),
         (["latin.txt"], "latin.txt:2: not text in UTF-8: byte 0xe9"),
         (["huge.txt"], "orders-2000000000 exceeds the 1000000 partitions"),
         (["good.txt", "--weights", "lag"], "no lag is shown for orders-1"),

@@ -121,7 +121,7 @@ def test_an_assignment_above_a_capacity_is_rejected_with_a_reason(verify):
     small = GROUP | {"members": [GROUP["members"][0] | {"capacity": 2}, GROUP["members"][1]]}
     code, record, _ = verify(small, {"a": [["t", n] for n in range(4)] + [["u", 0]]})
     assert (code, record["valid"], record["optimal"]) == (1, True, None)
-    assert "'a' carries at most 2" in record["reason"]
+    assert "the load of 'a' is at most 2" in record["reason"]
 
 
 def test_an_old_certificate_version_is_an_error(solved, verify):

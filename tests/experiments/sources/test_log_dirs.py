@@ -56,7 +56,7 @@ def test_replicas_that_are_being_copied_do_not_count(file):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("GROUP TOPIC\n", "sizes.txt: is not the output of kafka-log-dirs.sh --describe"),
+        ("GROUP TOPIC\n", "sizes.txt: the file is not the output of kafka-log-dirs.sh --describe"),
         (
             log_dirs_output([replica("t-0", 1)])[:-20],
             "sizes.txt:3: not a complete list of log directories",
@@ -110,4 +110,4 @@ def test_a_partition_without_a_size_is_an_error(file, tmp_path):
 
 def test_sizes_without_a_group_are_an_error(file):
     [imported] = import_groups([file(log_dirs_output([replica("my-t-0", 10)]))], ImportOptions())
-    assert "sizes only, no group" in imported.error
+    assert "only partition counts or sizes, no group" in imported.error

@@ -111,7 +111,7 @@ def test_unknown_json_is_an_error_for_files_and_ignored_in_directories(write):
     directory = write(other='{"a": 1}', lag=burrow(partition(0)))
     assert one(directory).id == "g"
     (named,) = import_groups([directory / "other.json"], ImportOptions())
-    assert "JSON of no supported tool" in named.error
+    assert "no supported tool writes this JSON" in named.error
 
 
 def test_rest_lists_of_consumers_lags_and_topics_are_merged(write):

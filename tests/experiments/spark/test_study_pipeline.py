@@ -102,7 +102,7 @@ def test_crashes_of_the_evaluating_process_become_rows(spark, expected):
     found = {row["groups"][0]["case"]: row for row in rows.to_pylist()}
     assert len(found) == len(cases)
     errors = {fault: found.pop(name)["groups"][0]["error"] for name, fault in bad.items()}
-    died = "the process that studied this group died of"
+    died = "the process that evaluated this group was killed by"
     assert errors["abort"] == f"{died} SIGABRT"
     assert errors["segfault"] == f"{died} SIGSEGV"
     assert errors["exhaust_memory"].startswith("MemoryError: Unable to allocate")
@@ -115,7 +115,9 @@ def test_the_time_limit_applies_to_native_code(spark):
     judge = partial(crashing_evaluations.evaluate_with_crashes, bad={cases[1].name: "hang"})
     rows = evaluate_cases(spark, cases, tasks=1, limits=CaseLimits(group=8.0), judge=judge)
     errors = {row["groups"][0]["case"]: row["groups"][0]["error"] for row in rows.to_pylist()}
-    assert errors == {case.name: None for case in cases} | {cases[1].name: "took more than 8 s"}
+    assert errors == {case.name: None for case in cases} | {
+        cases[1].name: "the evaluation took more than 8 s"
+    }
 
 
 def test_workers_with_another_version_are_rejected(spark, tmp_path, monkeypatch):

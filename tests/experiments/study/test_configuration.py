@@ -46,7 +46,7 @@ def test_every_key_of_the_file_is_read():
         ("", "mine.yaml:1: the file is empty"),
         ("families: [", "mine.yaml:1: not valid YAML"),
         ("families: {}\nfamlies: {}", "mine.yaml:2: famlies: unknown key"),
-        ("drawn: 3", "families or groups is required"),
+        ("drawn: 3", "give families or groups"),
         ("families:\n  nope: 3", "mine.yaml:2: families.nope: unknown family"),
         (f"families:\n  {IMPORTED}: 3", "families.imported: unknown family"),
         (
@@ -55,7 +55,10 @@ def test_every_key_of_the_file_is_read():
         ),
         ("families:\n  mixed-join: -1", "families.mixed-join: must be at least 0"),
         ("families:\n  mixed-join: many", "families.mixed-join: expected an integer"),
-        ("families: {}\nassignors:\n- range\n- rnage", "mine.yaml:4: assignors[1]: no assignor"),
+        (
+            "families: {}\nassignors:\n- range\n- rnage",
+            "mine.yaml:4: assignors[1]: unknown assignor",
+        ),
         ("families: {}\nassignors: [range, range]", "assignors[1]: 'range' is repeated"),
         ("families: {}\nwave: 0", "mine.yaml:2: wave: must be at least 1"),
         ("families: {}\nlimits: {time: soon}", "limits.time: expected a number"),

@@ -22,7 +22,7 @@ def test_a_child_process_returns_the_same_record():
 
 def test_the_exit_code_of_a_child_is_reported():
     record = run_isolated(lambda _: os._exit(3), CASE, limits=CaseLimits())
-    assert record.group.error == "the process that studied this group ended with exit code 3"
+    assert record.group.error == "the process that evaluated this group ended with exit code 3"
     assert record.group.case == "named/2"
     assert record.assignments == ()
 
@@ -30,7 +30,7 @@ def test_the_exit_code_of_a_child_is_reported():
 def test_a_child_over_the_time_limit_is_killed():
     start = time.monotonic()
     record = run_isolated(lambda _: time.sleep(600), CASE, limits=CaseLimits(group=0.2))
-    assert record.group.error == "took more than 0.2 s"
+    assert record.group.error == "the evaluation took more than 0.2 s"
     assert time.monotonic() - start < 300
 
 
@@ -42,7 +42,7 @@ def test_a_watchdog_kills_a_process_that_does_not_restart_it():
             time.sleep(600)
 
     record = run_isolated(hang, CASE, limits=CaseLimits())
-    assert record.group.error == "the process that studied this group died of SIGALRM"
+    assert record.group.error == "the process that evaluated this group was killed by SIGALRM"
 
 
 def test_a_watchdog_stops_at_the_end_of_its_block():

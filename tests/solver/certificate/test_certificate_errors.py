@@ -125,7 +125,7 @@ def test_bounds_after_a_movement_are_counted_too():
     assert complaints(counted, assignment) == []
     forged = replace(counted.claims[1], bound=3)
     assert complaints(replace(counted, claims=(counted.claims[0], forged)), assignment) == [
-        "the bound 3 on makespan is above 2, which counting gives"
+        "the bound 3 on makespan is above 2, the bound by counting"
     ]
 
 

@@ -288,7 +288,7 @@ def test_constraints_must_hold_and_exclude_better_assignments():
 def test_capacities_of_the_group_must_hold():
     small = replace(GROUP, members=(replace(GROUP.members[0], capacity=2), GROUP.members[1]))
     assert certify(small, BEST).is_optimal
-    with pytest.raises(ValueError, match="violates a constraint: 'a' carries at most 2"):
+    with pytest.raises(ValueError, match="violates a constraint: the load of 'a' is at most 2"):
         certify(small, LOPSIDED)
 
 

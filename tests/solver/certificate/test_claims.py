@@ -34,7 +34,7 @@ def test_bounds_of_weighted_answers_are_counted_again_or_trusted():
     apart = Assignment({"a": [("t", 0)], "b": [("t", n) for n in range(1, 5)]})
     forged = replace(certificate, claims=(replace(claim, value=22, bound=22),))
     assert list(certificate_errors(WEIGHTED, apart, forged)) == [
-        "the bound 22 on makespan is above 15, which counting gives"
+        "the bound 22 on makespan is above 15, the bound by counting"
     ]
     trusted = replace(
         certificate, claims=(replace(claim, value=22, bound=22, origin=Origin.CP_SAT),)
