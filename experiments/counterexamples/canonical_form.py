@@ -26,7 +26,7 @@ def canonical_form(group: Group) -> str:
     """Return a description of a group that does not depend on names and order.
 
     Groups with equal descriptions are equal up to names. The reverse is true except for groups
-    with too many equal members to try all of their orders. Only the order of generations counts.
+    with too many equal members to try all of their orders. Generations are compared by order only.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def reconstruct_generations(
     """Yield the generations of a group, reconstructed from its records.
 
     ``records`` ascend by offset; repeated ones are ignored, and the last record of a
-    generation counts. ``topic_names`` are by id, which is the name of all other topics.
+    generation counts. ``topic_names`` maps ids to names; other topics get their id as name.
     """
     replay = _Replay(group, topic_names or {})
     position: tuple[int | None, int | None] | None = None

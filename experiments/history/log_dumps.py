@@ -1,7 +1,7 @@
 """Parser of the output of ``kafka-dump-log.sh --offsets-decoder``.
 
 Without this option, the tool prints keys and values as text and loses bytes. Such lines
-become errors that say so.
+become errors with this reason.
 """
 
 import base64

@@ -28,8 +28,9 @@ _NO_COMPARISON = dict.fromkeys(field.name for field in fields(ComparisonRow))
 class RebalanceRow:
     """A row of the table ``rebalances``, without the columns of `ComparisonRow`.
 
-    ``first`` and ``generation`` are the first and the last generation. ``partitions`` counts
-    assigned ones. ``document`` and ``assigned`` are group document and assignment as JSON.
+    ``first`` and ``generation`` are the first and the last generation. ``partitions`` is
+    the number of assigned partitions. ``document`` and ``assigned`` are JSON: the group document
+    and the assignment.
     """
 
     group: str

@@ -83,7 +83,7 @@ class AssignorSummary:
     """Results of an assignor over the groups with a proven optimum.
 
     ``with_unnecessary_moves`` is a share of the groups with owned partitions.
-    ``largest_excess`` is the largest difference to the minimum of the maximum load.
+    ``largest_excess`` is the largest excess of the maximum load over its minimum.
     """
 
     groups: int

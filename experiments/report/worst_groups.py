@@ -52,7 +52,7 @@ def worst_groups(
 ) -> Iterator[WorstGroup]:
     """Yield the worst drawable groups of each assignor, without hand-written groups.
 
-    Groups of which the tables hold only the seed are rebuilt.
+    If the tables contain only the seed of a group, the group is rebuilt.
     """
     rows = without_named(rows[rows["case"].isin(_drawable(tables.groups))])
     shown: list[str] = []
@@ -129,7 +129,7 @@ def _first(tables: Tables, rows: Iterable[Mapping[str, Any]], title: str) -> Ite
 def _greedy(tables: Tables, row: Mapping[str, Any], group: Group) -> tuple[str, Assignment | None]:
     """Return the title and the assignment of an assignor, or the state that it repeats.
 
-    The assignment is None if the rebuilt one differs from the one studied.
+    The assignment is None if it cannot be rebuilt as it was in the study.
     """
     assignor = row["assignor"]
     assignment = _stored(_only_row(tables.assignments, case=row["case"], assignor=assignor))

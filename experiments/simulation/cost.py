@@ -67,7 +67,7 @@ def cost_of(
 def _combined(sequence: list[SimulatedRebalance]) -> tuple[Group, Assignment] | None:
     """Return the first group and the last assignment of a sequence of rebalances.
 
-    If members or topics change between two rounds, it is the first group after the last change.
+    If members or topics change between two rounds, the group is the first after the last change.
     """
     last = sequence[-1]
     if last.assignment is None or not last.complete or not last.group.members:

@@ -26,9 +26,9 @@ class OwnershipInterval:
 class _Topic:
     """Owners of a topic's partitions, indexed by partition number.
 
-    ``last`` is the last consumer of a partition: `NO_OWNER` for a partition added to a running
-    topic, whose wait is measured; `NEVER_OWNED` before the first consumer, which is not.
-    The unowned time is the sum of its end times minus the sum of its start times.
+    ``last`` is the last consumer of a partition. It is `NO_OWNER` for a partition that was added
+    to a running topic: its time before the first consumer counts. It is `NEVER_OWNED` for other
+    partitions before their first consumer: this time does not count.
     """
 
     __slots__ = ("_unowned_messages", "_unowned_ms", "last", "name", "owner", "rate", "unowned")

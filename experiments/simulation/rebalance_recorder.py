@@ -17,7 +17,7 @@ from kassay.reference.protocol.messages import JoinedMember
 class RebalanceRecorder:
     """Recorder that runs the policy's assignor and stores its groups and assignments.
 
-    ``topics`` are the present topics by name, which the simulation changes. The name of the
+    ``topics`` maps names to current topics; the simulation changes it. The name of the
     script is the prefix of group ids. ``record`` receives each rebalance.
     """
 

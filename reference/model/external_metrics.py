@@ -51,7 +51,8 @@ def kafka_is_balanced(group: Group, assignment: Assignment) -> bool:
     """Return whether Kafka's sticky assignors accept the assignment as balanced.
 
     True if partition counts differ by at most one, or if no direct transfer improves them. A chain
-    of transfers can still improve them. Source: ``AbstractStickyAssignor.isBalanced``, kafka-clients 4.4.0.
+    of transfers can still improve them. Source: ``AbstractStickyAssignor.isBalanced``,
+    kafka-clients 4.4.0.
     """
     held = held_counts(group, assignment)
     counts = held.sum(axis=0)
