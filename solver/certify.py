@@ -1,5 +1,6 @@
 """Certificates of solutions and assignments."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from kassay.reference.model.assignment import Assignment
@@ -14,24 +15,38 @@ from kassay.solver.certificate.check import (
     violated_constraints,
 )
 from kassay.solver.certificate.claims import counted_claims
+from kassay.solver.constraints import Constraint, check_constraints
 from kassay.solver.evaluation import valid_placement
-from kassay.solver.objective import default_levels
+from kassay.solver.objective import Level, default_levels
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution
 from kassay.solver.subscription_network import build_network
 
 
-def certify(group: Group, answer: Solution | Assignment) -> Certificate:
+def certify(
+    group: Group,
+    answer: Solution | Assignment,
+    *,
+    levels: Iterable[Level] | None = None,
+    constraints: Iterable[Constraint] = (),
+) -> Certificate:
     """Return a certificate of a solution or an assignment, for checking without a solver.
 
     For equal weights, prices prove an optimal assignment, and a chain improves any other.
-    Otherwise the bounds are those of the solution, or bounds that need no search. An
-    assignment is certified on the default levels, within the capacities of the group.
+    Otherwise the bounds are those of the solution, or bounds that need no search.
+
+    Parameters
+    ----------
+    levels, constraints
+        Levels on which an assignment is certified, by default `default_levels`, and
+        constraints besides the capacities of the group. A solution has its own.
 
     Raises
     ------
     UsageError
         If there is no assignment, or it is not valid or violates a constraint.
+    InputError
+        If a constraint refers to a member, topic or partition that the group does not have.
 
     Examples
     --------
@@ -57,12 +72,15 @@ def certify(group: Group, answer: Solution | Assignment) -> Certificate:
     placement = valid_placement(problem, assignment)
     certificate = solution.certificate if solution else None
     if certificate is None:
-        certificate = Certificate(counted_claims(group, assignment, default_levels(group)))
+        rules = tuple(constraints)
+        check_constraints(group, rules)
+        levels = default_levels(group) if levels is None else tuple(levels)
+        certificate = Certificate(counted_claims(group, assignment, levels), constraints=rules)
     violation = next(violated_constraints(group, assignment, certificate.constraints), None)
     if violation is not None:
         raise UsageError(f"the assignment {violation}")
-    levels = [claim.level for claim in certificate.claims]
-    if certificate.prices is not None or not prices_prove(group, levels):
+    stated = [claim.level for claim in certificate.claims]
+    if certificate.prices is not None or not prices_prove(group, stated):
         return certificate
     network = build_network(problem)
     moved = movement(group, assignment)

@@ -1,13 +1,20 @@
 """Result of a solve: assignment, values and proven bounds."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Self
 
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
-from kassay.solver.certificate.certificate import Certificate
+from kassay.solver.certificate.certificate import (
+    Certificate,
+    LevelClaim,
+    Origin,
+    Proof,
+    weakest_proof,
+)
 
 
 class Status(StrEnum):
@@ -29,6 +36,8 @@ class LevelValue:
         No assignment that keeps the values of the earlier levels is below it.
     slack
         How far the tolerance of the level lets the value exceed the bound.
+    origin
+        Origin of the bound, None if it is not known.
 
     Raises
     ------
@@ -45,6 +54,7 @@ class LevelValue:
     value: int
     bound: int
     slack: int = 0
+    origin: Origin | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Raise InternalError if the value is below the bound."""
@@ -60,6 +70,21 @@ class LevelValue:
     def is_proven(self) -> bool:
         """Return whether the value is proven optimal within the tolerance."""
         return self.gap <= self.slack
+
+    @property
+    def proof(self) -> Proof:
+        """Return the kind of proof that the value is optimal within the tolerance."""
+        if not self.is_proven:
+            return Proof.NONE
+        return Proof.SEARCH if self.origin is None else self.origin.proof
+
+
+def level_values(claims: Iterable[LevelClaim]) -> tuple[LevelValue, ...]:
+    """Return the values and bounds that claims state."""
+    return tuple(
+        LevelValue(claim.level.name, claim.value, claim.bound, claim.slack, claim.origin)
+        for claim in claims
+    )
 
 
 def value_and_bound(level: LevelValue | None) -> dict[str, int] | None:
@@ -109,6 +134,11 @@ class Solution:
         return self.assignment is not None and all(level.is_proven for level in self.levels)
 
     @property
+    def proof(self) -> Proof:
+        """Return the kind of proof that every level is optimal."""
+        return weakest_proof(level.proof for level in self.levels)
+
+    @property
     def imbalance(self) -> LevelValue:
         """Return the value of the first level; LookupError if there is no assignment."""
         if not self.levels:
@@ -119,6 +149,10 @@ class Solution:
     def movement(self) -> LevelValue:
         """Return the value of the level ``movement``; LookupError if there is no such level."""
         return self.level("movement")
+
+    def with_certificate(self, certificate: Certificate) -> Self:
+        """Return the solution with another certificate and with the levels that it states."""
+        return replace(self, certificate=certificate, levels=level_values(certificate.claims))
 
     def level(self, name: str) -> LevelValue:
         """Return the value of the level with a name; LookupError if there is no such level."""
@@ -133,8 +167,7 @@ class Solution:
         if self.conflict:
             caption += f": {'; '.join(self.conflict)}"
         partitions = (
-            (level.name, level.value, level.bound, "proven" if level.is_proven else "not proven")
-            for level in self.levels
+            (level.name, level.value, level.bound, str(level.proof)) for level in self.levels
         )
         levels = notebook_tables.table(caption, ("level", "value", "bound", ""), partitions)
         if self.assignment is None:

@@ -17,7 +17,7 @@ from kassay.solver.lexicographic import LexicographicResult, solve_levels
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Level, default_levels
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.solution import LevelValue, Solution
+from kassay.solver.solution import Solution, level_values
 
 
 class Method(StrEnum):
@@ -120,9 +120,6 @@ def _solution(
     return Solution(
         assignment=problem.to_assignment(result.placement),
         method=str(method),
-        levels=tuple(
-            LevelValue(claim.level.name, claim.value, claim.bound, claim.slack)
-            for claim in result.claims
-        ),
+        levels=level_values(result.claims),
         certificate=Certificate(result.claims, prices=result.prices, constraints=constraints),
     )

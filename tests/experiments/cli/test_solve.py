@@ -23,11 +23,17 @@ def test_the_record_has_the_documented_keys_in_their_order(run):
         "loads",
         "assignment",
         "seconds",
+        "proof",
+        "fingerprint",
     ]
     assert done.code == 0
     assert record["status"] == "optimal"
     assert record["imbalance"] == {"measure": "sum_of_squares", "value": 8, "bound": 8}
     assert record["movement"] == {"value": 2, "bound": 2}
+    assert record["proof"] == {
+        "imbalance": "proven by certificate",
+        "movement": "proven by certificate",
+    }
     assert record["loads"] == {"a": 2, "b": 2}
 
 
@@ -44,6 +50,7 @@ def test_a_tolerance_allows_fewer_moves(run):
 def test_levels_after_movement_are_solved(run):
     record = run(LOPSIDED_GROUP, "--level", "members_used", "--level", "topic_spread").record
     assert record["members_used"] == {"value": 2, "bound": 2}
+    assert record["proof"]["members_used"] == "proven by CP-SAT"
 
 
 def test_an_infeasible_group_exits_with_1_and_names_the_conflict(run):

@@ -1,0 +1,243 @@
+"""Check of solution documents against the group, objective and constraints asked for."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kassay.experiments.cli.group_io import GroupResult
+from kassay.experiments.cli.solution_documents import SolutionDocument
+from kassay.reference.documents.fingerprint import group_fingerprint
+from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.errors import UsageError
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure, imbalance, loads, movement
+from kassay.solver.certificate.certificate import Certificate, LevelClaim, Proof
+from kassay.solver.certificate.check import certificate_errors
+from kassay.solver.certificate.claims import value_of
+from kassay.solver.certificate.objective_documents import constraint_document, level_document
+from kassay.solver.certify import certify
+from kassay.solver.constraints import Constraint, check_constraints
+from kassay.solver.objective import FURTHER_LEVELS, Imbalance, Level, Movement
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Group, levels and constraints that a solution document must answer."""
+
+    group: Group
+    levels: tuple[Level, ...]
+    constraints: tuple[Constraint, ...]
+
+
+def check_solution(
+    question: Question, solution: SolutionDocument, *, require_optimal: bool
+) -> GroupResult:
+    """Check a solution document; the result is reached if the document has no error.
+
+    Raises
+    ------
+    InputError
+        If a constraint refers to a member, topic or partition that the group does not have.
+    """
+    group, assignment = question.group, solution.assignment
+    check_constraints(group, question.constraints)
+    fingerprint = group_fingerprint(group)
+    record: dict[str, object] = {
+        "id": group.id,
+        "fingerprint": fingerprint,
+        **_objective_record(question, solution.certificate),
+    }
+    if assignment is None:
+        reason = "the document has no assignment"
+        return GroupResult(record | {"valid": None, "reason": reason}, reached=False)
+    broken = list(violations(group, assignment))
+    record["valid"] = not broken
+    if broken:
+        return GroupResult(record | {"optimal": None, "violations": broken}, reached=False)
+    record |= {"imbalance": imbalance(group, assignment), "movement": movement(group, assignment)}
+    errors = [
+        *_fingerprint_errors(fingerprint, solution),
+        *_question_errors(question, solution),
+        *_figure_errors(question, assignment, solution),
+    ]
+    certificate = solution.certificate
+    if certificate is not None:
+        errors = [*certificate_errors(group, assignment, certificate), *errors]
+        record["certificate"] = "invalid" if errors else "valid"
+    if errors:
+        return GroupResult(record | {"optimal": None, "errors": errors}, reached=False)
+    try:
+        certificate = certificate or certify(
+            group, assignment, levels=question.levels, constraints=question.constraints
+        )
+    except UsageError as error:
+        # The assignment is valid but violates a constraint or the capacity of a member.
+        return GroupResult(record | {"optimal": None, "reason": str(error)}, reached=False)
+    if certificate.chain and solution.document.get("status") == "optimal":
+        improved = f"status: the document has 'optimal', but {certificate.chain[0]} improves it"
+        return GroupResult(record | {"optimal": False, "errors": [improved]}, reached=False)
+    record |= _certified_record(certificate, solution)
+    return GroupResult(record, reached=record["optimal"] is True or not require_optimal)
+
+
+def _objective_record(question: Question, certificate: Certificate | None) -> dict[str, object]:
+    """Return levels and constraints of the certificate, or those asked for, as JSON."""
+    levels, constraints = question.levels, question.constraints
+    if certificate is not None:
+        levels = tuple(claim.level for claim in certificate.claims)
+        constraints = certificate.constraints
+    return {
+        "objective": [level_document(level) for level in levels],
+        "constraints": [constraint_document(rule) for rule in constraints],
+    }
+
+
+def _fingerprint_errors(expected: str, solution: SolutionDocument) -> Iterator[str]:
+    found = solution.fingerprint
+    if found is None and solution.certificate is not None:
+        yield "fingerprint: the document has a certificate, but no fingerprint of its group"
+    elif found is not None and found != expected:
+        yield f"fingerprint: the document is about another group: {found!r}, expected {expected!r}"
+
+
+def _question_errors(question: Question, solution: SolutionDocument) -> Iterator[str]:
+    """Compare levels and constraints of the certificate with those asked for."""
+    certificate = solution.certificate
+    if certificate is None:
+        return
+    levels = tuple(claim.level for claim in certificate.claims)
+    if levels != question.levels:
+        found, expected = (
+            [level_document(level) for level in each] for each in (levels, question.levels)
+        )
+        yield f"objective: the document has {found}, expected {expected}"
+    if set(certificate.constraints) != set(question.constraints):
+        rules, asked = (
+            [str(rule) for rule in each] for each in (certificate.constraints, question.constraints)
+        )
+        yield f"constraints: the document has {rules}, expected {asked}"
+
+
+def _figure_errors(
+    question: Question, assignment: Assignment, solution: SolutionDocument
+) -> Iterator[str]:
+    """Compare the figures of a document of ``kassay solve`` with its assignment."""
+    group, document, certificate = question.group, solution.document, solution.certificate
+    levels = _levels_by_key(question)
+    yield from _unknown_figures(document, levels)
+    claims = {} if certificate is None else {claim.level: claim for claim in certificate.claims}
+    for key, level in levels.items():
+        if key in document:
+            value = value_of(group, assignment, level)
+            for error in _level_errors(document, key, value, claims.get(level)):
+                yield f"{key}: {error}"
+    proofs = {key: str(claims[level].proof) for key, level in levels.items() if level in claims}
+    if certificate is not None and document.get("proof", proofs) != proofs:
+        yield f"proof: the document has {document['proof']!r}, expected {proofs!r}"
+    if "loads" in document:
+        expected = loads(group, assignment)
+        if document["loads"] != expected:
+            yield f"loads: the document has {document['loads']!r}, expected {expected!r}"
+    is_claimed = document.get("status") == "optimal"
+    if is_claimed and certificate is not None and not certificate.is_optimal:
+        yield "status: the document has 'optimal', but the certificate does not prove it"
+
+
+def _levels_by_key(question: Question) -> dict[str, Level]:
+    """Return the levels asked for by their keys in documents of ``kassay solve``."""
+    return {_key(index, level): level for index, level in enumerate(question.levels)}
+
+
+def _key(index: int, level: Level) -> str:
+    """Return the key of a level in documents of ``kassay solve``."""
+    return "imbalance" if index == 0 and isinstance(level, Imbalance) else level.name
+
+
+def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]) -> Iterator[str]:
+    """Find figures of levels that are not asked for, and of another measure of imbalance."""
+    known = ("imbalance", Movement.name, *FURTHER_LEVELS)
+    for key in known:
+        if key in document and key not in levels:
+            yield f"{key}: the document has this level, but it is not asked for"
+    figures = document.get("imbalance")
+    measure = figures.get("measure") if isinstance(figures, Mapping) else None
+    level = levels.get("imbalance")
+    if measure is not None and level is not None and measure != level.name:
+        known_measure = "" if measure in list(Measure) else " (not a measure)"
+        yield f"imbalance: the document has measure {measure!r}{known_measure}, expected " + repr(
+            level.name
+        )
+
+
+def _level_errors(
+    document: Mapping[str, object], key: str, value: int, claim: LevelClaim | None
+) -> Iterator[str]:
+    """Check value and bound of one level."""
+    figures = document[key]
+    if not isinstance(figures, Mapping):
+        yield f"must be an object with value and bound, got {figures!r}"
+        return
+    if figures.get("value") != value:
+        yield f"the document has value {figures.get('value')!r}, expected {value}"
+    error = _bound_error(
+        figures.get("bound"), value, claim, is_flow=document.get("method") == "flow"
+    )
+    if error is not None:
+        yield error
+
+
+def _bound_error(
+    bound: object, value: int, claim: LevelClaim | None, *, is_flow: bool
+) -> str | None:
+    if not isinstance(bound, int) or isinstance(bound, bool):
+        return None if bound is None else f"the bound must be an integer, got {bound!r}"
+    wrong = {
+        f"the bound {bound} is below 0": bound < 0,
+        f"the bound {bound} is above the value {value}": bound > value,
+        f"the bound {bound} of method flow must equal the value {value}": is_flow
+        and bound != value,
+        f"the bound is {bound}, but the certificate has {claim and claim.bound}": claim is not None
+        and bound != claim.bound,
+    }
+    return next((text for text, is_wrong in wrong.items() if is_wrong), None)
+
+
+def _certified_record(certificate: Certificate, solution: SolutionDocument) -> dict[str, object]:
+    """Return what a certificate without errors proves."""
+    claims = list(enumerate(certificate.claims))
+    record: dict[str, object] = {
+        "optimal": _is_optimal(certificate),
+        "proof": {_key(index, claim.level): str(claim.proof) for index, claim in claims},
+        "levels": [_level_record(claim) for _, claim in claims],
+    }
+    unproven = list(_unproven_bounds(certificate, solution))
+    if unproven:
+        record["unproven"] = unproven
+    if certificate.chain:
+        record["improvement"] = [str(transfer) for transfer in certificate.chain]
+    return record
+
+
+def _is_optimal(certificate: Certificate) -> bool | None:
+    """Return whether the assignment is optimal; None if the certificate does not prove it."""
+    if certificate.chain:
+        return False
+    return True if certificate.proof is Proof.CERTIFICATE else None
+
+
+def _level_record(claim: LevelClaim) -> dict[str, object]:
+    return {
+        "level": claim.level.name,
+        "value": claim.value,
+        "bound": claim.bound,
+        "slack": claim.slack,
+        "origin": str(claim.origin),
+    }
+
+
+def _unproven_bounds(certificate: Certificate, solution: SolutionDocument) -> Iterator[str]:
+    """Describe the bounds of a document without certificate that exceed those proven here."""
+    for index, claim in enumerate(certificate.claims):
+        figures = solution.document.get(_key(index, claim.level))
+        bound = figures.get("bound") if isinstance(figures, Mapping) else None
+        if isinstance(bound, int) and bound > claim.bound:
+            yield f"{claim.level.name}: the bound {bound} is above the proven bound {claim.bound}"

@@ -1,0 +1,100 @@
+"""Documents with an assignment to check, as ``kassay solve`` and ``kassay assign`` write them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kassay.experiments.cli import group_io
+from kassay.reference.documents.fingerprint import group_fingerprint
+from kassay.reference.documents.json_codec import document_id, parse_assignment
+from kassay.reference.documents.json_text import LocatedDocument, read_json_documents
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
+from kassay.solver.certificate.certificate import Certificate
+from kassay.solver.certificate.documents import parse_certificate
+
+
+@dataclass(frozen=True, slots=True)
+class SolutionDocument:
+    """Assignment to check (or None), its certificate, and the document that contains them."""
+
+    assignment: Assignment | None
+    certificate: Certificate | None = None
+    document: Mapping[str, object] = field(default_factory=dict)
+    error: InputError | None = None
+
+    @property
+    def fingerprint(self) -> object:
+        """Fingerprint of the group in the document, None if there is none."""
+        return self.document.get("fingerprint")
+
+
+class SolutionFile:
+    """File of solution documents, from which each group takes its document."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = group_io.name_of(path)
+        self.by_id: dict[str | None, list[SolutionDocument]] = {}
+        with group_io.open_text(path) as stream:
+            for located in read_json_documents(stream, name=self.name):
+                solution = _parse(located)
+                id = document_id(located) if solution.document else None
+                self.by_id.setdefault(id, []).append(solution)
+
+    def take(self, group: Group) -> SolutionDocument:
+        """Remove and return the document of a group.
+
+        Documents with the id of the group come first, then documents without an id. Among
+        these, the first with the fingerprint of the group is its document; without one, the
+        first of all.
+
+        Raises
+        ------
+        InputError
+            If there is no document for the group, or it cannot be read, or it reports an error.
+        """
+        documents = self.by_id.get(group.id) or self.by_id.get(None)
+        if not documents:
+            raise InputError(f"{self.name}: the file has no assignment for group {group.id!r}")
+        at = 0
+        if len(documents) > 1 and any(one.fingerprint is not None for one in documents):
+            fingerprint = group_fingerprint(group)
+            at = next((i for i, one in enumerate(documents) if one.fingerprint == fingerprint), 0)
+        solution = documents.pop(at)
+        if solution.error is not None:
+            raise solution.error
+        return solution
+
+
+def _parse(located: LocatedDocument) -> SolutionDocument:
+    if located.error is not None:
+        return SolutionDocument(None, error=located.error)
+    value = located.value
+    document = value if isinstance(value, Mapping) and _is_document(value) else None
+    try:
+        return _from_document(value, document, located.where)
+    except InputError as error:
+        return SolutionDocument(None, document=document or {}, error=error)
+
+
+def _is_document(value: Mapping[str, object]) -> bool:
+    """Return whether an object is a document, not only lists of partitions per member."""
+    return "assignment" in value or isinstance(value.get("error"), str)
+
+
+def _from_document(
+    value: object, document: Mapping[str, object] | None, where: str
+) -> SolutionDocument:
+    if document is None:
+        return SolutionDocument(parse_assignment(value, where=where))
+    if "assignment" not in document:
+        raise InputError(f"{where}: the document reports an error: {document['error']}")
+    certificate = document.get("certificate")
+    return SolutionDocument(
+        None if document["assignment"] is None else parse_assignment(document, where=where),
+        None
+        if certificate is None
+        else parse_certificate(certificate, where=f"{where}: certificate"),
+        document,
+    )
