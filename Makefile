@@ -130,7 +130,7 @@ bench: $(VENV)/.bench ## Run the benchmarks: kassay, Kafka's Java classes, other
 	$(BIN)/python -m benchmarks
 
 .PHONY: exhaustive
-exhaustive: setup ## Compare the solver with brute force on 600,000 small groups
+exhaustive: setup ## Compare the solver with brute force on 700,000 small groups
 	$(BIN)/python -m tests.exhaustive
 
 .PHONY: captures

@@ -11,9 +11,10 @@ import numpy as np
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds import level_bound, makespan_bound
+from kassay.solver.bounds import level_bound, makespan_bound, max_loads_within
 from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Constraint
+from kassay.solver.enumeration.complete_search import CompleteResult, search_all
 from kassay.solver.evaluation import level_value, movement_costs, violated
 from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
@@ -46,8 +47,17 @@ def solve_levels(
     constraints: Sequence[Constraint],
     initial_assignment: Assignment | None,
     budget: SearchBudget,
+    enumerates: bool = True,
 ) -> LexicographicResult:
-    """Find the best placement and return it with a value and bound per level."""
+    """Find the best placement and return it with a value and bound per level.
+
+    With ``enumerates``, all placements of a small group are compared. Otherwise only those of
+    groups with loads beyond 64 bits.
+    """
+    if enumerates or problem.total >= EXACT_IN_64_BITS:
+        complete = search_all(problem, levels, constraints)
+        if complete is not None:
+            return _enumerated(problem, levels, complete)
     candidates = [keep_owned(problem), longest_processing_time(problem)]
     if initial_assignment is not None:
         warm_start = problem.to_placement(initial_assignment)
@@ -81,6 +91,23 @@ def _final_claim(problem: Problem, done: LevelResult, placement: Placement) -> L
     value = level_value(problem, claim.level, placement)
     best = problem.to_assignment(done.placement) if value > claim.value else None
     return replace(claim, value=value, best=best)
+
+
+def _enumerated(
+    problem: Problem, levels: Sequence[Level], complete: CompleteResult
+) -> LexicographicResult:
+    """Return the result of the comparison of all placements as claims."""
+    if complete.placement is None:
+        return LexicographicResult(None, conflict=complete.conflict)
+    claims = []
+    limits: list[tuple[Level, int]] = []
+    for level, minimum in zip(levels, complete.minima, strict=True):
+        counted = level_bound(problem, level, max_loads_within(problem, limits))
+        origin = Origin.COUNTING if counted >= minimum else Origin.ENUMERATION
+        value = level_value(problem, level, complete.placement)
+        claims.append(LevelClaim(level, value, minimum, origin))
+        limits.append((level, level.tolerance.limit(minimum)))
+    return LexicographicResult(complete.placement, tuple(claims))
 
 
 @dataclass

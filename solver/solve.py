@@ -50,7 +50,8 @@ def solve(
         Warm start, often a greedy assignment. It never changes the optimal values.
     method
         ``flow`` is exact for equal weights and ignores warm start and limits; ``cp-sat``
-        solves everything; ``auto`` uses the flow if it applies.
+        solves everything; ``auto`` uses the flow if it applies, and compares all assignments
+        of small groups.
     limits
         Limits of all levels together. When one is reached, the best assignment found so
         far is returned with its bounds.
@@ -66,6 +67,7 @@ def solve(
     levels = default_levels(group) if levels is None else tuple(levels)
     constraints = tuple(constraints)
     rules = (*group_constraints(group), *constraints)
+    enumerates = Method(method) is Method.AUTO
     method = _applicable_method(group, levels, rules, Method(method))
     problem = build_problem(group)
     built = time.monotonic()
@@ -78,6 +80,7 @@ def solve(
             constraints=rules,
             initial_assignment=initial_assignment,
             budget=SearchBudget(start + limits.time, limits, seed),
+            enumerates=enumerates,
         )
     solved = time.monotonic()
     solution = _solution(problem, method, result, constraints)

@@ -1,8 +1,8 @@
 """Compare both methods with brute force on hundreds of thousands of small groups.
 
 ``make exhaustive`` checks every group up to symmetry with at most 3 members and 5 partitions,
-and random groups with up to 4 members, 4 topics and 8 partitions. Differences are printed as
-group documents and give exit code 1.
+and random groups with up to 4 members, 4 topics and 8 partitions. It also checks random groups
+with weights up to 2**62, tolerances and constraints. Differences are printed and give exit code 1.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from kassay.reference.documents.json_codec import group_document
 from kassay.solver import Method, solve
 from tests import brute_force
 from tests.random_groups import random_group
+from tests.solver.big_weight_cases import big_weight_case, big_weight_difference
 
 MEMBERS, PARTITIONS = 3, 5
 
@@ -51,18 +52,32 @@ def difference(group: Group) -> str | None:
     return None
 
 
+def big_weight_error(seed: int) -> str | None:
+    """Describe the difference of one group with large weights; None if equal."""
+    found = big_weight_difference(big_weight_case(seed))
+    return None if found is None else f"big weights, seed {seed}: {found}"
+
+
 def main() -> int:
     """Check every group and print differences."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--random", type=int, default=580_000, help="random groups")
+    parser.add_argument(
+        "--big-weights", type=int, default=100_000, help="random groups with weights up to 2**62"
+    )
+    parser.add_argument("--small", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--seed", type=int, default=0, help="first seed")
     parser.add_argument("--processes", type=int, default=multiprocessing.cpu_count())
     chosen = parser.parse_args()
     seeds = range(chosen.seed, chosen.seed + chosen.random)
-    groups = chain(small_groups(), random_groups(seeds))
+    groups = chain(small_groups() if chosen.small else (), random_groups(seeds))
+    heavy = range(chosen.seed, chosen.seed + chosen.big_weights)
     checked = differences = 0
     with multiprocessing.get_context("spawn").Pool(chosen.processes) as pool:
-        results = pool.imap_unordered(difference, groups, chunksize=200)
+        results = chain(
+            pool.imap_unordered(difference, groups, chunksize=200),
+            pool.imap_unordered(big_weight_error, heavy, chunksize=200),
+        )
         for error in track(results, description="groups", total=None):
             checked += 1
             if error is not None:

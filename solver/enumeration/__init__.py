@@ -1,0 +1,1 @@
+"""Exact solution of groups with few placements, for all levels and constraints."""

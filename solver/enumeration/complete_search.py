@@ -1,0 +1,61 @@
+"""Lexicographic minimum over all placements, and conflicts between constraints."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kassay.solver.constraints import Constraint
+from kassay.solver.enumeration.level_columns import level_column
+from kassay.solver.enumeration.placement_table import list_placements
+from kassay.solver.objective import Level
+from kassay.solver.problem import Placement, Problem, Weights
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteResult:
+    """Best placement of all, and the minimum of each level; or the conflicting constraints."""
+
+    placement: Placement | None
+    minima: tuple[int, ...] = ()
+    conflict: tuple[Constraint, ...] = ()
+
+
+def search_all(
+    problem: Problem, levels: Sequence[Level], constraints: Sequence[Constraint]
+) -> CompleteResult | None:
+    """Compare all placements; None if there may be too many.
+
+    The minimum of a level is taken over the placements within the tolerances of the earlier
+    levels.
+    """
+    table = list_placements(problem, constraints)
+    if table is None:
+        return None
+    if not len(table.members):
+        return CompleteResult(None, conflict=minimal_conflict(problem, constraints))
+    minima = []
+    columns: list[Weights] = []
+    for level in levels:
+        column = level_column(table, level)
+        minima.append(int(column.min()))
+        within = np.asarray(column <= level.tolerance.limit(minima[-1]), dtype=np.bool_)
+        columns = [earlier[within] for earlier in [*columns, column]]
+        table = table.select(within)
+    # The last level first; the order of the earlier levels breaks ties.
+    rows = np.arange(len(table.members))
+    for column in [columns[-1], *columns[:-1]]:
+        values = column[rows]
+        rows = rows[np.asarray(values == values.min(), dtype=np.bool_)]
+    return CompleteResult(table.placement(int(rows[0])), tuple(minima))
+
+
+def minimal_conflict(problem: Problem, constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """Leave out constraints one by one, as long as the others cannot be met together."""
+    conflict = tuple(constraints)
+    for constraint in constraints:
+        others = tuple(other for other in conflict if other is not constraint)
+        table = list_placements(problem, others)
+        if table is not None and not len(table.members):
+            conflict = others
+    return conflict

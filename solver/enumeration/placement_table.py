@@ -1,0 +1,143 @@
+"""Table of all placements of a small group, with their loads and partition counts."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kassay.solver import constraints
+from kassay.solver.evaluation import (
+    colocated_partitions,
+    separated_partitions,
+    topic_partitions,
+)
+from kassay.solver.problem import Ints, Placement, Problem, Weights
+
+MAX_PLACEMENTS = 2**17
+
+
+@dataclass(frozen=True)
+class PlacementTable:
+    """Placements of one problem, one per row; columns are partitions."""
+
+    problem: Problem
+    members: NDArray[np.int16]  # shape (placements, partitions)
+    loads: Weights  # shape (placements, members)
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Return the number of partitions per placement and member."""
+        counts = np.zeros((len(self.members), self.problem.member_count), dtype=np.int64)
+        for member in range(self.problem.member_count):
+            counts[:, member] = (self.members == member).sum(axis=1)
+        return counts
+
+    def moved_sum(self, costs: Weights) -> Weights:
+        """Return per placement the total cost of its moves."""
+        total = np.zeros(len(self.members), dtype=costs.dtype)
+        for partition, owner in enumerate(self.problem.owner.tolist()):
+            if owner >= 0:
+                total = total + (self.members[:, partition] != owner) * costs[partition]
+        return total
+
+    def select(self, rows: NDArray[np.bool_]) -> "PlacementTable":
+        """Return the table of the selected rows."""
+        return PlacementTable(self.problem, self.members[rows], self.loads[rows])
+
+    def placement(self, row: int) -> Placement:
+        """Return one row as a placement."""
+        return np.array(self.members[row], dtype=np.int32)
+
+    def meets(self, constraint: constraints.Constraint) -> NDArray[np.bool_]:
+        """Return for each placement whether it meets a constraint."""
+        match constraint:
+            case constraints.Capacity():
+                return self._is_within(constraint, self.loads)
+            case constraints.MaxPartitions():
+                return self._is_within(constraint, self.counts)
+            case constraints.MaxMoves():
+                ones = np.ones(self.problem.partition_count, dtype=np.int64)
+                return np.asarray(self.moved_sum(ones) <= constraint.limit, dtype=np.bool_)
+            case constraints.Colocated():
+                holds = np.ones(len(self.members), dtype=np.bool_)
+                for first, *others in colocated_partitions(self.problem, constraint):
+                    for other in others:
+                        holds &= self.members[:, first] == self.members[:, other]
+                return holds
+            case constraints.Separated():
+                apart = self.members[:, separated_partitions(self.problem, constraint)]
+                ordered = np.sort(apart, axis=1)
+                return np.asarray((ordered[:, 1:] != ordered[:, :-1]).all(axis=1), dtype=np.bool_)
+            case _:
+                # The choices of the partitions already respect pins and forbidden members.
+                return np.ones(len(self.members), dtype=np.bool_)
+
+    def _is_within(
+        self,
+        constraint: constraints.Capacity | constraints.MaxPartitions,
+        amounts: Weights,
+    ) -> NDArray[np.bool_]:
+        if constraint.member is None:
+            return np.asarray((amounts <= constraint.limit).all(axis=1), dtype=np.bool_)
+        member = self.problem.member_index.get(constraint.member)
+        if member is None:
+            return np.ones(len(self.members), dtype=np.bool_)
+        return np.asarray(amounts[:, member] <= constraint.limit, dtype=np.bool_)
+
+
+def list_placements(
+    problem: Problem, rules: Iterable[constraints.Constraint]
+) -> PlacementTable | None:
+    """List the placements that meet the constraints; None if there may be too many."""
+    rules = tuple(rules)
+    choices = _choices(problem, rules)
+    # A partition with one choice adds no rows, but the table has a column for it.
+    cells = max(problem.partition_count + problem.member_count, 1)
+    if prod(map(len, choices)) * cells > MAX_PLACEMENTS * 16:
+        return None
+    table = _product(problem, choices)
+    if any(_is_unassignable(problem, rule) for rule in rules):
+        table = table.select(np.zeros(len(table.members), dtype=np.bool_))
+    for rule in rules:
+        if not len(table.members):
+            break
+        table = table.select(table.meets(rule))
+    return table
+
+
+def _product(problem: Problem, choices: Sequence[Sequence[int]]) -> PlacementTable:
+    """Return the table of all combinations of the choices per partition."""
+    members = np.zeros((1, problem.partition_count), dtype=np.int16)
+    loads = np.zeros((1, problem.member_count), dtype=problem.weight.dtype)
+    for partition, chosen in enumerate(choices):
+        rows = len(members)
+        members = np.tile(members, (len(chosen), 1))
+        members[:, partition] = np.repeat(np.array(chosen, dtype=np.int16), rows)
+        loads = np.tile(loads, (len(chosen), 1))
+        for at, member in enumerate(chosen):
+            loads[at * rows : (at + 1) * rows, member] += problem.weight[partition]
+    return PlacementTable(problem, members, loads)
+
+
+def _choices(problem: Problem, rules: Iterable[constraints.Constraint]) -> list[list[int]]:
+    """Return per partition the members that pins and forbidden members leave."""
+    choices = [problem.consumer_sets[index].tolist() for index in problem.consumer_set.tolist()]
+    for rule in rules:
+        if not isinstance(rule, constraints.Pinned | constraints.Forbidden):
+            continue
+        member = problem.member_index.get(rule.member)
+        pinned = isinstance(rule, constraints.Pinned)
+        partitions = topic_partitions(problem, rule.topic, rule.partition).tolist()
+        for partition in partitions:
+            choices[partition] = [at for at in choices[partition] if (at == member) is pinned]
+    return choices
+
+
+def _is_unassignable(problem: Problem, rule: constraints.Constraint) -> bool:
+    """Return whether a constraint pins a partition without subscribers."""
+    return isinstance(rule, constraints.Pinned) and not len(
+        topic_partitions(problem, rule.topic, rule.partition)
+    )
