@@ -11,6 +11,7 @@ import numpy as np
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import Measure
+from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds import level_bound, makespan_bound, max_loads_within
 from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Constraint
@@ -123,11 +124,11 @@ class _LexicographicSolver:
         level = pool.levels[index]
         bound = level_bound(pool.problem, level, pool.max_loads())
         origin = Origin.COUNTING
+        budget = budget.share(1 + sum(map(self._needs_time, pool.levels[index + 1 :])))
         if pool.value(level) > bound and budget.seconds > 0:
             proven = self._proven_values(budget).get(index, 0)
             if proven > bound:
                 bound, origin = proven, Origin.ENUMERATION
-        budget = budget.share(len(pool.levels) - index)
         if pool.value(level) > bound and budget.seconds > 0 and isinstance(level, Imbalance):
             self._balance_loads(level, budget)
         if pool.value(level) > bound and isinstance(level, Movement):
@@ -145,6 +146,10 @@ class _LexicographicSolver:
         limit = level.tolerance.limit(value)
         pool.reached.append(LevelResult(claim, limit, pool.incumbent(level)))
 
+    def _needs_time(self, level: Level) -> bool:
+        """Return whether a later level may need search: movement only with owned partitions."""
+        return not isinstance(level, Movement) or bool((self.pool.problem.owner != NO_OWNER).any())
+
     def _proven_values(self, budget: SearchBudget) -> dict[int, int]:
         """Return optimal values of the first levels by exact enumeration of small groups."""
         if self.proven is None:
@@ -153,7 +158,14 @@ class _LexicographicSolver:
             if problem.partition_count >= _MIN_PARTITIONS and problem.group.is_weighted:
                 from kassay.solver.weighted.components import solve_components  # noqa: PLC0415
 
-                optimum = solve_components(problem, pool.levels, pool.constraints, seed=budget.seed)
+                exact = budget.share(2)
+                optimum = solve_components(
+                    problem,
+                    pool.levels,
+                    pool.constraints,
+                    seed=budget.seed,
+                    may_continue=lambda: exact.seconds > 0,
+                )
                 if optimum is not None:
                     pool.placements.append(optimum.placement)
                     self.proven = dict(enumerate(optimum.values))
@@ -162,7 +174,7 @@ class _LexicographicSolver:
     def _balance_loads(self, level: Imbalance, budget: SearchBudget) -> None:
         """Improve the incumbent on the first level by local search."""
         pool, problem = self.pool, self.pool.problem
-        if pool.reached or pool.constraints or problem.total >= EXACT_IN_64_BITS:
+        if pool.reached or pool.constraints:
             return
         if problem.partition_count < _MIN_PARTITIONS:
             return

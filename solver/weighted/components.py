@@ -1,7 +1,7 @@
 """Exact solution of weighted groups with small components."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from kassay.solver.bounds import components
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, movement_costs
 from kassay.solver.objective import Imbalance, Level, Movement
-from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
+from kassay.solver.problem import Placement, Problem, Weights
 from kassay.solver.weighted.exact_small import Subproblem, allowed_items, solve_small
 from kassay.solver.weighted.subset_enumeration import MAX_ITEMS
 
@@ -28,9 +28,16 @@ class ComponentOptimum:
 
 
 def solve_components(
-    problem: Problem, levels: Sequence[Level], constraints: Sequence[Constraint], *, seed: int
+    problem: Problem,
+    levels: Sequence[Level],
+    constraints: Sequence[Constraint],
+    *,
+    seed: int,
+    may_continue: Callable[[], bool] = lambda: True,
 ) -> ComponentOptimum | None:
-    """Solve imbalance and movement exactly per component; None if not applicable.
+    """Solve imbalance and movement exactly per component.
+
+    None if the method does not apply, or the time is up.
 
     It applies to the sum of squares, and to the makespan of a single component, without tolerance
     or constraints, followed by at most movement.
@@ -43,7 +50,6 @@ def solve_components(
         or first.tolerance
         or moves.tolerance
         or first.measure not in {Measure.SUM_OF_SQUARES, Measure.MAKESPAN}
-        or problem.total >= EXACT_IN_64_BITS
     ):
         return None
     parts = [part for part in components(problem) if len(part[1])]
@@ -61,7 +67,9 @@ def solve_components(
         if len(free) > MAX_ITEMS or len(members) > _MAX_MEMBERS or _is_repetitive(problem, free):
             return None
         base = [int(problem.weight[fixed[placement[fixed] == member]].sum()) for member in members]
-        subproblem = _subproblem(problem, members, free, base, costs)
+        subproblem = replace(
+            _subproblem(problem, members, free, base, costs), may_continue=may_continue
+        )
         optimum = solve_small(subproblem, first.measure, seed=seed)
         if optimum is None:
             return None

@@ -7,7 +7,7 @@ subset sums is that of Schreiber, Korf and Moffitt ("Optimal multi-way number pa
 Journal of the ACM 65(4), 2018).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,32 +16,35 @@ from numpy.typing import NDArray
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds import even_loads, load_window
 from kassay.solver.evaluation import imbalance_of
-from kassay.solver.problem import Ints, Problem
+from kassay.solver.problem import Ints, Problem, Weights
 from kassay.solver.weighted.pricing import SCALE, price_subsets
-from kassay.solver.weighted.set_partitioning import PricedSubsets, cheapest_partition
+from kassay.solver.weighted.set_partitioning import PricedSubsets, partitions_by_price
 from kassay.solver.weighted.subset_enumeration import (
+    EnumerationLimitError,
     Subsets,
-    TooManySubsetsError,
     enumerate_subsets,
 )
 
 _NOISE = 64
 _MAX_COST = 2**24
+# Prices of subsets have at most this many bits, so that sums of them fit 64 bits.
+_PRICE_BITS = 58
 
 
 @dataclass(frozen=True, slots=True)
 class Subproblem:
     """Partitions (items) of one component, and the members that may receive them."""
 
-    weights: Ints
+    weights: Weights
     base: tuple[int, ...]  # fixed load per member
     allowed: tuple[int, ...]  # mask of items per member
     costs: Ints  # shape (members, items)
+    may_continue: Callable[[], bool] = lambda: True
 
     @property
     def total(self) -> int:
         """Total load."""
-        return int(self.weights.sum()) + sum(self.base)
+        return sum(map(int, self.weights), sum(self.base))
 
     def loads(self, masks: Sequence[int]) -> list[int]:
         """Return the load of each member for the given items per member."""
@@ -70,7 +73,10 @@ class ExactResult:
 
 
 def solve_small(subproblem: Subproblem, measure: Measure, *, seed: int = 0) -> ExactResult | None:
-    """Find the minimum imbalance, then the minimum cost; None if the component is too large."""
+    """Find the minimum imbalance, then the minimum cost.
+
+    None if the component is too large, or the time of the subproblem is up.
+    """
     if measure not in (Measure.SUM_OF_SQUARES, Measure.MAKESPAN):
         return None
     if int(subproblem.costs.max(initial=0)) * len(subproblem.weights) > _MAX_COST:
@@ -82,7 +88,7 @@ def solve_small(subproblem: Subproblem, measure: Measure, *, seed: int = 0) -> E
             if result is not None:
                 return result
             excluded = limit
-    except TooManySubsetsError:
+    except EnumerationLimitError:
         return None
     return None
 
@@ -129,12 +135,34 @@ def _min_squares(subproblem: Subproblem, limit: int) -> int | None:
     columns = _columns(subproblem, Measure.SUM_OF_SQUARES, limit)
     # Difference between the squares of loads and of loads centred on the mean.
     constant = 2 * centre * subproblem.total - len(subproblem.base) * centre * centre
+    most = limit - constant
+    # Rounded down, prices are lower bounds on the exact squares.
+    shift = max(most.bit_length() - _PRICE_BITS, 0)
     priced = [
-        _sorted_by_price(column.mask, (column.weight + base - centre) ** 2)
+        _sorted_by_price(column.mask, _squares(column.weight, base - centre, shift))
         for column, base in zip(columns, subproblem.base, strict=True)
     ]
-    result = cheapest_partition(priced, _all_items(subproblem), limit - constant)
-    return None if result is None else result[0] + constant
+    best: int | None = None
+    for price, masks in _partitions(subproblem, priced, most >> shift):
+        if best is not None and price << shift >= best:
+            break
+        exact = sum((load - centre) ** 2 for load in subproblem.loads(masks))
+        if exact <= most and (best is None or exact < best):
+            best = exact
+    return None if best is None else best + constant
+
+
+def _squares(weight: Weights, offset: int, shift: int) -> Ints:
+    """Return the squares of weights plus an offset, divided by ``2**shift``, rounded down."""
+    if shift:
+        weight = weight.astype(object)
+    return np.asarray(((weight + offset) ** 2) >> shift, dtype=np.int64)
+
+
+def _partitions(
+    subproblem: Subproblem, priced: Sequence[PricedSubsets], budget: int
+) -> Iterator[tuple[int, list[int]]]:
+    return partitions_by_price(priced, _all_items(subproblem), budget, subproblem.may_continue)
 
 
 def _cheapest(
@@ -145,13 +173,15 @@ def _cheapest(
     Noise on the costs makes the optimum unique, so that few subsets have small reduced
     prices. It is too small to change which partitionings are cheapest.
     """
+    if not subproblem.may_continue():
+        raise EnumerationLimitError
     columns = _columns(subproblem, measure, limit)
     if any(not len(column.mask) for column in columns):
         return None
     factor = _NOISE * len(subproblem.weights) + 1
     noise = np.random.default_rng(seed).integers(0, _NOISE, size=subproblem.costs.shape)
     costs = subproblem.costs * factor + noise
-    prices = price_subsets(columns, costs)
+    prices = price_subsets(columns, costs, subproblem.may_continue)
     most = SCALE * int(costs.max(axis=0).sum()) - prices.bound
     budget = SCALE * _NOISE
     while True:
@@ -159,17 +189,11 @@ def _cheapest(
             _sorted_by_price(column.mask, reduced, min(budget, most))
             for column, reduced in zip(columns, prices.reduced, strict=True)
         ]
-        result = cheapest_partition(
-            priced,
-            _all_items(subproblem),
-            min(budget, most),
-            lambda masks: imbalance_of(measure, subproblem.loads(masks)) <= limit,
-        )
-        if result is not None:
-            cost = sum(_set_cost(subproblem, at, mask) for at, mask in enumerate(result[1]))
-            return ExactResult(
-                tuple(result[1]), imbalance_of(measure, subproblem.loads(result[1])), cost
-            )
+        for _, masks in _partitions(subproblem, priced, min(budget, most)):
+            imbalance = imbalance_of(measure, subproblem.loads(masks))
+            if imbalance <= limit:
+                cost = sum(_set_cost(subproblem, at, mask) for at, mask in enumerate(masks))
+                return ExactResult(tuple(masks), imbalance, cost)
         if budget >= most:
             return None
         budget += min(budget, SCALE * factor // 2)
@@ -180,6 +204,8 @@ def _columns(subproblem: Subproblem, measure: Measure, limit: int) -> list[Subse
     low, high = load_window(measure, subproblem.total, len(subproblem.base), limit)
     lists: dict[tuple[int, int], Subsets] = {}
     for base, allowed in zip(subproblem.base, subproblem.allowed, strict=True):
+        if not subproblem.may_continue():
+            raise EnumerationLimitError
         if (base, -1) not in lists:
             lists[base, -1] = enumerate_subsets(subproblem.weights, low - base, high - base)
         if (base, allowed) not in lists:

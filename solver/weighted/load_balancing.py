@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.problem import Placement, Problem, Weights
 from kassay.solver.weighted.exact_small import Subproblem, allowed_items, solve_small
 from kassay.solver.weighted.subset_enumeration import all_sums
 
@@ -24,17 +24,18 @@ class LoadBalancer:
     problem: Problem
     placement: Placement
     rng: np.random.Generator
-    loads: Ints = field(init=False)
+    loads: Weights = field(init=False)
 
     def __post_init__(self) -> None:
         """Compute the initial loads."""
-        self.loads = np.array(self.problem.loads(self.placement), dtype=np.int64)
+        loads = self.problem.loads(self.placement)
+        self.loads = np.array(loads, dtype=self.problem.weight.dtype)
 
     def lower_makespan(self, target: int, may_continue: Callable[[], bool]) -> None:
         """Lower the makespan until it reaches a target or cannot be lowered further."""
         failures = 0
         while self.loads.max() > target and failures < _MAX_FAILURES and may_continue():
-            if self._lower_load(int(self.loads.argmax())):
+            if self._lower_load(int(self.loads.argmax()), may_continue):
                 failures = 0
             else:
                 failures += 1
@@ -50,7 +51,7 @@ class LoadBalancer:
             ):
                 return
 
-    def _lower_load(self, member: int) -> bool:
+    def _lower_load(self, member: int, may_continue: Callable[[], bool]) -> bool:
         """Lower the load of one member, and keep all other loads below its old load."""
         order = np.argsort(self.loads, kind="stable")
         least_loaded = order[: max(4, len(order) // 4)]
@@ -58,7 +59,7 @@ class LoadBalancer:
             if partner != member and self._balance_pair(member, partner):
                 return True
         # For equal weights only longer chains of transfers could help.
-        return self.problem.group.is_weighted and self._reassign_few(member)
+        return self.problem.group.is_weighted and self._reassign_few(member, may_continue)
 
     def _balance_pair(self, one: int, other: int) -> bool:
         """Reassign the partitions of two members to minimise the difference of their loads."""
@@ -78,7 +79,7 @@ class LoadBalancer:
         self.loads[one], self.loads[other] = new, both - new
         return True
 
-    def _reassign_few(self, member: int) -> bool:
+    def _reassign_few(self, member: int, may_continue: Callable[[], bool]) -> bool:
         """Reassign the partitions of three to five members, by exact search."""
         others = [at for at in range(self.problem.member_count) if at != member]
         members = [member]
@@ -96,6 +97,7 @@ class LoadBalancer:
             (0,) * len(members),
             allowed_items(self.problem, partitions, members),
             np.zeros((len(members), len(partitions)), dtype=np.int64),
+            may_continue,
         )
         optimum = solve_small(subproblem, Measure.SUM_OF_SQUARES)
         before = sorted(self.loads[members].tolist(), reverse=True)
@@ -119,7 +121,7 @@ class LoadBalancer:
         return partitions[both]
 
 
-def _nearest_subset(weights: Ints, target: int) -> int:
+def _nearest_subset(weights: Weights, target: int) -> int:
     """Return the mask of a subset with the total weight nearest to a target."""
     half = len(weights) // 2
     first, second = all_sums(weights[:half]), all_sums(weights[half:])

@@ -7,7 +7,7 @@ subsets beyond the remaining budget are excluded. Prices are rounded to integers
 integer prices give a valid bound.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,17 +34,20 @@ class ItemPrices:
     reduced: tuple[Ints, ...]  # per member and subset; at least 0
 
 
-def price_subsets(columns: Sequence[Subsets], costs: Ints) -> ItemPrices:
+def price_subsets(
+    columns: Sequence[Subsets], costs: Ints, may_continue: Callable[[], bool] = lambda: True
+) -> ItemPrices:
     """Compute reduced prices of each member's subsets, and a lower bound on the cost.
 
-    Every member has at least one subset; costs are at most 2**40.
+    Every member has at least one subset; costs are at most 2**40. All prices are valid, so a
+    reached limit only weakens them.
     """
     items = costs.shape[1]
     shared = {id(column): _bits(column, items) for column in columns}
     bits = [shared[id(column)] for column in columns]
     # Products of bits and integers below 2**53 are exact in floating point.
     subset_costs = [bit @ cost.astype(np.float64) for bit, cost in zip(bits, costs, strict=True)]
-    worth = np.rint(_item_prices(bits, subset_costs) * SCALE)
+    worth = np.rint(_item_prices(bits, subset_costs, may_continue) * SCALE)
     reduced = [
         SCALE * cost.astype(np.int64) - (bit @ worth).astype(np.int64)
         for bit, cost in zip(bits, subset_costs, strict=True)
@@ -61,7 +64,9 @@ def _bits(columns: Subsets, items: int) -> NDArray[np.float64]:
 
 
 def _item_prices(
-    bits: Sequence[NDArray[np.float64]], subset_costs: Sequence[NDArray[np.float64]]
+    bits: Sequence[NDArray[np.float64]],
+    subset_costs: Sequence[NDArray[np.float64]],
+    may_continue: Callable[[], bool],
 ) -> NDArray[np.float64]:
     """Solve the linear relaxation by column generation; return the dual values of the items."""
     items, members = bits[0].shape[1], len(bits)
@@ -71,6 +76,8 @@ def _item_prices(
     slack = np.concatenate([slack, np.zeros((members, 2 * items))])
     worth = np.zeros(items)
     for _ in range(_ROUNDS):
+        if not may_continue():
+            break
         parts = [
             _columns_of(bits[at][partitions], at, members) for at, partitions in enumerate(chosen)
         ]

@@ -1,12 +1,12 @@
 """Cheapest set partitioning with one subset per member, by a meet-in-the-middle search."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from kassay.solver.problem import Ints
-from kassay.solver.weighted.subset_enumeration import TooManySubsetsError
+from kassay.solver.weighted.subset_enumeration import EnumerationLimitError
 
 _MAX_PARTIAL = 3_000_000
 _MAX_PAIRS = 400_000_000
@@ -28,42 +28,47 @@ class PartialPartition(NamedTuple):
     chosen: tuple[Ints, ...]
 
 
-def cheapest_partition(
+def partitions_by_price(
     members: Sequence[PricedSubsets],
     all_items: int,
     budget: int,
-    accept: Callable[[Sequence[int]], bool] = lambda _: True,
-) -> tuple[int, list[int]] | None:
-    """Find the cheapest choice of one subset per member that contains every item once.
+    may_continue: Callable[[], bool] = lambda: True,
+) -> Iterator[tuple[int, list[int]]]:
+    """Yield the choices of one subset per member that contain every item once, cheapest first.
 
-    The result is its price and one mask per member; None if no accepted choice is within the
-    budget. TooManySubsetsError if there are too many partial choices.
+    Each result is its price, at most the budget, and one mask per member.
+    EnumerationLimitError if there are too many partial choices, or the time is up.
     """
     order = sorted(range(len(members)), key=lambda at: len(members[at].mask))
     sides = order[0::4] + order[3::4], order[1::4] + order[2::4]
-    left, right = (_combine([members[at] for at in side], budget) for side in sides)
+    left, right = (_combine([members[at] for at in side], budget, may_continue) for side in sides)
     for price, one, other in _matches(left, right, all_items, budget):
         masks = [0] * len(members)
         for partial, index, side in ((left, one, sides[0]), (right, other, sides[1])):
             for at, chosen in zip(side, partial.chosen, strict=True):
                 masks[at] = int(members[at].mask[chosen[index]])
-        if accept(masks):
-            return price, masks
-    return None
+        yield price, masks
 
 
-def _combine(members: Sequence[PricedSubsets], budget: int) -> PartialPartition:
+def _combine(
+    members: Sequence[PricedSubsets], budget: int, may_continue: Callable[[], bool]
+) -> PartialPartition:
     """List all disjoint choices of one subset per member within the budget."""
     partial = PartialPartition(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), ())
     for member in members:
-        partial = _extend(partial, member, budget)
+        partial = _extend(partial, member, budget, may_continue)
     return partial
 
 
-def _extend(partial: PartialPartition, member: PricedSubsets, budget: int) -> PartialPartition:
+def _extend(
+    partial: PartialPartition,
+    member: PricedSubsets,
+    budget: int,
+    may_continue: Callable[[], bool],
+) -> PartialPartition:
     reach = np.searchsorted(member.price, budget - partial.price, side="right")
     if int(reach.sum()) > _MAX_PAIRS:
-        raise TooManySubsetsError
+        raise EnumerationLimitError
     order = np.argsort(-reach, kind="stable")
     partitions: list[Ints] = []
     picks: list[Ints] = []
@@ -77,8 +82,8 @@ def _extend(partial: PartialPartition, member: PricedSubsets, budget: int) -> Pa
         partitions.append(block[partition])
         picks.append(pick)
         count += len(partition)
-        if count > _MAX_PARTIAL:
-            raise TooManySubsetsError
+        if count > _MAX_PARTIAL or not may_continue():
+            raise EnumerationLimitError
     empty = np.zeros(0, dtype=np.int64)
     partition, pick = np.concatenate([empty, *partitions]), np.concatenate([empty, *picks])
     return PartialPartition(
@@ -99,7 +104,7 @@ def _matches(
     count = np.searchsorted(ascending, missing, side="right") - start
     total = int(count.sum())
     if total > _MAX_PARTIAL:
-        raise TooManySubsetsError
+        raise EnumerationLimitError
     one = np.repeat(np.arange(len(missing)), count)
     other = by_mask[np.repeat(start - np.cumsum(count) + count, count) + np.arange(total)]
     price = left.price[one] + right.price[other]

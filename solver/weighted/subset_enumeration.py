@@ -4,15 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kassay.solver.problem import Ints
+from kassay.solver.problem import Ints, Weights
 
 # Subsets are masks of 64 bits, and the sums of each half are in memory at once.
 MAX_ITEMS = 44
+# Sums beyond 64 bits are Python integers, which need more time and memory.
+_MAX_BIG_ITEMS = 32
 MAX_SUBSETS = 400_000
 
 
-class TooManySubsetsError(Exception):
-    """Raised when an enumeration exceeds its limits; the caller uses another method."""
+class EnumerationLimitError(Exception):
+    """Raised when an enumeration reaches a limit of size or time; another method is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Subsets:
     """Subsets of items as bit masks, with their total weights."""
 
     mask: Ints
-    weight: Ints
+    weight: Weights
 
     def within(self, allowed: int) -> "Subsets":
         """Return the subsets that contain only allowed items."""
@@ -28,14 +30,14 @@ class Subsets:
         return Subsets(self.mask[keep], self.weight[keep])
 
 
-def enumerate_subsets(weights: Ints, low: int, high: int) -> Subsets:
+def enumerate_subsets(weights: Weights, low: int, high: int) -> Subsets:
     """List all subsets with a total weight from ``low`` to ``high``.
 
     Horowitz and Sahni's method: sums of one half against the sorted sums of the other.
-    TooManySubsetsError if there are too many items or subsets.
+    EnumerationLimitError if there are too many items or subsets.
     """
-    if len(weights) > MAX_ITEMS:
-        raise TooManySubsetsError
+    if len(weights) > (_MAX_BIG_ITEMS if weights.dtype == object else MAX_ITEMS):
+        raise EnumerationLimitError
     half = len(weights) // 2
     first, second = all_sums(weights[:half]), all_sums(weights[half:])
     by_sum = np.argsort(second, kind="stable")
@@ -47,7 +49,7 @@ def enumerate_subsets(weights: Ints, low: int, high: int) -> Subsets:
     count = stop - start
     total = int(count.sum())
     if total > MAX_SUBSETS:
-        raise TooManySubsetsError
+        raise EnumerationLimitError
     of_first = np.repeat(order, count)
     skipped = np.repeat(start - np.cumsum(count) + count, count)
     of_second = by_sum[skipped + np.arange(total)]
@@ -55,9 +57,9 @@ def enumerate_subsets(weights: Ints, low: int, high: int) -> Subsets:
     return Subsets(mask, first[of_first] + second[of_second])
 
 
-def all_sums(weights: Ints) -> Ints:
+def all_sums(weights: Weights) -> Weights:
     """Return the total of every subset; bit i of the index is item i."""
-    sums = np.zeros(1, dtype=np.int64)
+    sums = np.zeros(1, dtype=weights.dtype)
     for weight in weights:
         sums = np.concatenate([sums, sums + weight])
     return sums
