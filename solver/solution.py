@@ -33,9 +33,9 @@ class LevelValue:
     Parameters
     ----------
     bound
-        No assignment that keeps the values of the earlier levels is below it.
+        Lower bound for all assignments that keep the values of the earlier levels.
     slack
-        How far the tolerance of the level lets the value exceed the bound.
+        Amount by which the tolerance of the level lets the value exceed the bound.
     origin
         Origin of the bound, None if it is not known.
 

@@ -6,10 +6,20 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli.option_checks import known_names
-from kassay.experiments.cli.search_options import ImbalanceMeasure
 from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Colocated, Constraint, MaxMoves, MaxPartitions
 from kassay.solver.objective import FURTHER_LEVELS, Level, Tolerance, default_levels
+
+ImbalanceMeasure = Annotated[
+    Measure | None,
+    typer.Option(
+        "--imbalance",
+        metavar="NAME",
+        help=f"Imbalance measure to minimise: {', '.join(Measure)}.",
+        show_default="sum_of_squares, or makespan if weights differ",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,14 +32,14 @@ class ObjectiveOptions:
         typer.Option(
             min=0,
             metavar="FRACTION",
-            help="Fraction by which the imbalance may exceed its minimum to save moves.",
+            help="Maximum relative excess of imbalance over its minimum; more can save moves.",
         ),
     ] = 0.0
     level: Annotated[
         list[str] | None,
         typer.Option(
             callback=known_names("level", list(FURTHER_LEVELS)),
-            help=f"Objective level after movement, repeatable: {', '.join(FURTHER_LEVELS)}.",
+            help=f"Level minimised after movement, repeatable: {', '.join(FURTHER_LEVELS)}.",
             show_default=False,
         ),
     ] = None

@@ -1,26 +1,14 @@
-"""Options of a search: imbalance measure, limits, threads and seed."""
+"""Options of a search: limits, threads and seed."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kassay.reference.model.metrics import Measure
 from kassay.solver.limits import SearchLimits
 
 if TYPE_CHECKING:
     from kassay.experiments.compare import CaseLimits
-
-
-ImbalanceMeasure = Annotated[
-    Measure | None,
-    typer.Option(
-        "--imbalance",
-        metavar="NAME",
-        help=f"Imbalance measure to minimise: {', '.join(Measure)}.",
-        show_default="sum_of_squares, or makespan if weights differ",
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

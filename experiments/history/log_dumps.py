@@ -178,7 +178,7 @@ def _uuid(text: str) -> uuid.UUID:
     try:
         return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
     except (binascii.Error, ValueError):
-        raise CorruptRecordError(f"{text!r} is not a topic id") from None
+        raise CorruptRecordError(f"expected a topic id, got {text!r}") from None
 
 
 def _old_commit(payload: str | None) -> Fields | None:

@@ -52,7 +52,7 @@ def find_rebalances(
 ) -> Iterator[Rebalance]:
     """Yield the rebalances of a group from its generations in order of time.
 
-    The partition count of other topics is the recorded one, else that of the assignments.
+    A topic without a given count has the recorded count, or that of the assignments.
     """
     state = _State(incarnation=-1)
     for generation in generations:

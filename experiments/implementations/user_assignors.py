@@ -56,7 +56,9 @@ def parse_user_assignor(name: str) -> UserAssignor:
     try:
         command = tuple(shlex.split(target))
     except ValueError as error:
-        raise InputError(f"assignor command {target!r}: {str(error).lower()}") from None
+        raise InputError(
+            f"the assignor command {target!r} is not valid: {str(error).lower()}"
+        ) from None
     if not command:
         raise InputError(f"the assignor command must not be empty, got {target!r}")
     return UserAssignor(command, seconds)

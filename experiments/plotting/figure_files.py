@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 
 def save_figure(figure: Figure, file: Path | io.StringIO) -> None:
-    """Save a figure; the file suffix selects SVG or PNG, a text buffer gets SVG.
+    """Save a figure as SVG or PNG, as the file suffix selects; a buffer gets SVG.
 
     Figures are saved without date and random ids. Equal figures give equal files.
     """

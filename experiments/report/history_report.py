@@ -36,7 +36,7 @@ class GroupHistory:
 
 
 def is_history(directory: Path) -> bool:
-    """Return whether a directory holds a history rather than a study."""
+    """Return whether a directory contains a history, not a study."""
     return (directory / MANIFEST).is_file() and (directory / "rebalances").is_dir()
 
 

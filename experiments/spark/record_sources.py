@@ -44,7 +44,9 @@ def read_parquet(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
     if missing or not {"offset", "timestamp"} & set(frame.columns):
         required = ", ".join(missing) if missing else "offset or timestamp"
         names = ", ".join(str(path) for path in paths)
-        raise InputError(f"{names}: no column {required} among {', '.join(frame.columns)}")
+        raise InputError(
+            f"{names}: the files must have a column {required}, got {', '.join(frame.columns)}"
+        )
     if "topic" in frame.columns:
         frame = frame.where(F.col("topic") == TOPIC)
     stamp = _epoch_millis(frame) if "timestamp" in frame.columns else F.lit(None)

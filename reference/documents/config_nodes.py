@@ -72,7 +72,7 @@ class ConfigNode:
 
 
 def read_nodes(text: str, name: str) -> ConfigNode:
-    """Parse a configuration file: YAML, or JSON as a part of it. Repeated keys are errors."""
+    """Parse a configuration file in YAML or JSON; repeated keys are errors."""
     if text.lstrip().startswith("{"):
         # JSON allows tabs between values, YAML does not; JSON strings contain no tabs.
         text = text.replace("\t", " ")

@@ -43,7 +43,7 @@ def bar(value: int, maximum: int) -> Markup:
 
 
 def names(values: Iterable[object]) -> str:
-    """Return the first names and the number of the others."""
+    """Return the first values as text, and the number of the others."""
     rest = iter(values)
     shown = [str(value) for value in islice(rest, _MAX_NAMES)]
     remaining = sum(1 for _ in rest)

@@ -34,7 +34,7 @@ Value = TypeVar("Value")
 
 
 def cached(function: Callable[[Subject], Value]) -> Callable[[Subject], Value]:
-    """Compute a pure function of an immutable object once per object."""
+    """Decorate a pure function of an immutable object to cache its result."""
 
     @wraps(function)
     def wrapper(subject: Subject) -> Value:
@@ -50,7 +50,7 @@ def cached(function: Callable[[Subject], Value]) -> Callable[[Subject], Value]:
 def cached_per_group(
     function: Callable[[Context, Subject], Value],
 ) -> Callable[[Context, Subject], Value]:
-    """Compute a pure function of a group and an assignment once per assignment.
+    """Decorate a pure function of a group and an assignment to cache its result.
 
     The assignment keeps the result for the last group only.
     """

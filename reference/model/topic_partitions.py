@@ -54,7 +54,9 @@ class Partitions(Sequence[TopicPartition]):
 
     def __init__(self, topics: tuple[str, ...], codes: Column, numbers: Column) -> None:
         if len(codes) != len(numbers):
-            raise UsageError(f"columns differ in length: {len(codes)} and {len(numbers)}")
+            raise UsageError(
+                f"columns must have equal lengths, got {len(codes)} and {len(numbers)}"
+            )
         object.__setattr__(self, "topics", topics)
         object.__setattr__(self, "codes", _read_only(codes))
         object.__setattr__(self, "numbers", _read_only(numbers))

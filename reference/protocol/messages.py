@@ -61,7 +61,7 @@ class JoinRequest(NamedTuple):
 
 
 class JoinedMember(NamedTuple):
-    """A member as the leader receives it."""
+    """Member in the JoinGroup response to the leader."""
 
     member_id: str
     instance_id: str | None

@@ -10,7 +10,7 @@ _INTEGERS = {width: struct.Struct(f">{width}") for width in "bhiq"}
 
 
 class CorruptRecordError(InputError):
-    """Bytes that end too early or violate their schema."""
+    """Error: bytes end too early or violate their schema."""
 
 
 def unsigned_varint(value: int) -> bytes:

@@ -68,7 +68,7 @@ class RecordType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecordSchema:
-    """Fields of the key and schema of the value of one record type."""
+    """Schemas of the key and the value of one record type."""
 
     key: tuple[Field, ...]
     value: Schema

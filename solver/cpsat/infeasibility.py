@@ -33,8 +33,8 @@ def find_conflict(
 ) -> tuple[Constraint, ...]:
     """Return a small subset of the constraints that cannot be met together.
 
-    CP-SAT names assumptions that suffice for infeasibility. Then each is left out in turn,
-    and stays out if the others are still infeasible. The result is minimal if time allows.
+    CP-SAT returns a set of assumptions that cannot hold together. Each assumption is then
+    removed if the others are still infeasible. The result is minimal unless time runs out.
     """
     limits = SearchLimits(workers=budget.limits.workers)
     budget = SearchBudget(budget.deadline + _SHRINKING_SECONDS, limits, budget.seed)

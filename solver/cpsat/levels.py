@@ -43,7 +43,7 @@ class Term:
 def level_terms(model: AssignmentModel, level: Level, worst: int) -> tuple[Term, ...] | None:
     """Add a level to the model; return the terms to minimise, None if they exceed 64 bits.
 
-    Values above ``worst`` need no representation. Only leximax has several terms, one per
+    The terms need not represent values above ``worst``. Only leximax has several terms, one per
     member.
     """
     match level:

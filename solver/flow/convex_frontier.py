@@ -87,7 +87,7 @@ def convex_hull(problem: Problem) -> ConvexHull | None:
 def fewest_moves(group: Group, sum_of_squares: int) -> LevelValue | None:
     """Return bounds on the minimum number of moves to a given sum of squared loads.
 
-    The value is a number of moves that suffices. None if weights differ, the group is too
+    The value is a sufficient number of moves. None if weights differ, the group is too
     large, or no assignment is within the limit. Capacities are ignored.
     """
     search = _search_of(group)

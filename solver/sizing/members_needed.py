@@ -36,7 +36,7 @@ class MemberCount:
     unserved
         Topics that lose their last subscriber.
     enough
-        Whether the target is met: proven, refuted, or None if neither within the limits.
+        Whether the target is met; None if this is neither proven nor refuted in time.
     """
 
     members: int
@@ -194,7 +194,7 @@ class _Search:
     def _why_never_enough(self) -> str:
         """Return why no number of members can meet the target; empty if some number can.
 
-        Partitions that an added member can have alone then weigh nothing for the others.
+        Partitions that an added member can have alone then add no load to the others.
         """
         consumed = set(self.added.subscription)
         limits = (self.makespan, self.added.capacity, self.max_load)

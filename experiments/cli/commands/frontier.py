@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, output_options, search_options
+from kassay.experiments.cli import group_io, objective_options, output_options, search_options
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
@@ -16,7 +16,7 @@ from kassay.solver.frontier import frontier as find_frontier
 def frontier(
     file: group_io.GroupFile = group_io.STDIN,
     *,
-    imbalance: search_options.ImbalanceMeasure = None,
+    imbalance: objective_options.ImbalanceMeasure = None,
     points: Annotated[
         int | None,
         typer.Option(

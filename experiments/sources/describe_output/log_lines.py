@@ -1,4 +1,4 @@
-"""Classify lines outside tables as ignorable lines or damaged rows."""
+"""Distinguish log messages between table rows from damaged rows."""
 
 import re
 from collections.abc import Set as AbstractSet

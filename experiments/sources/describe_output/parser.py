@@ -70,7 +70,7 @@ class ParsedText:
 
 @dataclass(slots=True)
 class _OpenTable:
-    """The table that rows are added to."""
+    """Table of a text while its rows are read."""
 
     header: Header
     rows: list[TableRow] = field(default_factory=list)

@@ -91,7 +91,9 @@ def _case(row: dict) -> str:
 
 def test_parquet_without_required_columns_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([{"key": b"", "offset": 1}]), tmp_path / "x.parquet")
-    with pytest.raises(InputError, match=r"x\.parquet: no column value among key, offset"):
+    with pytest.raises(
+        InputError, match=r"x\.parquet: the files must have a column value, got key, offset"
+    ):
         read_files(spark, [tmp_path / "x.parquet"])
     with pytest.raises(InputError, match=r"y\.parquet: no such file"):
         read_files(spark, [tmp_path / "y.parquet"])

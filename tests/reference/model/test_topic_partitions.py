@@ -56,7 +56,7 @@ def test_columns_are_read_only_even_if_their_source_array_is_writable():
 
 
 def test_columns_of_different_lengths_are_rejected():
-    with pytest.raises(ValueError, match="differ in length: 1 and 2"):
+    with pytest.raises(ValueError, match="must have equal lengths, got 1 and 2"):
         Partitions(("t",), np.zeros(1, np.int32), np.zeros(2, np.int32))
 
 
