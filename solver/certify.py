@@ -7,7 +7,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement
-from kassay.solver.certificate.certificate import Certificate, Origin
+from kassay.solver.certificate.certificate import Certificate, Origin, PriceTable
 from kassay.solver.certificate.check import (
     certified_improvement,
     price_counts,
@@ -72,10 +72,7 @@ def certify(
     placement = valid_placement(problem, assignment)
     certificate = solution.certificate if solution else None
     if certificate is None:
-        rules = tuple(constraints)
-        check_constraints(group, rules)
-        levels = default_levels(group) if levels is None else tuple(levels)
-        certificate = Certificate(counted_claims(group, assignment, levels), constraints=rules)
+        certificate = _counted_certificate(group, assignment, levels, tuple(constraints))
     violation = next(violated_constraints(group, assignment, certificate.constraints), None)
     if violation is not None:
         raise UsageError(f"the assignment {violation}")
@@ -87,6 +84,24 @@ def certify(
     prices = price_counts(network, network.counts(placement), moved=moved)
     if prices is None:
         return replace(certificate, chain=certified_improvement(group, assignment, certificate))
+    return _with_prices(certificate, prices)
+
+
+def _counted_certificate(
+    group: Group,
+    assignment: Assignment,
+    levels: Iterable[Level] | None,
+    constraints: tuple[Constraint, ...],
+) -> Certificate:
+    """Return a certificate with bounds that need no search."""
+    check_constraints(group, constraints)
+    levels = default_levels(group) if levels is None else tuple(levels)
+    claims = counted_claims(group, assignment, levels)
+    return Certificate(claims, constraints=constraints)
+
+
+def _with_prices(certificate: Certificate, prices: PriceTable) -> Certificate:
+    """Add node prices, which prove the value of every level."""
     claims = tuple(
         replace(claim, bound=claim.value, origin=Origin.PRICES) for claim in certificate.claims
     )

@@ -50,7 +50,7 @@ def test_a_tolerance_allows_fewer_moves(run):
 def test_levels_after_movement_are_solved(run):
     record = run(LOPSIDED_GROUP, "--level", "members_used", "--level", "topic_spread").record
     assert record["members_used"] == {"value": 2, "bound": 2}
-    assert record["proof"]["members_used"] == "proven by CP-SAT"
+    assert record["proof"]["members_used"] == "proven by search"
 
 
 def test_an_infeasible_group_exits_with_1_and_names_the_conflict(run):

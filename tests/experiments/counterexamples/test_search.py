@@ -108,7 +108,7 @@ def test_the_number_of_namings_matches_combinatorics():
         ("D", Shortcoming.FAILURE, Fraction(0)),
     ],
 )
-def test_severities_of_the_named_groups(name, shortcoming, severity):
+def test_named_groups_have_their_documented_severity(name, shortcoming, severity):
     shortfall = measure_shortfall(NAMED_GROUPS[name].group, search_options(shortcoming))
     assert (shortfall.severity, shortfall.proven) == (severity, True)
 

@@ -298,7 +298,7 @@ def test_the_command_writes_one_csv_per_figure_and_table(study_directory, tmp_pa
     assert files == {name: base64.b64decode(data).decode() for name, data in links}
 
 
-def test_only_writes_one_figure(study_directory, tmp_path, capsys):
+def test_the_option_only_writes_one_figure(study_directory, tmp_path, capsys):
     options = ["-o", str(tmp_path / "mine.html"), "--only"]
     with pytest.raises(SystemExit) as leaving:
         main(["report", str(study_directory), *options, "missed-by-members"])

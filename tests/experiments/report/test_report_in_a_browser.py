@@ -75,7 +75,7 @@ def test_text_has_enough_contrast(browser):
     ("colour", "background", "ratio"),
     [("#777", "#fff", "4.48"), ("#00000080", "#fff", "3.98"), ("#000", "#00000099", "3.66")],
 )
-def test_faint_text_is_found(browser, colour, background, ratio):
+def test_the_contrast_check_finds_faint_text(browser, colour, background, ratio):
     style = f"color:{colour};background:{background}"
     browser.run(f"document.body.innerHTML = '<p style=\"{style}\">words</p>'")
     assert browser.run(FAINT) == {"checked": 1, "faint": [f"{ratio}: P words"]}

@@ -94,7 +94,7 @@ def test_sizes_in_a_directory_of_captures_become_weights(file, tmp_path):
     assert "weights are bytes on disk, of the largest replica" in imported.group.notes
 
 
-def test_sizes_are_ignored_without_the_size_option(file, tmp_path):
+def test_sizes_are_ignored_without_the_option_weights_size(file, tmp_path):
     file(TABLE, "offsets.txt")
     file(log_dirs_output([replica("my-t-0", 10)]))
     [imported] = import_groups([tmp_path], ImportOptions())

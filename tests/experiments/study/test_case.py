@@ -15,7 +15,7 @@ def test_without_cases_there_are_no_batches_and_no_tasks():
     assert tasks_of([]) == []
 
 
-def test_tasks_contain_every_place_once():
+def test_every_case_of_a_batch_is_in_one_task():
     for tasks in (None, 1, 3, 1000):
         placed = [batched for task in tasks_of(CASES, tasks=tasks) for batched in task]
         assert sorted(batched.place for batched in placed) == list(range(len(CASES)))

@@ -25,7 +25,7 @@ def all_descriptions(group: Group) -> frozenset:
     return frozenset(descriptions)
 
 
-def test_all_groups_differ_up_to_names():
+def test_no_two_groups_differ_only_in_names():
     descriptions = [all_descriptions(group) for group in exhaustive_groups(members=3, partitions=3)]
     assert len(set(descriptions)) == len(descriptions) == 319
 

@@ -85,7 +85,7 @@ def test_the_bootstrap_interval_of_many_values_is_the_normal_interval():
     assert mean_interval(values, seed=0) == (low, high)
 
 
-def test_an_assignor_without_a_result_is_within_no_ratio():
+def test_an_assignor_without_a_result_has_no_ratio_to_the_optimum():
     rows = pd.DataFrame(
         {
             "case": ["x", "y", "x", "y"],
@@ -115,7 +115,7 @@ def test_mean_gaps_use_groups_with_results_of_all_assignors():
     assert agreement(found).loc["spread", "makespan"] == 1
 
 
-def test_a_measure_that_ranks_all_equal_has_no_agreement():
+def test_a_measure_with_equal_ranks_has_no_rank_agreement():
     found = agreement(pd.DataFrame({"one": [1, 1], "two": [1, 2]}))
     assert found["one"].isna().all()
     assert found.loc["two", "two"] == 1
@@ -138,7 +138,7 @@ def test_groups_have_parameters_and_outcomes():
     assert found.to_numpy().tolist() == [[0.75, 0.5, "join", 1, 0]]
 
 
-def test_levels_of_counts_are_octaves():
+def test_counts_are_grouped_by_powers_of_two():
     rows = pd.DataFrame(
         {"assignor": "range", "members": [2, 3, 9], "missed": [0, 1, 1], "wasteful": None}
     )
