@@ -1,18 +1,19 @@
 """Read group documents, process each group, and write one result per group."""
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kassay.experiments.cli import BAD_INPUT, print_error, print_note
 from kassay.experiments.cli.output_options import Format
-from kassay.reference.documents.json_codec import group_document, read_groups
+from kassay.experiments.sources import text_files
+from kassay.experiments.sources.capture_files import EmptyGroups, import_groups
+from kassay.experiments.sources.import_options import ImportOptions
+from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import ownership
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-STDIN = Path("-")
+STDIN, name_of = text_files.STDIN, text_files.name_of
 NOT_REACHED = 1
 """Exit code if a requested condition is not met."""
 _FILE_WIDTH = 120
@@ -30,8 +31,10 @@ _FILE_WIDTH = 120
 GroupFile = Annotated[
     Path,
     typer.Argument(
-        metavar="FILE",
-        help="File of group documents, JSON or JSON Lines. - or no FILE: standard input.",
+        metavar="SOURCE",
+        help="Group documents (JSON or JSON Lines) or captures of kafka-consumer-groups.sh: a "
+        "file, also with gzip, or a directory with captures taken at the same time. - or no "
+        "SOURCE: standard input.",
         show_default=False,
     ),
 ]
@@ -81,15 +84,18 @@ def process_groups(
     output_format: Format = Format.JSONL,
     layout: TableLayout | None = None,
     groups: Iterable[ParsedGroup] | None = None,
+    options: ImportOptions | None = None,
 ) -> None:
-    """Process each group of a file, or each given group, and write its result.
+    """Process each group of a source, or each given group, and write its result.
+
+    ``options`` apply to captures and to the weights of group documents.
 
     ``process`` raises `InputError` for a group that it does not support. Such a group or a bad
     document gives a line ``{"id": ..., "error": ...}`` and the exit code 2.
     """
     records: list[Record] = []
     code = 0
-    for record, group_code in _results(file, process, groups or _documents(file)):
+    for record, group_code in _results(file, process, groups or read_source(file, options)):
         code = max(code, group_code)
         if output_format is Format.JSONL:
             typer.echo(to_json(record))
@@ -111,9 +117,21 @@ def print_json(records: Sequence[Record]) -> None:
     typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
 
 
-def _documents(file: Path) -> Iterator[ParsedGroup]:
-    with open_text(file) as stream:
-        yield from read_groups(stream, name=name_of(file))
+def read_source(file: Path, options: ImportOptions | None = None) -> Iterator[ParsedGroup]:
+    """Read group documents or captures; yield an `InputError` for an invalid group.
+
+    Notes state what a capture lacks; a document contains these notes.
+    """
+    known = ImportOptions() if options is None else options
+    for imported in import_groups([file], known, empty=EmptyGroups.REJECT):
+        if imported.group is not None:
+            if imported.group.notes and not imported.is_document:
+                print_note(f"group {imported.id!r}: {'; '.join(imported.group.notes)}")
+            yield imported.id, imported.group
+        elif imported.error is not None:
+            yield imported.id, InputError(imported.error)
+        else:
+            print_note(f"skipped {imported.id!r}: {imported.skipped}")
 
 
 def _results(
@@ -133,7 +151,7 @@ def _results(
             continue
         yield result.record, 0 if result.reached else NOT_REACHED
     if is_empty:
-        raise InputError(f"{name_of(file)}: no group document found")
+        raise InputError(f"{name_of(file)}: no group with members found")
 
 
 def _print_dropped_claims(group: Group) -> None:
@@ -156,10 +174,10 @@ def error_record(group_id: str | None, error: Exception | str) -> Record:
 
 
 def read_documents(paths: Iterable[Path]) -> tuple[list[str], bool]:
-    """Return the valid group documents of files as JSON, and whether all were valid."""
+    """Return the valid groups of sources as JSON documents, and whether all were valid."""
     documents, all_valid = [], True
     for path in paths:
-        for _, group in _documents(path):
+        for _, group in read_source(path):
             if isinstance(group, InputError):
                 print_error(str(group))
                 all_valid = False
@@ -168,27 +186,10 @@ def read_documents(paths: Iterable[Path]) -> tuple[list[str], bool]:
     return documents, all_valid
 
 
-@contextmanager
-def open_text(file: Path) -> Iterator[TextIO]:
-    """Open a UTF-8 file, or standard input for `STDIN`."""
-    if file == STDIN:
-        sys.stdin.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-        with nullcontext(sys.stdin) as stream:
-            yield stream
-    else:
-        with file.open(encoding="utf-8") as stream:
-            yield stream
-
-
 def write_text(path: Path, text: str) -> None:
     """Write a UTF-8 file and create its directories."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-
-
-def name_of(file: Path) -> str:
-    """Return the name of a file for messages."""
-    return "standard input" if file == STDIN else str(file)
 
 
 def to_json(record: Record) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kassay.experiments.cli import group_io
+from kassay.experiments.sources.text_files import open_text
 from kassay.reference.documents.fingerprint import group_fingerprint
 from kassay.reference.documents.json_codec import document_id, parse_assignment
 from kassay.reference.documents.json_text import LocatedDocument, read_json_documents
@@ -36,7 +37,7 @@ class SolutionFile:
     def __init__(self, path: Path) -> None:
         self.name = group_io.name_of(path)
         self.by_id: dict[str | None, list[SolutionDocument]] = {}
-        with group_io.open_text(path) as stream:
+        with open_text(path) as stream:
             for located in read_json_documents(stream, name=self.name):
                 solution = _parse(located)
                 id = document_id(located) if solution.document else None

@@ -1,16 +1,12 @@
 """Options for group documents, captures of Kafka's tools and clusters."""
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import print_note
-from kassay.experiments.cli.group_io import STDIN, ParsedGroup, name_of, open_text
-from kassay.experiments.sources.capture_files import import_groups, load_metadata, load_sizes
+from kassay.experiments.sources.capture_files import load_metadata, load_sizes
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
@@ -19,11 +15,7 @@ from kassay.experiments.sources.import_options import (
     load_weights,
 )
 from kassay.experiments.sources.live_cluster import client_properties
-from kassay.experiments.sources.partition_weights import apply_weights
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
-from kassay.reference.documents.json_codec import read_groups
-from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group
 
 CLUSTER_PANEL = "Options for a running cluster"
 
@@ -31,8 +23,8 @@ Source = Annotated[
     Path,
     typer.Argument(
         metavar="SOURCE",
-        help="Group documents or captures of kafka-consumer-groups.sh: a file, a directory with "
-        "captures taken at the same time, or - for documents on standard input.",
+        help="Group documents or captures of kafka-consumer-groups.sh: a file, also with gzip, a "
+        "directory with captures taken at the same time, or - for standard input.",
     ),
 ]
 Metadata = Annotated[
@@ -105,6 +97,7 @@ class SourceOptions:
             subscriptions=None if assumed else load_subscriptions(Path(self.subscriptions)),
             partition_counts=known.partition_counts,
             minimum_counts=known.minimum_counts,
+            topic_ids=known.topic_ids,
             weights=WeightSource(self.weights) if file is None else WeightSource.NONE,
             missing_lag=self.missing_lag,
             sizes=None if self.sizes is None else load_sizes(self.sizes),
@@ -151,46 +144,3 @@ class ClusterOptions:
         """Return the client properties for Spark's Kafka source."""
         config = self.command_config
         return {} if config is None else client_properties.load_spark_options(config)
-
-
-def read_source(source: Path, options: ImportOptions) -> Iterator[ParsedGroup]:
-    """Read group documents or captures; yield an `InputError` for an invalid group."""
-    if source == STDIN or _has_documents(source):
-        with open_text(source) as stream:
-            for id, group in read_groups(stream, name=name_of(source)):
-                yield id, group if isinstance(group, InputError) else _weighted(group, options)
-        return
-    if options.weights is WeightSource.RATE:
-        raise typer.BadParameter(
-            "--weights rate requires a cluster: use kassay import --bootstrap-server"
-        )
-    for imported in import_groups([source], options, skip_empty=True):
-        if imported.group is not None:
-            yield imported.id, imported.group
-        elif imported.error is not None:
-            yield imported.id, InputError(imported.error)
-        else:
-            print_note(f"skipped {imported.id!r}: {imported.skipped}")
-
-
-def _weighted(group: Group, options: ImportOptions) -> Group | InputError:
-    try:
-        return apply_weights(group, options)
-    except InputError as error:
-        return error
-
-
-def _has_documents(source: Path) -> bool:
-    """Return whether the file contains group documents, as opposed to captures."""
-    if source.is_dir():
-        return False
-    text = source.read_text(encoding="utf-8", errors="replace").lstrip()
-    if not text.startswith(("{", "[")):
-        return False
-    try:
-        document, _ = json.JSONDecoder().raw_decode(text)
-    except ValueError:
-        return True  # The codec reports the error.
-    if isinstance(document, list):
-        document = document[0] if document else {}
-    return isinstance(document, dict) and {"topics", "members"} <= set(document)

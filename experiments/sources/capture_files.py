@@ -1,8 +1,9 @@
-"""Import groups from files and directories of captures."""
+"""Read groups from captures and group documents: files, directories and standard input."""
 
-import codecs
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TextIO
 
@@ -15,6 +16,9 @@ from kassay.experiments.sources.merge_captures import (
     PartitionKey,
     merge_captures,
 )
+from kassay.experiments.sources.partition_weights import apply_weights
+from kassay.experiments.sources.source_texts import SourceText, source_texts
+from kassay.experiments.sources.text_files import read_text
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.experiments.sources.tool_documents.format_detection import (
     UnknownFormatError,
@@ -27,15 +31,11 @@ from kassay.experiments.sources.topic_metadata import (
     merge_counts,
     parse_topic_description,
 )
+from kassay.reference.documents.json_codec import read_groups
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
-CAPTURE_SUFFIXES = (".txt", ".log", ".out", ".prom", ".json", ".jsonl")
-_BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),  # written by PowerShell's >
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
+_RECORDS = re.compile(r"^Dumping .*__consumer_offsets|^\| offset: \d+ ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,15 @@ class ImportedGroup:
     group: Group | None = None
     error: str | None = None
     skipped: str | None = None
+    is_document: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    name: str
-    text: str
-    group: str | None
-    from_directory: bool = False
+class EmptyGroups(StrEnum):
+    """Treatment of captured groups without members."""
+
+    KEEP = "keep"
+    SKIP = "skip"  # groups that have no members
+    REJECT = "reject"  # also groups with members that the source does not show: an error
 
 
 def import_groups(
@@ -62,26 +63,27 @@ def import_groups(
     *,
     stdin: TextIO | None = None,
     group: str | None = None,
-    skip_empty: bool = False,
+    empty: EmptyGroups = EmptyGroups.KEEP,
 ) -> Iterator[ImportedGroup]:
-    """Read captures and yield their groups, sorted by id for each path.
+    """Read captures and group documents and yield their groups.
 
     Captures in a directory and its subdirectories are from one moment and are merged per
-    group. The path ``-`` is standard input. ``group`` is the id for tables without a group
-    column; the default is the name of the file without its suffix, or of the directory.
+    group; they come sorted by id. The path ``-`` is standard input. ``group`` is the id for
+    tables without a group column; the default is the name of the file without its suffix,
+    or of the directory. ``empty`` does not apply to group documents.
     """
     for path in paths:
         try:
-            texts = list(_read_texts(path, stdin, group))
+            yield from _import_texts(
+                source_texts(path, stdin=stdin, group=group), options, empty=empty
+            )
         except InputError as error:
             yield ImportedGroup(None, error=str(error))
-            continue
-        yield from _import_texts(texts, options, skip_empty=skip_empty)
 
 
 def load_metadata(path: Path) -> DocumentRows:
     """Read partition counts from a file in any supported format that shows them."""
-    content = _read_metadata(_decode(path), str(path))
+    content = _read_metadata(read_text(path), str(path))
     if content is None or not (content.partition_counts or content.minimum_counts):
         raise InputError(f"{path}: the file contains no partition counts of topics")
     return content
@@ -89,17 +91,17 @@ def load_metadata(path: Path) -> DocumentRows:
 
 def load_sizes(path: Path) -> Mapping[PartitionKey, int]:
     """Read the bytes per partition from the output of ``kafka-log-dirs.sh --describe``."""
-    text = _decode(path)
+    text = read_text(path)
     if not is_log_dirs(text):
         raise InputError(f"{path}: the file is not the output of kafka-log-dirs.sh --describe")
     return parse_log_dirs(text, name=str(path)).sizes
 
 
 def imported_group(
-    name: str, build: Callable[[], Group], *, has_members: bool, skip_empty: bool
+    name: str, build: Callable[[], Group], *, is_empty: bool, empty: EmptyGroups
 ) -> ImportedGroup:
     """Build a group, or return the reason why the group is skipped or invalid."""
-    if not has_members and skip_empty:
+    if is_empty and empty is not EmptyGroups.KEEP:
         return ImportedGroup(name, skipped="the group has no active members")
     try:
         return ImportedGroup(name, group=build())
@@ -108,15 +110,22 @@ def imported_group(
 
 
 def _import_texts(
-    texts: list[_Text], options: ImportOptions, *, skip_empty: bool
+    texts: Iterable[SourceText], options: ImportOptions, *, empty: EmptyGroups
 ) -> Iterator[ImportedGroup]:
     """Import the texts of one path; an unreadable file is noted in its directory's groups."""
     counts: Counts = dict(options.partition_counts or {})
     minimum: Counts = dict(options.minimum_counts or {})
-    sizes = dict(options.sizes or {})
+    sizes, ids = dict(options.sizes or {}), dict(options.topic_ids or {})
     captures: list[Capture] = []
     unreadable: list[Path] = []
+    names: list[str] = []
+    has_documents = False
     for text in texts:
+        if text.documents is not None:
+            has_documents = True
+            yield from _read_documents(text, options)
+            continue
+        names.append(text.name)
         try:
             content, parsed = _read_text(text)
             counts = merge_counts(counts, content.partition_counts, where=text.name)
@@ -128,6 +137,7 @@ def _import_texts(
                 unreadable.append(Path(text.name))
             continue
         minimum |= {t: max(n, minimum.get(t, 0)) for t, n in content.minimum_counts.items()}
+        ids |= content.topic_ids
         sizes |= {tp: max(n, sizes.get(tp, 0)) for tp, n in content.sizes.items()}
         if parsed is not None:
             captures.append(Capture(text.name, parsed, text.group))
@@ -136,23 +146,42 @@ def _import_texts(
     except InputError as error:
         yield ImportedGroup(None, error=str(error))
         return
-    if not groups and (counts or minimum or sizes) and not unreadable:
-        names = ", ".join(text.name for text in texts)
+    if names and not (groups or unreadable or has_documents) and (counts or minimum or sizes):
+        listed = ", ".join(names)
         yield ImportedGroup(
-            None, error=f"{names}: the files contain only partition counts or sizes, no group"
+            None, error=f"{listed}: the files contain only partition counts or sizes, no group"
         )
-    known = replace(options, partition_counts=counts, minimum_counts=minimum, sizes=sizes)
+    known = replace(
+        options, partition_counts=counts, minimum_counts=minimum, sizes=sizes, topic_ids=ids
+    )
     for name in sorted(groups):
-        yield _import_group(groups[name], known, skip_empty=skip_empty)
+        yield _import_group(groups[name], known, empty=empty)
+
+
+def _read_documents(text: SourceText, options: ImportOptions) -> Iterator[ImportedGroup]:
+    for id, group in read_groups(text.documents or (), name=text.name):
+        try:
+            if isinstance(group, InputError):
+                raise group
+            yield ImportedGroup(id, apply_weights(group, options), is_document=True)
+        except InputError as error:
+            yield ImportedGroup(id, error=str(error), is_document=True)
 
 
 def _read_metadata(text: str, name: str) -> DocumentRows | None:
     if is_topic_description(text):
-        return DocumentRows(partition_counts=parse_topic_description(text, name=name))
+        described = parse_topic_description(text, name=name)
+        return DocumentRows(partition_counts=described.counts, topic_ids=described.ids)
     return read_tool_document(text, name=name)
 
 
-def _read_text(text: _Text) -> tuple[DocumentRows, ParsedText | None]:
+def _read_text(text: SourceText) -> tuple[DocumentRows, ParsedText | None]:
+    if text.error is not None:
+        raise text.error
+    if _RECORDS.search(text.text):
+        raise UnknownFormatError(
+            f"{text.name}: contains records of kafka-dump-log.sh; use kassay history"
+        )
     content = _read_metadata(text.text, text.name)
     if content is None:
         return DocumentRows(), parse_text(text.text, name=text.name)
@@ -161,50 +190,24 @@ def _read_text(text: _Text) -> tuple[DocumentRows, ParsedText | None]:
 
 
 def _import_group(
-    observed: ObservedGroup, options: ImportOptions, *, skip_empty: bool
+    observed: ObservedGroup, options: ImportOptions, *, empty: EmptyGroups
 ) -> ImportedGroup:
     if observed.error is not None:
         return ImportedGroup(observed.id, error=observed.error)
     if not observed.members and "missing" in observed.notices:
         return ImportedGroup(observed.id, skipped="the cluster has no such group")
+    if empty is EmptyGroups.REJECT and observed.hides_members:
+        number = observed.stated_members
+        return ImportedGroup(
+            observed.id,
+            error=f"group {observed.id!r}: the source shows "
+            + ("no members" if number is None else f"{number} members")
+            + " and no owners of partitions; add the output of kafka-consumer-groups.sh "
+            "--describe, or read the cluster with kassay import --bootstrap-server",
+        )
     return imported_group(
         observed.id,
         lambda: build_group(observed, options),
-        has_members=bool(observed.members),
-        skip_empty=skip_empty,
+        is_empty=observed.is_empty,
+        empty=empty,
     )
-
-
-def _read_texts(path: Path, stdin: TextIO | None, group: str | None) -> Iterator[_Text]:
-    if str(path) == "-":
-        if stdin is None:
-            raise InputError("the path - requires an open standard input")
-        yield _Text("standard input", stdin.read(), group)
-        return
-    if path.is_file():
-        yield _Text(str(path), _decode(path), group or path.stem)
-        return
-    if not path.is_dir():
-        raise InputError(f"{path}: no such file or directory")
-    files = sorted(f for f in path.rglob("*") if f.suffix in CAPTURE_SUFFIXES and f.is_file())
-    if not files:
-        suffixes = " or ".join(CAPTURE_SUFFIXES)
-        raise InputError(f"{path}: the directory contains no captures (files {suffixes})")
-    for file in files:
-        yield _Text(str(file), _decode(file), group or file.parent.name, from_directory=True)
-
-
-def _decode(path: Path) -> str:
-    """Decode a text file as UTF-8, or as its byte order mark states."""
-    data = path.read_bytes()
-    mark, encoding = next(
-        ((mark, name) for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)),
-        (b"", "utf-8"),
-    )
-    try:
-        return data[len(mark) :].decode(encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{path}:{line}: not text in {encoding.upper()}: byte 0x{error.object[error.start]:02x}"
-        ) from None

@@ -1,8 +1,9 @@
 """Build groups from captures; notes state everything that the captures do not show."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
+from kassay.experiments.sources.client_libraries import recognise_library
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
@@ -13,6 +14,7 @@ from kassay.experiments.sources.partition_weights import topic_weights
 from kassay.experiments.sources.topic_metadata import Counts
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.observations import Client
 from kassay.reference.model.topic_partitions import Partitions
 
 # The value does not matter, as long as all members have the same one.
@@ -32,6 +34,7 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
         name: topic_weights(observed, name, count, options, notes)
         for name, count in sorted(counts.items())
     }
+    ids = options.topic_ids or {}
     if members and all(member.epoch is None for member in members):
         notes.append(f"generation is not shown, {ASSUMED_GENERATION} is used")
     notes.extend(_member_notes(observed))
@@ -40,7 +43,7 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
         return Group(
             id=observed.id,
             topics=tuple(
-                Topic(name=name, partitions=counts[name], weights=values)
+                Topic(name=name, partitions=counts[name], weights=values, id=ids.get(name))
                 for name, values in weights.items()
             ),
             members=tuple(
@@ -50,9 +53,16 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
                     owned=Partitions.of(sorted(member.owned)),
                     generation=ASSUMED_GENERATION if member.epoch is None else member.epoch,
                     instance_id=member.instance_id,
+                    target=None if member.target is None else Partitions.of(sorted(member.target)),
+                    client=Client(
+                        id=member.client_id,
+                        host=member.host,
+                        library=recognise_library(member.client_id, member_id=member.id),
+                    ),
                 )
                 for member in members
             ),
+            status=observed.status,
             notes=tuple(dict.fromkeys(notes)),
         )
     except InputError as error:
@@ -61,6 +71,8 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
 
 def _check_partition_numbers_shown(observed: ObservedGroup) -> None:
     for member in observed.members.values():
+        if member.unnamed is not None:
+            _check_topics_known(observed.id, member)
         if member.count is not None and member.count != len(member.owned):
             raise InputError(
                 f"group {observed.id!r}: member {member.id!r} has {member.count} partitions, but "
@@ -69,9 +81,35 @@ def _check_partition_numbers_shown(observed: ObservedGroup) -> None:
             )
 
 
+def _check_topics_known(group: str, member: ObservedMember) -> None:
+    """Compare the numbers without topics in the members table with the offsets table."""
+    where = f"group {group!r}: member {member.id!r}"
+    if not member.owned:
+        raise InputError(
+            f"{where} has the partitions {format_unnamed(member.unnamed)} of topics that the "
+            "members table of Kafka 3.8 and 3.9 does not name; add the output of --describe "
+            "--offsets from the same moment"
+        )
+    numbers: dict[str, list[int]] = {}
+    for topic, number in member.owned:
+        numbers.setdefault(topic, []).append(number)
+    shown = sorted(map(sorted, numbers.values()))
+    if shown != sorted(map(sorted, member.unnamed or ())):
+        raise InputError(
+            f"{where} has the partitions {format_unnamed(member.unnamed)} in the members table, "
+            f"but {format_unnamed(shown)} in the offsets table: the captures are from different "
+            "moments, take them again"
+        )
+
+
+def format_unnamed(numbers: Iterable[Iterable[int]] | None) -> str:
+    """Write numbers without topics as the tool does."""
+    return ", ".join(f"({','.join(map(str, each))})" for each in numbers or ())
+
+
 def _member_notes(observed: ObservedGroup) -> Iterator[str]:
     known, stated = len(observed.members), observed.stated_members
-    if not known and (stated or not observed.shows_owners) and "empty" not in observed.notices:
+    if not known and not observed.is_empty:
         yield "members are not shown" + (f", only their number: {stated}" if stated else "")
     elif not known:
         yield "the group has no active members"
@@ -84,9 +122,9 @@ def _member_notes(observed: ObservedGroup) -> Iterator[str]:
 
 
 def _state_notes(observed: ObservedGroup) -> Iterator[str]:
-    if "rebalancing" in observed.notices:
+    if observed.is_rebalancing:
         yield f"the group was rebalancing, state {observed.state or 'not shown'}"
-    if any(not member.reconciled for member in observed.members.values()):
+    if any(member.target is not None for member in observed.members.values()):
         yield "the group was reconciling: owned is the current, not the target assignment"
     for file in observed.unreadable_files:
         yield f"{file} could not be read: its content about the group is missing"
@@ -108,7 +146,10 @@ def _subscriptions(
         return {member.id: all_topics for member in members}
     if members:
         notes.append("subscriptions are not shown, the assigned topics are assumed")
-    return {member.id: tuple(sorted({topic for topic, _ in member.owned})) for member in members}
+    return {
+        member.id: tuple(sorted({topic for topic, _ in member.owned | (member.target or set())}))
+        for member in members
+    }
 
 
 def _given_subscription(
@@ -119,7 +160,12 @@ def _given_subscription(
     topics = next((given[name] for name in names if name is not None and name in given), None)
     if topics is None:
         raise InputError(f"{where}: no subscription is given for member {member.id!r}")
-    foreign = sorted(partition for partition in member.owned if partition[0] not in topics)
+    # A member may still own partitions of a topic that it no longer consumes.
+    foreign = sorted(
+        partition
+        for partition in member.owned
+        if partition[0] not in topics and member.target is None
+    )
     if foreign:
         topic, number = foreign[0]
         raise InputError(

@@ -1,5 +1,6 @@
 """Options of an import, and readers of the files named by the options."""
 
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.experiments.sources.text_files import read_text
 from kassay.experiments.sources.topic_metadata import Counts
 from kassay.reference.documents.document_fields import as_array, as_integer, as_object, as_text
 from kassay.reference.documents.json_text import parse_json
@@ -41,6 +43,7 @@ class ImportOptions:
     subscriptions: Mapping[str, MemberTopics] | None = None
     partition_counts: Counts | None = None  # else the highest partition number plus 1
     minimum_counts: Counts | None = None  # lower bounds of partition counts
+    topic_ids: Mapping[str, uuid.UUID] | None = None
     weights: WeightSource = WeightSource.NONE
     missing_lag: int | None = None  # None makes partitions without a known lag an error
     sizes: Mapping[PartitionKey, int] | None = None  # in bytes
@@ -75,8 +78,4 @@ def _read_list(value: object, where: str, read: Callable[[object, str], _T]) -> 
 
 
 def _load_object(path: Path) -> Mapping[str, object]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}") from None
-    return as_object(parse_json(text, where=str(path)), str(path))
+    return as_object(parse_json(read_text(path), where=str(path)), str(path))

@@ -14,9 +14,17 @@ from kassay.experiments.sources.describe_output import (
 )
 from kassay.experiments.sources.located_error import error_at
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.observations import (
+    REBALANCING,
+    REBALANCING_STATES,
+    GroupStatus,
+    Protocol,
+)
 
 PartitionKey = tuple[str, int]
+AssignedNumbers = Iterable[tuple[str, Iterable[int]]]
 DescribedRow = MemberRow | OffsetRow | StateRow
+_STATES_WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 _OWNER_COLUMNS = frozenset({"CONSUMER-ID", "OWNER", "Owner"})
 _RETRY = "the captures are from different moments, take them again"
 
@@ -27,11 +35,14 @@ class ObservedMember:
 
     id: str
     client_id: str | None = None
+    host: str | None = None
     instance_id: str | None = None
     epoch: int | None = None
     count: int | None = None  # of partitions, as the members table states it
-    reconciled: bool = True  # the current assignment equals the target assignment
+    # Partition numbers per topic, without the topics (releases 3.8 and 3.9).
+    unnamed: tuple[tuple[int, ...], ...] | None = None
     owned: set[PartitionKey] = field(default_factory=set)
+    target: set[PartitionKey] | None = None  # if it is not equal to owned
 
 
 @dataclass(slots=True)
@@ -47,11 +58,37 @@ class ObservedGroup:
     owners_without_ids: bool = False  # owners have another name than the member id
     shows_owners: bool = False  # a capture has a column for owners
     state: str | None = None
+    assignor: str | None = None  # as the state table shows it
+    protocol: Protocol | None = None
     stated_members: int | None = None  # number of members in the state table
     notices: set[str] = field(default_factory=set)
     directories: set[str] = field(default_factory=set)  # of its captures
     unreadable_files: tuple[str, ...] = ()  # in these directories
     error: str | None = None  # first contradiction between its captures
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Whether a capture shows that the group is between two assignments."""
+        return "rebalancing" in self.notices or self.state in REBALANCING_STATES
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the captures show that the group has no members."""
+        if self.members or self.is_rebalancing or self.stated_members:
+            return False
+        known = self.stated_members == 0 or self.state in _STATES_WITHOUT_MEMBERS
+        return known or "empty" in self.notices or self.shows_owners
+
+    @property
+    def hides_members(self) -> bool:
+        """Whether the group may have members of which the captures show none."""
+        return not (self.members or self.is_empty or self.is_rebalancing)
+
+    @property
+    def status(self) -> GroupStatus:
+        """State, protocol and assignor."""
+        state = REBALANCING if self.state is None and self.is_rebalancing else self.state
+        return GroupStatus(state=state, protocol=self.protocol, assignor=self.assignor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +150,9 @@ def _add_row(group: ObservedGroup, row: DescribedRow, where: str) -> None:
             _add_offset(group, row, where)
         case StateRow():
             group.state = row.state if row.state != "-" else group.state
+            group.assignor = row.strategy or group.assignor
+            if row.epoch is not None:
+                group.protocol = Protocol.CONSUMER
             group.stated_members = group.stated_members if row.members is None else row.members
 
 
@@ -120,8 +160,12 @@ def _add_member(group: ObservedGroup, row: MemberRow, where: str) -> None:
     group.has_members_table = True
     member = group.members.setdefault(row.consumer_id, ObservedMember(row.consumer_id))
     member.client_id = row.client_id or member.client_id
+    member.host = row.host or member.host
     member.instance_id = row.instance_id or member.instance_id
-    member.epoch = row.epoch if row.epoch is not None else member.epoch
+    if row.epoch is not None:
+        member.epoch = row.epoch
+        group.protocol = Protocol.CONSUMER
+    member.unnamed = row.unnamed or member.unnamed
     if row.partitions is None:
         return
     if member.count is not None and member.count != row.partitions:
@@ -131,10 +175,18 @@ def _add_member(group: ObservedGroup, row: MemberRow, where: str) -> None:
         )
     member.count = row.partitions
     if row.target is not None and row.epoch is not None:
-        member.reconciled &= sorted(row.target) == sorted(row.assignment or ())
+        target = _pairs(row.target)
+        if target != _pairs(row.assignment or ()):
+            member.target = target
+            for partition in sorted(target):
+                group.partitions.setdefault(partition, None)
     for topic, numbers in row.assignment or ():
         for number in numbers:
             _add_partition(group, (topic, number), row.consumer_id, None, where)
+
+
+def _pairs(assignment: AssignedNumbers) -> set[PartitionKey]:
+    return {(topic, number) for topic, numbers in assignment for number in numbers}
 
 
 def _add_offset(group: ObservedGroup, row: OffsetRow, where: str) -> None:
@@ -152,6 +204,7 @@ def _add_offset(group: ObservedGroup, row: OffsetRow, where: str) -> None:
     if owner is not None:
         member = group.members.setdefault(owner, ObservedMember(owner))
         member.client_id = row.client_id or member.client_id
+        member.host = row.host or member.host
     if row.topic is not None and row.partition is not None:
         _add_partition(group, (row.topic, row.partition), owner, row.lag, where)
 

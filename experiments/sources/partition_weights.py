@@ -95,7 +95,8 @@ def _rate(observed: ObservedGroup, partition: PartitionKey, notes: list[str]) ->
     if appended is None:
         raise InputError(
             f"group {observed.id!r}: no rate is known for {partition[0]}-{partition[1]}: a rate "
-            "needs two samples of a live cluster, and a leader of the partition in both"
+            "needs two samples of a live cluster, and a leader of the partition in both; use "
+            "kassay import --bootstrap-server --weights rate"
         )
     if appended < 0:
         notes.append("partitions that lost messages between the samples have weight 0")

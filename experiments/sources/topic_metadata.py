@@ -1,18 +1,29 @@
 """Partition counts from the output of ``kafka-topics.sh`` or ``kcat -L -J``."""
 
 import re
+import uuid
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from kassay.experiments.sources.located_error import error_at
 from kassay.reference.documents.document_fields import as_array, as_integer, as_object, as_text
+from kassay.reference.documents.topic_documents import parse_topic_id
 from kassay.reference.model.errors import InputError
 
 _TOPIC = re.compile(
-    r"\s*Topic: ?(?P<topic>[a-zA-Z0-9._-]+)\s.*?PartitionCount: ?(?P<count>\d+)\s.*"
+    r"\s*Topic: ?(?P<topic>[a-zA-Z0-9._-]+)\s(?:.*?\bTopicId: ?(?P<id>\S+)\s)?"
+    r".*?PartitionCount: ?(?P<count>\d+)\s.*"
 )
 _COUNT_LABEL = "PartitionCount:"
 
 Counts = dict[str, int]
+
+
+class DescribedTopics(NamedTuple):
+    """Partition counts and topic ids, by topic; releases before 2.8 print no ids."""
+
+    counts: Counts
+    ids: dict[str, uuid.UUID]
 
 
 def is_topic_description(text: str) -> bool:
@@ -20,17 +31,21 @@ def is_topic_description(text: str) -> bool:
     return _COUNT_LABEL in text
 
 
-def parse_topic_description(text: str, *, name: str) -> Counts:
-    """Read partition counts from the output of ``kafka-topics.sh --describe``."""
+def parse_topic_description(text: str, *, name: str) -> DescribedTopics:
+    """Read partition counts and topic ids from the output of ``kafka-topics.sh --describe``."""
     counts: Counts = {}
+    ids: dict[str, uuid.UUID] = {}
     for line, content in enumerate(text.splitlines(), start=1):
         if _COUNT_LABEL not in content:
             continue
         match = _TOPIC.fullmatch(content)
         if match is None:
             raise error_at(name, line, "not a complete line of kafka-topics.sh --describe", content)
-        _add(counts, match["topic"], int(match["count"]), f"{name}:{line}")
-    return counts
+        where = f"{name}:{line}"
+        _add(counts, match["topic"], int(match["count"]), where)
+        if (id := parse_topic_id(match["id"], where)) is not None:
+            ids[match["topic"]] = id
+    return DescribedTopics(counts, ids)
 
 
 def parse_kcat_metadata(value: object, *, name: str) -> Counts:

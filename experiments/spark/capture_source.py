@@ -11,17 +11,13 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kassay.experiments.sources.capture_files import (
-    CAPTURE_SUFFIXES,
-    ImportedGroup,
-    import_groups,
-    load_metadata,
-)
+from kassay.experiments.sources.capture_files import ImportedGroup, import_groups, load_metadata
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
     WeightSource,
 )
+from kassay.experiments.sources.source_texts import is_capture
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.experiments.spark.study_schemas import schema_of
 from kassay.reference.documents.json_codec import group_document
@@ -114,9 +110,7 @@ def _list_captures(root: Path) -> list[Path]:
         return [root]
     if not root.is_dir():
         raise InputError(f"{root}: no such file or directory")
-    return sorted(
-        path for path in root.iterdir() if path.is_dir() or path.suffix in CAPTURE_SUFFIXES
-    )
+    return sorted(path for path in root.iterdir() if path.is_dir() or is_capture(path))
 
 
 def _capture_rows(path: Path, options: ImportOptions) -> Iterator[CaptureRow]:

@@ -3,9 +3,9 @@
 ``group.schema.json`` in this folder describes the same documents for other programs.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from kassay.reference.documents.document_fields import (
     as_array,
@@ -113,10 +113,12 @@ def load_groups(path: str | Path) -> list[Group]:
     return groups
 
 
-def read_groups(stream: TextIO, *, name: str) -> Iterator[tuple[str | None, Group | InputError]]:
+def read_groups(
+    stream: Iterable[str], *, name: str
+) -> Iterator[tuple[str | None, Group | InputError]]:
     """Yield id and group, or id and error, per document of a JSON or JSON Lines file.
 
-    ``name`` is the name of the file in errors.
+    ``stream`` yields the lines. ``name`` is the name of the file in errors.
     """
     for located in read_json_documents(stream, name=name, convert=member_packer()):
         yield document_id(located), _group_or_error(located)

@@ -1,9 +1,9 @@
 """Strict JSON parsing: repeated keys and NaN are errors, and errors name file and line."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NoReturn, TextIO
+from typing import NoReturn
 
 from kassay.reference.model.errors import InputError
 
@@ -54,7 +54,7 @@ def parse_json(
 
 
 def read_json_documents(
-    stream: TextIO, *, name: str, convert: Convert | None = None
+    stream: Iterable[str], *, name: str, convert: Convert | None = None
 ) -> Iterator[LocatedDocument]:
     """Yield the documents of a file: one JSON document over many lines, or JSON Lines.
 
@@ -87,7 +87,7 @@ def read_json_documents(
             yield parse(text, following)
 
 
-def _text_lines(stream: TextIO, name: str) -> Iterator[str]:
+def _text_lines(stream: Iterable[str], name: str) -> Iterator[str]:
     try:
         yield from stream
     except UnicodeDecodeError as error:

@@ -30,7 +30,7 @@ def parse_topic(name: str, value: object, where: str) -> Topic:
             partitions=as_integer(table["partitions"], f"{where}.partitions"),
             weights=None if weights is None else as_integers(weights, f"{where}.weights"),
             racks=_racks(table.get("racks"), f"{where}.racks"),
-            id=_topic_id(table.get("id"), f"{where}.id"),
+            id=parse_topic_id(table.get("id"), f"{where}.id"),
         )
     except InputError as error:
         raise InputError(str(error).replace(f"topic {name!r}: ", f"{where}: ", 1)) from None
@@ -60,7 +60,7 @@ def _racks(value: object, where: str) -> tuple[tuple[str | None, ...], ...] | No
     )
 
 
-def _topic_id(value: object, where: str) -> uuid.UUID | None:
+def parse_topic_id(value: object, where: str) -> uuid.UUID | None:
     """Parse a topic id: a UUID, or its 22 characters in base64 as Kafka's tools print it."""
     if value is None:
         return None

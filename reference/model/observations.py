@@ -5,8 +5,10 @@ from enum import StrEnum
 
 from kassay.reference.model.errors import InputError
 
+REBALANCING = "Rebalancing"
+"""State of a group that rebalances, if the source does not name the state."""
 REBALANCING_STATES = frozenset(
-    {"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
+    {REBALANCING, "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
 )
 """States of a group between two assignments, classic and consumer protocol."""
 

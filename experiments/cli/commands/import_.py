@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli import BAD_INPUT, group_io, print_note, source_options
-from kassay.experiments.sources.capture_files import ImportedGroup, import_groups
+from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, import_groups
 from kassay.experiments.sources.import_options import ImportOptions, WeightSource
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
@@ -19,8 +19,9 @@ def import_(
         list[Path] | None,
         typer.Argument(
             metavar="PATH...",
-            help="Captures of kafka-consumer-groups.sh: files, directories with captures "
-            "taken at the same time, or - for standard input.",
+            help="Captures of kafka-consumer-groups.sh or group documents: files, directories with "
+            "captures taken at the same time, or - for standard input. Files may be compressed "
+            "with gzip.",
             show_default=False,
         ),
     ] = None,
@@ -66,13 +67,12 @@ def import_(
     groups = list(group or ())
     _check_usage(paths, cluster, source_data, groups)
     options = source_data.import_options()
+    empty = EmptyGroups.SKIP if skip_empty else EmptyGroups.KEEP
     if cluster.bootstrap_server is None:
         id = groups[0] if groups else None
-        imported = import_groups(
-            paths or (), options, stdin=sys.stdin, group=id, skip_empty=skip_empty
-        )
+        imported = import_groups(paths or (), options, stdin=sys.stdin, group=id, empty=empty)
     else:
-        imported = _read_cluster(cluster, groups, options, sample=sample, skip_empty=skip_empty)
+        imported = _read_cluster(cluster, groups, options, sample=sample, empty=empty)
     _write(imported, output)
 
 
@@ -107,7 +107,7 @@ def _read_cluster(
     import_options: ImportOptions,
     *,
     sample: float,
-    skip_empty: bool,
+    empty: EmptyGroups,
 ) -> Iterator[ImportedGroup]:
     from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
     from kassay.experiments.sources.live_cluster.live_groups import import_live
@@ -120,9 +120,7 @@ def _read_cluster(
         raise InputError(f"{where}{error}") from None
     if import_options.weights is WeightSource.RATE:
         print_note(f"taking two samples of the rate, {sample:g} s apart")
-    return import_live(
-        cluster, groups, import_options, sample_seconds=sample, skip_empty=skip_empty
-    )
+    return import_live(cluster, groups, import_options, sample_seconds=sample, empty=empty)
 
 
 def _write(groups: Iterator[ImportedGroup], output: Path | None) -> None:

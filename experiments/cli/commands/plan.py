@@ -12,6 +12,7 @@ from kassay.experiments.cli import (
     BAD_INPUT,
     group_io,
     output_options,
+    print_error,
     print_note,
     search_options,
     source_options,
@@ -28,6 +29,7 @@ from kassay.experiments.planning.plan_files import (
 )
 from kassay.experiments.planning.plan_files import to_json as to_indented_json
 from kassay.experiments.planning.plan_page import render_html, render_ticket
+from kassay.experiments.planning.rebalancing import planning_start
 from kassay.experiments.planning.scenario_spec import parse_growth
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
@@ -75,8 +77,9 @@ def plan(
     (partition lists for `KafkaConsumer.assign()`), sticky-seed.json (user data that makes
     Kafka's sticky assignors start from the planned assignment) and after.jsonl (group
     documents after the moves). Several groups get one directory each. Prints one JSON line
-    per group. Exits with 1 if no assignment of a group is found
-    within the capacities and the time limit.
+    per group. The plan of a rebalancing group starts from its target assignment, or from the
+    owners before the rebalance. Exits with 1 if no assignment of a group is found within the
+    capacities and the time limit, or if the source of a rebalancing group shows no owners.
 
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
     """
@@ -90,8 +93,11 @@ def plan(
             print_note(f"{number} of {len(groups)}: {one.id}")
         directory = output if len(groups) == 1 else output / name
         try:
+            start = planning_start(one)
+            if start is not one:
+                print_note(start.notes[-1])
             result = plan_group(
-                one,
+                start,
                 batch_size=batch_size,
                 growth=factors,
                 points=points,
@@ -100,6 +106,7 @@ def plan(
             )
         except LookupError as error:
             code = max(code, group_io.NOT_REACHED)
+            print_error(str(error))
             typer.echo(group_io.to_json({"id": one.id, "conflict": str(error)}))
         else:
             _write(result, directory)
@@ -111,7 +118,7 @@ def plan(
 def _read(source: Path, options: ImportOptions, selected: set[str]) -> tuple[list[Group], bool]:
     """Return the selected groups, or all groups, and whether all documents are valid."""
     groups, all_valid = [], True
-    for id, parsed in source_options.read_source(source, options):
+    for id, parsed in group_io.read_source(source, options):
         if isinstance(parsed, InputError):
             typer.echo(group_io.to_json(group_io.error_record(id, parsed)))
             all_valid = False
@@ -158,6 +165,7 @@ def _record(plan: Plan, directory: Path) -> dict[str, object]:
     return {
         "id": plan.group.id,
         "directory": str(directory),
+        **({"state": plan.group.status.state} if plan.group.status.is_rebalancing else {}),
         "status": str(plan.optimum.status),
         "makespan": {"current": plan.current.makespan, "planned": plan.planned.makespan},
         "moves": plan.movement,

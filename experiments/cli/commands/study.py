@@ -21,6 +21,7 @@ from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.report.study_summary import totals
 from kassay.experiments.report.table_reader import load_tables
+from kassay.experiments.sources.text_files import open_text
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.study.case import BATCH_CASES, Case, cases_of, imported_cases
@@ -148,7 +149,7 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
             raise typer.BadParameter(
                 f"{name} cannot be combined with {path}; set the value in the file"
             )
-    with group_io.open_text(path) as stream:
+    with open_text(path) as stream:
         config = read_config(stream.read(), group_io.name_of(path), directory=path.parent)
     config = replace(config, assignors=(*config.assignors, *custom))
     documents, all_valid = group_io.read_documents(config.groups)

@@ -14,6 +14,7 @@ from kassay.experiments.cli import (
     search_options,
     source_options,
 )
+from kassay.experiments.planning.rebalancing import RebalancingGroupError, planning_start
 from kassay.experiments.planning.scenario_spec import ScenarioSpec
 from kassay.experiments.planning.what_if import ScenarioResult, scenarios
 from kassay.experiments.planning.what_if import what_if as solve_scenario
@@ -81,7 +82,7 @@ def what_if(
     table = source_data.weight_file
     if table is not None:
         source_data = replace(source_data, weights=WeightSource.NONE.value)
-    groups = source_options.read_source(source, source_data.import_options())
+    groups = group_io.read_source(source, source_data.import_options())
     spec = ScenarioSpec(
         partitions=tuple(partitions or ()),
         subscriptions=tuple(subscribe or ()),
@@ -96,6 +97,10 @@ def what_if(
     files = output_options.numbered(plot)
 
     def process(group: Group) -> group_io.GroupResult:
+        try:
+            group = planning_start(group)
+        except RebalancingGroupError as error:
+            return group_io.GroupResult(group_io.error_record(group.id, error), reached=False)
         changed = scenarios(group, alternatives) if alternatives else ()
         results = [
             solve_scenario(scenario, before=group, limits=search.limits(), seed=search.seed)

@@ -39,13 +39,14 @@ _LAYOUTS = {
     TableKind.DELETION: "TOPIC PARTITION STATUS",
     TableKind.LISTING: "GROUP( TYPE)?( PROTOCOL)?( STATE)?",
 }
-_KNOWN = frozenset(
+KNOWN_COLUMNS = frozenset(
     name for layout in _LAYOUTS.values() for name in re.findall("#?[A-Za-z-]{3,}", layout)
 ) | {"COORDINATOR (ID)"}
+"""Names of all columns."""
 _NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,]+")
 # Release 0.9 writes these names with spaces.
 _CURRENT_SPELLING = {"CURRENT OFFSET": "CURRENT-OFFSET", "LOG END OFFSET": "LOG-END-OFFSET"}
-_MIN_KNOWN_COLUMNS = 2
+_MINKNOWN_COLUMNS_COLUMNS = 2
 _FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group")
 
 
@@ -64,10 +65,10 @@ def read_header(text: str, *, name: str, line: int) -> Header | None:
     """Parse a header, or return None if the line is not a header."""
     columns = list(_NAME.finditer(text))
     names = tuple(_CURRENT_SPELLING.get(match.group(), match.group()) for match in columns)
-    known = [word for word in names if word in _KNOWN]
-    if len(known) < _MIN_KNOWN_COLUMNS or names[0] not in _FIRST_COLUMNS:
+    known = [word for word in names if word in KNOWN_COLUMNS]
+    if len(known) < _MINKNOWN_COLUMNS_COLUMNS or names[0] not in _FIRST_COLUMNS:
         return None
-    unknown = next((word for word in names if word not in _KNOWN), None)
+    unknown = next((word for word in names if word not in KNOWN_COLUMNS), None)
     if unknown is not None:
         raise error_at(name, line, f"unknown column {unknown!r} in the header of a table", text)
     layout_text = " ".join(names)

@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kassay.experiments.sources.describe_output.headers import Header, TableKind, read_header
+from kassay.experiments.sources.describe_output.csv_tables import parse_csv
+from kassay.experiments.sources.describe_output.headers import Header, read_header
 from kassay.experiments.sources.describe_output.log_lines import (
     contains_log_text,
     is_ignorable,
     resembles_row,
 )
+from kassay.experiments.sources.describe_output.parsed_text import Notice, ParsedTable, ParsedText
 from kassay.experiments.sources.describe_output.row_cells import Cells, split_row
 from kassay.experiments.sources.describe_output.typed_rows import (
     MemberRow,
@@ -40,34 +42,6 @@ _ID_FIELDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """A message of the tool; kind is ``empty``, ``rebalancing``, ``missing`` or ``error``."""
-
-    line: int
-    kind: str
-    group: str | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedTable:
-    """Table of ``kafka-consumer-groups.sh`` in a text."""
-
-    kind: TableKind
-    columns: tuple[str, ...]
-    rows: tuple[TableRow, ...]
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedText:
-    """Tables and notices of ``kafka-consumer-groups.sh`` in a text."""
-
-    tables: tuple[ParsedTable, ...]
-    notices: tuple[Notice, ...]
-
-
 @dataclass(slots=True)
 class _OpenTable:
     """Table of a text while its rows are read."""
@@ -85,7 +59,8 @@ class _OpenTable:
 def parse_text(text: str, *, name: str) -> ParsedText:
     r"""Parse the output of ``kafka-consumer-groups.sh --describe``.
 
-    The text may include standard error. ``name`` is the file name in errors.
+    The text may include standard error, or be a table in CSV with the same columns.
+    ``name`` is the file name in errors.
 
     Examples
     --------
@@ -93,6 +68,10 @@ def parse_text(text: str, *, name: str) -> ParsedText:
     >>> parsed.tables[0].rows
     (ResetRow(line=2, topic='t', partition=0, new_offset=7),)
     """
+    csv = parse_csv(text, name=name)
+    if csv is not None:
+        _require_consistent(csv, name)
+        return csv
     tables: list[_OpenTable] = []
     notices: list[Notice] = []
     lines = _LINE_END.split(text)
@@ -195,8 +174,11 @@ def _require_consistent(parsed: ParsedText, name: str) -> None:
 
 
 def _require_count(row: MemberRow, name: str) -> None:
-    listed = sum(len(numbers) for _, numbers in row.assignment or ())
-    if None not in (row.assignment, row.partitions) and listed != row.partitions:
+    if row.partitions is None or (row.assignment is None and row.unnamed is None):
+        return
+    named = [numbers for _, numbers in row.assignment or ()]
+    listed = sum(map(len, (*named, *(row.unnamed or ()))))
+    if listed != row.partitions:
         message = f"member {row.consumer_id!r} has {row.partitions} partitions but lists {listed}"
         raise error_at(name, row.line, message)
 

@@ -17,6 +17,8 @@ _TOPIC_NAME = r"[a-zA-Z0-9._-]{1,249}"
 _TOPIC = re.compile(_TOPIC_NAME)
 _TOPIC_IN_PARENTHESES = re.compile(rf"({_TOPIC_NAME})\({_NUMBER_LIST}\)")
 _TOPIC_WITH_COLON = re.compile(rf"({_TOPIC_NAME}):{_NUMBER_LIST}")
+# Releases 3.8 and 3.9 print the partition numbers of each topic without the topic.
+_WITHOUT_TOPICS = re.compile(rf"\({_NUMBER_LIST}\)(, ?\({_NUMBER_LIST}\))*")
 _COORDINATOR = re.compile(r"(?P<node>.*?) *\((?P<id>-?[0-9]{1,10})\)")
 _OFFSET_COLUMNS = ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH", "NEW-OFFSET")
 _CHECKER_OFFSETS = ("Offset", "logSize", "Lag")
@@ -65,6 +67,8 @@ class MemberRow:
     assignment: Assignment | None = None
     epoch: int | None = None
     target: Assignment | None = None
+    # Partition numbers per topic without the topics, as releases 3.8 and 3.9 print them.
+    unnamed: tuple[tuple[int, ...], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,12 @@ TableRow = OffsetRow | MemberRow | StateRow | ResetRow | OtherRow
 
 def matches_columns(cells: Cells) -> bool:
     """Return whether cells match the types of their columns."""
-    assignments = (value for name, value in cells.items() if name.endswith("ASSIGNMENT"))
+    assignments = (
+        value
+        for name, value in cells.items()
+        if name.endswith("ASSIGNMENT")
+        and not (name == "ASSIGNMENT" and _WITHOUT_TOPICS.fullmatch(value))
+    )
     return (
         all(pattern.fullmatch(cells[name]) for name, pattern in _PATTERNS.items() if name in cells)
         and _is_valid_partition(cells)
@@ -117,7 +126,7 @@ def _is_valid_partition(cells: Cells) -> bool:
     if "PARTITION" not in cells:
         return True
     if cells["TOPIC"] == cells["PARTITION"] == "-":
-        return cells.get("CURRENT-OFFSET") == cells.get("LAG") == "-"
+        return cells.get("CURRENT-OFFSET", "-") == cells.get("LAG", "-") == "-"
     return bool(_TOPIC.fullmatch(cells["TOPIC"]) and _COUNT.fullmatch(cells["PARTITION"]))
 
 
@@ -137,10 +146,12 @@ def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
     for column, (field, read) in _FIELDS.items():
         if column in cells:
             values[field] = read(cells[column])
-    if kind is TableKind.STATE and (match := _COORDINATOR.fullmatch(cells["COORDINATOR (ID)"])):
+    match = _COORDINATOR.fullmatch(cells.get("COORDINATOR (ID)", ""))
+    if kind is TableKind.STATE and match is not None:
         values |= {"coordinator": match["node"], "coordinator_id": int(match["id"])}
     if kind is TableKind.MEMBERS:
         values["consumer_id"] = cells["CONSUMER-ID"]
+        values["unnamed"] = read_without_topics(cells.get("ASSIGNMENT", ""))
     return row_type(**{field: values[field] for field in row_type.__slots__ if field in values})
 
 
@@ -163,6 +174,19 @@ def read_assignment(text: str) -> Assignment | None:
             return None
         topics.append((match[1], tuple(map(int, match[2].split(",")))))
     return tuple(topics)
+
+
+def read_without_topics(text: str) -> tuple[tuple[int, ...], ...] | None:
+    """Parse ``(0,1), (4,5)``, the numbers per topic without the topics; None for other forms.
+
+    Examples
+    --------
+    >>> read_without_topics("(0,1), (4,5)")
+    ((0, 1), (4, 5))
+    """
+    if not _WITHOUT_TOPICS.fullmatch(text):
+        return None
+    return tuple(tuple(map(int, numbers.split(","))) for numbers in re.findall(_NUMBER_LIST, text))
 
 
 def _text(value: str) -> str | None:

@@ -1,16 +1,14 @@
 """Requests to a running cluster with confluent-kafka's AdminClient, read only."""
 
 import time
-import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from confluent_kafka import (
-    ConsumerGroupState,
     ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
@@ -20,21 +18,17 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from kassay.experiments.sources.live_cluster.group_descriptions import (
-    DEAD,
     LiveGroup,
-    LiveMember,
     LiveTopic,
+)
+from kassay.experiments.sources.live_cluster.responses import (
+    convert_group,
+    convert_offsets,
+    convert_topic,
 )
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.model.errors import InputError, RunError
 
-_STATES: Mapping[ConsumerGroupState, str] = {
-    ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
-    ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
-    ConsumerGroupState.STABLE: "Stable",
-    ConsumerGroupState.DEAD: DEAD,
-    ConsumerGroupState.EMPTY: "Empty",
-}
 # Local errors of librdkafka; the library documents these names with an underscore.
 _ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
 _AUTHENTICATION = KafkaError._AUTHENTICATION  # noqa: SLF001
@@ -46,11 +40,8 @@ _UNKNOWN_OR_LEADERLESS = (
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
 )
-_GROUP_ERRORS = (
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_ID_NOT_FOUND,
-    KafkaError.INVALID_GROUP_ID,
-)
+# Errors that concern the connection to the cluster, not one group.
+_CLUSTER_ERRORS = (*_PERMANENT, _ALL_BROKERS_DOWN, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 # The library's own time limit ends first; this one is in reserve.
 _GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.2
@@ -101,22 +92,37 @@ class LiveCluster:
             futures = self._admin.describe_consumer_groups(
                 list(groups), request_timeout=self._timeout
             )
-            return {name: self._group_answer(name, futures[name], _group) for name in groups}
+            return {name: self._group_answer(name, futures[name], convert_group) for name in groups}
 
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
-        """Return the ``ConsumerProtocolSubscription`` of classic members, by member id."""
+        """Return the ``ConsumerProtocolSubscription`` of classic members, by member id.
+
+        A group that cannot be read has no entries.
+        """
         subscriptions: dict[str, bytes] = {}
-        wanted = frozenset(groups)
         with self._request("read subscriptions"), warnings.catch_warnings():
             # The library has no newer call that returns these bytes.
             warnings.simplefilter("ignore", DeprecationWarning)
             # A call contacts every broker. For many groups, one call for all is cheaper.
-            calls = ([name] for name in groups) if len(groups) <= _MAX_REQUESTS_BY_GROUP else ([],)
-            for names in calls:
-                for group in self._admin.list_groups(*names, timeout=self._timeout):
-                    if group.protocol_type == "consumer" and group.id in wanted:
-                        subscriptions |= {m.id: bytes(m.metadata) for m in group.members}
+            if len(groups) > _MAX_REQUESTS_BY_GROUP:
+                with suppress(KafkaException):
+                    return self._list_subscriptions(None, frozenset(groups))
+            for name in groups:
+                try:
+                    subscriptions |= self._list_subscriptions(name, frozenset((name,)))
+                except KafkaException:
+                    if not self._answered:
+                        raise
         return subscriptions
+
+    def _list_subscriptions(self, name: str | None, wanted: frozenset[str]) -> dict[str, bytes]:
+        names = () if name is None else (name,)
+        return {
+            member.id: bytes(member.metadata)
+            for group in self._admin.list_groups(*names, timeout=self._timeout)
+            if group.protocol_type == "consumer" and group.id in wanted
+            for member in group.members
+        }
 
     def committed_offsets(
         self, groups: Sequence[str]
@@ -129,7 +135,9 @@ class LiveCluster:
                 )[name]
                 for name in groups
             }
-            return {name: self._group_answer(name, futures[name], _offsets) for name in groups}
+            return {
+                name: self._group_answer(name, futures[name], convert_offsets) for name in groups
+            }
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
         """Describe topics; topics that do not exist are skipped."""
@@ -147,7 +155,7 @@ class LiveCluster:
                     topics[name] = InputError(f"topic {name!r}: {_message(error)}")
                     continue
                 if described is not None:
-                    topics[name] = _topic(described)
+                    topics[name] = convert_topic(described)
         return topics
 
     def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
@@ -206,11 +214,15 @@ class LiveCluster:
             return error
         except KafkaException as error:
             code = error.args[0].code()
-            if code not in _GROUP_ERRORS:
+            if code in _CLUSTER_ERRORS or (code in _TIMEOUTS and not self._answered):
                 raise
             if code == KafkaError.GROUP_ID_NOT_FOUND:
                 return InputError(f"group {name!r}: the cluster has no such consumer group")
             return InputError(f"group {name!r}: {_message(error)}")
+        except FutureTimeoutError:
+            if not self._answered:
+                raise
+            return InputError(f"group {name!r}: no answer within {self._timeout:g} s")
 
     @contextmanager
     def _request(self, action: str) -> Iterator[None]:
@@ -240,45 +252,3 @@ def _message(error: Exception) -> str:
     if isinstance(error, KafkaException) and isinstance(error.args[0], KafkaError):
         return str(error.args[0].str())
     return str(error)
-
-
-def _group(name: str, described: Any) -> LiveGroup:
-    members = (
-        LiveMember(
-            id=member.member_id,
-            client_id=member.client_id,
-            instance_id=member.group_instance_id or None,
-            assigned=_partitions(member.assignment),
-            target=member.target_assignment and _partitions(member.target_assignment),
-        )
-        for member in described.members
-    )
-    state = _STATES.get(described.state, "Unknown")
-    return LiveGroup(name, state, tuple(sorted(members, key=lambda member: member.id)))
-
-
-def _partitions(assignment: Any) -> frozenset[PartitionKey]:
-    return frozenset((tp.topic, tp.partition) for tp in assignment.topic_partitions)
-
-
-def _offsets(name: str, answer: Any) -> dict[PartitionKey, int]:
-    offsets: dict[PartitionKey, int] = {}
-    for tp in answer.topic_partitions:
-        if tp.error is not None:
-            raise InputError(f"group {name!r}: {tp.topic}-{tp.partition}: {tp.error.str()}")
-        if tp.offset >= 0:
-            offsets[tp.topic, tp.partition] = tp.offset
-    return offsets
-
-
-def _topic(described: Any) -> LiveTopic:
-    ordered = sorted(described.partitions, key=lambda partition: int(partition.id))
-    racks = tuple(tuple(each.rack or None for each in tp.replicas) for tp in ordered)
-    id = described.topic_id
-    high, low = id.get_most_significant_bits(), id.get_least_significant_bits()
-    number = (high % 2**64) << 64 | (low % 2**64)
-    return LiveTopic(
-        partitions=len(ordered),
-        id=uuid.UUID(int=number) if number else None,  # brokers before 2.8 have none
-        racks=racks if any(rack is not None for row in racks for rack in row) else None,
-    )

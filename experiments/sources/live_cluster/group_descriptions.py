@@ -3,16 +3,16 @@
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol as Interface
 
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.observations import GroupStatus, Protocol
 from kassay.reference.protocol.primitive_types import CorruptRecordError
 from kassay.reference.protocol.record_codec import decode_message
 from kassay.reference.protocol.record_schemas import SUBSCRIPTION
 
 DEAD = "Dead"
-REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 # Several requests read a group; its description must be equal before and after them.
 _ATTEMPTS = 3
 _ATTEMPT_SECONDS = 1.0
@@ -27,15 +27,26 @@ class LiveMember:
     instance_id: str | None
     assigned: frozenset[PartitionKey]  # current assignment
     target: frozenset[PartitionKey] | None = None  # under the consumer protocol
+    host: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LiveGroup:
-    """A group as its coordinator describes it; members are sorted by id."""
+    """A group as its coordinator describes it, with its members in the coordinator's order.
+
+    The order affects the broker's assignors, see docs/formats.md.
+    """
 
     id: str
     state: str
     members: tuple[LiveMember, ...] = ()
+    assignor: str | None = None
+    protocol: Protocol | None = None
+
+    @property
+    def status(self) -> GroupStatus:
+        """State, protocol and assignor."""
+        return GroupStatus(state=self.state, protocol=self.protocol, assignor=self.assignor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +65,10 @@ class JoinedSubscription:
     version: int  # of the message, 0 to 3; later versions are reported as 3
     topics: tuple[str, ...]  # in the order sent
     rack: str | None = None  # client.rack, sent since version 3
+    user_data: bytes | None = None
 
 
-class Cluster(Protocol):
+class Cluster(Interface):
     """Requests to a cluster. An error replaces the answer for a group or topic it refuses."""
 
     def group_ids(self) -> list[str]:
@@ -151,7 +163,7 @@ def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
     Examples
     --------
     >>> read_subscription(b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff", where="member 'm'")
-    JoinedSubscription(version=0, topics=('t',), rack=None)
+    JoinedSubscription(version=0, topics=('t',), rack=None, user_data=None)
     """
     try:
         fields = decode_message(SUBSCRIPTION, data)
@@ -160,7 +172,8 @@ def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
     return JoinedSubscription(
         version=min(fields["version"], SUBSCRIPTION.newest),
         topics=tuple(fields["topics"]),
-        rack=fields["rack"],
+        rack=fields["rack"] or None,
+        user_data=fields["user_data"],
     )
 
 
@@ -188,5 +201,5 @@ def _reading(
         group=after,
         subscriptions=subscriptions,
         committed_offsets=committed if isinstance(committed, dict) else {},
-        unchanged=before == after and after.state not in REBALANCING,
+        unchanged=before == after and not after.status.is_rebalancing,
     )

@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kassay.experiments.sources.capture_files import ImportedGroup, imported_group
+from kassay.experiments.sources.capture_files import (
+    EmptyGroups,
+    ImportedGroup,
+    imported_group,
+)
 from kassay.experiments.sources.group_documents import build_group
 from kassay.experiments.sources.import_options import ImportOptions, WeightSource
 from kassay.experiments.sources.live_cluster.group_descriptions import (
-    REBALANCING,
     Cluster,
     ClusterReading,
     EndOffsets,
@@ -27,7 +30,7 @@ def import_live(
     options: ImportOptions,
     *,
     sample_seconds: float = 10.0,
-    skip_empty: bool = False,
+    empty: EmptyGroups = EmptyGroups.KEEP,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[ImportedGroup]:
@@ -63,8 +66,8 @@ def import_live(
             yield imported_group(
                 name,
                 partial(build_live_group, complete, options),
-                has_members=bool(complete.group.members),
-                skip_empty=skip_empty,
+                is_empty=not complete.group.members and not complete.group.status.is_rebalancing,
+                empty=empty,
             )
 
 
@@ -134,7 +137,14 @@ def _sample(
 
 def _observed_group(reading: ClusterReading) -> ObservedGroup:
     group = reading.group
-    observed = ObservedGroup(group.id, has_members_table=True, shows_owners=True, state=group.state)
+    observed = ObservedGroup(
+        group.id,
+        has_members_table=True,
+        shows_owners=True,
+        state=group.state,
+        assignor=group.assignor,
+        protocol=group.protocol,
+    )
     for partition in reading.partitions:
         if partition[0] in reading.topics:
             observed.partitions[partition] = None
@@ -142,9 +152,10 @@ def _observed_group(reading: ClusterReading) -> ObservedGroup:
         observed.members[member.id] = ObservedMember(
             member.id,
             client_id=member.client_id,
+            host=member.host,
             instance_id=member.instance_id,
-            reconciled=member.target in (None, member.assigned),
             owned=set(member.assigned),
+            target=None if member.target in (None, member.assigned) else set(member.target or ()),
         )
         for partition in member.assigned & observed.partitions.keys():
             observed.partitions[partition] = member.id
@@ -152,8 +163,6 @@ def _observed_group(reading: ClusterReading) -> ObservedGroup:
         if partition in reading.offsets.end:
             observed.lag[partition] = reading.offsets.end[partition] - offset
     observed.appended.update(reading.offsets.appended)
-    if group.state in REBALANCING:
-        observed.notices.add("rebalancing")
     return observed
 
 
@@ -161,7 +170,7 @@ def _notes(reading: ClusterReading, group: Group, options: ImportOptions) -> Ite
     missing = sorted(reading.topic_names - reading.topics.keys())
     if missing:
         yield f"topics that do not exist in the cluster are skipped: {', '.join(missing)}"
-    if not reading.unchanged and reading.group.state not in REBALANCING:
+    if not reading.unchanged and not reading.group.status.is_rebalancing:
         yield "the group changed while it was read"
     racks = any(topic.racks is not None for topic in reading.topics.values())
     if racks and any(member.id not in reading.subscriptions for member in group.members):

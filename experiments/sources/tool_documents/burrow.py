@@ -1,8 +1,13 @@
-"""Burrow's lag endpoint: ``/v3/kafka/CLUSTER/consumer/GROUP/lag``."""
+"""Burrow: ``/v3/kafka/CLUSTER/consumer/GROUP/lag``, and the same without ``/lag``."""
+
+import re
+from dataclasses import replace
 
 from kassay.experiments.sources.describe_output import OffsetRow
 from kassay.experiments.sources.tool_documents.document_rows import DocumentFields, DocumentRows
 from kassay.reference.model.errors import InputError
+
+_CONSUMER_URL = re.compile(r"/consumer/(?P<group>[^/?]+)")
 
 
 def read_burrow_lag(document: DocumentFields, *, line: int) -> DocumentRows:
@@ -21,7 +26,38 @@ def read_burrow_lag(document: DocumentFields, *, line: int) -> DocumentRows:
             "ask Burrow for /lag, not /status"
         )
     group = status.text("group")
-    return DocumentRows(offsets=[_row(partition, group, line) for partition in partitions])
+    return _document([_row(partition, group, line) for partition in partitions])
+
+
+def read_burrow_consumer(document: DocumentFields, *, line: int) -> DocumentRows:
+    """Read the details of a consumer group: a list of partitions per topic."""
+    url = document.inner("request").text("url")
+    match = _CONSUMER_URL.search(url)
+    if match is None:
+        raise InputError(f"{document.where}.request.url: names no consumer group: {url!r}")
+    topics = document.inner("topics")
+    return _document(
+        [
+            _detail_row(partition, OffsetRow(line, match["group"], topic, number))
+            for topic in topics.table
+            for number, partition in enumerate(topics.each(topic))
+        ]
+    )
+
+
+def _document(rows: list[OffsetRow]) -> DocumentRows:
+    """Return the rows; without any owner, Burrow does not know the members."""
+    return DocumentRows(offsets=rows, shows_owners=any(row.owner is not None for row in rows))
+
+
+def _detail_row(partition: DocumentFields, row: OffsetRow) -> OffsetRow:
+    host, client = partition.optional_text("owner"), partition.optional_text("client_id")
+    lag = partition.optional_integer("current-lag")
+    return replace(row, lag=lag, owner=_owner(host, client), host=host, client_id=client)
+
+
+def _owner(host: str | None, client: str | None) -> str | None:
+    return host if client is None else f"{client}_{host or ''}"
 
 
 def _row(partition: DocumentFields, group: str, line: int) -> OffsetRow:
@@ -35,6 +71,7 @@ def _row(partition: DocumentFields, group: str, line: int) -> OffsetRow:
         partition.count("partition"),
         current=None if end is None else end.optional_integer("offset"),
         lag=lag if lag is not None or end is None else end.optional_integer("lag"),
-        owner=host if client is None else f"{client}_{host or ''}",
+        owner=_owner(host, client),
+        host=host,
         client_id=client,
     )

@@ -1,6 +1,7 @@
 """Content of a tool's document: table rows, partition counts and sizes."""
 
 import json
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -38,6 +39,7 @@ class DocumentRows:
     partition_counts: Counts = field(default_factory=dict)
     minimum_counts: Counts = field(default_factory=dict)  # lower bounds of them
     sizes: Mapping[tuple[str, int], int] = field(default_factory=dict)  # bytes per partition
+    topic_ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
 
     def parsed(self) -> ParsedText:
         """Return the rows as tables of a parsed text."""

@@ -2,7 +2,10 @@
 
 from io import StringIO
 
-from kassay.experiments.sources.tool_documents.burrow import read_burrow_lag
+from kassay.experiments.sources.tool_documents.burrow import (
+    read_burrow_consumer,
+    read_burrow_lag,
+)
 from kassay.experiments.sources.tool_documents.document_rows import DocumentFields, DocumentRows
 from kassay.experiments.sources.tool_documents.log_dirs import is_log_dirs, parse_log_dirs
 from kassay.experiments.sources.tool_documents.metricbeat import read_metricbeat_event
@@ -51,6 +54,8 @@ def _read_document(value: object, line: int, *, name: str) -> DocumentRows:
         return read_rest_resource(document, line=line)
     if "status" in table and "error" in table:
         return read_burrow_lag(document, line=line)
+    if "topics" in table and "error" in table and "request" in table:
+        return read_burrow_consumer(document, line=line)
     if isinstance(table.get("kafka"), dict) and "consumergroup" in document.inner("kafka").table:
         return read_metricbeat_event(document, line=line)
     if "topics" in table and "brokers" in table:

@@ -32,7 +32,7 @@ class _Scrape:
     line: int = 0
     offsets: list[OffsetRow] = field(default_factory=list)
     partition_counts: Counts = field(default_factory=dict)
-    states: dict[str, str] = field(default_factory=dict)
+    states: dict[str, Labels] = field(default_factory=dict)
     members: dict[str, int] = field(default_factory=dict)
     shows_owners: bool = False
 
@@ -60,7 +60,13 @@ def parse_metrics(text: str, *, name: str) -> DocumentRows:
         except _InvalidSampleError as error:
             raise error_at(name, line, str(error), content) from None
     states = [
-        StateRow(1, group, state=scrape.states.get(group, "-"), members=scrape.members.get(group))
+        StateRow(
+            1,
+            group,
+            state=scrape.states.get(group, {}).get("state", "-"),
+            strategy=scrape.states.get(group, {}).get("protocol") or None,
+            members=scrape.members.get(group),
+        )
         for group in dict.fromkeys([*scrape.states, *scrape.members])
     ]
     return DocumentRows(
@@ -142,7 +148,8 @@ def _add_partition_count(scrape: _Scrape, labels: Labels, value: str) -> None:
 
 
 def _add_state(scrape: _Scrape, labels: Labels, _text: str) -> None:
-    scrape.states[_label(labels, "group_id")] = _label(labels, "state")
+    _label(labels, "state")
+    scrape.states[_label(labels, "group_id")] = labels
 
 
 # Function per metric, and the labels that differ between the exporters.

@@ -102,9 +102,11 @@ def test_errors_in_standard_input_name_standard_input(capsys, monkeypatch):
     assert code == 2
 
 
-def test_a_file_without_documents_is_an_error(file):
-    with pytest.raises(InputError, match="no group document found"):
+def test_a_file_without_documents_is_an_error(file, capsys):
+    with pytest.raises(typer.Exit) as ended:
         process_groups(file("\n"), count_topics)
+    assert ended.value.exit_code == 2
+    assert "contains neither a group document nor a capture" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,13 @@ def test_a_file_without_documents_is_an_error(file):
             ["assign", "--assignor", "range", "nowhere.json"],
             "nowhere.json: no such file or directory",
         ),
-        (["assign", "--assignor", "range", "."], ".: is a directory"),
+        (
+            ["assign", "--assignor", "range", "docs/images"],
+            (
+                "docs/images: the directory contains no captures (files .txt or .log or .out or "
+                ".csv or .prom or .json or .jsonl, also with .gz)"
+            ),
+        ),
     ],
 )
 def test_an_unreadable_file_is_one_error_line(kassay, arguments, message):

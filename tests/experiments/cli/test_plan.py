@@ -33,7 +33,8 @@ def test_a_plan_is_written_as_a_directory_of_files(kassay, groups, tmp_path):
 
 def test_captures_can_be_planned_directly(kassay, tmp_path):
     done = kassay("plan", "examples/captures/returns-sticky", "-o", tmp_path / "p")
-    assert (done.code, done.err) == (0, "")
+    assert done.code == 0
+    assert "'returns-sticky': subscriptions are not shown, the assigned topics are" in done.message
     assert done.record["id"] == "returns-sticky"
 
 
@@ -92,3 +93,37 @@ def test_an_infeasible_scenario_gives_exit_code_1(kassay, groups):
     done = kassay("what-if", groups, "--capacity", 3)
     assert done.code == 1
     assert done.record["scenarios"][1]["status"] == "infeasible"
+
+
+def test_the_plan_of_a_reconciling_group_starts_from_its_target_assignment(kassay, tmp_path):
+    done = kassay("plan", "examples/captures/stuck-reconciling", "-o", tmp_path / "p")
+    assert done.code == 0
+    assert (done.record["state"], done.record["moves"]) == ("Reconciling", 0)
+    assert done.record["makespan"] == {"current": 3, "planned": 3}
+    assert "the plan starts from the target assignment" in done.message
+
+
+def test_a_rebalancing_group_with_unknown_subscriptions_is_not_called_optimal(kassay, tmp_path):
+    done = kassay("plan", "examples/captures/stuck-rebalancing", "-o", tmp_path / "p")
+    assert done.code == 1
+    assert "is rebalancing (PreparingRebalance)" in done.record["conflict"]
+    assert "does not show the subscription of 'eager-" in done.message
+    assert not (tmp_path / "p").exists()
+    options = ("--subscriptions", "equal")
+    done = kassay("plan", "examples/captures/stuck-rebalancing", "-o", tmp_path / "p", *options)
+    assert (done.code, done.record["state"]) == (0, "PreparingRebalance")
+    assert done.record["makespan"] == {"current": 5, "planned": 3}
+
+
+@pytest.mark.parametrize("command", ["plan", "what-if"])
+def test_a_rebalancing_group_without_owners_gives_exit_code_1(kassay, tmp_path, command):
+    file = tmp_path / "offsets.txt"
+    file.write_text(
+        "Warning: Consumer group 'g' is rebalancing.\n\n"
+        "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID\n"
+        "g     t     0         4              9              5   -           -    -        \n"
+    )
+    done = kassay(command, file, *(("-o", tmp_path / "p") if command == "plan" else ()))
+    assert done.code == 1
+    assert "is rebalancing (Rebalancing): the source shows no owners" in done.message
+    assert not (tmp_path / "p").exists()

@@ -78,7 +78,6 @@ def test_lag_and_rate_weights_are_rejected_for_group_documents(run, command, kin
         (("--weights", "size", "--sizes", "offsets.txt"), "not the output of kafka-log-dirs.sh"),
         (("--weights", "nothing.json"), "nothing.json: "),
         (("--weights", "sizes.log"), "sizes.log:1: not valid JSON"),
-        (("--weights", "rate"), "--bootstrap-server"),
     ],
 )
 @pytest.mark.parametrize("command", ["import", "plan"])
@@ -94,3 +93,12 @@ def test_weights_must_match_the_partition_count(run, tmp_path):
     code, (line,), _ = run("import", "offsets.txt", "--weights", "table.json")
     assert code == 2
     assert "topic 'my-t' has 2 partitions, weights are given for 1" in line["error"]
+
+
+def test_rates_are_rejected_for_captures(run):
+    code, lines, err = run("import", "offsets.txt", "--weights", "rate")
+    assert (code, lines) == (2, [])
+    assert "--bootstrap-server" in err
+    code, (line,), _ = run("plan", "offsets.txt", "--weights", "rate", "-o", "out")
+    assert code == 2
+    assert "kassay import --bootstrap-server" in line["error"]

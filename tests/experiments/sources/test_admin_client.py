@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import (
     ConsumerGroupState,
+    ConsumerGroupType,
     KafkaError,
     KafkaException,
     TopicPartition,
@@ -25,7 +26,9 @@ from kassay.experiments.sources.live_cluster.group_descriptions import (
     LiveTopic,
 )
 from kassay.reference.model.errors import InputError, RunError
+from kassay.reference.model.observations import GroupStatus, Protocol
 
+HOST = "/10.0.0.1"
 ID = uuid.UUID("8f000000-0000-4000-a000-000000000009")
 LATE = KafkaError(KafkaError._TIMED_OUT)
 
@@ -85,7 +88,9 @@ def pairs(*places: tuple[str, int]) -> SimpleNamespace:
 
 
 def described(state: ConsumerGroupState, *members: SimpleNamespace) -> SimpleNamespace:
-    return SimpleNamespace(state=state, members=members)
+    return SimpleNamespace(
+        state=state, members=members, type=ConsumerGroupType.CLASSIC, partition_assignor="range"
+    )
 
 
 def described_member(
@@ -97,6 +102,7 @@ def described_member(
         assignment=assignment,
         target_assignment=target,
         group_instance_id=instance,
+        host=HOST,
     )
 
 
@@ -123,12 +129,28 @@ def test_groups_are_described(connect: Any) -> None:
             "g",
             "Stable",
             (
-                LiveMember("x", "client-x", "i", frozenset({("t", 0)})),
-                LiveMember("y", "client-y", None, frozenset(), frozenset({("t", 1)})),
+                LiveMember("y", "client-y", None, frozenset(), frozenset({("t", 1)}), HOST),
+                LiveMember("x", "client-x", "i", frozenset({("t", 0)}), host=HOST),
             ),
+            "range",
+            Protocol.CLASSIC,
         ),
-        "new": LiveGroup("new", "Unknown"),
+        "new": LiveGroup("new", "Unknown", (), "range", Protocol.CLASSIC),
     }
+
+
+@pytest.mark.parametrize(("target", "state"), [(("t", 1), "Reconciling"), (("t", 0), "Assigning")])
+def test_a_consumer_protocol_group_of_unknown_state_is_rebalancing(
+    connect: Any, target: tuple[str, int], state: str
+) -> None:
+    answer = described(
+        ConsumerGroupState.UNKNOWN, described_member("x", pairs(("t", 0)), pairs(target), None)
+    )
+    answer.type, answer.partition_assignor = ConsumerGroupType.CONSUMER, "uniform"
+    cluster, _ = connect(describe_consumer_groups=lambda names: {"g": done(answer)})
+    group = cluster.describe(["g"])["g"]
+    assert isinstance(group, LiveGroup)
+    assert group.status == GroupStatus(state=state, protocol=Protocol.CONSUMER, assignor="uniform")
 
 
 @pytest.mark.parametrize(
@@ -136,6 +158,8 @@ def test_groups_are_described(connect: Any) -> None:
     [
         (KafkaError.GROUP_ID_NOT_FOUND, "the cluster has no such consumer group"),
         (KafkaError.GROUP_AUTHORIZATION_FAILED, "Broker: Group authorization failed"),
+        (KafkaError._INVALID_ARG, "Local: Invalid argument or configuration"),
+        (KafkaError._BAD_MSG, "Local: Bad message format"),
     ],
 )
 def test_an_error_replaces_the_description_of_its_group(
@@ -149,7 +173,34 @@ def test_an_error_replaces_the_description_of_its_group(
     )
     answers = cluster.describe(["g", "h"])
     assert str(answers["g"]) == f"group 'g': {message}"
-    assert answers["h"] == LiveGroup("h", "Empty")
+    assert answers["h"] == LiveGroup("h", "Empty", (), "range", Protocol.CLASSIC)
+
+
+def test_a_time_out_of_one_group_is_its_error_after_another_group_answered(connect: Any) -> None:
+    cluster, _ = connect(
+        describe_consumer_groups=lambda names: {
+            "g": done(described(ConsumerGroupState.EMPTY)),
+            "h": done(KafkaException(LATE)),
+        }
+    )
+    answers = cluster.describe(["g", "h"])
+    assert isinstance(answers["g"], LiveGroup)
+    assert str(answers["h"]).startswith("group 'h': ")
+
+
+def test_a_group_with_unreadable_subscriptions_does_not_affect_the_others(connect: Any) -> None:
+    def list_groups(*names: str) -> list[SimpleNamespace]:
+        if "bad" in names or not names:
+            raise refused(KafkaError._BAD_MSG)
+        return [listing(name, "x") for name in names]
+
+    cluster, _ = connect(
+        list_groups=list_groups,
+        describe_consumer_groups=lambda names: {"g": done(described(ConsumerGroupState.EMPTY))},
+    )
+    cluster.describe(["g"])
+    names = [*"abcdefgh", "bad"]
+    assert sorted(cluster.subscriptions(names)) == [f"{name}-x" for name in "abcdefgh"]
 
 
 def listing(id: str, members: Iterable[str], kind: str = "consumer") -> SimpleNamespace:

@@ -24,9 +24,17 @@ def test_topics_keep_the_order_sent_and_the_rack_is_decoded() -> None:
 
 
 def test_partitions_owned_when_joining_are_ignored() -> None:
-    assert read_subscription(WITH_OWNED, where="m") == JoinedSubscription(1, ("a",))
+    data = bytes.fromhex("cafe")
+    expected = JoinedSubscription(1, ("a",), user_data=data)
+    assert read_subscription(WITH_OWNED, where="m") == expected
     newer = b"\0\3" + WITH_OWNED[2:] + b"\0\0\0\x05" + b"\xff\xff"
-    assert read_subscription(newer, where="m") == JoinedSubscription(3, ("a",))
+    expected = JoinedSubscription(3, ("a",), user_data=data)
+    assert read_subscription(newer, where="m") == expected
+
+
+def test_the_empty_rack_that_clients_send_without_a_rack_is_none() -> None:
+    empty = WITH_RACK[:-6] + b"\0\0"
+    assert read_subscription(empty, where="m").rack is None
 
 
 def test_later_versions_are_decoded_as_the_latest_known() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.sources.capture_files import ImportedGroup
+from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
@@ -93,7 +93,10 @@ def cluster(*members: LiveMember, state: str = "Stable", **tables: object) -> Ta
 
 
 def read(
-    tables: Tables, *groups: str, options: ImportOptions | None = None, skip_empty: bool = False
+    tables: Tables,
+    *groups: str,
+    options: ImportOptions | None = None,
+    empty: EmptyGroups = EmptyGroups.KEEP,
 ) -> list[ImportedGroup]:
     ticks = iter(range(0, 1000, 10))
     return list(
@@ -101,7 +104,7 @@ def read(
             tables,
             groups,
             options or ImportOptions(),
-            skip_empty=skip_empty,
+            empty=empty,
             sleep=lambda _: None,
             clock=lambda: float(next(ticks)),
         )
@@ -141,14 +144,17 @@ def test_a_classic_group_is_imported_completely() -> None:
                 "generation": 1,
                 "instance_id": "s1.seat",
                 "rack": "a",
+                "client_id": "client-s1",
             },
             {
                 "id": "x2",
                 "topics": ["u", "t"],
                 "owned": [["t", 0], ["u", 0]],
                 "generation": 1,
+                "client_id": "client-x2",
             },
         ],
+        "state": "Stable",
         "notes": ["generation is not shown, 1 is used"],
     }
 
@@ -228,7 +234,7 @@ def test_an_empty_group_has_the_topics_of_its_committed_offsets() -> None:
     tables = cluster(state="Empty", offsets={"g": {("u", 0): 1}})
     group = only(tables)
     assert ([t.name for t in group.topics], group.members) == (["u"], ())
-    [skipped] = read(tables, skip_empty=True)
+    [skipped] = read(tables, empty=EmptyGroups.SKIP)
     assert skipped.skipped == "the group has no active members"
 
 

@@ -29,6 +29,7 @@ def expected_form(table):
         if isinstance(row, MemberRow):
             fields.pop("epoch")
             fields.pop("target")
+            fields.pop("unnamed")
             assignment = fields.pop("assignment")
             if assignment is not None:
                 fields["assignment"] = {topic: list(numbers) for topic, numbers in assignment}

@@ -1,0 +1,105 @@
+"""Text of files and of standard input: compression, encodings and byte order marks."""
+
+import codecs
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import BinaryIO, TextIO, cast
+
+from kassay.reference.model.errors import InputError
+
+STDIN = Path("-")
+GZIP_SUFFIX = ".gz"
+_GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),  # written by PowerShell's >
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a file for messages."""
+    return "standard input" if path == STDIN else str(path)
+
+
+def without_gzip(path: Path) -> Path:
+    """Return the path without the suffix ``.gz``.
+
+    Examples
+    --------
+    >>> without_gzip(Path("orders.txt.gz")).suffix
+    '.txt'
+    """
+    return path.with_suffix("") if path.suffix == GZIP_SUFFIX else path
+
+
+@contextmanager
+def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.BufferedReader]:
+    """Open a file, or standard input for `STDIN`; gzip is recognised by its first bytes.
+
+    ``stdin`` replaces ``sys.stdin``.
+    """
+    raw = _standard_input(stdin) if path == STDIN else path.open("rb")
+    # Standard input stays open.
+    with nullcontext(raw) if path == STDIN else raw as data:
+        try:
+            yield _decompressed(data)
+        except _DAMAGED as error:
+            name = name_of(path)
+            raise InputError(f"{name}: the gzip file is cut or damaged: {error}") from None
+
+
+@contextmanager
+def open_text(path: Path, *, stdin: TextIO | None = None) -> Iterator[TextIO]:
+    """Open a text file, also a compressed one, or standard input for `STDIN`."""
+    with open_binary(path, stdin=stdin) as data:
+        text = io.TextIOWrapper(data, encoding=_encoding(data.peek(4)))
+        yield text
+        text.detach()  # closing it would close standard input
+
+
+def read_text(path: Path, *, stdin: TextIO | None = None) -> str:
+    """Read a whole text; an error names the line that is not text."""
+    with open_binary(path, stdin=stdin) as data:
+        return decode_text(data.read(), name=name_of(path))
+
+
+def decode_text(data: bytes, *, name: str) -> str:
+    """Decode UTF-8, or UTF-16 with a byte order mark; an error names the line."""
+    encoding = _encoding(data)
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        shown = encoding.removesuffix("-sig").upper()
+        byte = error.object[error.start]
+        raise InputError(f"{name}:{line}: not text in {shown}: byte 0x{byte:02x}") from None
+
+
+def _standard_input(stdin: TextIO | None) -> BinaryIO:
+    stream = sys.stdin if stdin is None else stdin
+    buffer = getattr(stream, "buffer", None)
+    return io.BytesIO(stream.read().encode()) if buffer is None else cast("BinaryIO", buffer)
+
+
+def _decompressed(data: BinaryIO) -> io.BufferedReader:
+    buffered = _peekable(data)
+    if not buffered.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
+        return buffered
+    return io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=buffered)))
+
+
+def _peekable(data: BinaryIO) -> io.BufferedReader:
+    if isinstance(data, io.BufferedReader):
+        return data
+    return io.BufferedReader(cast("io.RawIOBase", data))
+
+
+def _encoding(start: bytes) -> str:
+    return next((name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark)), "utf-8")
