@@ -1,6 +1,7 @@
 """Read group documents, process each group, and write one result per group."""
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +123,8 @@ def read_source(file: Path, options: ImportOptions | None = None) -> Iterator[Pa
 
     Notes state what a capture lacks; a document contains these notes.
     """
+    if file != STDIN and not file.exists():
+        raise InputError(f"{file}: no such file or directory")
     known = ImportOptions() if options is None else options
     for imported in import_groups([file], known, empty=EmptyGroups.REJECT):
         if imported.group is not None:

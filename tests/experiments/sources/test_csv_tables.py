@@ -38,7 +38,7 @@ def test_state_tables_need_no_coordinator():
         ("topic,partition,topic\nt,0,t\n", "x.csv:1: column 'TOPIC' is repeated"),
         ("topic,lag\nt,0\n", "x.csv:1: the table lacks columns, it needs TOPIC and PARTITION"),
         ("topic,partition\nt,zero\n", "x.csv:2: not a complete row of the offsets table"),
-        ("topic,partition\nt,0\nt,0\n", "x.csv:3: a second row for t-0"),
+        ("topic,partition\nt,0\nt,0\n", "x.csv:3: t-0 has two rows"),
     ],
 )
 def test_damaged_tables_are_errors_with_a_place(text, message):
