@@ -71,8 +71,7 @@ def certify(
     problem = build_problem(group)
     placement = valid_placement(problem, assignment)
     certificate = solution.certificate if solution else None
-    if certificate is None:
-        certificate = _counted_certificate(group, assignment, levels, tuple(constraints))
+    certificate = certificate or _counted_certificate(group, assignment, levels, tuple(constraints))
     violation = next(violated_constraints(group, assignment, certificate.constraints), None)
     if violation is not None:
         raise UsageError(f"the assignment {violation}")
@@ -80,8 +79,7 @@ def certify(
     if certificate.prices is not None or not prices_prove(group, stated):
         return certificate
     network = build_network(problem)
-    moved = movement(group, assignment)
-    prices = price_counts(network, network.counts(placement), moved=moved)
+    prices = price_counts(network, network.counts(placement), moved=movement(group, assignment))
     if prices is None:
         return replace(certificate, chain=certified_improvement(group, assignment, certificate))
     return _with_prices(certificate, prices)
