@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kassay.reference.model.assignment import Assignment
@@ -66,17 +67,23 @@ def frontier(
     measure: Measure | str | None = None,
     constraints: Iterable[Constraint] = (),
     max_points: int | None = None,
+    optimum: Solution | None = None,
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> Frontier:
-    """Find every non-dominated pair of moves and imbalance.
+    """Find non-dominated pairs of moves and imbalance, each with bounds.
+
+    Points at geometric numbers of moves come first (1, 2, 3, 5, 7, 10, 15, 20, ...), then the
+    points between them as long as time is left.
 
     Parameters
     ----------
     measure
         Measure of imbalance; by default as in `default_levels`.
     max_points
-        Maximum number of points, spread over the numbers of moves; at least 2.
+        Maximum number of points, geometric in the number of moves; at least 2.
+    optimum
+        Solution of the same measure and constraints, then movement, if it is known.
     limits
         Time for all points together; the other limits apply per search.
 
@@ -117,7 +124,29 @@ def frontier(
         limits=limits,
         seed=seed,
     )
-    return search.run(max_points)
+    return search.run(max_points, optimum)
+
+
+def geometric_moves(most: int, max_points: int | None = None) -> list[int]:
+    """Return round numbers below ``most`` that grow geometrically: 1, 2, 3, 5, 7, 10, 15, ...
+
+    With ``max_points``, at most that number minus 2, as both ends of the frontier are points.
+
+    Examples
+    --------
+    >>> geometric_moves(60)
+    [1, 2, 3, 5, 7, 10, 15, 20, 30, 50]
+    >>> geometric_moves(60, 5)
+    [2, 10, 30]
+    """
+    steps = {
+        step * 10**power // 10
+        for power in range(len(str(most)))
+        for step in (10, 15, 20, 30, 50, 70)
+    }
+    moves = sorted(step for step in steps if step < most)
+    kept = len(moves) if max_points is None else min(len(moves), max_points - 2)
+    return [moves[(2 * place + 1) * len(moves) // (2 * kept)] for place in range(kept)]
 
 
 def _min_step(problem: Problem, measure: Measure) -> int:
@@ -157,25 +186,67 @@ class _EpsilonConstraint:
     limits: SearchLimits
     seed: int
 
-    def run(self, max_points: int | None) -> Frontier:
+    def run(self, max_points: int | None, optimum: Solution | None = None) -> Frontier:
         """Find both ends of the frontier, then the points between them."""
         measure = self.levels[0].measure
         if self.hull is not None:
             top = self._hull_point(self.hull.corners[-1].moves)
             bottom = self._hull_point(self.hull.corners[0].moves)
         else:
-            best = self._solve(self.levels, _MAX_SHARE)
+            best = optimum or self._solve(self.levels, _MAX_SHARE)
             if best.assignment is None:
                 return Frontier(measure, (), complete=bool(best.conflict), conflict=best.conflict)
             top = _point(best)
-            fewest = self._solve(self.levels[::-1], _MAX_SHARE, start=best.assignment)
-            if fewest.assignment is None:
+            fewest = self._fewest_moves(best.assignment)
+            if fewest is None:
                 return Frontier(measure, (top,), complete=False)
-            bottom = _point(fewest)
-        upper, complete = self._between(top, bottom, max_points)
-        points = _non_dominated([*upper, bottom])
-        proven = complete and all(point.is_proven for point in points)
-        return Frontier(measure, points, complete=proven)
+            bottom = fewest
+        points = self._geometric(top, bottom, max_points)
+        points, complete = self._fill(points, max_points)
+        kept = _non_dominated(points)
+        proven = complete and all(point.is_proven for point in kept)
+        return Frontier(measure, kept, complete=proven)
+
+    def _fewest_moves(self, start: Assignment) -> FrontierPoint | None:
+        """Return the point with the fewest moves; None if no assignment was found in time."""
+        still = self._solve(self.levels, _MAX_SHARE / 2, start=start, rules=(MaxMoves(0),))
+        if still.assignment is not None:
+            return _point(still)
+        fewest = self._solve(self.levels[::-1], _MAX_SHARE, start=start)
+        return None if fewest.assignment is None else _point(fewest)
+
+    def _geometric(
+        self, top: FrontierPoint, bottom: FrontierPoint, max_points: int | None
+    ) -> list[FrontierPoint]:
+        """Return points at geometric numbers of moves and both ends, by descending moves."""
+        first, room = bottom.movement.value, top.movement.value - bottom.movement.value
+        caps = [first + moves for moves in geometric_moves(room, max_points)]
+        found = [bottom]
+        for index, cap in enumerate(caps):
+            if time.monotonic() >= self.deadline or self._is_next(top, found[-1]):
+                break
+            below = self._within(cap, found[-1], 1 / (len(caps) - index + 1))
+            if below is not None:
+                found.append(below)
+        ordered = _non_dominated([*found, top])[::-1]
+        points = list(ordered[:1])
+        for point in ordered[1:]:
+            points.append(self._with_bound_of(point, points[-1]))
+        return points
+
+    def _fill(
+        self, points: list[FrontierPoint], max_points: int | None
+    ) -> tuple[list[FrontierPoint], bool]:
+        """Search the points between the given ones; return whether all moves were covered."""
+        filled: list[FrontierPoint] = []
+        complete = True
+        for index, (upper, lower) in enumerate(pairwise(points)):
+            known = len(filled) + len(points) - index
+            most = None if max_points is None else max(2, max_points - known + 2)
+            between, covered = self._between(upper, lower, most)
+            filled += between
+            complete = complete and covered
+        return [*filled, points[-1]], complete
 
     def _between(
         self, top: FrontierPoint, bottom: FrontierPoint, max_points: int | None

@@ -14,7 +14,7 @@ from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds import level_bound, makespan_bound, max_loads_within
 from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
-from kassay.solver.constraints import Constraint
+from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.enumeration.complete_search import CompleteResult, search_all
 from kassay.solver.evaluation import level_value, movement_costs, violated
 from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
@@ -29,6 +29,7 @@ _MIN_SECONDS = 2.0
 _MIN_PARTITIONS = 12
 _MIN_PARTITIONS_FOR_EXCHANGE = 60
 _MIN_CHOICES_FOR_LONG_EXCHANGE = 10_000
+_MIN_CHOICES_FOR_LIMITED_MOVES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,9 @@ class _LexicographicSolver:
                 bound, origin = proven, Origin.ENUMERATION
         if pool.value(level) > bound and budget.seconds > 0 and isinstance(level, Imbalance):
             self._balance_loads(level, budget)
+            higher = self._limit_moves(level, budget)
+            if higher > bound:
+                bound, origin = higher, Origin.EXCHANGE
         if pool.value(level) > bound and isinstance(level, Movement):
             higher = self._exchange(level, bound, budget)
             if higher > bound:
@@ -186,6 +190,31 @@ class _LexicographicSolver:
         balancer.lower_makespan(makespan_bound(problem), may_continue)
         balancer.even_out(may_continue)
         pool.placements.append(balancer.placement)
+
+    def _limit_moves(self, level: Imbalance, budget: SearchBudget) -> int:
+        """Search the minimum makespan within a number of moves; return a lower bound or 0."""
+        pool, problem = self.pool, self.pool.problem
+        limits = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
+        if (
+            not limits
+            or pool.reached
+            or level.measure is not Measure.MAKESPAN
+            or problem.partition_count < _MIN_PARTITIONS
+            or problem.total >= EXACT_IN_64_BITS
+            or not problem.group.is_weighted
+        ):
+            return 0
+        from kassay.solver.weighted.limited_moves import LimitedMovesSearch  # noqa: PLC0415
+
+        rng = np.random.default_rng(budget.seed)
+        search = LimitedMovesSearch(problem, min(limits), pool.incumbent(level), rng)
+        # CP-SAT improves this bound little if there are many choices.
+        is_large = problem.partition_count * problem.member_count >= _MIN_CHOICES_FOR_LIMITED_MOVES
+        share = budget.until(budget.seconds * (0.9 if is_large else 0.5))
+        search.run(_continuation(share, 150))
+        if not any(violated(problem, pool.constraints, search.placement)):
+            pool.placements.append(search.placement)
+        return search.bound
 
     def _exchange(self, level: Movement, bound: int, budget: SearchBudget) -> int:
         """Search for fewer moves within the maximum loads; return a lower bound or 0."""

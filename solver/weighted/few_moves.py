@@ -12,6 +12,7 @@ from kassay.solver.evaluation import moves_cost
 from kassay.solver.problem import Ints, Placement, Problem
 
 _MEMBERS = 5
+_MAX_DRAWS = 40  # of moves that choose the members; a small group has fewer members
 _MAX_PARTITIONS = 260
 _DETERMINISTIC_TIME = 0.25  # per neighbourhood
 
@@ -111,7 +112,9 @@ class FewMovesSearch:
         owner = self.problem.owner
         moved = np.flatnonzero((owner != NO_OWNER) & (owner != placement) & (self.costs > 0))
         chosen: dict[int, None] = {}
-        while len(chosen) < _MEMBERS - 1 and len(moved):
+        for _ in range(_MAX_DRAWS):
+            if len(chosen) >= _MEMBERS - 1 or not len(moved):
+                break
             partition = int(self.rng.choice(moved))
             chosen[int(owner[partition])] = chosen[int(placement[partition])] = None
             near = np.array(list(chosen))

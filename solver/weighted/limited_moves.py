@@ -1,0 +1,111 @@
+"""Minimise the maximum load within a number of moves: bounds and local search."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kassay.solver.bounds import makespan_bound, overload_moves_bound
+from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.objective import Movement
+from kassay.solver.problem import Placement, Problem
+from kassay.solver.weighted.few_moves import FewMovesSearch
+from kassay.solver.weighted.movement_bound import exchange_bound
+
+_STEPS = 24
+"""Number of load limits of each scan: geometric, then linear in the excess over the bound."""
+_NEIGHBOURHOODS = 12
+_PRICE_ROUNDS = 40
+_MAX_FAILURES = 6
+_PRECISION = 2_000
+"""Reciprocal of the relative distance of value and bound at which the search ends."""
+
+
+def makespan_bound_within(problem: Problem, max_moves: int) -> int:
+    """Return a lower bound on the makespan of placements with at most this many moves.
+
+    A member with an excess of owned load gives at least the heaviest partitions that sum to
+    the excess.
+    """
+    low, high = makespan_bound(problem), max(problem.loads(keep_owned(problem)), default=0)
+    while low < high:
+        middle = (low + high) // 2
+        if overload_moves_bound(problem, Movement(), [middle] * problem.member_count) <= max_moves:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@dataclass
+class LimitedMovesSearch:
+    """Search for the minimum makespan within a number of moves.
+
+    It searches few moves below a load limit, by bisection over the load limit. ``bound`` is a
+    lower bound on the makespan; ``placement`` is the best placement found.
+    """
+
+    problem: Problem
+    max_moves: int
+    placement: Placement
+    rng: np.random.Generator
+    bound: int = field(init=False)
+    makespan: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Compute the bound by counting."""
+        self.costs = np.ones(self.problem.partition_count, dtype=np.int64)
+        self.makespan = max(self.problem.loads(self.placement), default=0)
+        self.bound = min(makespan_bound_within(self.problem, self.max_moves), self.makespan)
+
+    def run(self, may_continue: Callable[[], bool]) -> None:
+        """Scan load limits, then bisect between the bound and the best makespan."""
+        excess = self.makespan - self.bound
+        for step in range(_STEPS):
+            self._search(self.bound + int(excess * 0.75**step), may_continue)
+        excess = self.makespan - self.bound
+        for step in reversed(range(_STEPS)):
+            self._search(self.bound + excess * step // _STEPS, may_continue)
+        failures = 0
+        while failures < _MAX_FAILURES and may_continue():
+            distance = self.makespan - self.bound
+            if distance <= self.bound // _PRECISION:
+                return
+            limit = self.makespan - max(1, distance // (2 + 3 * failures))
+            if self._search(limit, may_continue, _NEIGHBOURHOODS) or self._refute(limit):
+                failures = 0
+            else:
+                failures += 1
+
+    def _search(
+        self, limit: int, may_continue: Callable[[], bool], neighbourhoods: int = 0
+    ) -> bool:
+        """Search a placement below a load limit; return whether one was found."""
+        if limit >= self.makespan or not may_continue():
+            return False
+        search = FewMovesSearch(self.problem, limit, self.costs, self.rng)
+        found = search.initial_solution(keep_owned(self.problem))
+        if found is None:
+            return False
+        if neighbourhoods and search.cost(found) > self.max_moves:
+            turns = iter(range(neighbourhoods))
+            found = search.improve(found, self.max_moves, lambda: next(turns, None) is not None)
+        if search.cost(found) > self.max_moves:
+            return False
+        self.placement, self.makespan = found, max(self.problem.loads(found))
+        return True
+
+    def _refute(self, limit: int) -> bool:
+        """Prove that a load limit needs more moves; raise the bound and return whether it did."""
+        turns = iter(range(_PRICE_ROUNDS))
+        moves = exchange_bound(
+            self.problem,
+            [limit] * self.problem.member_count,
+            self.costs,
+            incumbent=self.max_moves + 1,
+            may_continue=lambda: next(turns, None) is not None,
+        )
+        if moves <= self.max_moves:
+            return False
+        self.bound = max(self.bound, min(limit + 1, self.makespan))
+        return True
