@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from kassay.solver.bounds import max_loads_within
 from kassay.solver.certificate.certificate import LevelClaim
 from kassay.solver.constraints import Constraint
-from kassay.solver.evaluation import level_value
+from kassay.solver.evaluation import level_value, violated
 from kassay.solver.objective import Level
 from kassay.solver.problem import Placement, Problem
 
@@ -29,6 +29,11 @@ class IncumbentPool:
     constraints: Sequence[Constraint]
     placements: list[Placement]
     reached: list[LevelResult] = field(default_factory=list)
+
+    def add(self, placement: Placement) -> None:
+        """Add a placement if it meets the constraints."""
+        if not any(violated(self.problem, self.constraints, placement)):
+            self.placements.append(placement)
 
     def incumbent(self, level: Level) -> Placement:
         """Return the best placement on a level within the limits of the finished levels."""

@@ -212,8 +212,7 @@ class _LexicographicSolver:
         is_large = problem.partition_count * problem.member_count >= _MIN_CHOICES_FOR_LIMITED_MOVES
         share = budget.until(budget.seconds * (0.9 if is_large else 0.5))
         search.run(_continuation(share, 150))
-        if not any(violated(problem, pool.constraints, search.placement)):
-            pool.placements.append(search.placement)
+        pool.add(search.placement)
         return search.bound
 
     def _exchange(self, level: Movement, bound: int, budget: SearchBudget) -> int:
@@ -221,7 +220,7 @@ class _LexicographicSolver:
         pool, problem, max_loads = self.pool, self.pool.problem, self.pool.max_loads()
         if (
             max_loads is None
-            or pool.constraints
+            or not all(isinstance(rule, MaxMoves) for rule in pool.constraints)
             or budget.seconds <= 0
             or problem.partition_count < _MIN_PARTITIONS_FOR_EXCHANGE
             or problem.total >= EXACT_IN_64_BITS
@@ -243,7 +242,7 @@ class _LexicographicSolver:
             if start is None or search.cost(start) > pool.value(level):
                 start = pool.incumbent(level)
             first = _continuation(budget.until(budget.seconds / 4), 150)
-            pool.placements.append(search.improve(start, bound, first))
+            pool.add(search.improve(start, bound, first))
         # CP-SAT improves this bound little if there are many choices.
         is_large = problem.partition_count * problem.member_count >= _MIN_CHOICES_FOR_LONG_EXCHANGE
         rest = budget.until(budget.seconds * (0.95 if is_large else 0.5))
@@ -257,7 +256,7 @@ class _LexicographicSolver:
         if search is not None and is_large:
             best = pool.incumbent(level)
             improved = search.improve(best, max(bound, proven), _continuation(rest, 150))
-            pool.placements.append(improved)
+            pool.add(improved)
         return proven
 
 
