@@ -4,7 +4,7 @@ Modules that load OR-Tools or SciPy are imported in functions, because most smal
 solved by counting bounds alone and loading these libraries takes seconds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.enumeration.complete_search import CompleteResult, search_all
 from kassay.solver.evaluation import level_value, movement_costs, violated
+from kassay.solver.flow.flow_levels import FlowLevels
 from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget
@@ -41,6 +42,10 @@ class LexicographicResult:
     prices: PriceTable | None = None
     conflict: tuple[Constraint, ...] = ()
 
+    def is_proven_by(self, origins: Collection[Origin]) -> bool:
+        """Return whether there is a placement and only these origins of bounds."""
+        return self.placement is not None and all(claim.origin in origins for claim in self.claims)
+
 
 def solve_levels(
     problem: Problem,
@@ -49,18 +54,25 @@ def solve_levels(
     constraints: Sequence[Constraint],
     initial_assignment: Assignment | None,
     budget: SearchBudget,
+    flow: Callable[[], FlowLevels] | None = None,
     enumerates: bool = True,
 ) -> LexicographicResult:
     """Find the best placement and return it with a value and bound per level.
 
     With ``enumerates``, all placements of a small group are compared. Otherwise only those of
-    groups with loads beyond 64 bits.
+    groups with loads beyond 64 bits. Other groups start with the placements and bounds of
+    ``flow``.
     """
     if enumerates or problem.total >= EXACT_IN_64_BITS:
         complete = search_all(problem, levels, constraints)
         if complete is not None:
             return _enumerated(problem, levels, complete)
-    candidates = [keep_owned(problem), longest_processing_time(problem)]
+    flows = FlowLevels() if flow is None else flow()
+    if flows.conflict:
+        return LexicographicResult(None, conflict=flows.conflict)
+    candidates = [*flows.placements, keep_owned(problem)]
+    if not flows.placements:
+        candidates.append(longest_processing_time(problem))
     if initial_assignment is not None:
         warm_start = problem.to_placement(initial_assignment)
         candidates += [] if warm_start is None else [warm_start]
@@ -78,12 +90,14 @@ def solve_levels(
             return LexicographicResult(None)
         candidates = [result.placement]
     pool = IncumbentPool(problem, levels, constraints, candidates)
-    solver = _LexicographicSolver(pool)
+    solver = _LexicographicSolver(pool, flows)
     for index in range(len(levels)):
         solver.solve_level(index, budget)
     placement = pool.incumbent(levels[-1])
     return LexicographicResult(
-        placement, tuple(_final_claim(problem, done, placement) for done in pool.reached)
+        placement,
+        tuple(_final_claim(problem, done, placement) for done in pool.reached),
+        flows.prices if any(done.claim.origin is Origin.PRICES for done in pool.reached) else None,
     )
 
 
@@ -117,6 +131,7 @@ class _LexicographicSolver:
     """Solver of the levels of one problem, in order."""
 
     pool: IncumbentPool
+    flow: FlowLevels
     proven: dict[int, int] | None = None  # by level index; None until requested
 
     def solve_level(self, index: int, budget: SearchBudget) -> None:
@@ -125,6 +140,9 @@ class _LexicographicSolver:
         level = pool.levels[index]
         bound = level_bound(pool.problem, level, pool.max_loads())
         origin = Origin.COUNTING
+        known = self.flow.bounds.get(index)
+        if known is not None and (known[0] > bound or known == (bound, Origin.PRICES)):
+            bound, origin = known
         budget = budget.share(1 + sum(map(self._needs_time, pool.levels[index + 1 :])))
         if pool.value(level) > bound and budget.seconds > 0:
             proven = self._proven_values(budget).get(index, 0)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
@@ -12,12 +13,15 @@ from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origi
 from kassay.solver.certificate.check import prices_prove
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import level_value
+from kassay.solver.flow.flow_levels import solve_levels_by_flow
 from kassay.solver.flow.optimal_flow import solve_flow
 from kassay.solver.lexicographic import LexicographicResult, solve_levels
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Level, default_levels
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution, level_values
+
+_FLOW_ORIGINS = (Origin.PRICES, Origin.COUNTING, Origin.FLOW)
 
 
 class Method(StrEnum):
@@ -49,9 +53,9 @@ def solve(
     initial_assignment
         Warm start, often a greedy assignment. It never changes the optimal values.
     method
-        ``flow`` is exact for equal weights and ignores warm start and limits; ``cp-sat``
-        solves everything; ``auto`` uses the flow if it applies, and compares all assignments
-        of small groups.
+        ``flow`` is exact for equal weights without further levels and constraints, and ignores
+        the warm start; ``cp-sat`` solves everything; ``auto`` uses flows wherever they apply,
+        compares all assignments of small groups, and uses CP-SAT for everything else.
     limits
         Limits of all levels together. When one is reached, the best assignment found so
         far is returned with its bounds.
@@ -68,41 +72,48 @@ def solve(
     constraints = tuple(constraints)
     rules = (*group_constraints(group), *constraints)
     enumerates = Method(method) is Method.AUTO
-    method = _applicable_method(group, levels, rules, Method(method))
+    is_pure = _is_pure_flow(group, levels, rules, Method(method))
     problem = build_problem(group)
     built = time.monotonic()
-    if method is Method.FLOW:
+    budget = SearchBudget(start + limits.time, limits, seed)
+    flow = None
+    if is_pure:
         result = _solve_by_flow(problem, levels)
     else:
+        if enumerates and group.common_weight and problem.partition_count:
+            flow = partial(solve_levels_by_flow, problem, levels, rules, lambda: budget.seconds > 0)
         result = solve_levels(
             problem,
             levels=levels,
             constraints=rules,
             initial_assignment=initial_assignment,
-            budget=SearchBudget(start + limits.time, limits, seed),
+            budget=budget,
+            flow=flow,
             enumerates=enumerates,
         )
     solved = time.monotonic()
-    solution = _solution(problem, method, result, constraints)
+    by_flow = is_pure or (flow is not None and result.is_proven_by(_FLOW_ORIGINS))
+    used = Method.FLOW if by_flow else Method.CP_SAT
+    solution = _solution(problem, used, result, constraints)
     end = time.monotonic()
     timings = {"build": built - start, "search": solved - built, "read back": end - solved}
     return replace(solution, seconds=end - start, timings=timings)
 
 
-def _applicable_method(
+def _is_pure_flow(
     group: Group, levels: Sequence[Level], rules: Sequence[Constraint], method: Method
-) -> Method:
-    """Check levels and constraints, and return the method to use: flow or CP-SAT."""
+) -> bool:
+    """Check levels and constraints; return whether one flow without search is sufficient."""
     if not levels:
         raise UsageError("levels must contain at least one level, got none")
     check_constraints(group, rules)
-    flow_applies = not rules and prices_prove(group, levels)
-    if method is Method.FLOW and not flow_applies:
+    is_pure = not rules and prices_prove(group, levels)
+    if method is Method.FLOW and not is_pure:
         raise UsageError(
             "the method flow requires equal weights; two levels, imbalance (sum_of_squares or "
             "leximax) and then movement; no tolerance; no constraints"
         )
-    return Method.FLOW if flow_applies and method is not Method.CP_SAT else Method.CP_SAT
+    return is_pure and method is not Method.CP_SAT
 
 
 def _solve_by_flow(problem: Problem, levels: Sequence[Level]) -> LexicographicResult:

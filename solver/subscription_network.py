@@ -1,48 +1,73 @@
 """Subscription network: topics supply partitions, members receive them.
 
 Partitions of one topic with one owner are interchangeable, so the network has one arc per
-subscription. An assignment is a count of partitions per arc.
+subscription. An assignment is a count of partitions per arc. Constraints on single members and
+partitions change the network only: a capacity limits a member, and a forbidden or pinned
+partition is a topic of its own with fewer arcs.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.topic_partitions import Column
+from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
 from kassay.solver.problem import Ints, Placement, Problem
 
 
 @dataclass(frozen=True)
 class SubscriptionNetwork:
-    """Network of topics with partitions to place, members, and their subscriptions."""
+    """Network of topics with partitions to place, members, and their subscriptions.
+
+    Parameters
+    ----------
+    tail, head
+        Topic and member of each arc. Topics ascend, members ascend per topic.
+    topic
+        Topic of each partition of the problem. With constraints on partitions, the partitions of
+        one topic of the group can belong to several topics of the network.
+    topic_names
+        Name per topic, of its topic in the group.
+    capacity
+        Maximum number of partitions per member; None without limits.
+    """
 
     problem: Problem
-    tail: Ints  # topic per arc, ascending
-    head: Ints  # member per arc, ascending per topic
-
-    @cached_property
-    def topic(self) -> Ints:
-        """Topic of every partition of the problem."""
-        placed = self.problem.consumer_set_of_topic >= 0
-        position = np.cumsum(placed, dtype=np.int64) - 1
-        return position[self.problem.topic] if self.problem.partition_count else np.zeros(0, int)
+    tail: Ints
+    head: Ints
+    topic: Ints
+    topic_names: tuple[str, ...]
+    capacity: Ints | None = None
 
     @cached_property
     def supply(self) -> Ints:
         """Number of partitions per topic."""
-        topics = np.count_nonzero(self.problem.consumer_set_of_topic >= 0)
-        return np.bincount(self.topic, minlength=topics).astype(np.int64)
+        return np.bincount(self.topic, minlength=self.topics).astype(np.int64)
 
     @cached_property
     def owned(self) -> Ints:
-        """Number of partitions of the topic that the member owns, per arc."""
-        return self.counts(self.problem.owner)
+        """Number of partitions of the topic that the member owns and may keep, per arc."""
+        return np.bincount(self._kept_arcs[1], minlength=len(self.tail)).astype(np.int64)
+
+    @cached_property
+    def _kept_arcs(self) -> tuple[Ints, Ints]:
+        """Partitions that their owner may keep, and the arc from their topic to their owner."""
+        partitions = np.flatnonzero(self.problem.owner != NO_OWNER)
+        topic, owner = self.topic[partitions], self.problem.owner[partitions].astype(np.int64)
+        arcs = self.arc_of(topic, owner)
+        if len(arcs) and len(self.tail):
+            arcs = np.minimum(arcs, len(self.tail) - 1)
+            permitted = (self.tail[arcs] == topic) & (self.head[arcs] == owner)
+            return partitions[permitted], arcs[permitted]
+        return partitions[:0], arcs[:0]
 
     @property
     def topics(self) -> int:
         """Number of topics."""
-        return len(self.supply)
+        return len(self.topic_names)
 
     @property
     def members(self) -> int:
@@ -50,21 +75,18 @@ class SubscriptionNetwork:
         return self.problem.member_count
 
     @property
-    def topic_names(self) -> tuple[str, ...]:
-        """Names of the topics."""
-        sets = self.problem.consumer_set_of_topic.tolist()
-        pairs = zip(self.problem.group.topics, sets, strict=True)
-        return tuple(topic.name for topic, consumers in pairs if consumers >= 0)
-
-    @property
     def member_ids(self) -> tuple[str, ...]:
         """Ids of the members."""
         return tuple(self.problem.member_index)
 
+    @cached_property
+    def _keys(self) -> Ints:
+        """Arcs as ascending integers."""
+        return self.tail * self.members + self.head
+
     def arc_of(self, topic: Ints, member: Ints) -> Ints:
         """Return the indices of the arcs from topics to members; each arc must exist."""
-        keys = self.tail * self.members + self.head
-        return np.searchsorted(keys, topic * self.members + member)
+        return np.searchsorted(self._keys, topic * self.members + member)
 
     def counts(self, placement: Placement) -> Ints:
         """Return the number of partitions per arc; partitions with `NO_OWNER` are not counted."""
@@ -77,9 +99,16 @@ class SubscriptionNetwork:
         loads = np.bincount(self.head, weights=counts, minlength=self.members)
         return loads.astype(np.int64)
 
+    @cached_property
+    def max_counts(self) -> Ints:
+        """Maximum number of partitions per member, by its subscription and its capacity."""
+        reachable = self.loads(self.supply[self.tail])
+        return reachable if self.capacity is None else np.minimum(reachable, self.capacity)
+
     def min_movement(self, counts: Ints) -> int:
         """Return the minimum number of moves of all assignments with these counts per arc."""
-        return int((self.owned - np.minimum(counts, self.owned)).sum())
+        owned = int(np.count_nonzero(self.problem.owner != NO_OWNER))
+        return owned - int(np.minimum(counts, self.owned).sum())
 
     def place(self, counts: Ints) -> Placement:
         """Choose a partition for each count, with the minimum number of moves.
@@ -90,23 +119,111 @@ class SubscriptionNetwork:
         problem = self.problem
         kept = np.minimum(counts, self.owned)
         stays = np.zeros(problem.partition_count, dtype=np.bool_)
-        owned = np.flatnonzero(problem.owner != NO_OWNER)
-        arcs = self.arc_of(self.topic[owned], problem.owner[owned].astype(np.int64))
+        owned, arcs = self._kept_arcs
         order = np.argsort(arcs, kind="stable")
         rank = np.arange(len(order)) - np.searchsorted(arcs[order], arcs[order])
         stays[owned[order]] = rank < kept[arcs[order]]
         placement = np.where(stays, problem.owner, np.int32(NO_OWNER)).astype(np.int32)
-        placement[~stays] = np.repeat(self.head, counts - kept)
+        by_topic = np.argsort(self.topic, kind="stable")
+        placement[by_topic[~stays[by_topic]]] = np.repeat(self.head, counts - kept)
         return placement
 
 
-def build_network(problem: Problem) -> SubscriptionNetwork:
-    """Build the subscription network of a problem."""
-    placed = problem.consumer_set_of_topic[problem.consumer_set_of_topic >= 0]
-    consumers = [problem.consumer_sets[index] for index in placed.tolist()]
+def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> SubscriptionNetwork:
+    """Build the network of the subscriptions and of the constraints that a network can express.
+
+    Partitions with equal weights are required if there are capacities.
+    """
+    placed = problem.consumer_set_of_topic >= 0
+    position = np.cumsum(placed, dtype=np.int64) - 1
+    sets = problem.consumer_set_of_topic[placed].tolist()
+    restrictions = _Restrictions(problem, [problem.consumer_sets[index] for index in sets])
+    for constraint in constraints:
+        restrictions.add(constraint)
+    pairs = zip(problem.group.topics, placed.tolist(), strict=True)
+    names = [topic.name for topic, is_placed in pairs if is_placed]
+    topic = position[problem.topic] if problem.partition_count else np.zeros(0, dtype=np.int64)
+    consumers = restrictions.separate(topic, names)
     sizes = [len(members) for members in consumers]
     return SubscriptionNetwork(
         problem=problem,
-        tail=np.repeat(np.arange(len(placed), dtype=np.int64), sizes),
+        tail=np.repeat(np.arange(len(consumers), dtype=np.int64), sizes),
         head=np.concatenate([np.zeros(0, dtype=np.int64), *consumers]),
+        topic=topic,
+        topic_names=tuple(names),
+        capacity=restrictions.capacity,
     )
+
+
+class _Restrictions:
+    """Consumers per topic and per restricted partition, and capacities of the members."""
+
+    def __init__(self, problem: Problem, consumers: list[Column]) -> None:
+        self.problem = problem
+        self.consumers = consumers  # per topic of the network
+        self.capacity: Ints | None = None
+        self.forbidden: dict[int, set[int]] = {}  # members, by partition
+        self.pinned: dict[int, set[int]] = {}  # members, by partition
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[int, int]]:
+        """First partition and topic of the network, by name."""
+        places: dict[str, tuple[int, int]] = {}
+        first = 0
+        pairs = zip(
+            self.problem.group.topics, self.problem.consumer_set_of_topic.tolist(), strict=True
+        )
+        for topic, consumer_set in pairs:
+            if consumer_set >= 0:
+                places[topic.name] = first, len(places)
+                first += topic.partitions
+        return places
+
+    def add(self, constraint: Constraint) -> None:
+        """Add a constraint; other constraints than those of single members are ignored."""
+        member = self.problem.member_index.get(getattr(constraint, "member", None) or "", NO_OWNER)
+        match constraint:
+            case Capacity():
+                self._limit(constraint, member, self.problem.group.common_weight or 1)
+            case MaxPartitions():
+                self._limit(constraint, member, 1)
+            case Pinned() if constraint.topic in self._places:
+                partition = self._places[constraint.topic][0] + constraint.partition
+                self.pinned.setdefault(partition, set()).add(member)
+            case Forbidden() if constraint.topic in self._places and member != NO_OWNER:
+                first, topic = self._places[constraint.topic]
+                if constraint.partition is None:
+                    rest = self.consumers[topic]
+                    self.consumers[topic] = rest[rest != member]
+                else:
+                    self.forbidden.setdefault(first + constraint.partition, set()).add(member)
+            case _:
+                pass
+
+    def _limit(self, constraint: Capacity | MaxPartitions, member: int, weight: int) -> None:
+        limit = min(constraint.limit // weight, self.problem.partition_count)
+        if self.capacity is None:
+            count = self.problem.partition_count
+            self.capacity = np.full(self.problem.member_count, count, dtype=np.int64)
+        if constraint.member is None:
+            self.capacity = np.minimum(self.capacity, limit)
+        elif member != NO_OWNER:
+            self.capacity[member] = min(int(self.capacity[member]), limit)
+
+    def separate(self, topic: Ints, names: list[str]) -> list[Column]:
+        """Give restricted partitions topics of their own; return the consumers per topic."""
+        consumers = list(self.consumers)
+        separate: dict[tuple[int, tuple[int, ...]], int] = {}
+        for partition in sorted({*self.forbidden, *self.pinned}):
+            parent = int(topic[partition])
+            permitted = set(self.consumers[parent].tolist())
+            permitted -= self.forbidden.get(partition, set())
+            for member in self.pinned.get(partition, ()):
+                permitted &= {member}
+            key = parent, tuple(sorted(permitted))
+            if key not in separate:
+                separate[key] = len(consumers)
+                consumers.append(np.array(key[1], dtype=np.int32))
+                names.append(names[parent])
+            topic[partition] = separate[key]
+        return consumers

@@ -133,11 +133,24 @@ def lexicographic_optimum(
     values: Sequence[Callable[[Placement], object]],
     *,
     allowed: Callable[[Placement], bool] = lambda placement: True,
+    slacks: Sequence[Callable[[int], int]] = (),
 ) -> tuple[object, ...] | None:
-    """Return the lexicographic minimum of ``values`` over the allowed assignments, or None."""
-    vectors = (
+    """Return the lexicographic minimum of ``values`` over the allowed assignments, or None.
+
+    ``slacks`` map the minimum of each value to the limit for the following values. Numbers are
+    exact without them.
+    """
+    vectors = [
         tuple(value(placement) for value in values)
         for placement in every_placement(group)
         if allowed(placement)
-    )
-    return min(vectors, default=None)
+    ]
+    if not vectors:
+        return None
+    least: list[object] = []
+    for index in range(len(values)):
+        least.append(min(vector[index] for vector in vectors))
+        is_exact = not slacks or isinstance(least[-1], tuple)
+        limit = least[-1] if is_exact else slacks[index](least[-1])
+        vectors = [vector for vector in vectors if vector[index] <= limit]
+    return tuple(least)

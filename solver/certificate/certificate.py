@@ -29,6 +29,7 @@ class Origin(StrEnum):
 
     PRICES = "prices"
     COUNTING = "counting"
+    FLOW = "flow"
     ENUMERATION = "enumeration"
     EXCHANGE = "exchange"
     CP_SAT = "cp-sat"

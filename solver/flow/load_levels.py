@@ -13,43 +13,46 @@ References
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kassay.reference.model.errors import InternalError
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
 
-Mask = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True)
 class LevelSet:
-    """Members with loads that differ by at most one, and the topics of this level set."""
+    """Members with loads that differ by at most one, and the topics of this level set.
+
+    Members with a capacity below ``high`` are full.
+    """
 
     topics: Ints
     members: Ints
     high: int  # the greater of the two loads
-    at_high: int  # members with this load; the others have one less
+    at_high: int  # members with this load; the others have one less, or are full
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Part of the network still to be split: masks of members and topics."""
+    """Part of the network still to be split: its topics, members and arcs, ascending."""
 
-    topics: Mask
-    members: Mask
+    topics: Ints
+    members: Ints
+    arcs: Ints
 
 
 def level_sets(network: SubscriptionNetwork) -> tuple[LevelSet, ...]:
-    """Split the network into level sets by descending load; the last may have no topics."""
+    """Split the network into level sets by descending load; the last may have no topics.
+
+    There must be an assignment within the capacities of the network: see `is_feasible`.
+    """
     sets: list[LevelSet] = []
-    waiting = [_Part(np.ones(network.topics, np.bool_), np.ones(network.members, np.bool_))]
+    waiting = [_whole(network)]
     while waiting:
         part = waiting.pop()
-        if not part.topics.any():
-            members = np.flatnonzero(part.members)
-            if len(members):
-                sets.append(LevelSet(np.zeros(0, np.int64), members, 0, len(members)))
+        if not len(part.topics):
+            if len(part.members):
+                sets.append(LevelSet(part.topics, part.members, 0, len(part.members)))
             continue
         tight, parts = _split(network, part)
         sets.extend(tight)
@@ -57,27 +60,62 @@ def level_sets(network: SubscriptionNetwork) -> tuple[LevelSet, ...]:
     return tuple(sorted(sets, key=lambda level: (-level.high, level.members.tolist())))
 
 
+def is_feasible(network: SubscriptionNetwork) -> bool:
+    """Return whether there is an assignment within the capacities of the network."""
+    used = np.flatnonzero(network.supply)
+    if not np.isin(used, network.tail).all():
+        return False
+    return network.capacity is None or _min_cut(network, _whole(network), network.capacity) is None
+
+
+def _whole(network: SubscriptionNetwork) -> _Part:
+    return _Part(
+        np.flatnonzero(network.supply),
+        np.arange(network.members),
+        np.flatnonzero(network.supply[network.tail]),
+    )
+
+
 def _split(network: SubscriptionNetwork, part: _Part) -> tuple[list[LevelSet], list[_Part]]:
     """Split a part of the network at its mean load, or return it as a level set."""
+    limits = None if network.capacity is None else network.capacity[part.members]
     total = int(network.supply[part.topics].sum())
-    high = -(-total // int(part.members.sum()))
-    above = _min_cut(network, part, capacity=high)
+    high = _mean_load(total, len(part.members), limits)
+    above = _min_cut(network, part, _limited(high, limits))
     if above is not None:
-        return [], [above, _without(part, above)]
-    tight = _min_cut(network, part, capacity=high - 1)
+        return [], [above, _without(network, part, above)]
+    lower = _limited(high - 1, limits)
+    tight = _min_cut(network, part, lower)
     if tight is None:
         raise InternalError(f"{total} partitions fit below the mean load {high}")
     supply = int(network.supply[tight.topics].sum())
-    level = LevelSet(
-        topics=np.flatnonzero(tight.topics),
-        members=np.flatnonzero(tight.members),
-        high=high,
-        at_high=supply - (high - 1) * int(tight.members.sum()),
-    )
-    return [level], [_without(part, tight)]
+    if network.capacity is None:
+        least = (high - 1) * len(tight.members)
+    else:
+        least = int(np.minimum(network.capacity[tight.members], high - 1).sum())
+    level = LevelSet(tight.topics, tight.members, high, at_high=supply - least)
+    return [level], [_without(network, part, tight)]
 
 
-def _min_cut(network: SubscriptionNetwork, part: _Part, *, capacity: int) -> _Part | None:
+def _mean_load(total: int, members: int, limits: Ints | None) -> int:
+    """Return the smallest load that suffices if all members have it, or are full."""
+    if limits is None:
+        return -(-total // members)
+    low, high = 0, total
+    while low < high:
+        middle = (low + high) // 2
+        if int(np.minimum(limits, middle).sum()) >= total:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _limited(load: int, limits: Ints | None) -> Ints | int:
+    return load if limits is None else np.minimum(limits, load)
+
+
+def _min_cut(network: SubscriptionNetwork, part: _Part, capacity: Ints | int) -> _Part | None:
     """Return topics with more partitions than their consumers can receive, or None.
 
     It is the source side of a minimum cut, with at most ``capacity`` partitions per member.
@@ -85,34 +123,36 @@ def _min_cut(network: SubscriptionNetwork, part: _Part, *, capacity: int) -> _Pa
     # Imported here: commands that need no flow start faster.
     from ortools.graph.python import max_flow  # noqa: PLC0415
 
-    arcs = np.flatnonzero(part.topics[network.tail] & part.members[network.head])
-    source = network.topics + network.members
-    sink = source + 1
-    topics, members = np.flatnonzero(part.topics), np.flatnonzero(part.members)
+    topics, members = len(part.topics), len(part.members)
+    source, sink = topics + members, topics + members + 1
+    supply = network.supply[part.topics]
+    tail = np.searchsorted(part.topics, network.tail[part.arcs])
+    head = np.searchsorted(part.members, network.head[part.arcs])
     flow = max_flow.SimpleMaxFlow()
     flow.add_arcs_with_capacity(
-        np.concatenate(
-            [np.full(len(topics), source), network.tail[arcs], network.topics + members]
-        ).astype(np.int32),
-        np.concatenate(
-            [topics, network.topics + network.head[arcs], np.full(len(members), sink)]
-        ).astype(np.int32),
-        np.concatenate(
-            [
-                network.supply[topics],
-                network.supply[network.tail[arcs]],
-                np.full(len(members), capacity, dtype=np.int64),
-            ]
+        np.concatenate([np.full(topics, source), tail, topics + np.arange(members)]).astype(
+            np.int32
         ),
+        np.concatenate([np.arange(topics), topics + head, np.full(members, sink)]).astype(np.int32),
+        np.concatenate([supply, supply[tail], np.broadcast_to(capacity, members)]),
     )
     if flow.solve(source, sink) != flow.OPTIMAL:
         raise InternalError("OR-Tools found no maximum flow")
-    if flow.optimal_flow() == int(network.supply[topics].sum()):
+    if flow.optimal_flow() == int(supply.sum()):
         return None
     side = np.zeros(sink + 1, dtype=np.bool_)
     side[np.asarray(flow.get_source_side_min_cut(), dtype=np.int64)] = True
-    return _Part(side[: network.topics] & part.topics, side[network.topics : source] & part.members)
+    inside = part.arcs[side[tail]]
+    return _Part(part.topics[side[:topics]], part.members[side[topics:source]], inside)
 
 
-def _without(part: _Part, other: _Part) -> _Part:
-    return _Part(part.topics & ~other.topics, part.members & ~other.members)
+def _without(network: SubscriptionNetwork, part: _Part, other: _Part) -> _Part:
+    """Remove a part: no topic of it has consumers outside, so only its arcs are removed."""
+    members = np.setdiff1d(part.members, other.members, assume_unique=True)
+    outside = np.zeros(network.members, dtype=np.bool_)
+    outside[members] = True
+    return _Part(
+        np.setdiff1d(part.topics, other.topics, assume_unique=True),
+        members,
+        part.arcs[outside[network.head[part.arcs]]],
+    )

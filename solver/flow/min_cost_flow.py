@@ -11,11 +11,12 @@ from kassay.solver.subscription_network import SubscriptionNetwork
 
 @dataclass(frozen=True, slots=True)
 class SinkArcs:
-    """Arcs of capacity 1 from members to sinks: members, sinks and costs."""
+    """Arcs from members to sinks: members, sinks, costs and capacities."""
 
     member: Ints
     sink: Ints
     cost: Ints
+    capacity: Ints
 
 
 def min_cost_counts(
@@ -44,7 +45,7 @@ def min_cost_counts(
         ).astype(np.int32),
         np.concatenate([member[arcs], member[owning], sink]).astype(np.int32),
         np.concatenate(
-            [network.supply[network.tail[arcs]], network.owned[owning], np.ones(len(sink), int)]
+            [network.supply[network.tail[arcs]], network.owned[owning], sink_arcs.capacity]
         ),
         np.concatenate(
             [np.full(len(arcs), move_cost), np.zeros(len(owning), int), sink_arcs.cost]

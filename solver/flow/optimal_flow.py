@@ -1,6 +1,5 @@
 """Optimal assignment for equal weights by network flows, with its prices."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from kassay.reference.model.errors import InternalError
 from kassay.solver.certificate.certificate import PriceTable
 from kassay.solver.certificate.check import price_counts
-from kassay.solver.flow.load_levels import LevelSet, level_sets
+from kassay.solver.flow.load_levels import level_sets
 from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
@@ -29,18 +28,20 @@ def solve_flow(problem: Problem) -> OptimalFlow:
     flows and prove the result.
     """
     network = build_network(problem)
-    counts = _fewest_moves(network, level_sets(network))
+    counts = optimal_counts(network)
     prices = price_counts(network, counts, moved=network.min_movement(counts))
     if prices is None:
         raise InternalError("the result of the flow is not optimal")
     return OptimalFlow(network.place(counts), prices)
 
 
-def _fewest_moves(network: SubscriptionNetwork, levels: Sequence[LevelSet]) -> Ints:
-    """Return the counts with the fewest moves within the level sets, by one flow.
+def optimal_counts(network: SubscriptionNetwork) -> Ints:
+    """Return the counts with the fewest moves among those with least majorised loads.
 
-    All members receive the lower load of their level set; ``at_high`` of them, one more.
+    One flow: all members receive the lower load of their level set; ``at_high`` of them, one
+    more. There must be an assignment within the capacities of the network.
     """
+    levels = level_sets(network)
     level_of_topic = np.full(network.topics, -1, dtype=np.int64)
     level_of_member = np.full(network.members, -1, dtype=np.int64)
     for index, level in enumerate(levels):
@@ -50,8 +51,17 @@ def _fewest_moves(network: SubscriptionNetwork, levels: Sequence[LevelSet]) -> I
     with_topics = np.array([len(level.topics) > 0 for level in levels], dtype=np.bool_)
     members = np.flatnonzero(with_topics[level_of_member])
     demand = np.zeros(network.members + len(levels), dtype=np.int64)
-    low = np.array([level.high - 1 for level in levels], dtype=np.int64)
-    demand[members] = low[level_of_member[members]]
+    low = np.array([level.high - 1 for level in levels], dtype=np.int64)[level_of_member[members]]
+    if network.capacity is not None:
+        full = network.capacity[members] <= low
+        low = np.minimum(low, network.capacity[members])
+    demand[members] = low
     demand[network.members :] = [level.at_high if len(level.topics) else 0 for level in levels]
-    sinks = SinkArcs(members, level_of_member[members], np.zeros(len(members), dtype=np.int64))
+    rising = members if network.capacity is None else members[~full]
+    sinks = SinkArcs(
+        member=rising,
+        sink=level_of_member[rising],
+        cost=np.zeros(len(rising), dtype=np.int64),
+        capacity=np.ones(len(rising), dtype=np.int64),
+    )
     return min_cost_counts(network, arcs, move_cost=1, sink_arcs=sinks, demand=demand)

@@ -56,6 +56,8 @@ class _ShortestPaths:
         self.entering = (counts >= network.owned).astype(np.int64)
         self.leaving = (counts > network.owned).astype(np.int64)
         self.members = (2 * loads + 1) * self.scale
+        if network.capacity is not None:
+            self.members[loads >= network.capacity] = _INFINITY
         self.last_cost = (2 * loads - 1) * self.scale
         self.topics = np.full(network.topics, _INFINITY)
         # The arc that last lowered the cost of each node; -1 for paths directly to the sink.

@@ -1,0 +1,239 @@
+"""Search on the convex hull of moves and sum of squared loads, for equal weights.
+
+With a price on moves, imbalance and moves together are one convex minimum cost flow. Two
+flows that are optimal at the same price differ by closed chains that conform to the
+difference, and every sum of some of them is optimal too [1]_. Hence all points of an edge
+of the hull follow from its two corners.
+
+References
+----------
+.. [1] S. Onn. "Nonlinear Discrete Optimization". European Mathematical Society, 2010:
+   decomposition into conformal circuits.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kassay.reference.model.errors import InternalError
+from kassay.solver.flow.optimal_flow import optimal_counts
+from kassay.solver.flow.priced_flow import (
+    FlowPoint,
+    LoadWindows,
+    cheapest_point,
+    fewest_moves_point,
+    flow_point,
+)
+from kassay.solver.problem import Ints
+from kassay.solver.subscription_network import SubscriptionNetwork
+
+MayContinue = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedPoint:
+    """Point within a limit on one of its values, and a lower bound on the other value."""
+
+    point: FlowPoint
+    bound: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Closed chain of transfers: arcs with direction +1 or -1, and its effect."""
+
+    arcs: tuple[tuple[int, int], ...]
+    moves: int  # by which moves rise
+    squares: int  # by which the sum of squares rises
+
+
+@dataclass(frozen=True, slots=True)
+class HullSearch:
+    """Search for points of the hull by minimum cost flows with a price per move."""
+
+    network: SubscriptionNetwork
+    windows: LoadWindows
+    ends: tuple[FlowPoint, FlowPoint]  # fewest moves, minimum sum of squares
+
+    @classmethod
+    def of(cls, network: SubscriptionNetwork, balanced: Ints | None = None) -> "HullSearch":
+        """Find both ends of the hull; ``balanced`` are optimal counts, if they are known."""
+        counts = optimal_counts(network) if balanced is None else balanced
+        loads = network.loads(counts)
+        kept = np.minimum(network.loads(network.owned), network.max_counts)
+        windows = LoadWindows.around(loads, np.maximum(loads, kept))
+        fewest = fewest_moves_point(network, windows)
+        windows = LoadWindows.around(loads, network.loads(fewest.counts))
+        return cls(network, windows, (fewest, flow_point(network, counts)))
+
+    def corner_between(self, left: FlowPoint, right: FlowPoint) -> FlowPoint | None:
+        """Return a corner below the line through two points; None if no corner is below."""
+        moves, squares = right.moves - left.moves, left.squares - right.squares
+        point = cheapest_point(self.network, self.windows, square_cost=moves, move_cost=squares)
+        below = moves * point.squares + squares * point.moves
+        return point if below < moves * left.squares + squares * left.moves else None
+
+    def chains(self, left: FlowPoint, right: FlowPoint) -> list[Chain]:
+        """Decompose an edge of the hull; each sum of some chains gives a point on the edge."""
+        difference = _FlowDifference(self.network, right.counts - left.counts)
+        loads = self.network.loads(left.counts)
+        return [self._effect(left.counts, loads, arcs) for arcs in difference.chains()]
+
+    def _effect(self, counts: Ints, loads: Ints, arcs: list[tuple[int, int]]) -> Chain:
+        moves = 0
+        change: dict[int, int] = {}
+        owned, head = self.network.owned, self.network.head
+        for arc, step in arcs:
+            if step > 0:
+                moves += bool(counts[arc] >= owned[arc]) - 1
+            else:
+                moves += 1 - bool(counts[arc] > owned[arc])
+            member = int(head[arc])
+            change[member] = change.get(member, 0) + step
+        squares = sum(2 * int(loads[at]) * step + step * step for at, step in change.items())
+        return Chain(tuple(arcs), moves, squares)
+
+    def within_moves(self, limit: int, may_continue: MayContinue) -> BoundedPoint | None:
+        """Minimise the sum of squares with a limit on moves; None if the limit is too low."""
+        left, right = self.ends
+        if left.moves > limit:
+            return None
+        if right.moves <= limit:
+            return BoundedPoint(right, right.squares)
+        bound = right.squares
+        while right.moves > left.moves + 1:
+            if not may_continue():
+                return BoundedPoint(left, self._rounded(bound))
+            moves, squares = right.moves - left.moves, left.squares - right.squares
+            corner = self.corner_between(left, right)
+            base = left if corner is None else corner
+            bound = max(bound, base.squares - squares * (limit - base.moves) // moves)
+            if corner is None:
+                left = _nearest_below(self.chains(left, right), left, limit)
+                return BoundedPoint(left, self._rounded(bound))
+            left, right = (corner, right) if corner.moves <= limit else (left, corner)
+        return BoundedPoint(left, left.squares)
+
+    def _rounded(self, squares: int) -> int:
+        """Raise a bound on the sum of squares to the parity of the number of partitions."""
+        return squares + (squares - self.network.problem.partition_count) % 2
+
+    def within_squares(self, limit: int, may_continue: MayContinue) -> BoundedPoint | None:
+        """Minimise moves with a limit on the sum of squares; None if the limit is too low."""
+        left, right = self.ends
+        if right.squares > limit:
+            return None
+        if left.squares <= limit:
+            return BoundedPoint(left, left.moves)
+        # `left` exceeds the limit, `right` does not; both stay corners of the hull.
+        bound = left.moves + 1
+        while right.moves > left.moves + 1:
+            if not may_continue():
+                return BoundedPoint(right, bound)
+            moves, squares = right.moves - left.moves, left.squares - right.squares
+            corner = self.corner_between(left, right)
+            base = left if corner is None else corner
+            bound = max(bound, base.moves - (limit - base.squares) * moves // squares)
+            if corner is None:
+                right = _first_within(self.chains(left, right), left, limit)
+                return BoundedPoint(right, min(bound, right.moves))
+            left, right = (corner, right) if corner.squares > limit else (left, corner)
+        return BoundedPoint(right, right.moves)
+
+
+def _nearest_below(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoint:
+    """Apply the chains, longest first, that keep the moves within a limit."""
+    for chain in sorted(chains, key=lambda chain: -chain.moves):
+        if point.moves + chain.moves <= limit:
+            point = with_chain(point, chain)
+    return point
+
+
+def _first_within(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoint:
+    """Apply the chains that lower the sum of squares to a limit, with little excess."""
+    rest = []
+    for chain in sorted(chains, key=lambda chain: chain.squares):
+        if point.squares + chain.squares >= limit:
+            point = with_chain(point, chain)
+        else:
+            rest.append(chain)
+    return point if point.squares <= limit else with_chain(point, rest[-1])
+
+
+def with_chain(point: FlowPoint, chain: Chain) -> FlowPoint:
+    """Return the point after a chain of transfers on the same edge."""
+    counts = point.counts.copy()
+    for arc, step in chain.arcs:
+        counts[arc] += step
+    return FlowPoint(point.moves + chain.moves, point.squares + chain.squares, counts)
+
+
+class _FlowDifference:
+    """Difference of two flows, decomposed into chains of transfers."""
+
+    def __init__(self, network: SubscriptionNetwork, change: Ints) -> None:
+        arcs = np.flatnonzero(change).tolist()
+        self.left = dict(zip(arcs, np.abs(change[arcs]).tolist(), strict=True))
+        self.load_change = network.loads(change).tolist()
+        tails, heads = network.tail[arcs].tolist(), network.head[arcs].tolist()
+        self.tail = dict(zip(arcs, tails, strict=True))
+        self.head = dict(zip(arcs, heads, strict=True))
+        self.rising: dict[int, list[int]] = {}  # arcs by topic
+        self.falling: dict[int, list[int]] = {}  # arcs by member
+        for arc, is_rising in zip(arcs, (change[arcs] > 0).tolist(), strict=True):
+            if is_rising:
+                self.rising.setdefault(self.tail[arc], []).append(arc)
+            else:
+                self.falling.setdefault(self.head[arc], []).append(arc)
+
+    def chains(self) -> list[list[tuple[int, int]]]:
+        """Remove chains until no difference is left: open chains first, then closed ones."""
+        found = []
+        for member in sorted(self.falling):
+            while self.load_change[member] < 0:
+                found.append(self._remove(member))
+        for member in sorted(self.falling):
+            while self._first(self.falling[member]) is not None:
+                found.append(self._remove(member))
+        return found
+
+    def _remove(self, member: int) -> list[tuple[int, int]]:
+        chain = self._chain_from(member)
+        for arc, step in chain:
+            self.left[arc] -= 1
+            self.load_change[self.head[arc]] -= step
+        return chain
+
+    def _first(self, arcs: list[int]) -> int | None:
+        """Return the last arc of a list with a difference left; remove the others."""
+        while arcs and not self.left[arcs[-1]]:
+            arcs.pop()
+        return arcs[-1] if arcs else None
+
+    def _chain_from(self, start: int) -> list[tuple[int, int]]:
+        """Follow arcs from a member until a member's load rises or the chain is a cycle."""
+        chain: list[tuple[int, int]] = []
+        visited_members: dict[int, int] = {start: 0}
+        visited_topics: dict[int, int] = {}
+        member = start
+        while True:
+            given = self._first(self.falling[member])
+            if given is None:
+                raise InternalError("a difference of two flows is not balanced")
+            topic = self.tail[given]
+            if topic in visited_topics:
+                # Closed at a topic: from its receiving arc to this giving arc.
+                return [*chain[visited_topics[topic] + 1 :], (given, -1)]
+            visited_topics[topic] = len(chain)
+            chain.append((given, -1))
+            received = self._first(self.rising[topic])
+            if received is None:
+                raise InternalError("a difference of two flows is not balanced")
+            chain.append((received, 1))
+            member = self.head[received]
+            if member in visited_members:
+                return chain[visited_members[member] :]
+            if self.load_change[member] > 0 and self.load_change[start] < 0:
+                return chain
+            visited_members[member] = len(chain)

@@ -1,0 +1,188 @@
+"""Equal weights with tolerances, constraints and further levels."""
+
+import random
+import time
+
+import pytest
+
+from kassay.reference import Group, Member, Topic, imbalance, movement, violations
+from kassay.solver import Imbalance, Measure, Movement, Tolerance, TopicSpread, solve
+from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
+from kassay.solver.flow.flow_levels import solve_levels_by_flow
+from kassay.solver.lexicographic import solve_levels
+from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.objective import CrossRack, MembersUsed, default_levels, leximax_rank
+from kassay.solver.problem import build_problem
+from tests import brute_force
+from tests.solver.random_cases import (
+    all_partitions,
+    allows,
+    random_constraint,
+    random_group,
+    random_level,
+    value_of,
+)
+
+
+def as_number(value):
+    return leximax_rank(value) if isinstance(value, tuple) else value
+
+
+def half_subscriptions(topics, partitions, members, seed=0):
+    """Members subscribe to a random half of the topics; partitions have random owners."""
+    rng = random.Random(seed)
+    names = [f"t{index}" for index in range(topics)]
+    chosen = [rng.sample(names, topics // 2) for _ in range(members)]
+    subscribers = {n: [m for m in range(members) if n in chosen[m]] for n in names}
+    owned = [[] for _ in range(members)]
+    for name in names:
+        for number in range(partitions):
+            owned[rng.choice(subscribers[name])].append((name, number))
+    return Group(
+        topics=tuple(Topic(name=name, partitions=partitions) for name in names),
+        members=tuple(
+            Member(id=f"m{at}", subscription=tuple(chosen[at]), owned=owned[at], generation=1)
+            for at in range(members)
+        ),
+    )
+
+
+def solve_without_enumeration(group, levels, constraints):
+    """Solve by flows and CP-SAT, although the group is small."""
+    problem = build_problem(group)
+    if not problem.partition_count:
+        return None
+    budget = SearchBudget(time.monotonic() + 60)
+    return solve_levels(
+        problem,
+        levels=levels,
+        constraints=constraints,
+        initial_assignment=None,
+        budget=budget,
+        flow=lambda: solve_levels_by_flow(problem, levels, constraints, lambda: True),
+        enumerates=False,
+    )
+
+
+def exact_levels(rng):
+    """Return levels that network flows solve: imbalance, perhaps with a tolerance, and moves."""
+    first = rng.choice(
+        [
+            Imbalance(),
+            Imbalance(Measure.SUM_OF_SQUARES, Tolerance(absolute=rng.randint(1, 8))),
+            Imbalance(Measure.SUM_OF_SQUARES, Tolerance(relative=0.2)),
+            Imbalance(Measure.LEXIMAX),
+            Imbalance(Measure.MAKESPAN),
+            Imbalance(Measure.MAKESPAN, Tolerance(absolute=1)),
+            Imbalance(Measure.SPREAD, Tolerance(absolute=rng.randint(0, 2))),
+            Imbalance(Measure.DEVIATION, Tolerance(relative=0.3)),
+        ]
+    )
+    return [Movement(), first] if rng.random() < 0.2 else [first, Movement()]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_relaxations_and_constraints_of_equal_weights_agree_with_brute_force(seed):
+    rng = random.Random(seed)
+    for _ in range(30):
+        group = random_group(rng, racked=True, most=(3, 3, 6))
+        levels = exact_levels(rng)
+        if rng.random() < 0.4:
+            levels = [*levels, random_level(rng, group)]
+        constraints = tuple(random_constraint(rng, group) for _ in range(rng.randint(0, 3)))
+        found = solve_without_enumeration(group, levels, constraints)
+        best = brute_force.lexicographic_optimum(
+            group,
+            [value_of(group, level) for level in levels],
+            allowed=allows(group, constraints),
+            slacks=[level.tolerance.limit for level in levels],
+        )
+        if found is None:
+            continue
+        if best is None:
+            assert found.placement is None
+            assert found.conflict
+            continue
+        assert list(violations(group, build_problem(group).to_assignment(found.placement))) == []
+        assert all(claim.is_proven for claim in found.claims)
+        assert [claim.bound for claim in found.claims] == [as_number(value) for value in best]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_relaxation_void_constraint_or_later_level_is_worse_than_the_default(seed):
+    rng = random.Random(100 + seed)
+    for _ in range(25):
+        group = random_group(rng, racked=True, most=(6, 6, 20))
+        default = solve(group)
+        first, second = default.imbalance.value, default.movement.value
+        member, partitions = rng.choice(group.members).id, all_partitions(group)
+        absent = rng.choice(partitions)
+        void = [
+            MaxMoves(second + rng.randint(0, 3)),
+            MaxPartitions(max(default.assignment.loads().values())),
+            Capacity(len(partitions), member),
+            *(Pinned(*tp, m) for m, tps in default.assignment.items() for tp in [*tps][:1]),
+            *(Forbidden(member, *absent) for _ in range(absent not in default.assignment[member])),
+        ]
+        for constraint in void:
+            solution = solve(group, constraints=(constraint,))
+            assert (solution.imbalance.value, solution.movement.value) == (first, second)
+            assert solution.is_optimal
+        for level in (TopicSpread(), CrossRack(), MembersUsed()):
+            solution = solve(group, levels=(*default_levels(group), level))
+            assert (solution.imbalance.value, solution.movement.value) == (first, second)
+        for measure in (Measure.SUM_OF_SQUARES, Measure.MAKESPAN, Measure.SPREAD):
+            tolerance = Tolerance(relative=rng.choice((0, 0.01, 0.3)))
+            levels = default_levels(group, measure=measure, tolerance=tolerance)
+            assert solve(group, levels=levels).movement.value <= second
+
+
+@pytest.mark.parametrize("time_limit", [5, 0])
+def test_relaxations_of_a_large_group_keep_its_optimum(time_limit):
+    group = half_subscriptions(100, 100, 100)
+    limits = SearchLimits(time=time_limit)
+    default = solve(group)
+    for constraint in (MaxPartitions(1_000_000), MaxMoves(1_000_000), Capacity(100, "m7")):
+        solution = solve(group, constraints=(constraint,), limits=limits)
+        assert solution.status == "optimal"
+        assert solution.imbalance.value == default.imbalance.value == 1_000_000
+        assert solution.movement.value == default.movement.value
+    levels = default_levels(group, tolerance=Tolerance(relative=0.01))
+    relaxed = solve(group, levels=levels, limits=limits)
+    assert relaxed.movement.value <= default.movement.value / 2
+    if time_limit:
+        assert relaxed.movement.gap <= 1
+        assert imbalance(group, relaxed.assignment) <= 1_010_000
+
+
+def test_a_level_after_the_optimum_of_a_large_group_keeps_it():
+    group = half_subscriptions(60, 30, 60)
+    default = solve(group)
+    levels = (*default_levels(group), TopicSpread())
+    solution = solve(group, levels=levels, limits=SearchLimits(time=1))
+    assert solution.imbalance.is_proven
+    assert solution.movement.is_proven
+    assert solution.imbalance.value == default.imbalance.value
+    assert solution.movement.value == default.movement.value
+
+
+def test_a_limit_on_moves_of_a_large_group_is_used_up():
+    group = half_subscriptions(100, 100, 100, seed=1)
+    solution = solve(group, constraints=(MaxMoves(100),), limits=SearchLimits(time=5))
+    assert movement(group, solution.assignment) <= 100
+    before = imbalance(group, solve(group, constraints=(MaxMoves(0),)).assignment)
+    assert solution.imbalance.value < before
+    assert solution.imbalance.gap <= solution.imbalance.value / 1_000
+
+
+def test_a_conflict_of_many_constraints_is_small():
+    group = half_subscriptions(60, 50, 60)
+    taker = next(member for member in group.members if "t3" not in member.subscription)
+    pin = Pinned("t3", 0, taker.id)
+    capacities = [Capacity(60, member.id) for member in group.members]
+    for constraints, size in (([pin, *capacities], 1), ([*capacities, MaxPartitions(49)], 1)):
+        solution = solve(group, constraints=constraints, limits=SearchLimits(time=10))
+        assert solution.status == "infeasible"
+        assert len(solution.conflict) == size
+    moves = solve(group, constraints=(MaxMoves(3), *capacities, Capacity(0, "m1")))
+    assert len(moves.conflict) == 2
