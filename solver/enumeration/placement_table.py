@@ -96,7 +96,8 @@ def list_placements(
     choices = _choices(problem, rules)
     # A partition with one choice adds no rows, but the table has a column for it.
     cells = max(problem.partition_count + problem.member_count, 1)
-    if prod(map(len, choices)) * cells > MAX_PLACEMENTS * 16:
+    # A pin can leave no choice; the other partitions must be few then, too.
+    if prod(max(len(chosen), 1) for chosen in choices) * cells > MAX_PLACEMENTS * 16:
         return None
     table = _product(problem, choices)
     if any(_is_unassignable(problem, rule) for rule in rules):
