@@ -178,23 +178,17 @@ def _level_errors(
         return
     if figures.get("value") != value:
         yield f"the document has value {figures.get('value')!r}, expected {value}"
-    error = _bound_error(
-        figures.get("bound"), value, claim, is_flow=document.get("method") == "flow"
-    )
+    error = _bound_error(figures.get("bound"), value, claim)
     if error is not None:
         yield error
 
 
-def _bound_error(
-    bound: object, value: int, claim: LevelClaim | None, *, is_flow: bool
-) -> str | None:
+def _bound_error(bound: object, value: int, claim: LevelClaim | None) -> str | None:
     if not isinstance(bound, int) or isinstance(bound, bool):
         return None if bound is None else f"the bound must be an integer, got {bound!r}"
     wrong = {
         f"the bound {bound} is below 0": bound < 0,
         f"the bound {bound} is above the value {value}": bound > value,
-        f"the bound {bound} of method flow must equal the value {value}": is_flow
-        and bound != value,
         f"the bound is {bound}, but the certificate has {claim and claim.bound}": claim is not None
         and bound != claim.bound,
     }

@@ -137,7 +137,7 @@ def _allowed(
         if isinstance(rule, constraints.Pinned):
             partitions = topic_partitions(problem, rule.topic, rule.partition)
             others = np.arange(problem.member_count) != problem.member_index.get(rule.member, -1)
-            single[partitions[:, None], others[None, :]] = False
+            single[np.ix_(partitions, others)] = False
         elif isinstance(rule, constraints.Forbidden):
             partitions = topic_partitions(problem, rule.topic, rule.partition)
             member = problem.member_index.get(rule.member)
