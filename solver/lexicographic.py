@@ -70,7 +70,7 @@ def solve_levels(
             return _enumerated(problem, levels, complete)
     flows = FlowLevels() if flow is None else flow()
     if flows.conflict:
-        return LexicographicResult(None, conflict=flows.conflict)
+        return LexicographicResult(None, conflict=flows.conflict, conflict_origin=Origin.FLOW)
     candidates = [*flows.placements, keep_owned(problem)]
     if not flows.placements:
         candidates.append(longest_processing_time(problem))
