@@ -42,7 +42,7 @@ def maximum_profit(
     >>> maximum_profit([Item(4, 3), Item(3, 2), Item(3, 2)], max_load=4)
     6
     >>> maximum_profit([Item(9, 1), Item(9, 1)], max_load=2, squares=4)
-    9
+    5
     """
     items = [item for item in items if item.weight <= max_load]
     if not items:
