@@ -41,7 +41,6 @@ class LexicographicResult:
     claims: tuple[LevelClaim, ...] = ()
     prices: PriceTable | None = None
     conflict: tuple[Constraint, ...] = ()
-    conflict_origin: Origin = Origin.CP_SAT
 
     def is_proven_by(self, origins: Collection[Origin]) -> bool:
         """Return whether there is a placement and only these origins of bounds."""
@@ -70,7 +69,7 @@ def solve_levels(
             return _enumerated(problem, levels, complete)
     flows = FlowLevels() if flow is None else flow()
     if flows.conflict:
-        return LexicographicResult(None, conflict=flows.conflict, conflict_origin=Origin.FLOW)
+        return LexicographicResult(None, conflict=flows.conflict)
     candidates = [*flows.placements, keep_owned(problem)]
     if not flows.placements:
         candidates.append(longest_processing_time(problem))
@@ -104,16 +103,10 @@ def solve_levels(
 
 def _final_claim(problem: Problem, done: LevelResult, placement: Placement) -> LevelClaim:
     """Return the claim of a level about the final placement, which a tolerance may worsen."""
-    return _claim_about(problem, done.claim, placement, best=done.placement)
-
-
-def _claim_about(
-    problem: Problem, claim: LevelClaim, placement: Placement, *, best: Placement
-) -> LevelClaim:
-    """Return a claim about a placement that may be worse than the best one of the level."""
+    claim = done.claim
     value = level_value(problem, claim.level, placement)
-    shown = problem.to_assignment(best) if value > claim.value else None
-    return replace(claim, value=value, best=shown)
+    best = problem.to_assignment(done.placement) if value > claim.value else None
+    return replace(claim, value=value, best=best)
 
 
 def _enumerated(
@@ -121,16 +114,14 @@ def _enumerated(
 ) -> LexicographicResult:
     """Return the result of the comparison of all placements as claims."""
     if complete.placement is None:
-        return LexicographicResult(
-            None, conflict=complete.conflict, conflict_origin=Origin.ENUMERATION
-        )
+        return LexicographicResult(None, conflict=complete.conflict)
     claims = []
     limits: list[tuple[Level, int]] = []
-    for level, minimum, best in zip(levels, complete.minima, complete.best, strict=True):
+    for level, minimum in zip(levels, complete.minima, strict=True):
         counted = level_bound(problem, level, max_loads_within(problem, limits))
         origin = Origin.COUNTING if counted >= minimum else Origin.ENUMERATION
-        claim = LevelClaim(level, minimum, minimum, origin)
-        claims.append(_claim_about(problem, claim, complete.placement, best=best))
+        value = level_value(problem, level, complete.placement)
+        claims.append(LevelClaim(level, value, minimum, origin))
         limits.append((level, level.tolerance.limit(minimum)))
     return LexicographicResult(complete.placement, tuple(claims))
 

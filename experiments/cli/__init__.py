@@ -37,6 +37,7 @@ COMMANDS = {
     "history": "Reconstruct past rebalances from __consumer_offsets, with Spark.",
     "hunt": "Search for the smallest groups on which an assignor has a shortcoming.",
     "report": "Write a report of the output of kassay study or kassay history.",
+    "anonymize": "Replace the names in group documents, so that the documents can be shared.",
     "doctor": "Check whether this machine meets the requirements of kassay.",
 }
 """One-line help per command; also the first line of the command's docstring."""
@@ -99,13 +100,16 @@ class _Command(TyperCommand):
 class _LazyCommand(TyperCommand):
     """Placeholder of a command that imports the command's module when the command runs."""
 
-    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+    def load(self) -> Any:
+        """Import the command's module and return the command with its parameters."""
         name = "import_" if self.name == "import" else (self.name or "").replace("-", "_")
         module = importlib.import_module(f"kassay.experiments.cli.commands.{name}")
         command = typer.Typer(add_completion=False, rich_markup_mode="markdown")
         command.command(self.name, cls=_Command)(expand_options(getattr(module, name)))
-        loaded = typer.main.get_command(command)
-        return loaded.make_context(info_name, args, *rest, **extra)
+        return typer.main.get_command(command)
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+        return self.load().make_context(info_name, args, *rest, **extra)
 
 
 def expand_options(command: Callable[..., None]) -> Callable[..., None]:

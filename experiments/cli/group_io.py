@@ -178,15 +178,21 @@ def error_record(group_id: str | None, error: Exception | str) -> Record:
 
 def read_documents(paths: Iterable[Path]) -> tuple[list[str], bool]:
     """Return the valid groups of sources as JSON documents, and whether all were valid."""
-    documents, all_valid = [], True
+    groups, all_valid = read_valid_groups(paths)
+    return [json.dumps(group_document(group), ensure_ascii=False) for group in groups], all_valid
+
+
+def read_valid_groups(paths: Iterable[Path]) -> tuple[list[Group], bool]:
+    """Return the valid groups of sources, and whether all were valid; print the errors."""
+    groups, all_valid = [], True
     for path in paths:
         for _, group in read_source(path):
             if isinstance(group, InputError):
                 print_error(str(group))
                 all_valid = False
             else:
-                documents.append(json.dumps(group_document(group), ensure_ascii=False))
-    return documents, all_valid
+                groups.append(group)
+    return groups, all_valid
 
 
 def write_text(path: Path, text: str) -> None:

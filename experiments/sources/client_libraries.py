@@ -13,6 +13,7 @@ _PATTERNS = (
     ("kafka-streams", re.compile(r".*-StreamThread-\d+(-restore)?-consumer")),
     ("java", re.compile(r"consumer-(.+-)?\d+")),
 )
+LIBRARIES = frozenset(name for name, _ in _PATTERNS)
 _UUID_SUFFIX = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 

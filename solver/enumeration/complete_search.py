@@ -14,15 +14,10 @@ from kassay.solver.problem import Placement, Problem, Weights
 
 @dataclass(frozen=True, slots=True)
 class CompleteResult:
-    """Best placement of all, and the minimum of each level; or the conflicting constraints.
-
-    A tolerance may make the placement worse than ``best``, a placement with the minimum of each
-    level.
-    """
+    """Best placement of all, and the minimum of each level; or the conflicting constraints."""
 
     placement: Placement | None
     minima: tuple[int, ...] = ()
-    best: tuple[Placement, ...] = ()
     conflict: tuple[Constraint, ...] = ()
 
 
@@ -39,12 +34,11 @@ def search_all(
         return None
     if not len(table.members):
         return CompleteResult(None, conflict=minimal_conflict(problem, constraints))
-    minima, best = [], []
+    minima = []
     columns: list[Weights] = []
     for level in levels:
         column = level_column(table, level)
         minima.append(int(column.min()))
-        best.append(table.placement(int(column.argmin())))
         within = np.asarray(column <= level.tolerance.limit(minima[-1]), dtype=np.bool_)
         columns = [earlier[within] for earlier in [*columns, column]]
         table = table.select(within)
@@ -53,7 +47,7 @@ def search_all(
     for column in [columns[-1], *columns[:-1]]:
         values = column[rows]
         rows = rows[np.asarray(values == values.min(), dtype=np.bool_)]
-    return CompleteResult(table.placement(int(rows[0])), tuple(minima), tuple(best))
+    return CompleteResult(table.placement(int(rows[0])), tuple(minima))
 
 
 def minimal_conflict(problem: Problem, constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:

@@ -1,0 +1,43 @@
+"""``kassay anonymize``: replace the names in group documents."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kassay.experiments.cli import group_io
+from kassay.experiments.sources import anonymize as anonymization
+from kassay.reference.documents.json_codec import group_document
+
+
+def anonymize(
+    file: group_io.GroupFile = group_io.STDIN,
+    *,
+    names: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the old and new names to this JSON file. Keep the file secret.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Replace the names in group documents, so that the documents can be shared.
+
+    The same name gets the same new name in all groups. Replaces the names of groups, topics,
+    members, instances, clients, hosts, racks and custom assignors; removes topic ids and
+    notes. Numbers stay: partitions, weights, generations, capacities. The new names keep the
+    order of the old names. Assignors that depend on hash codes or topic ids can return another
+    assignment.
+
+    Example: `kassay anonymize groups.jsonl > shared.jsonl`
+    """
+    groups, all_valid = group_io.read_valid_groups([file])
+    anonymous, new_names = anonymization.anonymize(groups)
+    for group in anonymous:
+        typer.echo(group_io.to_json(group_document(group)))
+    if names is not None:
+        group_io.write_text(names, json.dumps(new_names, ensure_ascii=False, indent=2) + "\n")
+    if not all_valid:
+        raise typer.Exit(group_io.BAD_INPUT)

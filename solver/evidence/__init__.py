@@ -1,1 +1,0 @@
-"""Evidence of bounds and conflicts, which certificates contain."""
