@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io
+from kassay.experiments.cli import BAD_INPUT, group_io
 from kassay.experiments.sources import anonymize as anonymization
 from kassay.reference.documents.json_codec import group_document
 
@@ -40,4 +40,4 @@ def anonymize(
     if names is not None:
         group_io.write_text(names, json.dumps(new_names, ensure_ascii=False, indent=2) + "\n")
     if not all_valid:
-        raise typer.Exit(group_io.BAD_INPUT)
+        raise typer.Exit(BAD_INPUT)
