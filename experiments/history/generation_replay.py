@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kassay.experiments.history.generations import (
+    AssignedNumbers,
     Generation,
     GenerationMember,
-    GroupType,
     assigned_numbers,
 )
 from kassay.experiments.history.group_records import GroupRecord
+from kassay.reference.model.observations import Protocol
 from kassay.reference.protocol.record_codec import Fields
 from kassay.reference.protocol.record_schemas import RecordType
 
@@ -63,7 +64,7 @@ class _Replay:
         if record.kind == RecordType.GROUP_METADATA:
             if value is not None:
                 yield from self._replace_pending(self._classic_generation(record, value))
-            elif pending is not None and pending.protocol is GroupType.CLASSIC:
+            elif pending is not None and pending.protocol is Protocol.CLASSIC:
                 yield from self._delete_group()
         elif (
             record.kind == RecordType.CONSUMER_GROUP_METADATA
@@ -106,12 +107,13 @@ class _Replay:
             group=self._group,
             incarnation=self._incarnation,
             number=value["generation"],
-            protocol=GroupType.CLASSIC,
+            protocol=Protocol.CLASSIC,
             assignor=value["protocol"],
             timestamp=record.timestamp if timestamp < 0 else timestamp,
             partition=record.partition,
             offset=record.offset,
             members=tuple(members),
+            cooperative=_is_cooperative(value),
         )
 
     def _apply_consumer_record(self, record: GroupRecord) -> Iterator[Generation]:
@@ -153,7 +155,7 @@ class _Replay:
             group=self._group,
             incarnation=self._incarnation,
             number=epoch,
-            protocol=GroupType.CONSUMER,
+            protocol=Protocol.CONSUMER,
             assignor=assignors.pop() if len(assignors) == 1 else None,
             timestamp=record.timestamp,
             partition=record.partition,
@@ -169,7 +171,7 @@ class _Replay:
         return GenerationMember(
             id=id,
             **_client_fields(metadata),
-            rack=metadata["rack"],
+            rack=metadata["rack"] or None,
             subscription=tuple(sorted({*metadata["topics"], *matched})),
             assigned=None
             if target is None
@@ -189,16 +191,43 @@ def _classic_member(member: Fields) -> GenerationMember:
         member[name] if isinstance(member[name], dict) else None
         for name in ("subscription", "assignment")
     )
+    claimed, generation = _claim(subscription or {})
     return GenerationMember(
         id=member["member_id"],
         **_client_fields(member),
-        rack=None if subscription is None else subscription["rack"],
+        rack=None if subscription is None else subscription["rack"] or None,
         subscription=None if subscription is None else tuple(subscription["topics"]),
         assigned=None if assignment is None else assigned_numbers(assignment["assigned"]),
+        claimed=claimed,
+        claimed_generation=generation,
     )
 
 
-def _client_fields(member: Fields) -> dict[str, str]:
+def _is_cooperative(group: Fields) -> bool:
+    """Return whether members keep their partitions while they join.
+
+    Under eager rebalancing they revoke them first, so no subscription contains any.
+    """
+    subscriptions = (member["subscription"] for member in group["members"])
+    return "cooperative" in (group["protocol"] or "") or any(
+        isinstance(each, dict) and each.get("owned") for each in subscriptions
+    )
+
+
+def _claim(subscription: Fields) -> tuple[AssignedNumbers | None, int | None]:
+    """Return the partitions that a member stated to own when it joined, and their generation.
+
+    Sticky assignors state them in their user data, cooperative members in the subscription.
+    """
+    data, owned = subscription.get("user_data"), subscription.get("owned")
+    stated: int = subscription.get("generation", -1)
+    if data is None:
+        return (assigned_numbers(owned), stated) if owned else (None, None)
+    previous = data["previous_assignment"] or owned or ()
+    return assigned_numbers(previous), max(stated, data["generation"])
+
+
+def _client_fields(member: Fields) -> Fields:
     return {name: member[name] for name in ("instance_id", "client_id")} | {
         "host": member["client_host"]
     }

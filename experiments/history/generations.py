@@ -2,18 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Any
+
+from kassay.reference.model.observations import Protocol
 
 AssignedNumbers = tuple[tuple[str, tuple[int, ...]], ...]
 """Partition numbers by topic, in the order assigned."""
-
-
-class GroupType(StrEnum):
-    """Kafka's types of consumer groups."""
-
-    CLASSIC = "classic"
-    CONSUMER = "consumer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +15,9 @@ class GenerationMember:
     """A member of one generation, with its subscription and assignment.
 
     ``subscription`` is None if the group does not consist of consumers. ``assigned`` is
-    None if the records do not contain it.
+    None if the records do not contain it. ``claimed`` are the partitions that the member
+    stated to own when it joined, assigned to it in ``claimed_generation``; None if its
+    assignor does not state them.
     """
 
     id: str
@@ -31,6 +27,8 @@ class GenerationMember:
     rack: str | None = None
     subscription: tuple[str, ...] | None = ()
     assigned: AssignedNumbers | None = None
+    claimed: AssignedNumbers | None = None
+    claimed_generation: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +38,14 @@ class Generation:
     ``incarnation`` counts earlier deletions and restarts of the generations. ``number`` is the
     generation id or the epoch of the target assignment. ``timestamp`` is in milliseconds
     since 1970, ``partition`` and ``offset`` are those of the last record. ``skipped_epochs``
-    counts directly preceding epochs that never had an assignment. Members are sorted by id.
+    counts directly preceding epochs that never had an assignment. Under a ``cooperative``
+    assignor, a rebalance can take several generations. Members are sorted by id.
     """
 
     group: str
     incarnation: int
     number: int
-    protocol: GroupType
+    protocol: Protocol
     assignor: str | None
     timestamp: int | None
     partition: int | None
@@ -54,6 +53,7 @@ class Generation:
     members: tuple[GenerationMember, ...]
     partition_counts: tuple[tuple[str, int], ...] = ()
     skipped_epochs: int = 0
+    cooperative: bool = False
 
 
 def generation_row(generation: Generation) -> dict[str, object]:
@@ -71,10 +71,11 @@ def _member_row(member: GenerationMember) -> dict[str, object]:
     row = asdict(member)
     if member.subscription is not None:
         row["subscription"] = list(member.subscription)
-    if member.assigned is not None:
-        row["assigned"] = [
-            {"topic": topic, "partitions": list(numbers)} for topic, numbers in member.assigned
-        ]
+    for name in ("assigned", "claimed"):
+        if row[name] is not None:
+            row[name] = [
+                {"topic": topic, "partitions": list(numbers)} for topic, numbers in row[name]
+            ]
     return row
 
 
@@ -83,7 +84,7 @@ def generation_of(row: Mapping[str, Any]) -> Generation:
     return Generation(
         **{
             **row,
-            "protocol": GroupType(row["protocol"]),
+            "protocol": Protocol(row["protocol"]),
             "members": tuple(map(_member_of, row["members"])),
             "partition_counts": tuple(
                 (each["topic"], each["partitions"]) for each in row["partition_counts"]
@@ -93,12 +94,15 @@ def generation_of(row: Mapping[str, Any]) -> Generation:
 
 
 def _member_of(row: Mapping[str, Any]) -> GenerationMember:
-    subscription, assigned = row["subscription"], row["assigned"]
-    if subscription is not None:
-        subscription = tuple(subscription)
-    if assigned is not None:
-        assigned = assigned_numbers(assigned)
-    return GenerationMember(**{**row, "subscription": subscription, "assigned": assigned})
+    subscription = row["subscription"]
+    lists = {name: row[name] for name in ("assigned", "claimed")}
+    return GenerationMember(
+        **{
+            **row,
+            "subscription": None if subscription is None else tuple(subscription),
+            **{k: None if each is None else assigned_numbers(each) for k, each in lists.items()},
+        }
+    )
 
 
 def assigned_numbers(entries: Iterable[Mapping[str, Any]]) -> AssignedNumbers:

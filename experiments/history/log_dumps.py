@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from kassay.experiments.history.group_records import error_row, record_row
+from kassay.reference.protocol.messages import CONSUMERS
 from kassay.reference.protocol.primitive_types import CorruptRecordError
-from kassay.reference.protocol.record_codec import DecodedRecord, Fields
+from kassay.reference.protocol.record_codec import DecodedRecord, Fields, decode_consumer
 from kassay.reference.protocol.record_schemas import (
     ASSIGNMENT,
     RECORD_SCHEMAS,
     SUBSCRIPTION,
     Field,
+    RecordType,
 )
 
 _PARTITION = re.compile(r"__consumer_offsets-(\d+)")
@@ -143,8 +145,11 @@ def _json_record(key: str, payload: str | None) -> DecodedRecord:
         raise CorruptRecordError("key without a payload: the line is truncated")
     if payload == _TOMBSTONE:
         return DecodedRecord(kind, fields, None)
-    body = json.loads(payload)
-    return DecodedRecord(kind, fields, _fields(schema.value.fields, body.get("data")))
+    body = _fields(schema.value.fields, json.loads(payload).get("data"))
+    if kind == RecordType.GROUP_METADATA and body["protocol_type"] == CONSUMERS:
+        for member in body["members"]:
+            decode_consumer(member, protocol=body["protocol"])
+    return DecodedRecord(kind, fields, body)
 
 
 def _fields(schema: tuple[Field, ...], document: object) -> Fields:
@@ -163,15 +168,29 @@ def _field_name(name: str) -> str:
 def _value(field: Field, value: Any) -> Any:
     if field.name in ("subscription", "assignment"):
         schema = SUBSCRIPTION if field.name == "subscription" else ASSIGNMENT
-        # In groups of other applications, the tool prints bytes in base 64.
-        return _fields(schema.fields, value) if isinstance(value, dict) else None
+        # The tool prints bytes that it cannot decode, and those of other applications, in base 64.
+        return _fields(schema.fields, value) if isinstance(value, dict) else _bytes(value)
     if isinstance(field.type, tuple):
         return [_fields(field.type, each) for each in value or ()]
     if value is None:
         if field.nullable or field.since or field.default is not None or field.type == "bytes":
             return field.default
         raise CorruptRecordError(f"the field {field.name} is missing")
-    return _uuid(value) if field.type == "uuid" else value
+    match field.type:
+        case "uuid":
+            return _uuid(value)
+        case "bytes":
+            return _bytes(value)
+    return value
+
+
+def _bytes(text: str | None) -> bytes | None:
+    if text is None:
+        return None
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, TypeError):
+        raise CorruptRecordError(f"expected bytes in base 64, got {text!r:.60}") from None
 
 
 def _uuid(text: str) -> uuid.UUID:

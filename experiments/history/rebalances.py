@@ -1,17 +1,24 @@
 """Rebalances of a recorded group, and the comparison of each rebalance with the optimum."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 
 from kassay.experiments.compare import LIMITS, UNKNOWN_GAP, CaseLimits, Comparison, compare
 from kassay.experiments.history.generations import AssignedNumbers, Generation, GenerationMember
+from kassay.experiments.history.topic_counts import counts_by_generation
 from kassay.experiments.implementations.convergence import Ending, StableResult, withheld_partitions
+from kassay.experiments.sources.client_libraries import recognise_library
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.observations import Client, Protocol
 from kassay.reference.model.topic_partitions import Partitions
 
 _Pairs = tuple[tuple[str, int], ...]
+_TOPIC_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +44,13 @@ class Rebalance:
 class _State:
     """State of a group before its next generation; ``number`` is the last generation number."""
 
-    incarnation: int
     number: int = 0
     owned: dict[str, _Pairs] = field(default_factory=dict)
     owned_generation: int = NO_GENERATION
+    claims: dict[str, tuple[_Pairs, int]] | None = None  # replace the owned partitions
     unknown: str | None = None
     first: int | None = None
     rounds: int = 0
-    partition_counts: dict[str, int] = field(default_factory=dict)
 
 
 def find_rebalances(
@@ -54,20 +60,24 @@ def find_rebalances(
 
     A topic without a given count has the recorded count, or that of the assignments.
     """
-    state = _State(incarnation=-1)
-    for generation in generations:
-        if generation.incarnation != state.incarnation:
-            state = _State(generation.incarnation)
+    for _, group in groupby(generations, key=attrgetter("incarnation")):
+        yield from _rebalances_of_incarnation(list(group), partition_counts or {})
+
+
+def _rebalances_of_incarnation(
+    generations: Sequence[Generation], given: Mapping[str, int]
+) -> Iterator[Rebalance]:
+    state = _State()
+    known = counts_by_generation(generations, given)
+    for generation, counts in zip(generations, known, strict=True):
         _check_gap(state, generation)
         state.number = generation.number
         if any(member.assigned is None for member in generation.members):
             continue
-        _update_partition_counts(state, generation, partition_counts or {})
         state.first = generation.number if state.first is None else state.first
         state.rounds += 1
-        rebalance = _rebalance(state, generation, state.first)
-        group = rebalance.group
-        if group and group.members and withheld_partitions(group, rebalance.assignment):
+        rebalance = _rebalance(state, generation, state.first, counts)
+        if generation.cooperative and _is_intermediate(state, rebalance):
             continue
         if generation.members:
             yield rebalance
@@ -75,7 +85,31 @@ def find_rebalances(
             _identity(member): _pairs(member.assigned or ()) for member in generation.members
         }
         state.owned_generation = generation.number
-        state.unknown, state.first, state.rounds = None, None, 0
+        state.claims = state.unknown = state.first = None
+        state.rounds = 0
+
+
+def _is_intermediate(state: _State, rebalance: Rebalance) -> bool:
+    """Return whether members first have to revoke partitions, which nobody gets until then.
+
+    The partitions of a topic that nobody has ever owned are not withheld.
+    """
+    group = rebalance.group
+    if group is None or not group.members:
+        return False
+    if not withheld_partitions(group, rebalance.assignment):
+        return False
+    assigned = {tp for partitions in rebalance.assignment.values() for tp in partitions}
+    consumed = {topic for topic, members in group.subscribers().items() if members}
+    if state.unknown is not None:
+        known = {topic for topic, _ in assigned} & consumed
+        return sum(group.topic_table()[topic].partitions for topic in known) > len(assigned)
+    return any(
+        (topic, number) not in assigned and number < group.topic_table()[topic].partitions
+        for member in group.members
+        for topic, number in member.owned
+        if topic in consumed
+    )
 
 
 def compare_rebalance(rebalance: Rebalance, *, limits: CaseLimits = LIMITS) -> Comparison | None:
@@ -121,33 +155,53 @@ def _check_gap(state: _State, generation: Generation) -> None:
         state.owned = {}
         if len(generation.members) < 2:
             return  # A single member cannot take partitions from another one.
+        state.claims = _claims(generation)
+        if state.claims is not None:
+            return
         first, last = state.number + 1, generation.number - 1
         numbers = f"generation {first}" if missing == 1 else f"generations {first} to {last}"
         state.unknown = f"the previous owners are unknown: the records of {numbers} are missing"
 
 
-def _update_partition_counts(
-    state: _State, generation: Generation, given: Mapping[str, int]
-) -> None:
-    counts = state.partition_counts
-    for member in generation.members:
-        for topic, numbers in member.assigned or ():
-            counts[topic] = max([counts.get(topic, 0), *(number + 1 for number in numbers)])
-    counts.update(generation.partition_counts)
-    counts.update({topic: count for topic, count in given.items() if topic in counts})
+def _claims(generation: Generation) -> dict[str, tuple[_Pairs, int]] | None:
+    """Return the partitions that the members stated to own; None if they do not state them.
+
+    Members of sticky and cooperative assignors state them; one without has just joined.
+    """
+    members = generation.members
+    states_them = "sticky" in (generation.assignor or "") or generation.cooperative
+    if not states_them or any(member.subscription is None for member in members):
+        return None
+    return {
+        _identity(member): (
+            _pairs(member.claimed or ()),
+            NO_GENERATION if member.claimed_generation is None else member.claimed_generation,
+        )
+        for member in members
+    }
 
 
-def _rebalance(state: _State, generation: Generation, first: int) -> Rebalance:
+def _rebalance(
+    state: _State, generation: Generation, first: int, counts: Mapping[str, int]
+) -> Rebalance:
     group, unknown = None, state.unknown
+    unresolved = _unresolved_topic(generation)
     if any(member.subscription is None for member in generation.members):
         unknown = "the records do not contain the members' subscriptions"
+    elif unresolved is not None:
+        unknown = (
+            f"the records contain the topic id {unresolved} without its name; give --metadata "
+            "with the output of kafka-topics.sh --describe"
+        )
     else:
         try:
-            counts = sorted(state.partition_counts.items())
             group = Group(
                 id=f"{generation.group}/{generation.number}",
-                topics=tuple(Topic(name=name, partitions=count) for name, count in counts),
+                topics=tuple(
+                    Topic(name=name, partitions=count) for name, count in sorted(counts.items())
+                ),
                 members=tuple(_member(state, member) for member in generation.members),
+                notes=tuple(_notes(generation, counts)),
             )
         except InputError as error:
             unknown = str(error)
@@ -164,15 +218,40 @@ def _rebalance(state: _State, generation: Generation, first: int) -> Rebalance:
     )
 
 
+def _unresolved_topic(generation: Generation) -> str | None:
+    """Return a topic id for which neither the records nor the metadata contain a name."""
+    if generation.protocol is not Protocol.CONSUMER:
+        return None
+    topics = {topic for member in generation.members for topic, _ in member.assigned or ()}
+    return next((topic for topic in sorted(topics) if _TOPIC_ID.fullmatch(topic)), None)
+
+
+def _notes(generation: Generation, counts: Mapping[str, int]) -> Iterator[str]:
+    subscribed = {topic for member in generation.members for topic in member.subscription or ()}
+    unknown = sorted(topic for topic in subscribed if not counts.get(topic))
+    if unknown:
+        yield (
+            f"no partition of {', '.join(unknown)} is assigned and no partition count is known; "
+            "give --metadata"
+        )
+
+
 def _member(state: _State, member: GenerationMember) -> Member:
-    owned = state.owned.get(_identity(member), ())
+    owned, generation = state.owned.get(_identity(member), ()), state.owned_generation
+    if state.claims is not None:
+        owned, generation = state.claims.get(_identity(member), ((), NO_GENERATION))
     return Member(
         id=member.id,
         subscription=member.subscription or (),
         owned=Partitions.of(owned),
-        generation=state.owned_generation if owned else NO_GENERATION,
+        generation=generation if owned else NO_GENERATION,
         instance_id=member.instance_id,
         rack=member.rack,
+        client=Client(
+            id=member.client_id or None,
+            host=member.host or None,
+            library=recognise_library(member.client_id or None, member_id=member.id),
+        ),
     )
 
 

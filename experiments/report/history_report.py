@@ -1,9 +1,10 @@
 """Report of a history: moves and imbalance of recorded rebalances, and the optimum."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -16,18 +17,22 @@ _DRAWN_GROUPS = 12
 _COLUMNS = [
     *("group", "incarnation", "generation", "timestamp", "assignor", "measure", "least_imbalance"),
     *("sum_of_squares_greedy", "sum_of_squares_optimum", "makespan_greedy", "makespan_optimum"),
-    *("movement_greedy", "movement_within", "unnecessary_moves"),
+    *("ending", "movement_greedy", "movement_within", "unnecessary_moves"),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHistory:
-    """Totals of one group; moves are counted only in rebalances with a proven optimum."""
+    """Totals of one group; moves are counted only in rebalances with a proven optimum.
+
+    ``invalid`` counts rebalances with an invalid assignment, such as one without all topics.
+    """
 
     name: str
     assignor: str
     rebalances: int
     proven: int
+    invalid: int
     moves: int
     necessary: int
     unnecessary: int
@@ -60,7 +65,8 @@ def render(directory: Path) -> tuple[str, str]:
 
 def summarise_groups(directory: Path) -> Iterator[dict[str, object]]:
     """Yield one JSON record per group: generations, rebalances and moves."""
-    generations = read_table(directory / "generations", ["group", "incarnation", "number"])
+    columns = ["group", "incarnation", "number", "members"]
+    generations = read_table(directory / "generations", columns)
     rebalances = _rebalances(directory)
     for name, own in generations.sort_values(["incarnation", "number"]).groupby("group", sort=True):
         summary = _summarise(str(name), rebalances[rebalances["group"] == name])
@@ -72,8 +78,22 @@ def summarise_groups(directory: Path) -> Iterator[dict[str, object]]:
             "proven": summary.proven,
             "moves": summary.moves,
             "unnecessary_moves": summary.unnecessary,
+            "invalid": summary.invalid,
+            "unassigned_topics": _unassigned_topics(own["members"].iloc[-1]),
             "least_imbalance": summary.minimum_imbalance,
         }
+
+
+def _unassigned_topics(members: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the subscribed topics without an assigned partition in a generation."""
+    listed = list(members)
+    subscribed = {topic for member in listed for topic in _list(member["subscription"])}
+    assigned = {each["topic"] for member in listed for each in _list(member["assigned"])}
+    return sorted(subscribed - assigned)
+
+
+def _list(values: Sequence[Any] | None) -> Sequence[Any]:
+    return () if values is None else values
 
 
 def _rebalances(directory: Path) -> pd.DataFrame:
@@ -100,6 +120,7 @@ def _summarise(name: str, rows: pd.DataFrame) -> GroupHistory:
         assignor=", ".join(sorted({each or "–" for each in rows["assignor"]})),
         rebalances=len(rows),
         proven=len(proven),
+        invalid=int((rows["ending"] == "invalid").sum()),
         moves=int(proven["movement_greedy"].sum()),
         necessary=int(proven["movement_within"].sum()),
         unnecessary=int(proven["unnecessary_moves"].sum()),

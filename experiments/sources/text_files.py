@@ -56,10 +56,15 @@ def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.Buffe
 
 
 @contextmanager
-def open_text(path: Path, *, stdin: TextIO | None = None) -> Iterator[TextIO]:
-    """Open a text file, also a compressed one, or standard input for `STDIN`."""
+def open_text(
+    path: Path, *, stdin: TextIO | None = None, errors: str = "strict"
+) -> Iterator[TextIO]:
+    """Open a text file, also a compressed one, or standard input for `STDIN`.
+
+    ``errors`` is the treatment of bytes that are not text, as in `open`.
+    """
     with open_binary(path, stdin=stdin) as data:
-        text = io.TextIOWrapper(data, encoding=_encoding(data.peek(4)))
+        text = io.TextIOWrapper(data, encoding=_encoding(data.peek(4)), errors=errors)
         yield text
         text.detach()  # closing it would close standard input
 

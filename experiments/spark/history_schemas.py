@@ -35,6 +35,8 @@ _MEMBER = pa.struct(
         *(pa.field(n, pa.string()) for n in ("id", "instance_id", "client_id", "host", "rack")),
         pa.field("subscription", pa.list_(pa.string())),
         pa.field("assigned", pa.list_(_NUMBERS)),
+        pa.field("claimed", pa.list_(_NUMBERS)),
+        pa.field("claimed_generation", pa.int64()),
     ]
 )
 GENERATIONS = pa.schema(
@@ -49,6 +51,7 @@ GENERATIONS = pa.schema(
         pa.field("members", pa.list_(_MEMBER), nullable=False),
         pa.field("partition_counts", pa.list_(_COUNT), nullable=False),
         pa.field("skipped_epochs", pa.int64(), nullable=False),
+        pa.field("cooperative", pa.bool_(), nullable=False),
     ]
 )
 

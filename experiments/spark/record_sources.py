@@ -11,6 +11,7 @@ from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from kassay.experiments.history.live_topic import OffsetsReader
 from kassay.experiments.history.log_dumps import read_dump
+from kassay.experiments.sources.text_files import open_text, without_gzip
 from kassay.experiments.spark.arrow_map import map_rows
 from kassay.experiments.spark.history_pipeline import decode_records
 from kassay.experiments.spark.history_schemas import RAW, RECORDS
@@ -18,18 +19,62 @@ from kassay.reference.model.errors import InputError
 
 TOPIC = "__consumer_offsets"
 DUMP_SUFFIXES = (".txt", ".log", ".out")
+_PARQUET_MAGIC = b"PAR1"
 _REQUIRED_COLUMNS = ("key", "value")
 
 
 def read_files(spark: SparkSession, paths: Sequence[Path]) -> list[DataFrame]:
-    """Read and decode records: files with `DUMP_SUFFIXES` as dumps, others as Parquet."""
+    """Read and decode records: files with `DUMP_SUFFIXES` as dumps, others as Parquet.
+
+    Directories are searched for both. Dumps may be compressed with gzip.
+    """
+    texts: list[Path] = []
+    tables: list[Path] = []
     for path in paths:
-        if not path.exists():
-            raise InputError(f"{path}: no such file or directory")
-    texts = [path for path in paths if path.suffix in DUMP_SUFFIXES]
-    tables = [path for path in paths if path.suffix not in DUMP_SUFFIXES]
+        dumps, parquet = record_files(path)
+        texts += dumps
+        tables += parquet
     frames = [read_dumps(spark, texts)] if texts else []
     return [*frames, decode_records(read_parquet(spark, tables))] if tables else frames
+
+
+def record_files(path: Path) -> tuple[list[Path], list[Path]]:
+    """Return the dumps and the Parquet files or directories of a path."""
+    if not path.exists():
+        raise InputError(f"{path}: no such file or directory")
+    if path.is_dir():
+        dumps = sorted(file for file in path.rglob("*") if file.is_file() and _is_dump(file))
+        parquet = sorted(path.rglob("*.parquet"))
+        if not (dumps or parquet):
+            suffixes = " or ".join(DUMP_SUFFIXES)
+            raise InputError(
+                f"{path}: the directory contains neither Parquet files nor output of "
+                f"kafka-dump-log.sh (files {suffixes}, also with .gz)"
+            )
+        for file in parquet:
+            _check_parquet(file)
+        # A directory of Parquet files alone may have partition columns.
+        return dumps, ([path] if parquet and not dumps else parquet)
+    if _is_dump(path):
+        return [path], []
+    _check_parquet(path)
+    return [], [path]
+
+
+def _is_dump(path: Path) -> bool:
+    return without_gzip(path).suffix in DUMP_SUFFIXES
+
+
+def _check_parquet(path: Path) -> None:
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
+            return
+    suffixes = " or ".join(DUMP_SUFFIXES)
+    raise InputError(
+        f"{path}: not a Parquet file; output of kafka-dump-log.sh must be in a file {suffixes}"
+    )
 
 
 def read_parquet(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
@@ -110,7 +155,7 @@ def read_cluster_with_spark(
 def _dump_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     for row in rows:
         path = Path(row["path"])
-        with path.open(encoding="utf-8", errors="replace") as lines:
+        with open_text(path, errors="replace") as lines:
             for line in read_dump(lines, name=str(path)):
                 yield line.row()
 

@@ -10,8 +10,8 @@ from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.protocol.record_codec import (
     Fields,
-    decode_fields,
     decode_message,
+    decode_sticky_fields,
     encode_fields,
     encode_message,
 )
@@ -23,7 +23,6 @@ from kassay.reference.protocol.record_schemas import (
 )
 
 VERSION = 3
-_COOPERATIVE_USER_DATA_SIZE = 4  # bytes
 
 
 class StickyUserData(NamedTuple):
@@ -67,7 +66,7 @@ class ConsumerSubscription(NamedTuple):
             tuple(fields["topics"]),
             owned=_from_fields(fields["owned"]),
             generation=fields["generation"],
-            rack=fields["rack"],
+            rack=fields["rack"] or None,
             user_data=None if user_data is None else decode_sticky_user_data(user_data),
         )
 
@@ -105,10 +104,11 @@ def encode_sticky_user_data(user_data: StickyUserData) -> bytes:
 
 def decode_sticky_user_data(data: bytes) -> StickyUserData:
     """Decode user data of a sticky assignor."""
-    if len(data) == _COOPERATIVE_USER_DATA_SIZE:
-        return StickyUserData(None, decode_fields(COOPERATIVE_USER_DATA, data)["generation"])
-    fields = decode_fields(STICKY_USER_DATA, data)
-    return StickyUserData(_from_fields(fields["previous_assignment"]), fields["generation"])
+    fields = decode_sticky_fields(data)
+    previous = fields["previous_assignment"]
+    return StickyUserData(
+        None if previous is None else _from_fields(previous), fields["generation"]
+    )
 
 
 def _to_fields(partitions: Partitions) -> list[Fields]:

@@ -9,7 +9,9 @@ from kassay.reference.protocol import primitive_types as wire
 from kassay.reference.protocol.primitive_types import CorruptRecordError, Reader
 from kassay.reference.protocol.record_schemas import (
     ASSIGNMENT,
+    COOPERATIVE_USER_DATA,
     RECORD_SCHEMAS,
+    STICKY_USER_DATA,
     SUBSCRIPTION,
     Field,
     Schema,
@@ -18,6 +20,7 @@ from kassay.reference.protocol.record_schemas import (
 Fields = dict[str, Any]
 _INTEGER_WIDTHS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q"}
 _CONSUMER_PROTOCOL_TYPE = "consumer"
+_COOPERATIVE_USER_DATA_SIZE = 4  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +72,50 @@ def decode_value(kind: int, value: bytes | None) -> Fields | None:
     fields: Fields = _locate(schema.name, decode_message, schema, value)
     if fields.get("protocol_type") == _CONSUMER_PROTOCOL_TYPE:
         for member in fields["members"]:
-            _decode_consumer(member)
+            decode_consumer(member, protocol=fields["protocol"])
     return fields
 
 
-def _decode_consumer(member: Fields) -> None:
+def decode_consumer(member: Fields, *, protocol: str | None) -> None:
+    """Decode subscription, assignment and sticky user data of a member in place."""
     where = f"member {member['member_id']!r}"
     for name, schema in (("subscription", SUBSCRIPTION), ("assignment", ASSIGNMENT)):
         raw = member[name]
-        member[name] = (
-            _locate(f"{where}: {schema.name}", decode_message, schema, raw) if raw else None
-        )
+        if isinstance(raw, bytes):
+            member[name] = (
+                _locate(f"{where}: {schema.name}", decode_message, schema, raw) if raw else None
+            )
+    subscription = member["subscription"]
+    if subscription is not None:
+        subscription["user_data"] = _user_data(subscription["user_data"], protocol)
+
+
+def _user_data(data: bytes | None, protocol: str | None) -> Fields | None:
+    """Decode the user data of a sticky assignor; None for other data."""
+    if not data or "sticky" not in (protocol or ""):
+        return None
+    try:
+        return decode_sticky_fields(data)
+    except ValueError:
+        return None  # Other assignors may have such a name.
+
+
+def decode_sticky_fields(data: bytes) -> Fields:
+    """Decode user data of a sticky assignor; ``previous_assignment`` is None if it has none.
+
+    Examples
+    --------
+    >>> decode_sticky_fields(bytes.fromhex("00000007"))
+    {'generation': 7, 'previous_assignment': None}
+    """
+    if len(data) == _COOPERATIVE_USER_DATA_SIZE:
+        return decode_fields(COOPERATIVE_USER_DATA, data) | {"previous_assignment": None}
+    reader = Reader(data)
+    # Version 0 has no generation.
+    fields: Fields = _structure(STICKY_USER_DATA, 0, compact=False, required=1).decode(reader)
+    if reader.remaining:
+        raise CorruptRecordError(f"{reader.remaining} bytes too many")
+    return fields
 
 
 def _locate(where: str, function: Callable[..., Any], *arguments: object) -> Any:

@@ -116,8 +116,14 @@ GROUP_METADATA = Schema(
     flexible=4,
 )
 
-STICKY_USER_DATA = (Field("previous_assignment", _PARTITIONS), Field("generation", "int32"))
-"""User data of ``StickyAssignor``, version 1, without a version before it."""
+STICKY_USER_DATA = (
+    Field("previous_assignment", _PARTITIONS),
+    Field("generation", "int32", default=-1),
+)
+"""User data of ``StickyAssignor``, version 1, without a version before it.
+
+Version 0, of releases before 2.3 and of some other clients, ends before the generation.
+"""
 
 COOPERATIVE_USER_DATA = (Field("generation", "int32"),)
 """User data of ``CooperativeStickyAssignor``, without a version before it."""

@@ -20,6 +20,7 @@ from kassay.experiments.cli import (
 from kassay.experiments.history.live_topic import OffsetsReader, list_cluster_topics
 from kassay.experiments.report.history_report import summarise_groups
 from kassay.experiments.sources.capture_files import load_metadata
+from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.experiments.spark import record_sources
 from kassay.experiments.spark.history_output import write_history
 from kassay.experiments.spark.history_pipeline import (
@@ -37,8 +38,8 @@ def history(
         list[Path] | None,
         typer.Argument(
             metavar="PATH...",
-            help="Parquet files or directories of raw records; .txt, .log and .out files "
-            "with output of kafka-dump-log.sh --offsets-decoder.",
+            help="Parquet files of raw records; .txt, .log and .out files, also with gzip, with "
+            "output of kafka-dump-log.sh --offsets-decoder; directories of them.",
             show_default=False,
         ),
     ] = None,
@@ -118,11 +119,14 @@ def _cluster_metadata(
     file: Path | None, settings: dict[str, str], cluster: source_options.ClusterOptions
 ) -> ClusterMetadata:
     """Return the partition counts and topic names of the file and of the cluster."""
-    counts = {} if file is None else dict(load_metadata(file).partition_counts)
+    known = DocumentRows() if file is None else load_metadata(file)
+    names = {str(id): topic for topic, id in known.topic_ids.items()}
     if cluster.bootstrap_server is None:
-        return ClusterMetadata(partition_counts=counts)
-    live, names = list_cluster_topics(settings, timeout=cluster.timeout)
-    return ClusterMetadata(partition_counts=live | counts, topic_names=names)
+        return ClusterMetadata(partition_counts=known.partition_counts, topic_names=names)
+    live, live_names = list_cluster_topics(settings, timeout=cluster.timeout)
+    return ClusterMetadata(
+        partition_counts=live | known.partition_counts, topic_names=live_names | names
+    )
 
 
 def _print_summary(directory: Path, row_counts: Mapping[str, int]) -> None:

@@ -7,10 +7,11 @@ import uuid
 import pytest
 
 from kassay.experiments.history.generation_replay import reconstruct_generations
-from kassay.experiments.history.generations import GroupType, generation_of, generation_row
+from kassay.experiments.history.generations import generation_of, generation_row
 from kassay.experiments.history.group_records import GroupRecord
 from kassay.experiments.history.rebalances import compare_rebalance, find_rebalances
 from kassay.experiments.history.table_rows import generation_rows
+from kassay.reference.model.observations import Protocol
 from kassay.reference.protocol import consumer_records
 from kassay.reference.protocol.classic_records import GroupMetadata
 from tests.experiments.history.sample_records import (
@@ -120,7 +121,7 @@ def test_generations_of_a_consumer_group_are_its_target_assignments() -> None:
     )
     generations = list(reconstruct_generations("g", group_records(raw), topic_names=TOPIC_NAMES))
     assert [generation.number for generation in generations] == [1, 2, 3, 4]
-    assert {generation.protocol for generation in generations} == {GroupType.CONSUMER}
+    assert {generation.protocol for generation in generations} == {Protocol.CONSUMER}
     assert [{m.id: m.assigned for m in generation.members} for generation in generations] == [
         {"a": (("t", (0, 1)),)},
         {"a": (("t", (0,)),), "b": (("t", (1,)),)},

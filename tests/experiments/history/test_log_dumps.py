@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
 
+from kassay.experiments.history.group_records import record_row
 from kassay.experiments.history.log_dumps import read_dump
+from kassay.experiments.history.table_rows import generation_rows
+from kassay.reference.model.topic_partitions import Partitions
+from kassay.reference.protocol.consumer_protocol import StickyUserData, encode_sticky_user_data
 
 HEAD = "| offset: {offset} CreateTime: {time} keySize: 9 valueSize: 70 sequence: -1 headerKeys: []"
 
@@ -151,3 +156,38 @@ def test_lines_without_a_record_are_skipped() -> None:
         "endTxnMarker: COMMIT coordinatorEpoch: 0\nFound 4 invalid bytes at the end\n"
     )
     assert list(read_dump(text.splitlines(), name="dump.txt")) == []
+
+
+def test_subscriptions_and_assignments_in_base_64_are_decoded() -> None:
+    # As kafka-go writes them: version 1, and no field after the user data.
+    subscription = bytes.fromhex("0001 00000001 0001 74 00000000")
+    assignment = bytes.fromhex("0001 00000001 0001 74 00000002 00000000 00000002 00000000")
+    member = MEMBER | {
+        "subscription": base64.b64encode(subscription).decode(),
+        "assignment": base64.b64encode(assignment).decode(),
+    }
+    payload = {"version": "3", "data": GROUP | {"members": [member]}}
+    [decoded] = read_line(line({"type": "2", "data": {"group": "g"}}, payload)).record.value[
+        "members"
+    ]
+    assert decoded["subscription"]["topics"] == ["t"]
+    assert decoded["assignment"]["assigned"] == [{"topic": "t", "partitions": [0, 2]}]
+
+
+def test_the_user_data_of_sticky_members_contain_generation_and_owned_partitions() -> None:
+    data = encode_sticky_user_data(StickyUserData(Partitions.of([("t", 3)]), 7))
+    subscription = MEMBER["subscription"] | {"userData": base64.b64encode(data).decode()}
+    group = GROUP | {"protocol": "sticky", "members": [MEMBER | {"subscription": subscription}]}
+    payload = {"version": "3", "data": group}
+    record = read_line(line({"type": "2", "data": {"group": "g"}}, payload)).record
+    [decoded] = record.value["members"]
+    assert decoded["subscription"]["user_data"] == {
+        "previous_assignment": [{"topic": "t", "partitions": [3]}],
+        "generation": 7,
+    }
+    rows = generation_rows(
+        [record_row(record, {"partition": 0, "offset": 1, "timestamp": 2})], topic_names={}
+    )
+    [member] = next(rows)["members"]
+    assert member["claimed"] == [{"topic": "t", "partitions": [3]}]
+    assert member["claimed_generation"] == 7

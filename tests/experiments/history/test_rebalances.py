@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from kassay.experiments.compare import Comparison
 from kassay.experiments.history.generation_replay import reconstruct_generations
+from kassay.experiments.history.generations import Generation, GenerationMember
 from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
 from kassay.experiments.history.table_rows import (
     compared_row,
@@ -14,6 +16,7 @@ from kassay.experiments.history.table_rows import (
     rebalance_rows,
 )
 from kassay.reference.model.metrics import Measure
+from kassay.reference.model.observations import Protocol
 from kassay.reference.protocol.classic_records import GroupMetadata
 from tests.experiments.history.sample_records import (
     PARTITION_COUNTS,
@@ -102,3 +105,116 @@ def test_rows_do_not_depend_on_the_order_of_records() -> None:
     assert document["id"] == "g"
     last = list(generation_steps("g", "sticky", seed=9, steps=12))[-1]
     assert {m["id"]: len(m["owned"]) for m in document["members"]} == last.assignment.loads()
+
+
+def classic_generation(
+    number: int,
+    assignor: str,
+    assigned: dict[str, tuple[tuple[str, tuple[int, ...]], ...]],
+    *,
+    topics: tuple[str, ...] = ("orders",),
+    **fields: object,
+) -> Generation:
+    members = tuple(
+        GenerationMember(id=id, subscription=topics, assigned=lists)
+        for id, lists in assigned.items()
+    )
+    position = {"timestamp": number, "partition": 0, "offset": number}
+    return Generation(
+        group="g",
+        incarnation=0,
+        number=number,
+        protocol=Protocol.CLASSIC,
+        assignor=assignor,
+        members=members,
+        cooperative="cooperative" in assignor,
+        **{**position, **fields},
+    )
+
+
+def test_a_subscribed_topic_that_nobody_is_assigned_makes_the_rebalance_invalid() -> None:
+    generation = classic_generation(
+        1, "RoundRobinAssigner", {"a": (("orders", (0, 1)),), "b": ()}, topics=("audit", "orders")
+    )
+    counts = {"orders": 2, "audit": 3, "other": 9}
+    [rebalance] = find_rebalances([generation], partition_counts=counts)
+    assert rebalance.group is not None
+    assert [(t.name, t.partitions) for t in rebalance.group.topics] == [("audit", 3), ("orders", 2)]
+    comparison = comparison_of(rebalance)
+    assert comparison.ending == "invalid"
+    assert "audit-0" in str(comparison.detail)
+
+
+def test_a_subscribed_topic_of_unknown_size_is_noted() -> None:
+    assigned = {"a": (("orders", (0, 1)),)}
+    generation = classic_generation(1, "range", assigned, topics=("audit", "orders"))
+    [rebalance] = find_rebalances([generation])
+    assert rebalance.group is not None
+    assert "no partition of audit is assigned and no partition count is known" in str(
+        rebalance.group.notes
+    )
+
+
+def test_partitions_added_later_do_not_make_earlier_rebalances_invalid() -> None:
+    generations = [
+        classic_generation(1, "range", {"a": (("orders", (0, 1)),)}),
+        classic_generation(2, "range", {"a": (("orders", (0, 1, 2, 3)),)}),
+    ]
+    rebalances = list(find_rebalances(generations, partition_counts={"orders": 4}))
+    assert [comparison_of(each).ending for each in rebalances] == ["ok", "ok"]
+    assert [r.group.partition_count for r in rebalances if r.group] == [2, 4]
+
+
+def test_generations_of_the_eager_protocol_are_never_merged() -> None:
+    generations = [
+        classic_generation(1, "range", {"a": (("orders", (0, 1)),)}),
+        classic_generation(2, "range", {"a": (("orders", (0,)),), "b": ()}),
+        classic_generation(3, "range", {"a": (("orders", (0,)),), "b": (("orders", (1,)),)}),
+    ]
+    rebalances = list(find_rebalances(generations))
+    assert [(each.first, each.last.number) for each in rebalances] == [(1, 1), (2, 2), (3, 3)]
+    assert [comparison_of(each).ending for each in rebalances] == ["ok", "invalid", "ok"]
+
+
+def test_cooperative_generations_are_merged_until_revoked_partitions_have_an_owner() -> None:
+    generations = [
+        classic_generation(1, "cooperative-sticky", {"a": (("orders", (0, 1)),)}),
+        classic_generation(2, "cooperative-sticky", {"a": (("orders", (0,)),), "b": ()}),
+        classic_generation(
+            3, "cooperative-sticky", {"a": (("orders", (0,)),), "b": (("orders", (1,)),)}
+        ),
+    ]
+    rebalances = list(find_rebalances(generations))
+    assert [(each.first, each.last.number) for each in rebalances] == [(1, 1), (2, 3)]
+    assert comparison_of(rebalances[1]).movement.greedy == 1
+
+
+def test_a_topic_that_nobody_owns_does_not_hide_cooperative_rebalances() -> None:
+    generation = classic_generation(
+        1, "cooperative-sticky", {"a": (("orders", (0, 1)),)}, topics=("audit", "orders")
+    )
+    [rebalance] = find_rebalances([generation], partition_counts={"orders": 2, "audit": 1})
+    assert comparison_of(rebalance).ending == "invalid"
+
+
+def test_the_claims_of_sticky_members_replace_missing_generations() -> None:
+    owners = {"a": (("orders", (0, 1)),), "b": (("orders", (2,)),)}
+    claims = {"a": (("orders", (0,)),), "b": (("orders", (1, 2)),)}
+    generation = classic_generation(9, "sticky", owners)
+    members = tuple(
+        replace(member, claimed=claims[member.id], claimed_generation=8)
+        for member in generation.members
+    )
+    [rebalance] = find_rebalances([replace(generation, members=members)])
+    assert rebalance.unknown is None
+    assert comparison_of(rebalance).movement.greedy == 1
+    [unknown] = find_rebalances([replace(generation, assignor="range")])
+    assert "generations 1 to 8 are missing" in str(unknown.unknown)
+
+
+def test_topic_ids_without_a_name_are_reported_and_not_called_invalid() -> None:
+    id = "0190aaaa-0000-7000-8000-000000000001"
+    generation = classic_generation(1, "uniform", {"a": ((id, (0, 1)),)})
+    [rebalance] = find_rebalances([replace(generation, protocol=Protocol.CONSUMER)])
+    assert rebalance.group is None
+    assert f"the topic id {id} without its name; give --metadata" in str(rebalance.unknown)

@@ -1,0 +1,47 @@
+"""Files of records are found in directories, and other files are an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kassay.experiments.spark.record_sources import record_files
+from kassay.reference.model.errors import InputError
+
+
+def write(directory: Path, *names: str) -> None:
+    for name in names:
+        file = directory / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"PAR1" if name.endswith(".parquet") else b"Dumping")
+
+
+def test_a_directory_of_dumps_is_searched(tmp_path: Path) -> None:
+    write(tmp_path, "0/a.txt", "1/b.log.gz", "README.md")
+    assert record_files(tmp_path) == ([tmp_path / "0/a.txt", tmp_path / "1/b.log.gz"], [])
+
+
+def test_a_directory_of_parquet_files_keeps_its_partition_columns(tmp_path: Path) -> None:
+    write(tmp_path, "day=1/a.parquet", "_SUCCESS")
+    assert record_files(tmp_path) == ([], [tmp_path])
+
+
+def test_a_directory_may_contain_dumps_and_parquet_files(tmp_path: Path) -> None:
+    write(tmp_path, "a.parquet", "b.txt")
+    assert record_files(tmp_path) == ([tmp_path / "b.txt"], [tmp_path / "a.parquet"])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("empty", "the directory contains neither Parquet files nor output of kafka-dump-log.sh"),
+        ("groups.json", "not a Parquet file; output of kafka-dump-log.sh must be in a file .txt"),
+        ("nowhere", "no such file or directory"),
+    ],
+)
+def test_a_path_without_records_is_one_error(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "empty").mkdir()
+    write(tmp_path, "groups.json")
+    with pytest.raises(InputError, match=message):
+        record_files(tmp_path / name)
