@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kassay.experiments.implementations.runner import run
+from kassay.reference.assignors import is_cooperative
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import rejoin
 
-COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky"})
 MAX_ROUNDS = 50
 
 
@@ -73,7 +73,7 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
         assignment = result.assignment
         if assignment is None:
             return ended(Ending.NONTERMINATING, str(result.livelock))
-        if assignor not in COOPERATIVE_ASSIGNORS or not withheld_partitions(current, assignment):
+        if not is_cooperative(assignor) or not withheld_partitions(current, assignment):
             violation = next(violations(group, assignment), None)
             if violation is not None:
                 return ended(Ending.INVALID, violation)

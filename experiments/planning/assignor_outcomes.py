@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from kassay.experiments.compare import CaseLimits, fewest_moves_within
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.planning.rack_locality import SECONDARY_SECONDS, cross_rack_partitions
-from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.assignors import ASSIGNORS, Release
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads, measures
 from kassay.reference.model.metrics import movement as count_moves
 from kassay.solver.solution import Solution
-
-_LEGACY = ("legacy-range", "legacy-roundrobin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +61,9 @@ def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetric
 def assignor_outcomes(
     group: Group, optimum: Solution, limits: CaseLimits
 ) -> Iterator[AssignorOutcome]:
-    """Yield the outcome of each of Kafka's current assignors for the group."""
-    for assignor in ASSIGNORS:
-        if assignor in _LEGACY:
+    """Yield the outcome of each port except those of the ZooKeeper consumer."""
+    for assignor, port in ASSIGNORS.items():
+        if port.release is Release.ZOOKEEPER_CONSUMER:
             continue
         stable = run_until_stable(group, assignor)
         metrics = movement = minimum = None

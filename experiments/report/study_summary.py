@@ -8,9 +8,14 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from kassay.experiments.report.table_reader import NO_COPIES, Tables
+from kassay.reference.assignors import ASSIGNORS, Goal, Release
 
-BALANCING = ("sticky", "cooperative-sticky", "uniform")
-"""Kafka's assignors that aim at balance and at few moves, in their current versions."""
+COMPARED_ASSIGNORS = tuple(
+    name
+    for name, port in ASSIGNORS.items()
+    if port.goal is Goal.BALANCE_AND_FEW_MOVES and port.release is Release.NEWEST
+)
+"""Ports of the newest release that aim at balance and at few moves."""
 NAMED_FAMILY = "named"
 """The family of hand-picked groups, which count in no share."""
 CONFIDENCE = 0.95
@@ -18,9 +23,14 @@ _SUMMARISED = (
     *("ending", "proven", "least_imbalance", "owned"),
     *("unnecessary_moves", "makespan_gap", "movement_greedy"),
 )
-_ASSIGNOR_ORDER = (
-    *BALANCING,
-    *("uniform-4.0", "roundrobin", "range", "server-range", "legacy-roundrobin", "legacy-range"),
+_ASSIGNOR_ORDER = tuple(
+    sorted(
+        ASSIGNORS,
+        key=lambda name: (
+            ASSIGNORS[name].release is Release.ZOOKEEPER_CONSUMER,
+            ASSIGNORS[name].goal,
+        ),
+    )
 )
 _FAMILY_ORDER = tuple(
     f"{subscriptions}-{event}"
@@ -171,14 +181,14 @@ def by_family(rows: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
 
 
 def assignors_of(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Return the assignors in a study's rows, balancing assignors first."""
+    """Return the assignors in a study's rows, in the order of their goals."""
     return _ordered(rows["assignor"].unique().tolist(), _ASSIGNOR_ORDER)
 
 
 def compared_assignors(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Return the balancing assignors in a study's rows, or else the first three assignors."""
+    """Return the `COMPARED_ASSIGNORS` in a study's rows, or else the first three assignors."""
     names = assignors_of(rows)
-    return tuple(name for name in BALANCING if name in names) or names[:3]
+    return tuple(name for name in COMPARED_ASSIGNORS if name in names) or names[:3]
 
 
 def families_of(rows: pd.DataFrame) -> tuple[str, ...]:

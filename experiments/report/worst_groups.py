@@ -11,7 +11,7 @@ from kassay.experiments.compare import CaseLimits, solve_optimum
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.plotting.assignment_figure import AssignmentPanel, draw_assignment
-from kassay.experiments.report.study_summary import BALANCING, NAMED_FAMILY, without_named
+from kassay.experiments.report.study_summary import COMPARED_ASSIGNORS, NAMED_FAMILY, without_named
 from kassay.experiments.report.table_reader import Tables
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS
@@ -83,7 +83,7 @@ def named_groups(tables: Tables, rows: pd.DataFrame) -> Iterator[WorstGroup]:
     """Yield the hand-written groups, each with an assignor that misses the group's optimum."""
     named = rows[rows["family"] == NAMED_FAMILY].sort_values("case", kind="stable")
     shown: set[str] = set()
-    for assignor in BALANCING:
+    for assignor in COMPARED_ASSIGNORS:
         for row in _records(named[named["assignor"] == assignor]):
             missed = row["ending"] != "ok" or row["least_imbalance"] is False
             if row["case"] not in shown and (missed or (row["unnecessary_moves"] or 0) > 0):

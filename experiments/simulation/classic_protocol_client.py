@@ -9,8 +9,8 @@ from functools import partial
 
 from kassay.experiments.simulation.consumer import RETRIABLE, Consumer
 from kassay.experiments.simulation.environment import Environment
-from kassay.experiments.simulation.policies import GroupProtocol
 from kassay.experiments.simulation.script import MemberPlan
+from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import NO_GENERATION
@@ -47,7 +47,7 @@ class ClassicProtocolClient(Consumer):
     def __init__(self, environment: Environment, plan: MemberPlan) -> None:
         super().__init__(environment, plan)
         self._assignor = environment.policy.name
-        self._is_eager = environment.policy.protocol is GroupProtocol.EAGER
+        self._is_eager = environment.policy.protocol is RebalanceProtocol.EAGER
 
     @property
     def commit_generation(self) -> int:

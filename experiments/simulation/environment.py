@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from kassay.experiments.simulation.broker import Broker, Coordinator
 from kassay.experiments.simulation.ownership_intervals import OwnershipIntervals
-from kassay.experiments.simulation.policies import GroupProtocol, Policy
+from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.rebalance_recorder import RebalanceRecorder
 from kassay.experiments.simulation.script import Script, TopicPlan
 from kassay.experiments.simulation.simulation_result import SimulatedRebalance, SimulationResult
 from kassay.experiments.simulation.traffic import Traffic
+from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.coordinator.classic.coordinator import (
     ClassicCoordinator,
     numbered_member_ids,
@@ -54,7 +55,7 @@ class Environment:
 
     def _load_coordinator(self, log: Log) -> Coordinator:
         clock, config = self.clock, self.broker_config
-        if self.policy.protocol is GroupProtocol.CONSUMER:
+        if self.policy.protocol is RebalanceProtocol.CONSUMER:
             topics = self.topics.values()
             return ConsumerCoordinator(
                 "group", clock, self._assign_on_broker, topics, log, config=config

@@ -1,37 +1,25 @@
-"""Policies of a simulation: an assignor or the solver, under a group protocol."""
+"""Policies of a simulation: an assignor or the solver, under a rebalance protocol."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import partial
 
+from kassay.reference.assignors import ASSIGNORS, Assignor, RebalanceProtocol, Release
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import RunError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
 
-Assign = Callable[[Group], Assignment]
-
-
-class GroupProtocol(StrEnum):
-    """Rebalance protocol: eager, cooperative (KIP-429) or consumer (KIP-848)."""
-
-    EAGER = "eager"
-    COOPERATIVE = "cooperative"
-    CONSUMER = "consumer"
-
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """An assignor with its group protocol; a cooperative assignor withholds moved partitions."""
+    """An assignor with its rebalance protocol. A cooperative one withholds moved partitions."""
 
     name: str
-    protocol: GroupProtocol
-    assign: Assign
+    protocol: RebalanceProtocol
+    assign: Assignor
 
 
-def withhold(assign: Assign) -> Assign:
+def withhold(assign: Assignor) -> Assignor:
     """Make an assignor cooperative: withhold partitions that another member owns.
 
     The owner revokes them, and the next rebalance assigns them.
@@ -62,29 +50,24 @@ def optimum(group: Group) -> Assignment:
     return assignment
 
 
-def _kafka(name: str, group: Group) -> Assignment:
-    from kassay.reference.assignors import assign  # noqa: PLC0415 - not needed to parse scripts
-
-    return assign(group, name)
-
-
-def kafka_policy(name: str, protocol: GroupProtocol) -> Policy:
-    """Return the policy of a ported assignor."""
-    return Policy(name, protocol, partial(_kafka, name))
+def _policies(protocol: RebalanceProtocol, optimal: Assignor) -> list[Policy]:
+    ports = sorted(ASSIGNORS.values(), key=lambda port: port.name)
+    return [
+        *(
+            Policy(port.name, protocol, port.assign)
+            for port in ports
+            if port.protocol is protocol and port.release is Release.NEWEST
+        ),
+        Policy(f"optimum-{protocol}", protocol, optimal),
+    ]
 
 
 POLICIES: dict[str, Policy] = {
     policy.name: policy
     for policy in (
-        kafka_policy("range", GroupProtocol.EAGER),
-        kafka_policy("roundrobin", GroupProtocol.EAGER),
-        kafka_policy("sticky", GroupProtocol.EAGER),
-        Policy("optimum-eager", GroupProtocol.EAGER, optimum),
-        kafka_policy("cooperative-sticky", GroupProtocol.COOPERATIVE),
-        Policy("optimum-cooperative", GroupProtocol.COOPERATIVE, withhold(optimum)),
-        kafka_policy("server-range", GroupProtocol.CONSUMER),
-        kafka_policy("uniform", GroupProtocol.CONSUMER),
-        Policy("optimum-consumer", GroupProtocol.CONSUMER, optimum),
+        *_policies(RebalanceProtocol.EAGER, optimum),
+        *_policies(RebalanceProtocol.COOPERATIVE, withhold(optimum)),
+        *_policies(RebalanceProtocol.CONSUMER, optimum),
     )
 }
-"""Policies by name."""
+"""Policies by name: the ports of the newest release, and the optimum for each protocol."""

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from kassay.experiments.simulation.policies import GroupProtocol, Policy
+from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.simulation_result import SimulatedRebalance
+from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.coordinator.clock import Clock
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
@@ -79,7 +80,7 @@ class RebalanceRecorder:
 
     def _member(self, joined: JoinedMember) -> Member:
         metadata = joined.metadata
-        if self._policy.protocol is GroupProtocol.COOPERATIVE:
+        if self._policy.protocol is RebalanceProtocol.COOPERATIVE:
             owned, generation = metadata.owned, metadata.generation
         else:
             data = metadata.user_data or self._user_data.get(joined.member_id)

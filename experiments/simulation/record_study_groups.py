@@ -8,19 +8,22 @@ simulation or of a script, write the file again:
 import json
 
 from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS, load_script
-from kassay.experiments.simulation.policies import POLICIES, GroupProtocol, kafka_policy
+from kassay.experiments.simulation.policies import POLICIES, Policy
 from kassay.experiments.simulation.simulation import simulate
 from kassay.experiments.study.families.simulated_groups import GROUPS_PER_SCRIPT, RECORDED_GROUPS
-from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
 from kassay.reference.documents.json_codec import group_document
 
 
 def groups_of_rebalances(script: str, assignor: str) -> list[dict[str, object]]:
     """Simulate a script and return the groups of evenly spaced rebalances.
 
-    A script with fewer rebalances than `GROUPS_PER_SCRIPT` repeats some of them.
+    Assignors without a policy run under the eager protocol. A script with fewer rebalances
+    than `GROUPS_PER_SCRIPT` repeats some of them.
     """
-    policy = POLICIES.get(assignor) or kafka_policy(assignor, GroupProtocol.EAGER)
+    policy = POLICIES.get(assignor) or Policy(
+        assignor, RebalanceProtocol.EAGER, ASSIGNORS[assignor].assign
+    )
     rebalances = simulate(load_script(script), policy).rebalances
     numbers = range(1, GROUPS_PER_SCRIPT + 1)
     last = [max(0, n * len(rebalances) // GROUPS_PER_SCRIPT - 1) for n in numbers]

@@ -7,9 +7,10 @@ from kassay.experiments.simulation.classic_protocol_client import ClassicProtoco
 from kassay.experiments.simulation.consumer import Consumer
 from kassay.experiments.simulation.consumer_protocol_client import ConsumerProtocolClient
 from kassay.experiments.simulation.environment import Environment, SimulationOptions
-from kassay.experiments.simulation.policies import GroupProtocol, Policy
+from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent
 from kassay.experiments.simulation.simulation_result import SimulationResult
+from kassay.reference.assignors import RebalanceProtocol
 
 
 class Simulation:
@@ -65,7 +66,7 @@ class Simulation:
     def _add_consumer(self, plan: MemberPlan, *, start_after: int) -> None:
         client = (
             ConsumerProtocolClient
-            if self.environment.policy.protocol is GroupProtocol.CONSUMER
+            if self.environment.policy.protocol is RebalanceProtocol.CONSUMER
             else ClassicProtocolClient
         )
         consumer = self.consumers[plan.id] = client(self.environment, plan)

@@ -1,6 +1,8 @@
-"""Ports of Kafka's assignors by name."""
+"""Ports of Kafka's assignors by name, with the properties of each port."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
 from types import MappingProxyType
 
 from kassay.reference.assignors.broker import range as server_range
@@ -14,30 +16,81 @@ from kassay.reference.model.assignor_result import AssignorResult, LivelockError
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 
-__all__ = ["ASSIGNORS", "Assignor", "assign", "run_assignor"]
+__all__ = [
+    "ASSIGNORS",
+    "Assignor",
+    "Goal",
+    "Port",
+    "RebalanceProtocol",
+    "Release",
+    "assign",
+    "is_cooperative",
+    "run_assignor",
+]
 
 Assignor = Callable[[Group], Assignment]
 
-ASSIGNORS: Mapping[str, Assignor] = MappingProxyType(
-    {
-        "range": range_.assign,
-        "roundrobin": roundrobin.assign,
-        "sticky": sticky.assign,
-        "cooperative-sticky": cooperative_sticky.assign,
-        "uniform": uniform.assign,
-        "uniform-4.0": uniform.assign_4_0,
-        "server-range": server_range.assign,
-        "legacy-range": legacy_range.assign,
-        "legacy-roundrobin": legacy_roundrobin.assign,
-    }
+
+class RebalanceProtocol(StrEnum):
+    """Rebalance protocol: eager, cooperative (KIP-429) or consumer (KIP-848)."""
+
+    EAGER = "eager"
+    COOPERATIVE = "cooperative"
+    CONSUMER = "consumer"
+
+
+class Goal(IntEnum):
+    """Goal of an assignor. Reports list the assignors in the order of their goals."""
+
+    BALANCE_AND_FEW_MOVES = 1
+    BALANCE = 2
+    BALANCE_PER_TOPIC = 3
+
+
+class Release(IntEnum):
+    """Releases with an assignor: the newest release, only older ones, or only Kafka 0.x."""
+
+    NEWEST = 1
+    OLDER = 2
+    ZOOKEEPER_CONSUMER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """Port of one of Kafka's assignors.
+
+    Reports and plans select assignors by these properties. A simulation has a policy for each
+    port of the newest release.
+    """
+
+    name: str
+    assign: Assignor
+    protocol: RebalanceProtocol
+    goal: Goal
+    release: Release = Release.NEWEST
+
+
+_EAGER, _CONSUMER = RebalanceProtocol.EAGER, RebalanceProtocol.CONSUMER
+_COOPERATIVE, _ZOOKEEPER = RebalanceProtocol.COOPERATIVE, Release.ZOOKEEPER_CONSUMER
+_FEW_MOVES, _PER_TOPIC = Goal.BALANCE_AND_FEW_MOVES, Goal.BALANCE_PER_TOPIC
+_PORTS = (
+    Port("range", range_.assign, _EAGER, _PER_TOPIC),
+    Port("roundrobin", roundrobin.assign, _EAGER, Goal.BALANCE),
+    Port("sticky", sticky.assign, _EAGER, _FEW_MOVES),
+    Port("cooperative-sticky", cooperative_sticky.assign, _COOPERATIVE, _FEW_MOVES),
+    Port("uniform", uniform.assign, _CONSUMER, _FEW_MOVES),
+    Port("uniform-4.0", uniform.assign_4_0, _CONSUMER, _FEW_MOVES, Release.OLDER),
+    Port("server-range", server_range.assign, _CONSUMER, _PER_TOPIC),
+    Port("legacy-range", legacy_range.assign, _EAGER, _PER_TOPIC, _ZOOKEEPER),
+    Port("legacy-roundrobin", legacy_roundrobin.assign, _EAGER, Goal.BALANCE, _ZOOKEEPER),
 )
-"""The ports by name. ``legacy-`` names belong to the ZooKeeper consumer, ``uniform`` and
-``server-range`` to the broker, the others to the clients. ``uniform-4.0`` is the uniform
-assignor of 4.0 brokers, which moves partitions of balanced groups (KAFKA-18688)."""
+ASSIGNORS: Mapping[str, Port] = MappingProxyType({port.name: port for port in _PORTS})
+"""The ports by name. ``uniform-4.0`` is the uniform assignor of 4.0 brokers, which moves
+partitions of balanced groups (KAFKA-18688)."""
 
 
 def assign(group: Group, name: str) -> Assignment:
-    """Assign partitions with a built-in assignor; the lists are in Kafka's order.
+    """Assign partitions with a port. The lists of partitions are in Kafka's order.
 
     Raises
     ------
@@ -55,27 +108,32 @@ def assign(group: Group, name: str) -> Assignment:
     >>> assign(Group(topics=(Topic(name="t", partitions=3),), members=members), "range").loads()
     {'C0': 2, 'C1': 1}
     """
-    return _find(name)(group)
+    return _find(name).assign(group)
 
 
 def run_assignor(group: Group, name: str) -> AssignorResult:
-    """Assign partitions; return exceptions and non-termination as part of the result.
+    """Assign partitions with a port. The result contains the assignment or the failure.
 
     Examples
     --------
     >>> run_assignor(Group(topics=(), members=()), "roundrobin").failed
     UpstreamError('IllegalArgumentException', 'the group has no members')
     """
-    assignor = _find(name)
+    port = _find(name)
     try:
-        return AssignorResult(name, assignment=assignor(group))
+        return AssignorResult(name, assignment=port.assign(group))
     except LivelockError as livelock:
         return AssignorResult(name, livelock=livelock)
     except UpstreamError as failure:
         return AssignorResult(name, failed=failure)
 
 
-def _find(name: str) -> Assignor:
+def is_cooperative(name: str) -> bool:
+    """Return whether an assignor uses the cooperative protocol; a custom assignor does not."""
+    return name in ASSIGNORS and ASSIGNORS[name].protocol is RebalanceProtocol.COOPERATIVE
+
+
+def _find(name: str) -> Port:
     if name not in ASSIGNORS:
         raise UsageError(f"unknown assignor {name!r}, expected one of {', '.join(ASSIGNORS)}")
     return ASSIGNORS[name]

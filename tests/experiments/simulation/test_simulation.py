@@ -9,9 +9,10 @@ import pytest
 from kassay.experiments.simulation import script as scripts
 from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.cost import cost_of
-from kassay.experiments.simulation.policies import POLICIES, GroupProtocol, Policy
+from kassay.experiments.simulation.policies import POLICIES, Policy
 from kassay.experiments.simulation.simulation import Simulation, simulate
 from kassay.experiments.simulation.timeline_figure import draw_timeline
+from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import Group
@@ -102,7 +103,7 @@ def test_nonterminating_assignor_removes_one_leader_after_another() -> None:
         scripts.ScriptEvent(at=60_000, action=scripts.Action.JOIN, member="d", new_member=member),
         settings=scripts.Settings(max_poll=20_000),
     )
-    result = simulate(script, Policy("endless", GroupProtocol.EAGER, _assign_without_end))
+    result = simulate(script, Policy("endless", RebalanceProtocol.EAGER, _assign_without_end))
     assert any(rebalance.assignment is None for rebalance in result.rebalances)
     assert len(result.completed[-1].group.members) == 3
 
