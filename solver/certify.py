@@ -14,7 +14,7 @@ from kassay.solver.certificate.check import (
     prices_prove,
     violated_constraints,
 )
-from kassay.solver.certificate.claims import counted_claims
+from kassay.solver.certificate.counting_bounds import counted_claims
 from kassay.solver.constraints import Constraint, check_constraints
 from kassay.solver.evaluation import valid_placement
 from kassay.solver.objective import Level, default_levels

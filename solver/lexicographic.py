@@ -178,7 +178,7 @@ class _LexicographicSolver:
             self.proven = {}
             pool, problem = self.pool, self.pool.problem
             if problem.partition_count >= _MIN_PARTITIONS and problem.group.is_weighted:
-                from kassay.solver.weighted.components import solve_components  # noqa: PLC0415
+                from kassay.solver.weighted.solve_components import solve_components  # noqa: PLC0415
 
                 exact = budget.share(2)
                 optimum = solve_components(
@@ -200,7 +200,7 @@ class _LexicographicSolver:
             return
         if problem.partition_count < _MIN_PARTITIONS:
             return
-        from kassay.solver.weighted.load_balancing import LoadBalancer  # noqa: PLC0415
+        from kassay.solver.weighted.load_local_search import LoadBalancer  # noqa: PLC0415
 
         rng = np.random.default_rng(budget.seed)
         balancer = LoadBalancer(problem, pool.incumbent(level).copy(), rng)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kassay.reference.model.observations import Protocol
+from kassay.reference.model.group_status import Protocol
 
 AssignedNumbers = tuple[tuple[str, tuple[int, ...]], ...]
 """Partition numbers by topic, in the order assigned."""

@@ -12,9 +12,10 @@ from kassay.experiments.history.topic_counts import counts_by_generation
 from kassay.experiments.implementations.convergence import Ending, StableResult, withheld_partitions
 from kassay.experiments.sources.client_libraries import recognise_library
 from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.client import Client
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
-from kassay.reference.model.observations import Client, Protocol
+from kassay.reference.model.group_status import Protocol
 from kassay.reference.model.topic_partitions import Partitions
 
 _Pairs = tuple[tuple[str, int], ...]

@@ -8,10 +8,10 @@ from operator import itemgetter
 from typing import Any
 
 from kassay.experiments.compare import LIMITS, CaseLimits
-from kassay.experiments.history.generation_replay import reconstruct_generations
 from kassay.experiments.history.generations import generation_of, generation_row
 from kassay.experiments.history.group_records import Row, from_row
 from kassay.experiments.history.rebalances import Rebalance, compare_result, find_rebalances
+from kassay.experiments.history.reconstruct_generations import reconstruct_generations
 from kassay.experiments.study.table_rows import ComparisonRow, comparison_row
 from kassay.reference.documents.json_codec import (
     assignment_document,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
-from kassay.reference.model.observations import Protocol
+from kassay.reference.model.group_status import Protocol
 
 _ADVICE = "describe the group again when its state is Stable"
 
@@ -28,7 +28,7 @@ def planning_start(group: Group) -> Group:
 
     Examples
     --------
-    >>> from kassay.reference.model.observations import GroupStatus
+    >>> from kassay.reference.model.group_status import GroupStatus
     >>> planning_start(Group(topics=(), members=(), status=GroupStatus(state="Assigning")))
     Traceback (most recent call last):
     kassay...RebalancingGroupError: group None is rebalancing (Assigning): ...

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kassay.experiments.plotting.figure_files import save_figure
+from kassay.experiments.plotting.save_figure import save_figure
 
 
 def draw_frontier(

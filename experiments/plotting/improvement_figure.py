@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kassay.experiments.plotting.figure_files import save_figure
+from kassay.experiments.plotting.save_figure import save_figure
 from kassay.solver.improvement.explanation import Explanation
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from kassay.experiments.sources.client_libraries import LIBRARIES
 from kassay.reference.java.strings import utf16_key
+from kassay.reference.model.client import Client
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.observations import Client
 from kassay.reference.model.topic_partitions import Partitions
 
 PUBLIC_NAMES = LIBRARIES | {"range", "roundrobin", "sticky", "cooperative-sticky", "uniform"}

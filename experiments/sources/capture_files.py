@@ -7,8 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TextIO
 
+from kassay.experiments.sources.build_group import build_group
 from kassay.experiments.sources.describe_output import ParsedText, parse_text
-from kassay.experiments.sources.group_documents import build_group
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.merge_captures import (
     Capture,

@@ -14,7 +14,7 @@ from kassay.experiments.sources.describe_output import (
 )
 from kassay.experiments.sources.located_error import error_at
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.observations import (
+from kassay.reference.model.group_status import (
     REBALANCING,
     REBALANCING_STATES,
     GroupStatus,

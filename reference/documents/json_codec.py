@@ -25,7 +25,7 @@ from kassay.reference.documents.topic_documents import parse_topic, topic_docume
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.observations import NO_STATUS, GroupStatus
+from kassay.reference.model.group_status import NO_STATUS, GroupStatus
 
 _STATUS_KEYS = ("state", "protocol", "assignor")
 _KEYS = ("id", "topics", "members", *_STATUS_KEYS, "notes")

@@ -18,9 +18,9 @@ from kassay.reference.documents.partition_lists import (
     parse_partitions,
     partition_pairs,
 )
+from kassay.reference.model.client import NO_CLIENT, Client
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Member
-from kassay.reference.model.observations import NO_CLIENT, Client
 
 
 def _sub_generation(value: object, where: str) -> int:

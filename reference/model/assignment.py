@@ -12,12 +12,12 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.partition_index import (
     UNKNOWN,
-    Offsets,
     PartitionIndex,
+    TopicStarts,
     consumed_partitions,
-    offsets_of,
     select,
     subscription_mask,
+    topic_starts,
 )
 from kassay.reference.model.result_cache import Results, cached_per_group
 from kassay.reference.model.topic_partitions import Column, Partitions, TopicPartition
@@ -88,14 +88,14 @@ def assignee_column(group: Group, assignment: Assignment) -> Column:
 
 def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:
     """Return the member index of each partition's assignee, as one array per topic."""
-    return offsets_of(group).by_topic(group, assignee_column(group, assignment))
+    return topic_starts(group).by_topic(group, assignee_column(group, assignment))
 
 
 @cached_per_group
 def held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
     """Count the assigned partitions per topic and member, shape (topics, members)."""
     column, width = assignee_column(group, assignment), len(group.members)
-    topic = np.repeat(np.arange(len(group.topics)), offsets_of(group).counts)
+    topic = np.repeat(np.arange(len(group.topics)), topic_starts(group).counts)
     held = column != NO_OWNER
     keys = topic[held] * width + column[held]
     counts = np.bincount(keys, minlength=len(group.topics) * width)
@@ -112,18 +112,18 @@ class _Assignees:
 
 @cached_per_group
 def _check(group: Group, assignment: Assignment) -> _Assignees:
-    offsets = offsets_of(group)
-    rows = offsets.rows(
+    starts = topic_starts(group)
+    rows = starts.rows(
         (index, assignment[member.id])
         for index, member in enumerate(group.members)
         if member.id in assignment
     )
-    exists = offsets.exist(rows)
+    exists = starts.exist(rows)
     known = bool(exists.all()) and group.member_table().keys() >= assignment.keys()
     if not known:
         rows = select(rows, exists)
-    column = np.full(offsets.size, NO_OWNER, dtype=np.int32)
-    column[offsets.flat(rows)] = rows.member
+    column = np.full(starts.size, NO_OWNER, dtype=np.int32)
+    column[starts.flat(rows)] = rows.member
     valid = (
         known
         # As many rows as partitions with subscribers, and each of these has an assignee.
@@ -153,19 +153,19 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     """
     if _check(group, assignment).valid:
         return
-    offsets = offsets_of(group)
+    starts = topic_starts(group)
     index_of = {member.id: index for index, member in enumerate(group.members)}
     for member_id in assignment:
         if member_id not in index_of:
             yield f"member {member_id!r} is not in the group"
     lists = [(index_of[m], tps) for m, tps in assignment.items() if m in index_of]
-    rows = offsets.rows(lists)
+    rows = starts.rows(lists)
     for index, partitions in lists:
         for topic in (partitions.topics[code] for code in np.unique(partitions.codes)):
-            if topic not in offsets.index:
+            if topic not in starts.index:
                 member = group.members[index].id
                 yield f"member {member!r} is assigned topic {topic!r}, which has no metadata"
-    exists = offsets.exist(rows)
+    exists = starts.exist(rows)
     for index, topic_index, number in _triples(select(rows, ~exists & (rows.topic != UNKNOWN))):
         name = f"{group.topics[topic_index].name}-{number}"
         yield f"member {group.members[index].id!r} is assigned {name}, which does not exist"
@@ -175,7 +175,7 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     for index, topic_index in dict.fromkeys(triple[:2] for triple in _triples(not_subscribed)):
         member, topic = group.members[index].id, group.topics[topic_index].name
         yield f"member {member!r} is assigned topic {topic!r}, but does not subscribe to it"
-    times = np.bincount(offsets.flat(present), minlength=offsets.size)
+    times = np.bincount(starts.flat(present), minlength=starts.size)
     consumed = consumed_partitions(group)
     for position in np.flatnonzero((times > 1) | ((times == 0) & consumed)).tolist():
         yield _not_exactly_once(group, assignment, offsets, position, int(times[position]))
@@ -186,10 +186,10 @@ def _triples(rows: PartitionIndex) -> Iterator[tuple[int, int, int]]:
 
 
 def _not_exactly_once(
-    group: Group, assignment: Assignment, offsets: Offsets, position: int, times: int
+    group: Group, assignment: Assignment, offsets: TopicStarts, position: int, times: int
 ) -> str:
-    index = int(np.searchsorted(offsets.starts, position, side="right")) - 1
-    tp = TopicPartition(group.topics[index].name, position - int(offsets.starts[index]))
+    index = int(np.searchsorted(starts.starts, position, side="right")) - 1
+    tp = TopicPartition(group.topics[index].name, position - int(starts.starts[index]))
     if times == 0:
         return f"{tp} is not assigned"
     assignees_of_tp = [m for m, tps in assignment.items() for assigned in tps if assigned == tp]

@@ -10,8 +10,9 @@ from typing import cast
 
 from kassay.reference.java.strings import name_uuid
 from kassay.reference.model import notebook_tables
+from kassay.reference.model.client import NO_CLIENT, Client
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.observations import NO_CLIENT, NO_STATUS, Client, GroupStatus
+from kassay.reference.model.group_status import NO_STATUS, GroupStatus
 from kassay.reference.model.result_cache import Results, cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 

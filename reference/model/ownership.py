@@ -10,9 +10,9 @@ from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.partition_index import (
     UNKNOWN,
     PartitionIndex,
-    offsets_of,
     select,
     subscription_mask,
+    topic_starts,
 )
 from kassay.reference.model.result_cache import cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Column, Partitions
@@ -68,19 +68,19 @@ def ownership(group: Group) -> Ownership:
     generation, it has no owner: Kafka's sticky assignors remove such a partition from all
     lists (``AbstractStickyAssignor``, Kafka 4.4.0).
     """
-    offsets = offsets_of(group)
-    claims = offsets.rows((index, member.owned) for index, member in enumerate(group.members))
+    starts = topic_starts(group)
+    claims = starts.rows((index, member.owned) for index, member in enumerate(group.members))
     generations = np.array([member.generation for member in group.members], dtype=np.int64)
-    exists = offsets.exist(claims)
+    exists = starts.exist(claims)
     present = select(claims, exists)
-    place = offsets.flat(present)
+    place = starts.flat(present)
     generation = generations[present.member]
-    highest = np.full(offsets.size, NO_GENERATION, dtype=np.int64)
+    highest = np.full(starts.size, NO_GENERATION, dtype=np.int64)
     np.maximum.at(highest, place, generation)
     outdated = generation < highest[place]
-    claimant = np.full(offsets.size, NO_OWNER, dtype=np.int32)
+    claimant = np.full(starts.size, NO_OWNER, dtype=np.int32)
     claimant[place[~outdated]] = present.member[~outdated]
-    disputed = np.zeros(offsets.size, dtype=np.bool_)
+    disputed = np.zeros(starts.size, dtype=np.bool_)
     disputed[place[~outdated & (claimant[place] != present.member)]] = True
     subscribed = subscription_mask(group)[present.member, present.topic]
     owners = claimant.copy()
@@ -94,7 +94,7 @@ def ownership(group: Group) -> Ownership:
     ]
     contested = select(present, subscribed & ~outdated & disputed[place])
     return Ownership(
-        owners=offsets.by_topic(group, owners),
+        owners=starts.by_topic(group, owners),
         stale=tuple(claim for rows, reason in refused for claim in _claims(group, rows, reason)),
         contested=tuple(
             _claims(group, contested, "another member claims it in the same generation")

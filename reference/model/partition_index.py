@@ -28,8 +28,11 @@ class PartitionIndex(NamedTuple):
 EMPTY_INDEX = PartitionIndex(*[np.zeros(0, dtype=np.int32)] * 3)
 
 
-class Offsets:
-    """Position of each topic in one column of all partitions of a group."""
+class TopicStarts:
+    """Number of the first partition of each topic.
+
+    The partitions of a group are numbered consecutively from 0, in the order of the topics.
+    """
 
     def __init__(self, group: Group) -> None:
         self.counts: NDArray[np.int64] = np.array(
@@ -51,7 +54,7 @@ class Offsets:
         return known
 
     def flat(self, rows: PartitionIndex) -> NDArray[np.int64]:
-        """Return the position of each row in the column; the partitions must exist."""
+        """Return the consecutive number of each listed partition. All partitions must exist."""
         return self.starts[rows.topic] + rows.number
 
     def rows(self, lists: Iterable[tuple[int, Partitions]]) -> PartitionIndex:
@@ -92,9 +95,9 @@ class Offsets:
 
 
 @cached
-def offsets_of(group: Group) -> Offsets:
-    """Return the `Offsets` of a group."""
-    return Offsets(group)
+def topic_starts(group: Group) -> TopicStarts:
+    """Return the number of the first partition of each topic of a group."""
+    return TopicStarts(group)
 
 
 def select(rows: PartitionIndex, mask: NDArray[np.bool_]) -> PartitionIndex:
@@ -105,13 +108,13 @@ def select(rows: PartitionIndex, mask: NDArray[np.bool_]) -> PartitionIndex:
 @cached
 def subscription_mask(group: Group) -> NDArray[np.bool_]:
     """Return whether each member subscribes to each topic, shape (members, topics)."""
-    offsets = offsets_of(group)
+    starts = topic_starts(group)
     table = np.zeros((len(group.members), len(group.topics)), dtype=np.bool_)
     known: dict[tuple[str, ...], list[int]] = {}  # topic indices per distinct subscription
     for row, member in enumerate(group.members):
         names = member.subscription
         if names not in known:
-            known[names] = [offsets.index[name] for name in names if name in offsets.index]
+            known[names] = [starts.index[name] for name in names if name in starts.index]
         table[row, known[names]] = True
     return table
 
@@ -119,4 +122,4 @@ def subscription_mask(group: Group) -> NDArray[np.bool_]:
 @cached
 def consumed_partitions(group: Group) -> NDArray[np.bool_]:
     """Return whether each partition's topic has a subscriber."""
-    return np.repeat(subscription_mask(group).any(axis=0), offsets_of(group).counts)
+    return np.repeat(subscription_mask(group).any(axis=0), topic_starts(group).counts)

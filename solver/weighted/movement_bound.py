@@ -2,7 +2,7 @@
 
 Column generation finds prices by weight. Then subgradient steps change the price of each
 partition (Held and Karp, 1971). The integer knapsacks of
-`kassay.solver.weighted.exchange_knapsack` prove the bound.
+`kassay.solver.weighted.knapsack_subproblems` prove the bound.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.problem import Ints, Problem
 from kassay.solver.weighted.column_generation import ColumnGeneration, PartitionPrices
-from kassay.solver.weighted.exchange_knapsack import SCALE, MemberExchange
+from kassay.solver.weighted.knapsack_subproblems import SCALE, MemberExchange
 
 _COARSE = 400
 _FINE = 2000

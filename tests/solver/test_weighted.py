@@ -20,8 +20,8 @@ from kassay.solver.bounds import makespan_bound
 from kassay.solver.initial_solutions import longest_processing_time
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
-from kassay.solver.weighted.components import solve_components
-from kassay.solver.weighted.load_balancing import LoadBalancer
+from kassay.solver.weighted.load_local_search import LoadBalancer
+from kassay.solver.weighted.solve_components import solve_components
 from tests import brute_force
 from tests.solver.random_cases import random_group
 

@@ -9,9 +9,9 @@ from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.simulation.built_in_scripts import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.cost import SimulationCost, cost_of
 from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.result_formats import simulation_document, timeline
 from kassay.experiments.simulation.simulation import simulate as run
 from kassay.experiments.simulation.simulation_result import SimulationResult
-from kassay.experiments.simulation.timeline import simulation_document, timeline
 
 
 def simulate(

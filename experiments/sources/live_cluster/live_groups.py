@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from kassay.experiments.sources.build_group import build_group
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,
     ImportedGroup,
     imported_group,
 )
-from kassay.experiments.sources.group_documents import build_group
 from kassay.experiments.sources.import_options import ImportOptions, WeightSource
 from kassay.experiments.sources.live_cluster.group_descriptions import (
     Cluster,

@@ -6,17 +6,17 @@ import random
 from dataclasses import replace
 
 from kassay.experiments.compare import Comparison
-from kassay.experiments.history.generation_replay import reconstruct_generations
 from kassay.experiments.history.generations import Generation, GenerationMember
 from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
+from kassay.experiments.history.reconstruct_generations import reconstruct_generations
 from kassay.experiments.history.table_rows import (
     compared_row,
     generation_rows,
     last_document,
     rebalance_rows,
 )
+from kassay.reference.model.group_status import Protocol
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.observations import Protocol
 from kassay.reference.protocol.classic_records import GroupMetadata
 from tests.experiments.history.sample_records import (
     PARTITION_COUNTS,

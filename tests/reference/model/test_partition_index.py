@@ -14,21 +14,21 @@ GROUP = Group(
 
 
 def test_partition_index_keeps_the_order_of_the_partition_lists() -> None:
-    offsets = partition_index.offsets_of(GROUP)
-    rows = offsets.rows(
+    starts = partition_index.topic_starts(GROUP)
+    rows = starts.rows(
         [(1, Partitions.of([("u", 2), ("gone", 0)])), (0, Partitions.of([("t", 1), ("u", 9)]))]
     )
     assert rows.member.tolist() == [1, 1, 0, 0]
     assert rows.topic.tolist() == [1, partition_index.UNKNOWN, 0, 1]
     assert rows.number.tolist() == [2, 0, 1, 9]
-    assert offsets.exist(rows).tolist() == [True, False, True, False]
-    assert offsets.flat(partition_index.select(rows, offsets.exist(rows))).tolist() == [4, 1]
+    assert starts.exist(rows).tolist() == [True, False, True, False]
+    assert starts.flat(partition_index.select(rows, starts.exist(rows))).tolist() == [4, 1]
 
 
 def test_the_partition_index_of_a_group_without_owned_partitions_is_empty() -> None:
-    offsets = partition_index.offsets_of(GROUP)
-    assert offsets.rows([]) is partition_index.EMPTY_INDEX
-    assert offsets.exist(partition_index.EMPTY_INDEX).tolist() == []
+    starts = partition_index.topic_starts(GROUP)
+    assert starts.rows([]) is partition_index.EMPTY_INDEX
+    assert starts.exist(partition_index.EMPTY_INDEX).tolist() == []
 
 
 def test_the_subscription_mask_is_true_for_subscribed_topics() -> None:
@@ -42,8 +42,8 @@ def test_the_index_of_a_valid_assignment_has_each_consumed_partition_once(
 ) -> None:
     group = data.draw(groups(messy=True))
     assignment = data.draw(valid_assignments(group))
-    offsets = partition_index.offsets_of(group)
-    rows = offsets.rows((i, assignment[m.id]) for i, m in enumerate(group.members))
-    assert offsets.exist(rows).all()
-    positions = sorted(offsets.flat(rows).tolist())
+    starts = partition_index.topic_starts(group)
+    rows = starts.rows((i, assignment[m.id]) for i, m in enumerate(group.members))
+    assert starts.exist(rows).all()
+    positions = sorted(starts.flat(rows).tolist())
     assert positions == partition_index.consumed_partitions(group).nonzero()[0].tolist()

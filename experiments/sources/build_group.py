@@ -12,9 +12,9 @@ from kassay.experiments.sources.import_options import (
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember
 from kassay.experiments.sources.partition_weights import topic_weights
 from kassay.experiments.sources.topic_metadata import Counts
+from kassay.reference.model.client import Client
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.observations import Client
 from kassay.reference.model.topic_partitions import Partitions
 
 # The value does not matter, as long as all members have the same one.

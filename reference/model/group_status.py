@@ -1,4 +1,4 @@
-"""Facts that a cluster reports about a group and its clients; no assignor reads them."""
+"""State, protocol and assignor that a cluster reports for a group. No assignor reads them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,7 +22,7 @@ class Protocol(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus:
-    """State, protocol and assignor of a group; None for values that the source lacks.
+    """State, protocol and assignor of a group. A value is None if the source does not contain it.
 
     Parameters
     ----------
@@ -61,24 +61,4 @@ class GroupStatus:
         return self.assignor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
-    """Client of a member; None for values that the source lacks.
-
-    Parameters
-    ----------
-    id
-        ``client.id``.
-    host
-        Address from which the client connects, as the broker reports it.
-    library
-        Name of the client library, if it can be recognised.
-    """
-
-    id: str | None = None
-    host: str | None = None
-    library: str | None = None
-
-
 NO_STATUS = GroupStatus()
-NO_CLIENT = Client()
