@@ -178,7 +178,7 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     times = np.bincount(starts.flat(present), minlength=starts.size)
     consumed = consumed_partitions(group)
     for position in np.flatnonzero((times > 1) | ((times == 0) & consumed)).tolist():
-        yield _not_exactly_once(group, assignment, offsets, position, int(times[position]))
+        yield _not_exactly_once(group, assignment, starts, position, int(times[position]))
 
 
 def _triples(rows: PartitionIndex) -> Iterator[tuple[int, int, int]]:
@@ -186,7 +186,7 @@ def _triples(rows: PartitionIndex) -> Iterator[tuple[int, int, int]]:
 
 
 def _not_exactly_once(
-    group: Group, assignment: Assignment, offsets: TopicStarts, position: int, times: int
+    group: Group, assignment: Assignment, starts: TopicStarts, position: int, times: int
 ) -> str:
     index = int(np.searchsorted(starts.starts, position, side="right")) - 1
     tp = TopicPartition(group.topics[index].name, position - int(starts.starts[index]))
