@@ -50,7 +50,7 @@ LIMITS = CaseLimits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeuristicGap:
-    """Value of an assignor and the proven optimum; None if unknown."""
+    """Value of an assignor and the proven optimum. An unknown value is None."""
 
     greedy: int | None = None
     optimum: int | None = None
@@ -113,7 +113,10 @@ class Comparison:
 
     @property
     def movement_gap(self) -> int | None:
-        """Return moves minus minimum moves; None if the assignor misses the minimum imbalance."""
+        """Return moves minus minimum moves.
+
+        Return None if the assignor misses the minimum imbalance.
+        """
         return self.movement.gap if self.least_imbalance else None
 
     @property
@@ -192,13 +195,13 @@ def compare(
 
 
 def solve_optimum(group: Group, *, limits: SearchLimits = LIMITS) -> Solution:
-    """Find the minimum imbalance and the fewest moves that reach it; ignore capacities."""
+    """Find the minimum imbalance and the fewest moves that reach it. Ignore capacities."""
     return solve(_without_capacities(group), limits=limits)
 
 
 @cached
 def keep_owners(group: Group) -> Assignment:
-    """Keep owned partitions; assign the others to the least loaded subscribed members.
+    """Keep owned partitions. Assign the others to the least loaded subscribed members.
 
     No partition moves.
     """

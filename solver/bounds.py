@@ -17,7 +17,7 @@ from kassay.solver.problem import Problem
 def level_bound(
     problem: Problem, level: objective.Level, max_loads: Sequence[int] | None = None
 ) -> int:
-    """Return a lower bound on a level; only the bound on movement uses ``max_loads``."""
+    """Return a lower bound on a level. Only the bound on movement uses ``max_loads``."""
     match level:
         case objective.Imbalance():
             return imbalance_bound(problem, level.measure)
@@ -73,7 +73,7 @@ def majorised_loads(problem: Problem) -> list[int]:
 
 
 def _even_loads_of_weights(weights: Sequence[int], members: int) -> list[int]:
-    """Give each weight above the mean of the rest a member of its own; split the rest evenly."""
+    """Give each weight above the mean of the rest a member of its own. Split the rest evenly."""
     rest = sum(weights)
     single: list[int] = []
     for weight in weights[: members - 1]:
@@ -158,7 +158,7 @@ def _closed_member_sets(problem: Problem) -> Iterator[tuple[int, list[int]]]:
 def max_loads_within(
     problem: Problem, limits: Iterable[tuple[objective.Level, int]]
 ) -> list[int] | None:
-    """Return the maximum load per member within the limits; None without an imbalance limit."""
+    """Return the maximum load per member within the limits, or None without an imbalance limit."""
     loads = [
         limit
         if level.measure is Measure.MAKESPAN or not problem.member_count

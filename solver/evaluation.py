@@ -32,14 +32,14 @@ def level_value(problem: Problem, level: objective.Level, placement: Placement) 
 
 
 def imbalance_of(measure: Measure, loads: Sequence[int]) -> int:
-    """Return the imbalance of loads; for leximax, the rank of the load vector."""
+    """Return the imbalance of loads. For leximax, it is the rank of the load vector."""
     if measure is Measure.LEXIMAX:
         return objective.leximax_rank(loads)
     return metrics.MEASURES[measure](loads)
 
 
 def movement_costs(problem: Problem, level: objective.Movement) -> Weights:
-    """Return the cost of moving each partition; costs of unowned partitions are unused."""
+    """Return the cost of moving each partition. Costs of unowned partitions are unused."""
     if level.cost is objective.MovementCost.COUNT:
         return np.ones(problem.partition_count, dtype=np.int64)
     if level.cost is objective.MovementCost.WEIGHT:
@@ -162,7 +162,7 @@ def separated_partitions(problem: Problem, constraint: constraints.Separated) ->
 
 
 def valid_placement(problem: Problem, assignment: Assignment) -> Placement:
-    """Convert an assignment to a placement; UsageError if it is not valid."""
+    """Convert an assignment to a placement. Raise UsageError if it is not valid."""
     violation = next(violations(problem.group, assignment), None)
     if violation is not None:
         raise UsageError(f"the assignment is not valid: {violation}")

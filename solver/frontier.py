@@ -208,7 +208,7 @@ class _EpsilonConstraint:
         return Frontier(measure, kept, complete=proven)
 
     def _fewest_moves(self, start: Assignment) -> FrontierPoint | None:
-        """Return the point with the fewest moves; None if no assignment was found in time."""
+        """Return the point with the fewest moves, or None if no assignment was found in time."""
         still = self._solve(self.levels, _MAX_SHARE / 2, start=start, rules=(MaxMoves(0),))
         if still.assignment is not None:
             return _point(still)
@@ -237,7 +237,7 @@ class _EpsilonConstraint:
     def _fill(
         self, points: list[FrontierPoint], max_points: int | None
     ) -> tuple[list[FrontierPoint], bool]:
-        """Search the points between the given ones; return whether all moves were covered."""
+        """Search the points between the given ones, and return whether all moves were covered."""
         filled: list[FrontierPoint] = []
         complete = True
         for index, (upper, lower) in enumerate(pairwise(points)):
@@ -269,7 +269,7 @@ class _EpsilonConstraint:
         return points, complete
 
     def _within(self, cap: int, bottom: FrontierPoint, share: float) -> FrontierPoint | None:
-        """Return the point with at most ``cap`` moves; None if the time limit was reached."""
+        """Return the point with at most ``cap`` moves, or None if the time limit was reached."""
         start, bound = bottom.assignment, 0
         if self.hull is not None:
             known = self._hull_point(max(moves for moves in self.hull.points if moves <= cap))

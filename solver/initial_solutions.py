@@ -53,7 +53,7 @@ class _LoadQueue:
         heapq.heapify(self.entries)
 
     def least_loaded(self, loads: list[int], preferred: int) -> int:
-        """Return the least loaded member; ``preferred`` wins a tie."""
+        """Return the least loaded member. ``preferred`` wins a tie."""
         entries = self.entries
         while entries[0][0] != loads[entries[0][1]]:
             member = entries[0][1]

@@ -210,7 +210,10 @@ class _LexicographicSolver:
         pool.placements.append(balancer.placement)
 
     def _limit_moves(self, level: Imbalance, budget: SearchBudget) -> int:
-        """Search the minimum makespan within a number of moves; return a lower bound or 0."""
+        """Search the minimum makespan within a number of moves.
+
+        Return a lower bound on it, or 0 if none is proven.
+        """
         pool, problem = self.pool, self.pool.problem
         limits = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
         if (
@@ -234,7 +237,10 @@ class _LexicographicSolver:
         return search.bound
 
     def _exchange(self, level: Movement, bound: int, budget: SearchBudget) -> int:
-        """Search for fewer moves within the maximum loads; return a lower bound or 0."""
+        """Search for fewer moves within the maximum loads.
+
+        Return a lower bound on the moves, or 0 if none is proven.
+        """
         pool, problem, max_loads = self.pool, self.pool.problem, self.pool.max_loads()
         if (
             max_loads is None

@@ -43,7 +43,7 @@ class SearchLimits:
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """Remaining limits of a running search; a deadline replaces the time limit."""
+    """Remaining limits of a running search. A deadline replaces the time limit."""
 
     deadline: float  # seconds of `time.monotonic`
     limits: SearchLimits = SearchLimits()

@@ -23,7 +23,7 @@ Placement = Column  # the member of every partition
 
 @dataclass(frozen=True)
 class Problem:
-    """Partitions to place, and the members that may receive them.
+    """Partitions to assign, and the members that may receive them.
 
     Partitions are those of topics with subscribers: topics in the order of the group, then by
     number. Members are those that consume a topic, in the order of the group.
@@ -36,11 +36,11 @@ class Problem:
     weight: Weights  # load, per partition
     owner: Column  # member or NO_OWNER, per partition
     consumer_sets: tuple[Column, ...]  # distinct, each in ascending order
-    consumer_set_of_topic: Column  # -1 for topics without partitions to place
+    consumer_set_of_topic: Column  # -1 for topics without partitions to assign
 
     @property
     def partition_count(self) -> int:
-        """Number of partitions to place."""
+        """Number of partitions to assign."""
         return len(self.topic)
 
     @property
@@ -68,7 +68,7 @@ class Problem:
 
     @cached_property
     def weight_unit(self) -> int:
-        """Greatest common divisor of all weights; 1 if all are zero."""
+        """Greatest common divisor of all weights, or 1 if all weights are zero."""
         return int(np.gcd.reduce(self.weight)) or 1 if self.partition_count else 1
 
     @cached_property
@@ -93,7 +93,7 @@ class Problem:
         return [int(load) for load in loads]
 
     def to_assignment(self, placement: Placement) -> Assignment:
-        """Convert a placement to an assignment; members without partitions get empty lists."""
+        """Convert a placement to an assignment. Members without partitions get empty lists."""
         names = tuple(topic.name for topic in self.group.topics)
         lists = {member.id: Partitions.of(()) for member in self.group.members}
         order = np.argsort(placement, kind="stable")
@@ -106,7 +106,7 @@ class Problem:
         return Assignment(lists)
 
     def to_placement(self, assignment: Assignment) -> Placement | None:
-        """Convert an assignment to a placement; None if it leaves a partition unassigned."""
+        """Convert an assignment to a placement. Return None if it leaves a partition unassigned."""
         assigned = assignees(self.group, assignment)
         member_of = np.full(len(self.group.members) + 1, NO_OWNER, dtype=np.int32)
         member_of[list(self.members)] = np.arange(self.member_count, dtype=np.int32)

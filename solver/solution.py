@@ -88,7 +88,7 @@ def level_values(claims: Iterable[LevelClaim]) -> tuple[LevelValue, ...]:
 
 
 def value_and_bound(level: LevelValue | None) -> dict[str, int] | None:
-    """Return value and bound as a JSON object; None for no level."""
+    """Return value and bound as a JSON object, or None if the level is None."""
     return None if level is None else {"value": level.value, "bound": level.bound}
 
 
@@ -140,14 +140,17 @@ class Solution:
 
     @property
     def imbalance(self) -> LevelValue:
-        """Return the value of the first level; LookupError if there is no assignment."""
+        """Return the value of the first level. Raise LookupError if there is no assignment."""
         if not self.levels:
             raise LookupError("the solution has no assignment, so its levels have no values")
         return self.levels[0]
 
     @property
     def movement(self) -> LevelValue:
-        """Return the value of the level ``movement``; LookupError if there is no such level."""
+        """Return the value of the level ``movement``.
+
+        Raise LookupError if there is no such level.
+        """
         return self.level("movement")
 
     def with_certificate(self, certificate: Certificate) -> Self:
@@ -155,7 +158,10 @@ class Solution:
         return replace(self, certificate=certificate, levels=level_values(certificate.claims))
 
     def level(self, name: str) -> LevelValue:
-        """Return the value of the level with a name; LookupError if there is no such level."""
+        """Return the value of the level with a name.
+
+        Raise LookupError if there is no such level.
+        """
         for level in self.levels:
             if level.name == name:
                 return level

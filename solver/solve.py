@@ -103,7 +103,7 @@ def solve(
 def _is_pure_flow(
     group: Group, levels: Sequence[Level], rules: Sequence[Constraint], method: Method
 ) -> bool:
-    """Check levels and constraints; return whether one flow without search is sufficient."""
+    """Check levels and constraints, and return whether one flow without search is sufficient."""
     if not levels:
         raise UsageError("levels must contain at least one level, got none")
     check_constraints(group, rules)

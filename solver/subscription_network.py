@@ -20,7 +20,7 @@ from kassay.solver.problem import Ints, Placement, Problem
 
 @dataclass(frozen=True)
 class SubscriptionNetwork:
-    """Network of topics with partitions to place, members, and their subscriptions.
+    """Network of topics with partitions to assign, members, and their subscriptions.
 
     Parameters
     ----------
@@ -85,11 +85,14 @@ class SubscriptionNetwork:
         return self.tail * self.members + self.head
 
     def arc_of(self, topic: Ints, member: Ints) -> Ints:
-        """Return the indices of the arcs from topics to members; each arc must exist."""
+        """Return the indices of the arcs from topics to members. Each arc must exist."""
         return np.searchsorted(self._keys, topic * self.members + member)
 
     def counts(self, placement: Placement) -> Ints:
-        """Return the number of partitions per arc; partitions with `NO_OWNER` are not counted."""
+        """Return the number of partitions per arc.
+
+        Partitions without an assignee are not counted.
+        """
         placed = placement != NO_OWNER
         arcs = self.arc_of(self.topic[placed], placement[placed].astype(np.int64))
         return np.bincount(arcs, minlength=len(self.tail)).astype(np.int64)
@@ -180,7 +183,7 @@ class _Restrictions:
         return places
 
     def add(self, constraint: Constraint) -> None:
-        """Add a constraint; other constraints than those of single members are ignored."""
+        """Add a constraint. Other constraints than those of single members are ignored."""
         member = self.problem.member_index.get(getattr(constraint, "member", None) or "", NO_OWNER)
         match constraint:
             case Capacity():
@@ -211,7 +214,7 @@ class _Restrictions:
             self.capacity[member] = min(int(self.capacity[member]), limit)
 
     def separate(self, topic: Ints, names: list[str]) -> list[Column]:
-        """Give restricted partitions topics of their own; return the consumers per topic."""
+        """Give restricted partitions topics of their own, and return the consumers per topic."""
         consumers = list(self.consumers)
         separate: dict[tuple[int, tuple[int, ...]], int] = {}
         for partition in sorted({*self.forbidden, *self.pinned}):

@@ -71,7 +71,7 @@ class CustomAssignors:
     ] = ANSWER_SECONDS
 
     def names(self) -> list[str]:
-        """Return the names of the custom assignors; each command and module must exist."""
+        """Return the names of the custom assignors. Each command and module must exist."""
         for command in self.assignor_cmd or ():
             _check_command(command)
         for function in self.assignor_python or ():
@@ -90,7 +90,10 @@ class CustomAssignors:
             raise typer.BadParameter(str(error)) from None
 
     def single(self, name: str | None) -> str:
-        """Return the name of the only selected assignor; raise if there is not exactly one."""
+        """Return the name of the selected assignor.
+
+        Raise a usage error unless exactly one is selected.
+        """
         names = [*([name] if name else []), *self.names()]
         if len(names) != 1:
             raise typer.BadParameter(

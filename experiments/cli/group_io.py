@@ -47,7 +47,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """JSON line of one group; the exit code is 1 unless the requested condition is met."""
+    """JSON line of one group. The exit code is 1 unless the requested condition is met."""
 
     record: Record
     reached: bool = True
@@ -119,7 +119,7 @@ def print_json(records: Sequence[Record]) -> None:
 
 
 def read_source(file: Path, options: ImportOptions | None = None) -> Iterator[ParsedGroup]:
-    """Read group documents or captures; yield an `InputError` for an invalid group.
+    """Read group documents or captures. Yield an `InputError` for an invalid group.
 
     Notes state what a capture lacks; a document contains these notes.
     """
@@ -170,7 +170,7 @@ def _print_dropped_claims(group: Group) -> None:
 
 
 def error_record(group_id: str | None, error: Exception | str) -> Record:
-    """Print an error and return its JSON line; a terminal shows the error once."""
+    """Print an error and return its JSON line. A terminal shows the error once."""
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         print_error(str(error))
     return {"id": group_id, "error": str(error)}
@@ -183,7 +183,7 @@ def read_documents(paths: Iterable[Path]) -> tuple[list[str], bool]:
 
 
 def read_valid_groups(paths: Iterable[Path]) -> tuple[list[Group], bool]:
-    """Return the valid groups of sources, and whether all were valid; print the errors."""
+    """Return the valid groups of sources, and whether all were valid. Print the errors."""
     groups, all_valid = [], True
     for path in paths:
         for _, group in read_source(path):
@@ -230,7 +230,7 @@ def _new_table(
 
 
 def print_table(rows: Sequence[Record], *, text: int = 1, title: str | None = None) -> None:
-    """Print rows with one column per key; columns after the first ``text`` are right-aligned."""
+    """Print rows with one column per key. Columns after the first ``text`` are right-aligned."""
     if not rows:
         return
     keys = list(rows[0])

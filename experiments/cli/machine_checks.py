@@ -37,7 +37,7 @@ _MINIMUM_DISK = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Result of one check; ``fix`` is empty if the check passed.
+    """Result of one check. ``fix`` is empty if the check passed.
 
     An optional requirement is needed by some commands only.
     """
@@ -119,7 +119,7 @@ def _java(environment: Mapping[str, str]) -> Check:
 
 
 def _memory(file: Path) -> Check:
-    """Check the available memory on Linux; other systems pass."""
+    """Check the available memory on Linux. On other systems, the check passes."""
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     available = re.search(r"^MemAvailable:\s+(\d+) kB$", text, re.MULTILINE)
     if available is None:

@@ -24,7 +24,7 @@ ImbalanceMeasure = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveOptions:
-    """Options for levels and constraints; without any, the default objective."""
+    """Options for levels and constraints. Without options, the default objective applies."""
 
     imbalance: ImbalanceMeasure = None
     tolerance: Annotated[
@@ -63,7 +63,7 @@ class ObjectiveOptions:
     ] = None
 
     def levels(self, group: Group) -> tuple[Level, ...]:
-        """Return the levels in order; UsageError if the tolerance does not apply."""
+        """Return the levels in order. Raise UsageError if the tolerance does not apply."""
         tolerance = Tolerance(relative=self.tolerance)
         further = [FURTHER_LEVELS[name]() for name in self.level or ()]
         return (*default_levels(group, measure=self.imbalance, tolerance=tolerance), *further)

@@ -1,4 +1,4 @@
-"""Checks of option values; a failed check is a usage error."""
+"""Checks of option values. A failed check is a usage error."""
 
 from collections.abc import Callable, Sequence
 

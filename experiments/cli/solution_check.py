@@ -31,7 +31,7 @@ class Question:
 def check_solution(
     question: Question, solution: SolutionDocument, *, require_optimal: bool
 ) -> GroupResult:
-    """Check a solution document; the result is reached if the document has no error.
+    """Check a solution document. The result is reached if the document has no error.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def _certified_record(certificate: Certificate, solution: SolutionDocument) -> d
 
 
 def _is_optimal(certificate: Certificate) -> bool | None:
-    """Return whether the assignment is optimal; None if the certificate does not prove it."""
+    """Return whether the assignment is optimal, or None if the certificate does not prove it."""
     if certificate.chain:
         return False
     return True if certificate.proof is Proof.CERTIFICATE else None

@@ -1,4 +1,4 @@
-"""Canonical form of a group; groups that differ only in names and order have equal forms.
+"""Canonical form of a group. Groups that differ only in names and order have equal forms.
 
 Results of assignors depend on names and order, so that two groups of the same kind can have
 different results. The canonical form is for counting kinds; a counterexample keeps names with
@@ -99,7 +99,10 @@ def _renamed_member(member: Member, name: str, names: dict[str, str]) -> Member:
 
 
 def _orders(group: Group) -> Iterator[tuple[int, ...]]:
-    """Yield the member orders that respect the ranks; only one order if there are too many."""
+    """Yield the member orders that respect the ranks.
+
+    Yield only one order if there are too many.
+    """
     by_rank: dict[int, list[int]] = defaultdict(list)
     for index, rank in enumerate(_member_ranks(group)):
         by_rank[rank].append(index)
@@ -112,7 +115,7 @@ def _orders(group: Group) -> Iterator[tuple[int, ...]]:
 
 
 def _member_ranks(group: Group) -> list[int]:
-    """Rank members by their descriptions; refine the ranks until they no longer change."""
+    """Rank members by their descriptions. Refine the ranks until they no longer change."""
     ranks = [0] * len(group.members)
     while True:
         topics = _describe_topics(group, ranks)

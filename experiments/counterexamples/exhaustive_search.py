@@ -23,7 +23,7 @@ def exhaustive_cases(*, members: int, partitions: int, assignor: str) -> Iterato
 
 
 def namings(group: Group) -> Iterator[Group]:
-    """Yield the group, then copies with permuted names and partition numbers.
+    """Yield the group itself, then copies with permuted names and partition numbers.
 
     The group is small and has no contested claims, weights and racks. Namings with equal
     results are yielded once.

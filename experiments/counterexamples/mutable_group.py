@@ -45,7 +45,7 @@ class MutableGroup:
         return len(self.subscriptions), sum(map(len, self.owners))
 
     def group(self) -> Group:
-        """Convert to a `Group`; the generated names sort like the indexes of members and topics."""
+        """Convert to a `Group`. The generated names sort like the indexes of members and topics."""
         owned: list[list[tuple[str, int]]] = [[] for _ in self.subscriptions]
         for topic, column in enumerate(self.owners):
             for number, owner in enumerate(column):
@@ -72,7 +72,7 @@ class MutableGroup:
         return [index for index, topics in enumerate(self.subscriptions) if topic in topics]
 
     def remove_member(self, member: int, *, with_owned: bool) -> None:
-        """Remove a member; remove the partitions that the member owns, or clear their owner."""
+        """Remove a member. Remove the partitions that the member owns, or clear their owner."""
         self.subscriptions.pop(member)
         for topic, column in enumerate(self.owners):
             kept = [owner for owner in column if not (with_owned and owner == member)]

@@ -71,7 +71,10 @@ def _add_partition(group: MutableGroup, rng: Random) -> None:
 
 
 def _transfer_partition(group: MutableGroup, rng: Random) -> None:
-    """Move a partition to another topic; keep its owner if subscribed to that topic."""
+    """Move a partition to another topic.
+
+    The owner keeps it if the owner subscribes to that topic.
+    """
     source, target = _random_topic(group, rng), _random_topic(group, rng)
     if len(group.owners[source]) > 1:
         owner = group.owners[source].pop(rng.randrange(len(group.owners[source])))

@@ -23,7 +23,7 @@ from kassay.reference.model.ownership import ownership
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSearch:
-    """Result of the counterexample search in one case; each field is a table column."""
+    """Result of the counterexample search in one case. Each field is a table column."""
 
     case: str
     error: str | None = None
@@ -39,7 +39,7 @@ class CaseSearch:
 
 
 def search_case(case: Case, options: SearchOptions) -> CaseSearch:
-    """Run an assignor on the group of a case; shrink the group if it is a counterexample.
+    """Run an assignor on the group of a case. Shrink the group if it is a counterexample.
 
     A failure becomes part of the result, because one group must not end a search.
     """
@@ -82,7 +82,7 @@ def _search_case(case: Case, options: SearchOptions) -> CaseSearch:
 def shrink_group(
     group: Group, options: SearchOptions, severity: Fraction
 ) -> tuple[Group, Fraction]:
-    """Shrink a counterexample; return the smallest group found and the severity on that group.
+    """Shrink a counterexample, and return the smallest group found and the severity on that group.
 
     For `LARGEST_FIRST`, the severity must not decrease. Shrinking introduces no stale claims
     and no subscriptions to topics that do not exist.

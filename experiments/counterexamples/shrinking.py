@@ -27,7 +27,7 @@ _OPTIONAL_FIELDS = (
 
 
 class GroupSize(NamedTuple):
-    """Size of a group; sorting puts smaller groups first."""
+    """Size of a group. Sorting puts smaller groups first."""
 
     members: int
     partitions: int
@@ -98,7 +98,7 @@ def _ranges(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _map_claims(group: Group, change: Callable[[TopicPartition], tuple[str, int] | None]) -> Group:
-    """Replace every claim to a partition; remove the claim if ``change`` returns None."""
+    """Replace every claim to a partition. Remove the claim if ``change`` returns None."""
     members = tuple(
         replace(
             member,

@@ -33,7 +33,7 @@ class GenerationMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """A generation of a group; each field is a column of the table ``generations``.
+    """A generation of a group. Each field is a column of the table ``generations``.
 
     ``incarnation`` counts earlier deletions and restarts of the generations. ``number`` is the
     generation id or the epoch of the target assignment. ``timestamp`` is in milliseconds

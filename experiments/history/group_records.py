@@ -16,7 +16,7 @@ _EMPTY = dict.fromkeys(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRecord:
-    """A decoded record of a group and its offset; ``value`` is None for a tombstone."""
+    """A decoded record of a group and its offset. ``value`` is None for a tombstone."""
 
     kind: int
     key: Fields
@@ -47,7 +47,7 @@ def error_row(message: str, position: Row) -> dict[str, Any]:
 
 
 def to_payload(record: DecodedRecord) -> str:
-    """Encode key and value of a record as JSON; bytes become null.
+    """Encode key and value of a record as JSON. Bytes become null.
 
     Examples
     --------

@@ -86,7 +86,7 @@ class DumpLine:
 
 
 def read_dump(lines: Iterable[str], *, name: str) -> Iterator[DumpLine]:
-    """Read the records of a dump, in the order of its lines; skip lines without a record.
+    """Read the records of a dump, in the order of its lines. Skip lines without a record.
 
     ``name`` is used in error messages, and gives the partition until a line names one.
 

@@ -43,7 +43,7 @@ class Rebalance:
 
 @dataclass(slots=True)
 class _State:
-    """State of a group before its next generation; ``number`` is the last generation number."""
+    """State of a group before its next generation. ``number`` is the last generation number."""
 
     number: int = 0
     owned: dict[str, _Pairs] = field(default_factory=dict)
@@ -114,7 +114,7 @@ def _is_intermediate(state: _State, rebalance: Rebalance) -> bool:
 
 
 def compare_rebalance(rebalance: Rebalance, *, limits: CaseLimits = LIMITS) -> Comparison | None:
-    """Compare a rebalance with the optimum; return None if the rebalance has no group document."""
+    """Compare a rebalance with the optimum. Return None if the rebalance has no group document."""
     if rebalance.group is None:
         return None
     return compare_result(
@@ -136,7 +136,7 @@ def compare_result(
     owners_known: bool,
     limits: CaseLimits = LIMITS,
 ) -> Comparison:
-    """Compare a recorded assignment with the optimum; moves are None if owners are unknown."""
+    """Compare a recorded assignment with the optimum. Moves are None if owners are unknown."""
     violation = next(violations(group, assignment), None)
     result = StableResult(
         ending=Ending.OK if violation is None else Ending.INVALID,
@@ -165,7 +165,7 @@ def _check_gap(state: _State, generation: Generation) -> None:
 
 
 def _claims(generation: Generation) -> dict[str, tuple[_Pairs, int]] | None:
-    """Return the partitions that the members stated to own; None if they do not state them.
+    """Return the partitions that the members stated to own, or None if they do not state them.
 
     Members of sticky and cooperative assignors state them; one without has just joined.
     """

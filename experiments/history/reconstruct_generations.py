@@ -234,7 +234,7 @@ def _client_fields(member: Fields) -> Fields:
 
 
 def _put(table: dict[str, _Value], key: str, value: _Value | None) -> None:
-    """Set the value of a key in a dict; the value None, a tombstone, deletes the key."""
+    """Set the value of a key in a dict. The value None, a tombstone, deletes the key."""
     if value is None:
         table.pop(key, None)
     else:

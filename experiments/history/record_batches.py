@@ -35,7 +35,7 @@ class Position(NamedTuple):
 
 
 def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-    """Decode raw records to table rows; a damaged record becomes a row with an error.
+    """Decode raw records to table rows. A damaged record becomes a row with an error.
 
     Of the commits of one partition, only the newest becomes a row, with the number of
     records, as in log compaction. The others are only checked, whole columns at a time.
@@ -98,7 +98,7 @@ def _drain(commits: dict[bytes, _NewestCommit]) -> Iterator[dict[str, Any]]:
 
 
 def are_valid_commits(values: pa.BinaryArray) -> NDArray[np.bool_]:
-    """Return a mask of the values that are valid offset commits; null, a tombstone, is valid.
+    """Return a mask of the values that are valid offset commits. Null, a tombstone, is valid.
 
     False for values with non-ASCII text, tagged fields, or a long text in version 4.
 
@@ -159,6 +159,6 @@ def _offsets_and_bytes(values: pa.BinaryArray) -> tuple[NDArray[np.int64], NDArr
 
 
 def _int16(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Read 16-bit integers at byte positions; positions past the end give arbitrary values."""
+    """Read 16-bit integers at byte positions. Positions past the end give arbitrary values."""
     high, low = (data[np.minimum(at + n, len(data) - 1)] for n in (0, 1))
     return (high.astype(np.int8).astype(np.int64) << 8) | low

@@ -93,7 +93,7 @@ def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
 
 
 def last_document(row: Row) -> dict[str, object] | None:
-    """Return the group document after a rebalance; None if the rebalance has no group."""
+    """Return the group document after a rebalance, or None if the rebalance has no group."""
     if row["document"] is None:
         return None
     group = replace(parse_group(json.loads(row["document"])), id=row["group"])

@@ -31,7 +31,7 @@ def load_callable(name: str) -> Callable[[Group], object]:
 
 
 def answer(function: Callable[[Group], object], line: str) -> dict[str, object]:
-    """Run the callable on a group document; return the assignment or the error as JSON."""
+    """Run the callable on a group document, and return the assignment or the error as JSON."""
     try:
         group = parse_group(json.loads(line))
         with redirect_stdout(sys.stderr):

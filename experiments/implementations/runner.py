@@ -25,7 +25,7 @@ class RunResult:
 
 
 def run(group: Group, assignor: str) -> RunResult:
-    """Run an assignor on a group; return its assignment, or its failure as a result.
+    """Run an assignor on a group. The result contains the assignment or the failure.
 
     Examples
     --------

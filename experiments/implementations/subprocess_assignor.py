@@ -170,7 +170,7 @@ _PROCESSES: dict[tuple[int, tuple[str, ...]], AssignorProcess] = {}
 
 
 def assignor_process(command: tuple[str, ...]) -> AssignorProcess:
-    """Return the assignor process of a command; start one process per command.
+    """Return the assignor process of a command. Start one process per command.
 
     A forked process gets its own, because two readers would take each other's answers.
     """

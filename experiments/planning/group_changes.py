@@ -42,7 +42,7 @@ def add_members(group: Group, count: int, *, like: str | None = None) -> Group:
 
 
 def remove_members(group: Group, members: Iterable[str]) -> Group:
-    """Remove members; their partitions become unowned."""
+    """Remove members. Their partitions become unowned."""
     removed = set(members)
     for name in sorted(removed):
         _member(group, name)

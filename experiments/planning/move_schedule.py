@@ -12,7 +12,7 @@ from kassay.reference.model.ownership import NO_OWNER, ownership
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A partition and its new member; ``source`` is None for a partition without an owner."""
+    """A partition and its new member. ``source`` is None for a partition without an owner."""
 
     topic: str
     partition: int
@@ -93,7 +93,7 @@ def schedule_moves(
 
 
 def _by_load(moves: Sequence[Move], current: dict[str, int]) -> Iterator[Move]:
-    """Yield moves by the target's load, then the source's; updates ``current``."""
+    """Yield moves in the order of the target's load, then the source's load. Update ``current``."""
     pending: dict[str, dict[str, list[Move]]] = {}
     for move in sorted(
         moves, key=lambda move: (-move.weight, move.topic, move.partition), reverse=True

@@ -25,7 +25,7 @@ _MAX_LISTED_MOVES = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberRow:
-    """Row of the table of loads; percentages refer to the maximum load of both assignments."""
+    """Row of the table of loads. Percentages refer to the maximum load of both assignments."""
 
     member: str
     current: int
@@ -36,7 +36,7 @@ class MemberRow:
 
 
 def render_html(plan: Plan) -> str:
-    """Render a plan as an HTML page; equal plans give equal bytes."""
+    """Render a plan as an HTML page. Equal plans give equal bytes."""
     return _environment(autoescape=True).get_template("plan.html.j2").render(**_context(plan))
 
 
@@ -75,7 +75,7 @@ def _context(plan: Plan) -> dict[str, object]:
 
 
 def _draw_frontier(points: Sequence[tuple[int, int]], measure: str) -> str:
-    """Draw the frontier if it has a step; matplotlib takes a second to load."""
+    """Draw the frontier if it has at least two points."""
     if len(points) < 2:
         return ""
     from kassay.experiments.plotting.frontier_figure import frontier_svg

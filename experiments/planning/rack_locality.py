@@ -80,7 +80,10 @@ def cross_rack_partitions(group: Group, assignment: Assignment) -> int | None:
 def compare_racks(
     group: Group, current: Assignment, optimum: Solution, *, limits: SearchLimits, seed: int
 ) -> RackLocality | None:
-    """Compare rack locality of the current and the planned assignment; None without racks."""
+    """Compare the rack locality of current and planned assignment.
+
+    Return None for a group without racks.
+    """
     crossing, planned = cross_rack_partitions(group, current), optimum.assignment
     if crossing is None or planned is None:
         return None

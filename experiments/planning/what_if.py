@@ -17,7 +17,7 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A changed group; its name lists the changes, such as ``members +1, growth 1.5``."""
+    """A changed group. Its name lists the changes, such as ``members +1, growth 1.5``."""
 
     name: str
     group: Group
@@ -91,7 +91,7 @@ def what_if(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> ScenarioResult:
-    """Find the optimal assignment of a scenario; ``before`` is the unchanged group."""
+    """Find the optimal assignment of a scenario. ``before`` is the unchanged group."""
     group = scenario.group
     begin = perf_counter()
     solution = solve(group, limits=limits, seed=seed)

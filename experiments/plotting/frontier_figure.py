@@ -13,7 +13,7 @@ from kassay.experiments.plotting.save_figure import save_figure
 def draw_frontier(
     points: Sequence[tuple[int, int]], file: Path, *, measure: str, title: str | None = None
 ) -> None:
-    """Draw imbalance by number of moves; the file suffix selects SVG or PNG."""
+    """Draw imbalance by number of moves, as SVG or PNG depending on the file suffix."""
     save_figure(_frontier(points, measure, title), file)
 
 

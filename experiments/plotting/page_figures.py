@@ -46,7 +46,7 @@ _STYLE: Any = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A figure of a page; ``name`` is the file name of its numbers without the suffix."""
+    """A figure of a page. ``name`` is the file name of its numbers without the suffix."""
 
     name: str
     title: str

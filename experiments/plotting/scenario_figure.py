@@ -13,7 +13,7 @@ from kassay.solver.solution import LevelValue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioBars:
-    """Maximum load and movement of a scenario; None if there is no solution."""
+    """Maximum load and movement of a scenario. Both are None if no solution exists."""
 
     label: str
     makespan: LevelValue | None

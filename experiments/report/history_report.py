@@ -23,7 +23,7 @@ _COLUMNS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHistory:
-    """Totals of one group; moves are counted only in rebalances with a proven optimum.
+    """Totals of one group. Moves are counted only in rebalances with a proven optimum.
 
     ``invalid`` counts rebalances with an invalid assignment, such as one without all topics.
     """
@@ -171,7 +171,7 @@ def _plot(table: pd.DataFrame, columns: tuple[str, str], name: str, title: str, 
 
 
 def _index_by_time(rows: pd.DataFrame) -> pd.DataFrame:
-    """Sort rebalances by time; number the rebalances if timestamps are missing."""
+    """Sort rebalances by time. Number the rebalances if timestamps are missing."""
     if rows["timestamp"].isna().any():
         return rows.reset_index(drop=True)
     rows = rows.sort_values(["timestamp", "group", "incarnation", "generation"], kind="stable")

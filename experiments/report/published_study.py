@@ -41,7 +41,7 @@ def with_interval(share: Proportion) -> str:
 
 
 def replace_numbers(page: str, text: str, *, where: str) -> str:
-    """Replace the text between a page's two marks; ``where`` names the page in errors."""
+    """Replace the text between a page's two marks. ``where`` names the page in errors."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -50,7 +50,7 @@ def replace_numbers(page: str, text: str, *, where: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; its arguments are the study's directory and the page's path."""
+    """Run the command. Its arguments are the study's directory and the page's path."""
     if len(arguments) != 2:
         print(  # noqa: T201
             "usage: python -m kassay.experiments.report.published_study DIR PAGE", file=sys.stderr

@@ -115,7 +115,7 @@ def _counts(tables: Tables) -> dict[str, int]:
 
 
 def _assignors_table(overall: Mapping[str, AssignorSummary]) -> ReportTable:
-    """Return the table of assignors as CSV; the templates render its HTML cells."""
+    """Return the table of assignors as CSV. The templates render its HTML cells."""
     fields = ("minimum_imbalance", "with_unnecessary_moves")
     rows = [
         {"assignor": name, **asdict(summary)}

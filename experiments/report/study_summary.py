@@ -41,7 +41,7 @@ _FAMILY_ORDER = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTable:
-    """A table of a report page; ``name`` is the file name of its CSV."""
+    """A table of a report page. ``name`` is the file name of its CSV."""
 
     name: str
     columns: tuple[str, ...]
@@ -67,12 +67,12 @@ class Proportion:
 
     @property
     def value(self) -> float | None:
-        """Return the proportion, from 0 to 1; None if the total is 0."""
+        """Return the proportion, from 0 to 1, or None if the total is 0."""
         return self.count / self.total if self.total else None
 
     @property
     def percent(self) -> str:
-        """Return the proportion in per cent; show 0 % and 100 % only for exact values."""
+        """Return the proportion in per cent. Show 0 % and 100 % only for exact values."""
         if not self.total:
             return "–"
         exact = 100 * self.count / self.total
@@ -81,7 +81,7 @@ class Proportion:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return Wilson's confidence interval at 95 %; (0, 1) if the total is 0."""
+        """Return Wilson's confidence interval at 95 %, or (0, 1) if the total is 0."""
         if not self.total:
             return (0.0, 1.0)
         found = binomtest(self.count, self.total).proportion_ci(CONFIDENCE, method="wilson")
@@ -113,7 +113,7 @@ class AssignorSummary:
 
 
 def join_groups(tables: Tables) -> pd.DataFrame:
-    """Join comparisons with their groups; skip groups on which kassay itself failed."""
+    """Join comparisons with their groups. Skip groups on which kassay itself failed."""
     rows = tables.comparisons[tables.comparisons["ending"] != "error"]
     groups = tables.groups.drop(columns=["group_id", "error", "document"])
     cases = sorted(groups["case"])

@@ -25,7 +25,7 @@ _CATEGORIES = ("case", "family", "assignor", "ending")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """Tables of a study; ``assignments`` and ``optima`` have only columns that reports use."""
+    """Tables of a study. ``assignments`` and ``optima`` have only columns that reports use."""
 
     groups: pd.DataFrame
     assignments: pd.DataFrame
@@ -56,7 +56,7 @@ def load_tables(directory: Path) -> Tables:
 def read_table(
     path: Path, columns: list[str] | None = None, *, categories: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Read a Parquet table or some columns; convert ``categories`` to categorical columns."""
+    """Read a Parquet table or some columns. Convert ``categories`` to categorical columns."""
     if not path.is_dir():
         raise InputError(f"{path}: the table does not exist")
     dataset = pyarrow.dataset.dataset(path, format="parquet", exclude_invalid_files=True)

@@ -147,7 +147,7 @@ def _greedy(tables: Tables, row: Mapping[str, Any], group: Group) -> tuple[str, 
 
 
 def _group(properties: Mapping[str, Any]) -> Group | None:
-    """Return the stored or rebuilt group; None if the rebuilt group differs from the study's."""
+    """Return the stored or rebuilt group, or None if the rebuilt group differs from the study's."""
     if properties["document"] is not None:
         return parse_group(json.loads(properties["document"]))
     family, seed, start = (properties[name] for name in ("family", "seed", "start"))

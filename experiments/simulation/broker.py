@@ -18,7 +18,7 @@ Coordinator = ClassicCoordinator | ConsumerCoordinator
 
 
 class Broker:
-    """Broker that coordinates one group; ``load`` restores the coordinator after a crash."""
+    """Broker that coordinates one group. ``load`` restores the coordinator after a crash."""
 
     def __init__(self, load: Callable[[Log], Coordinator]) -> None:
         self.log = Log()
@@ -42,7 +42,7 @@ class Broker:
         return self.consumer if self.classic is None else self.classic
 
     def crash(self) -> None:
-        """Stop the coordinator; pending requests fail with NOT_COORDINATOR."""
+        """Stop the coordinator. Pending requests fail with NOT_COORDINATOR."""
         self.is_up = False
         if self._coordinator is not None:
             self._coordinator.unload()
@@ -55,7 +55,7 @@ class Broker:
 
     @property
     def generation(self) -> int:
-        """Return the generation or epoch of the group; -1 if there is no coordinator."""
+        """Return the generation or epoch of the group, or -1 if there is no coordinator."""
         if self.classic is not None:
             return self.classic.group.generation
         return -1 if self.consumer is None else self.consumer.group.epoch

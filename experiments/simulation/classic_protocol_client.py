@@ -170,7 +170,7 @@ class ClassicProtocolClient(Consumer):
             self._join_group()
 
     def _on_assignment(self, assigned: Partitions) -> None:
-        """Apply an assignment; join again if the assignment revokes partitions."""
+        """Apply an assignment. Join again if the assignment revokes partitions."""
         self.phase = _STABLE
         revoked = NO_PARTITIONS
         if not len(self.owned):
@@ -263,7 +263,7 @@ class ClassicProtocolClient(Consumer):
             self._rejoin_needed = True
 
     def refresh_metadata(self) -> None:
-        """Detect changed partition counts; the leader joins again if they changed."""
+        """Detect changed partition counts. The leader joins again if they changed."""
         counts = self.assigned_counts
         if counts is not None and counts != self.environment.partition_counts():
             self._on_subscription_change()

@@ -58,7 +58,7 @@ class ConsumerProtocolClient(Consumer):
         subscription: tuple[str, ...] | None = None,
         rebalance_timeout: int | None = None,
     ) -> None:
-        """Send a ConsumerGroupHeartbeat request; fields with None are unchanged."""
+        """Send a ConsumerGroupHeartbeat request. Fields with None are unchanged."""
         heartbeat = Heartbeat(
             self.member_id,
             self.epoch,

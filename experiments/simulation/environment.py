@@ -80,7 +80,10 @@ class Environment:
         return member_id
 
     def latency(self) -> int:
-        """Draw a random latency from a request to its response."""
+        """Return the time from a request to its response.
+
+        It is the latency plus a part of the jitter.
+        """
         settings = self.settings
         return settings.latency + (self.random_delay(settings.jitter) if settings.jitter else 0)
 
@@ -103,7 +106,7 @@ class Environment:
         return {name: topic.partitions for name, topic in self.topics.items()}
 
     def assign(self, group: Group, generation: int) -> Assignment | LivelockError | UpstreamError:
-        """Run the assignor and record the rebalance; return its assignment or its failure."""
+        """Run the assignor and record the rebalance. Return the assignment or the failure."""
         clients = tuple(self.recorder.client_ids[member.id] for member in group.members)
         self.ownership.set_members(clients)
         self.result.members.append((self.clock.now, clients))

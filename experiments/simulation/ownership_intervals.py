@@ -43,7 +43,7 @@ class _Topic:
         self._unowned_messages = 0
 
     def grow(self, partitions: int, last: int) -> int:
-        """Add partitions without an owner; return the number of added partitions."""
+        """Add partitions without an owner, and return the number of added partitions."""
         added = partitions - len(self.owner)
         self.owner += [NO_OWNER] * added
         self.last += [last] * added
@@ -102,7 +102,7 @@ class OwnershipIntervals:
             topic.change_unowned(topic.grow(partitions, NO_OWNER), now)
 
     def acquire(self, member: str, partitions: Partitions, now: int) -> None:
-        """Start a member's consumption; raise `OverlapError` if a partition has a consumer."""
+        """Start a member's consumption. Raise `OverlapError` if a partition has a consumer."""
         new_owner, absent = self._number(member), self._absent
         self._now = now
         for topic, numbers in self._columns(partitions):
@@ -137,7 +137,7 @@ class OwnershipIntervals:
             self._end(partitions, now)
 
     def set_members(self, members: Iterable[str]) -> None:
-        """Set the group's members; partitions of former members do not count as moved."""
+        """Set the group's members. Partitions of former members do not count as moved."""
         present = {self._number(member) for member in members}
         self._absent = {number for number in range(len(self._names)) if number not in present}
 

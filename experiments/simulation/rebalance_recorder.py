@@ -52,7 +52,7 @@ class RebalanceRecorder:
         return Group(topics=tuple(self._topics.values()), members=members)
 
     def assign(self, group: Group, generation: int) -> Assignment | LivelockError | UpstreamError:
-        """Run the policy's assignor; return its assignment or its failure."""
+        """Run the policy's assignor. Return the assignment or the failure."""
         result: Assignment | LivelockError | UpstreamError
         try:
             result = self._policy.assign(group)

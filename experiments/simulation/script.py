@@ -26,7 +26,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic of a script; ``rate`` is per partition, ``id`` is a real cluster's topic id."""
+    """A topic of a script. ``rate`` is in messages per second and partition."""
 
     name: str
     partitions: int
@@ -49,7 +49,7 @@ class MemberPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptEvent:
-    """A timed event of a script; ``action`` determines which other fields are used."""
+    """A timed event of a script. ``action`` determines which other fields are used."""
 
     at: int
     action: Action
@@ -63,7 +63,7 @@ class ScriptEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Client configuration of a script; Kafka's defaults apply where Kafka has the setting."""
+    """Client configuration of a script. Kafka's defaults apply where Kafka has the setting."""
 
     session: int = 45_000  # session.timeout.ms
     heartbeat: int = 3_000  # heartbeat.interval.ms
@@ -79,7 +79,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """Script of one simulation; ``policies`` are names from `policies.POLICIES`."""
+    """Script of one simulation. ``policies`` are names from `policies.POLICIES`."""
 
     name: str
     topics: tuple[TopicPlan, ...]
@@ -93,5 +93,5 @@ class Script:
 
     @property
     def measured_from(self) -> int:
-        """Return the time of the first event; costs before the first event are not measured."""
+        """Return the time of the first event. Costs before the first event are not measured."""
         return min((event.at for event in self.events), default=0)

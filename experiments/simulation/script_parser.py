@@ -1,4 +1,4 @@
-"""Parser of simulation scripts; error messages name file, line and field."""
+"""Parser of simulation scripts. Error messages name file, line and field."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ _MEMBER_KEYS = {"assigning": "assignment_time", "starts": "start_at"}
 
 
 def parse_script(text: str, name: str) -> script.Script:
-    """Parse a script in YAML or JSON; ``name`` is the file name in error messages.
+    """Parse a script in YAML or JSON. ``name`` is the file name in error messages.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def _members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> Iterable[Memb
 
 
 def _numbered_members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[MemberPlan, ...]:
-    """Parse an entry of the member list; ``count`` creates members numbered from 0."""
+    """Parse an entry of the member list. ``count`` creates members numbered from 0."""
     keys = ("id", "count", "topics", "static", "rack", "rate", "every")
     items = node.only(*keys, *_MEMBER_KEYS.values(), *_MEMBER_KEYS)
     items = {_MEMBER_KEYS.get(key, key): value for key, value in items.items()}
@@ -133,7 +133,7 @@ def _topics(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[str, ...
 
 
 def _known(node: ConfigNode, names: Mapping[str, object], kind: str) -> str:
-    """Return a field's string; raise an error if it is not one of the known names."""
+    """Return a field's string. Raise an error if it is not one of the known names."""
     if node.text() not in names:
         known = format_choices(names)
         node.fail(f"unknown {kind} {node.text()!r}, expected one of {known}")

@@ -9,7 +9,7 @@ from kassay.reference.model.group import Group
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedRebalance:
-    """A rebalance of a simulation; times are in milliseconds."""
+    """A rebalance of a simulation. Times are in milliseconds."""
 
     at: int  # when the assignor ran
     generation: int  # resulting generation, or epoch under the consumer protocol
@@ -22,7 +22,7 @@ class SimulatedRebalance:
 
 @dataclass(frozen=True, slots=True)
 class TimelineNote:
-    """A timeline note; ``source`` names a member, a topic, the group or the broker."""
+    """A timeline note. ``source`` names a member, a topic, the group or the broker."""
 
     at: int
     source: str

@@ -58,7 +58,7 @@ class Traffic:
                     self._positions[partition] = offset
 
     def read(self, partitions: Partitions, limit: int | None, now: int) -> int:
-        """Read from partitions in order, up to a limit; return the number of messages read."""
+        """Read from partitions in order, up to a limit. Return the number of messages read."""
         total = 0
         for partition in partitions:
             if partition not in self._rates:

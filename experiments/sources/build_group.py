@@ -1,4 +1,4 @@
-"""Build groups from captures; notes state everything that the captures do not show."""
+"""Build groups from captures. Notes state everything that the captures do not show."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain

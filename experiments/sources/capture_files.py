@@ -112,7 +112,7 @@ def imported_group(
 def _import_texts(
     texts: Iterable[SourceText], options: ImportOptions, *, empty: EmptyGroups
 ) -> Iterator[ImportedGroup]:
-    """Import the texts of one path; an unreadable file is noted in its directory's groups."""
+    """Import the texts of one path. An unreadable file is noted in its directory's groups."""
     counts: Counts = dict(options.partition_counts or {})
     minimum: Counts = dict(options.minimum_counts or {})
     sizes, ids = dict(options.sizes or {}), dict(options.topic_ids or {})

@@ -31,7 +31,7 @@ _RETRY = "the captures are from different moments, take them again"
 
 @dataclass(slots=True)
 class ObservedMember:
-    """A member as the captures show it; None for values that are not shown."""
+    """A member as the captures show it. A value that is not shown is None."""
 
     id: str
     client_id: str | None = None
@@ -47,7 +47,7 @@ class ObservedMember:
 
 @dataclass(slots=True)
 class ObservedGroup:
-    """A group as the captures show it; None for values that are not shown."""
+    """A group as the captures show it. A value that is not shown is None."""
 
     id: str
     members: dict[str, ObservedMember] = field(default_factory=dict)

@@ -121,7 +121,7 @@ def _first_line(data: io.BufferedReader) -> bytes:
 
 
 def _parse(line: bytes) -> object:
-    """Parse a line that is a whole JSON object; None for any other line."""
+    """Parse a line that is a whole JSON object. Return None for any other line."""
     if not line.strip().startswith(b"{"):
         return None
     try:
@@ -132,7 +132,7 @@ def _parse(line: bytes) -> object:
 
 
 def _document_lines(text: str) -> list[str] | None:
-    """Return the lines of group documents; None for a text of another kind.
+    """Return the lines of group documents, or None for a text of another kind.
 
     A damaged text with members is a group document, whose parser reports the damage.
     """

@@ -41,7 +41,7 @@ def without_gzip(path: Path) -> Path:
 
 @contextmanager
 def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file, or standard input for `STDIN`; gzip is recognised by its first bytes.
+    """Open a file, or standard input for `STDIN`. Gzip is recognised by its first bytes.
 
     ``stdin`` replaces ``sys.stdin``.
     """
@@ -70,13 +70,13 @@ def open_text(
 
 
 def read_text(path: Path, *, stdin: TextIO | None = None) -> str:
-    """Read a whole text; an error names the line that is not text."""
+    """Read a whole text. An error names the line that is not text."""
     with open_binary(path, stdin=stdin) as data:
         return decode_text(data.read(), name=name_of(path))
 
 
 def decode_text(data: bytes, *, name: str) -> str:
-    """Decode UTF-8, or UTF-16 with a byte order mark; an error names the line."""
+    """Decode UTF-8, or UTF-16 with a byte order mark. An error names the line."""
     encoding = _encoding(data)
     try:
         return data.decode(encoding)

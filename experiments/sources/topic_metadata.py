@@ -20,7 +20,7 @@ Counts = dict[str, int]
 
 
 class DescribedTopics(NamedTuple):
-    """Partition counts and topic ids, by topic; releases before 2.8 print no ids."""
+    """Partition counts and topic ids, by topic. Releases before 2.8 print no ids."""
 
     counts: Counts
     ids: dict[str, uuid.UUID]

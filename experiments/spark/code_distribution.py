@@ -35,7 +35,7 @@ def write_archive(target: Path) -> Path:
 
 
 def send_code(spark: SparkSession, directory: Path) -> None:
-    """Send the code to all workers; it takes precedence over installed packages."""
+    """Send the code to all workers. It takes precedence over installed packages."""
     archive = str(write_archive(directory / "kassay.zip"))
     if uses_connect(spark):
         spark.addArtifacts(archive, pyfile=True)

@@ -22,7 +22,7 @@ _CASES = pa.schema([pa.field("case", pa.string(), nullable=False)])
 def search_cases(
     spark: SparkSession, cases: Sequence[Case], options: SearchOptions, *, tasks: int | None = None
 ) -> list[CaseSearch]:
-    """Search every case; return one result per case, in no particular order."""
+    """Search every case, and return one result per case, in no particular order."""
     tasks = tasks or max(1, -(-len(cases) // CASES_PER_TASK))
     rows = [{"case": json.dumps(asdict(case), ensure_ascii=False)} for case in cases]
     frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_CASES)).repartition(tasks)

@@ -35,7 +35,7 @@ class ClusterMetadata:
 
 
 def decode_records(raw: DataFrame) -> DataFrame:
-    """Decode raw records to `RECORDS`; commits are combined, see `decode_batches`."""
+    """Decode raw records to `RECORDS`. Commits are combined, see `decode_batches`."""
     return map_batches(raw, decode_batches, RECORDS)
 
 

@@ -37,7 +37,7 @@ exec {java} "$@"
 
 
 class NoJavaError(RunError):
-    """No Java runtime is suitable for Spark; the message has the reason for each."""
+    """No Java runtime is suitable for Spark. The message has the reason for each."""
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Path:

@@ -54,7 +54,7 @@ class _StderrReader:
         threading.Thread(target=self._read, args=(read_end,), daemon=True).start()
 
     def finish(self) -> None:
-        """Wait until all output so far is read; running processes keep the pipe open."""
+        """Wait until all output so far is read. Running processes keep the pipe open."""
         if not self._finished.is_set():
             os.write(self.write_end, f"\n{self._end_marker}".encode())
             self._finished.wait(_READ_SECONDS)

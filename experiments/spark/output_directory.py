@@ -80,7 +80,7 @@ class CommittedBatches:
 
 @contextmanager
 def directory_lock(directory: Path) -> Iterator[None]:
-    """Lock an output directory; the operating system releases the lock of a killed process."""
+    """Lock an output directory. The operating system releases the lock of a killed process."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / _LOCK).open("w") as lock:
         try:

@@ -30,7 +30,7 @@ _LOG_SECONDS = 60.0
 
 @dataclass(slots=True)
 class ProgressReporter:
-    """Progress of a study; ``concurrent`` is the number of groups in running batches."""
+    """Progress of a study. ``concurrent`` is the number of groups in running batches."""
 
     total: int
     done: int

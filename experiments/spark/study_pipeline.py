@@ -81,7 +81,7 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: int | None) -> CaseRecor
 def _evaluate_task(
     task: Sequence[BatchedCase], judge: Evaluator, limits: CaseLimits, *, retry: bool
 ) -> Iterator[dict[str, object]]:
-    """Evaluate the cases of a task; in a retry, each case runs in its own process."""
+    """Evaluate the cases of a task. In a retry, each case runs in its own process."""
     with memory_limit(limits.memory), watchdog() as start_timer:
         for batched in task:
             if retry:

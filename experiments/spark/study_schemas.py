@@ -15,7 +15,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def schema_of(row: type) -> pa.Schema:
-    """Return the Arrow schema of a row dataclass; optional fields are nullable."""
+    """Return the Arrow schema of a row dataclass. Optional fields are nullable."""
     hints = typing.get_type_hints(row)
     return pa.schema([_field(field.name, hints[field.name]) for field in fields(row)])
 
@@ -64,7 +64,7 @@ def table_of(records: pa.Table, name: str) -> pa.Table:
 
 
 def _columns(row: Any) -> dict[str, object]:
-    """Return the columns of a row; integers that exceed 64 bits become None."""
+    """Return the columns of a row. Integers that exceed 64 bits become None."""
     columns: dict[str, object] = {}
     for name in row.__slots__:
         value = getattr(row, name)

@@ -37,7 +37,7 @@ class Case:
         return f"{self.family}/{self.seed}" + (f"@{self.start}" if self.start else "")
 
     def build(self) -> Group:
-        """Build the group of the case; raise `InputError` if the group cannot be built."""
+        """Build the group of the case. Raise `InputError` if the group cannot be built."""
         if self.document is not None:
             try:
                 document = json.loads(self.document)
@@ -110,7 +110,7 @@ class BatchedCase:
 
 
 def batches_of(cases: Sequence[Case], *, wave: int = BATCH_CASES) -> list[Sequence[Case]]:
-    """Split cases into batches of up to ``wave`` cases; each batch mixes the whole study.
+    """Split cases into batches of up to ``wave`` cases. Each batch mixes the whole study.
 
     Examples
     --------

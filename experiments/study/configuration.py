@@ -1,4 +1,4 @@
-"""Reader of the configuration file of a study; error messages name the line and the field."""
+"""Reader of the configuration file of a study. Error messages name the line and the field."""
 
 import hashlib
 from collections.abc import Iterator, Mapping

@@ -137,7 +137,7 @@ def failed_record(case: Case, error: str) -> CaseRecord:
 
 
 def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]:
-    """Call a function; return its value and None, or None and the exception as text."""
+    """Call a function. Return its value and None, or None and the exception as text."""
     try:
         return function(), None
     except Exception as error:  # noqa: BLE001 - a failure on one group becomes a row

@@ -22,7 +22,7 @@ _MEBIBYTE = 1 << 20
 
 @contextmanager
 def memory_limit(mebibytes: int) -> Iterator[None]:
-    """Limit the address space of this process; never raise the current limit."""
+    """Limit the address space of this process. Never raise the current limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     finite = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_AS, (min([mebibytes * _MEBIBYTE, *finite]), hard))
@@ -34,7 +34,7 @@ def memory_limit(mebibytes: int) -> Iterator[None]:
 
 @contextmanager
 def watchdog() -> Iterator[Callable[[float], None]]:
-    """Yield a function that restarts a timer; the timer kills this process when it expires.
+    """Yield a function that restarts a timer. The timer kills this process when it expires.
 
     The kernel's timer also works while native code hangs.
     """

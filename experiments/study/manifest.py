@@ -52,7 +52,7 @@ def configuration(
 def manifest(
     described: Mapping[str, object], *, rows: Mapping[str, int], run: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the manifest of a study; ``run`` contains the facts that differ between runs."""
+    """Return the manifest of a study. ``run`` contains the facts that differ between runs."""
     return {
         "configuration": dict(described),
         "versions": {"python": platform.python_version()}

@@ -1,4 +1,4 @@
-"""Rows of a study's tables; each field is a column that docs/formats.md documents."""
+"""Rows of a study's tables. Each field is a column that docs/formats.md documents."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from kassay.reference.model.metrics import MEASURES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
-    """A row of the table ``groups``; fields after ``error`` are None if ``error`` is set."""
+    """A row of the table ``groups``. Fields after ``error`` are None if ``error`` is set."""
 
     case: str
     family: str
@@ -79,7 +79,7 @@ class OptimumRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
-    """A row of the table ``comparisons``, one per group and assignor; see `Comparison`."""
+    """A row of the table ``comparisons``, one per group and assignor. See `Comparison`."""
 
     case: str
     assignor: str

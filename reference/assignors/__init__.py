@@ -129,7 +129,7 @@ def run_assignor(group: Group, name: str) -> AssignorResult:
 
 
 def is_cooperative(name: str) -> bool:
-    """Return whether an assignor uses the cooperative protocol; a custom assignor does not."""
+    """Return whether an assignor uses the cooperative protocol. A custom assignor does not."""
     return name in ASSIGNORS and ASSIGNORS[name].protocol is RebalanceProtocol.COOPERATIVE
 
 

@@ -9,7 +9,7 @@ _NEVER = 1 << 62
 
 
 class Clock:
-    """Virtual clock with an event queue; time jumps to the next scheduled action.
+    """Virtual clock with an event queue. Time jumps to the next scheduled action.
 
     Actions that are due at the same time run in the order in which they were added.
 
@@ -57,7 +57,7 @@ class Clock:
 
 
 class Timer:
-    """Timer that runs an action on expiry; a timer can be restarted or cancelled."""
+    """Timer that runs an action on expiry. A timer can be restarted or cancelled."""
 
     __slots__ = ("_action", "_clock", "_deadline", "_fires_at")
 
@@ -68,7 +68,7 @@ class Timer:
         self._fires_at = _NEVER
 
     def start(self, delay: int) -> None:
-        """Start or restart the timer; it expires ``delay`` milliseconds from now."""
+        """Start or restart the timer. It expires ``delay`` milliseconds from now."""
         self._deadline = self._clock.now + delay
         # A later deadline is scheduled only when the earlier one fires: session timers are
         # restarted far more often than they expire.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorConfig:
-    """Broker settings; all times in milliseconds."""
+    """Broker settings. All times are in milliseconds."""
 
     initial_rebalance_delay: int = 3_000  # group.initial.rebalance.delay.ms
     max_size: int = 2**31 - 1  # group.max.size

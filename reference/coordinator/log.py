@@ -13,7 +13,7 @@ class LogRecord(Protocol):
 
     @property
     def value(self) -> bytes | None:
-        """Encoded value; None for a tombstone."""
+        """Encoded value, or None for a tombstone."""
 
 
 class Log:
@@ -30,7 +30,7 @@ class Log:
         self.writes = 0
 
     def append(self, identity: object, record: LogRecord) -> None:
-        """Append a record; ``identity`` identifies the key and is faster to compare."""
+        """Append a record. ``identity`` identifies the key and is faster to compare."""
         self.writes += 1
         self._records.pop(identity, None)
         self._records[identity] = record
@@ -39,7 +39,10 @@ class Log:
 
     @property
     def history(self) -> tuple[LogRecord, ...]:
-        """Return all records written, oldest first; empty unless the log keeps its history."""
+        """Return all written records, oldest first.
+
+        The list is empty if the log keeps no history.
+        """
         return tuple(self._history or ())
 
     def read(self) -> Iterator[tuple[bytes, bytes]]:

@@ -30,23 +30,26 @@ class ConfigNode:
         raise InputError(f"{self.where}: {self.path or 'the document'}: {problem}")
 
     def items(self) -> dict[str, "ConfigNode"]:
-        """Return a mapping."""
+        """Return the value if it is a mapping. Otherwise raise InputError."""
         return self._expect(dict, "a mapping")
 
     def elements(self) -> list["ConfigNode"]:
-        """Return a list."""
+        """Return the value if it is a list. Otherwise raise InputError."""
         return self._expect(list, "a list")
 
     def text(self) -> str:
-        """Return a string."""
+        """Return the value if it is a string. Otherwise raise InputError."""
         return self._expect(str, "a string")
 
     def flag(self) -> bool:
-        """Return a boolean."""
+        """Return the value if it is a boolean. Otherwise raise InputError."""
         return self._expect(bool, "true or false")
 
     def integer(self, minimum: int = 0, maximum: int = MAX_INTEGER) -> int:
-        """Return an integer from ``minimum`` to ``maximum``."""
+        """Return the value if it is an integer from ``minimum`` to ``maximum``.
+
+        Otherwise raise InputError.
+        """
         value = self._expect(int, "an integer")
         if value < minimum:
             self.fail(f"must be at least {minimum}, got {value}")
@@ -55,7 +58,7 @@ class ConfigNode:
         return value
 
     def only(self, *known: str) -> dict[str, "ConfigNode"]:
-        """Return a mapping after a check for unknown keys."""
+        """Return the value if it is a mapping without unknown keys. Otherwise raise InputError."""
         items = self.items()
         for key, place in items.items():
             if key not in known:
@@ -72,7 +75,7 @@ class ConfigNode:
 
 
 def read_nodes(text: str, name: str) -> ConfigNode:
-    """Parse a configuration file in YAML or JSON; repeated keys are errors."""
+    """Parse a configuration file in YAML or JSON. Repeated keys are errors."""
     if text.lstrip().startswith("{"):
         # JSON allows tabs between values, YAML does not; JSON strings contain no tabs.
         text = text.replace("\t", " ")

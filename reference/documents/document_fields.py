@@ -1,4 +1,4 @@
-"""Typed access to the fields of a JSON document; errors name the field and the value."""
+"""Typed access to the fields of a JSON document. Errors name the field and the value."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -17,50 +17,53 @@ def format_value(value: object) -> str:
 
 
 def as_object(value: object, where: str, *, expected: str = "an object") -> Mapping[str, object]:
-    """Return the value if it is a JSON object; otherwise raise InputError."""
+    """Return the value if it is a JSON object. Otherwise raise InputError."""
     if isinstance(value, Mapping):
         return value
     raise _unexpected(value, where, expected)
 
 
 def as_array(value: object, where: str, *, expected: str = "a list") -> Sequence[object]:
-    """Return the value if it is a JSON array; otherwise raise InputError."""
+    """Return the value if it is a JSON array. Otherwise raise InputError."""
     if isinstance(value, list | tuple):
         return value
     raise _unexpected(value, where, expected)
 
 
 def as_integer(value: object, where: str) -> int:
-    """Return an integer; raise InputError for other values, also for booleans and 1.0."""
+    """Return the value if it is an integer.
+
+    Raise InputError for other values, also for booleans and 1.0.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise _unexpected(value, where, "an integer")
 
 
 def as_text(value: object, where: str) -> str:
-    """Return the value if it is a string; otherwise raise InputError."""
+    """Return the value if it is a string. Otherwise raise InputError."""
     if isinstance(value, str):
         return value
     raise _unexpected(value, where, "a string")
 
 
 def as_optional_integer(value: object, where: str) -> int | None:
-    """Return an integer or None."""
+    """Return the value if it is an integer or None. Otherwise raise InputError."""
     return None if value is None else as_integer(value, where)
 
 
 def as_optional_text(value: object, where: str) -> str | None:
-    """Return a string or None."""
+    """Return the value if it is a string or None. Otherwise raise InputError."""
     return None if value is None else as_text(value, where)
 
 
 def as_integers(value: object, where: str) -> tuple[int, ...]:
-    """Return an array of integers."""
+    """Return a JSON array of integers as a tuple. Raise InputError for other values."""
     return _elements(value, where, int, as_integer)
 
 
 def as_texts(value: object, where: str) -> tuple[str, ...]:
-    """Return an array of strings."""
+    """Return a JSON array of strings as a tuple. Raise InputError for other values."""
     return _elements(value, where, str, as_text)
 
 
@@ -78,7 +81,7 @@ def _unexpected(value: object, where: str, expected: str) -> InputError:
 
 
 def has_only(kind: type, values: Sequence[object]) -> bool:
-    """Return whether all values have exactly this type; booleans are not integers."""
+    """Return whether all values have exactly this type. Booleans are not integers."""
     return set(map(type, values)) <= {kind}
 
 

@@ -92,7 +92,12 @@ def _parse_status(table: Mapping[str, object], where: str) -> GroupStatus:
 
 
 def load_group(path: str | Path) -> Group:
-    """Read a file that contains exactly one group document."""
+    """Read a file that contains exactly one group document.
+
+    Raise InputError if the file contains none or several, or if the document is invalid.
+
+    Raise InputError if the file contains none or several, or if the document is invalid.
+    """
     groups = load_groups(path)
     if len(groups) != 1:
         raise InputError(f"{path}: expected one group document, got {len(groups)}")

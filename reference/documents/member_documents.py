@@ -24,7 +24,7 @@ from kassay.reference.model.group import NO_GENERATION, Member
 
 
 def _sub_generation(value: object, where: str) -> int:
-    """Read a generation; null means a subscription without a generation."""
+    """Read a sub-generation. The value null means a subscription without a generation."""
     return NO_GENERATION if value is None else as_integer(value, where)
 
 
@@ -74,7 +74,7 @@ def parse_member(value: object, where: str) -> Member:
 
 
 def _parse_client(table: Mapping[str, object], where: str) -> Client:
-    """Read client id, host and library; members without them share one object."""
+    """Read client id, host and library. Members without them share one object."""
     if _CLIENT_KEYS.keys().isdisjoint(table):
         return NO_CLIENT
     return Client(

@@ -39,7 +39,10 @@ def parse_partitions(value: object, where: str) -> Partitions:
 
 
 def pack_partitions(entries: Sequence[Any]) -> Partitions | None:
-    """Convert [topic, number] pairs to columns; None if there are none or one is invalid."""
+    """Convert [topic, number] pairs to columns.
+
+    Return None if the list is empty or contains an invalid pair.
+    """
     if not has_only(list, entries) or set(map(len, entries)) != {2}:
         return None
     topics, numbers = zip(*entries, strict=True)
@@ -55,7 +58,7 @@ def partition_pairs(partitions: Partitions) -> list[tuple[str, int]]:
 
 
 def _parse_entries(entries: Sequence[Any], where: str) -> Partitions:
-    """Read the pairs one by one; raise InputError for an invalid pair."""
+    """Read the pairs one by one. Raise InputError for an invalid pair."""
     for index, entry in enumerate(entries):
         match entry:
             case [str(), number]:

@@ -62,7 +62,7 @@ class HashMap(Generic[K, V]):
         sort_key: Callable[[K], Any] | None = None,
         capacity: int | None = None,
     ) -> Self:
-        """Return a map with the keys put in the given order; all values are None."""
+        """Return a map with the keys put in the given order. All values are None."""
         table = cls(hash_code, sort_key=sort_key, capacity=capacity)
         for key in keys:
             table.put(key, None)  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ class HashMap(Generic[K, V]):
             self._resize()
 
     def compute_if_absent(self, key: K, function: Callable[[K], V]) -> V:
-        """Return the value of a key; insert a new key at the front of its bin."""
+        """Return the value of a key. Insert a new key at the front of its bin."""
         hash_code = spread(self._hash_code(key))
         # As upstream, the table may be resized even if the key is found.
         if not self._table or self._size > self._threshold:
@@ -111,7 +111,7 @@ class HashMap(Generic[K, V]):
         return value
 
     def remove(self, key: K) -> None:
-        """Remove a key; the table keeps its size."""
+        """Remove a key. The table keeps its size."""
         if not self._table:
             return
         hash_code = spread(self._hash_code(key))
@@ -133,7 +133,7 @@ class HashMap(Generic[K, V]):
         self._size -= 1
 
     def clear(self) -> None:
-        """Remove all keys; the table keeps its size."""
+        """Remove all keys. The table keeps its size."""
         self._table = [None] * len(self._table)
         self._size = 0
 

@@ -41,7 +41,7 @@ def chain(first: Node | None) -> Iterator[Node]:
 
 
 def treeify(first: Node, order: Order) -> Node:
-    """Convert a chain to a tree; return its root, which is the first node of the chain."""
+    """Convert a chain to a tree, and return its root, which is the first node of the chain."""
     root = first
     last: Node | None = None
     for node in chain(first):
@@ -66,7 +66,7 @@ def untreeify(first: Node) -> Node:
 
 
 def put_tree_val(first: Node, node: Node, order: Order) -> Node:
-    """Insert a node with a new key; return the first node of the chain."""
+    """Insert a node with a new key, and return the first node of the chain."""
     root = _root(first)
     parent, to_left = _find_parent(root, node.hash, node.key, order)
     node.tree = True
@@ -80,7 +80,7 @@ def put_tree_val(first: Node, node: Node, order: Order) -> Node:
 
 
 def remove_tree_node(first: Node, node: Node) -> Node | None:
-    """Remove a node; return the first node of the chain. Convert a small tree to a chain."""
+    """Remove a node, and return the first node of the chain. Convert a small tree to a chain."""
     root = _root(first)
     front: Node | None = first
     if node.prev is None:
@@ -161,7 +161,7 @@ def _delete(root: Node, node: Node) -> Node:
 
 
 def _swap_with_successor(root: Node, node: Node, left: Node, right: Node) -> tuple[Node, Node]:
-    """Swap a node of two children with its in-order successor; the links stay."""
+    """Swap a node of two children with its in-order successor. The links stay."""
     parent = node.parent
     successor = right
     while successor.left is not None:

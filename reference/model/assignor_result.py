@@ -62,7 +62,7 @@ class LivelockError(KassayError):
 
 @dataclass(frozen=True, slots=True)
 class AssignorResult:
-    """Result of an assignor for a group; exactly one of the last three is not None.
+    """Result of an assignor for a group. Exactly one of the last three fields is not None.
 
     ``livelock`` is set if the real assignor does not terminate, ``failed`` if it throws.
     """

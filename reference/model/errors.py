@@ -6,7 +6,7 @@ class KassayError(Exception):
 
 
 class InputError(KassayError, ValueError):
-    """Invalid input: a document, file or table. The message names the place and the value."""
+    """Invalid input: a document, file or table. The message contains the position and the value."""
 
 
 class UsageError(KassayError, ValueError):

@@ -82,7 +82,10 @@ def standard_deviation(loads: Sequence[int]) -> float:
 
 
 def range_spread(loads: Sequence[int]) -> float:
-    """Return topicmappr's range spread: (max - min) / min, in percent; inf where min is 0."""
+    """Return topicmappr's range spread, (max - min) / min in percent.
+
+    It is infinite if min is 0.
+    """
     if not loads or max(loads) == min(loads):
         return 0.0
     smallest = min(loads)

@@ -78,7 +78,7 @@ class Topic:
 
     @property
     def uuid(self) -> uuid.UUID:
-        """Topic id; if it is None, Java's ``UUID.nameUUIDFromBytes`` of the name."""
+        """Topic id. For a topic without id, it is Java's ``UUID.nameUUIDFromBytes`` of the name."""
         if self.id is not None:
             return self.id
         return name_uuid(self.name.encode("utf-8", "surrogatepass"))
@@ -256,7 +256,10 @@ class Group:
     @property
     @cached
     def common_weight(self) -> int | None:
-        """Weight of all partitions with subscribers, None if they differ; 1 if there are none."""
+        """Common weight of all partitions with subscribers, or None if weights differ.
+
+        Without such partitions, the weight is 1.
+        """
         distinct: set[int] = set()
         subscribers = self.subscribers()
         for topic in self.topics:

@@ -20,7 +20,7 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 
 class Measure(StrEnum):
-    """Imbalance measures; `MEASURES` contains the integer ones, all except ``leximax``."""
+    """Imbalance measures. `MEASURES` contains the integer ones, all except ``leximax``."""
 
     SUM_OF_SQUARES = "sum_of_squares"
     MAKESPAN = "makespan"
@@ -73,12 +73,12 @@ def sum_of_squares(loads: Iterable[int]) -> int:
 
 
 def makespan(loads: Iterable[int]) -> int:
-    """Return the maximum load; 0 without members."""
+    """Return the maximum load, or 0 if no load is given."""
     return max(loads, default=0)
 
 
 def spread(loads: Sequence[int]) -> int:
-    """Return maximum load minus minimum load; 0 without members."""
+    """Return maximum load minus minimum load, or 0 if no load is given."""
     return max(loads) - min(loads) if loads else 0
 
 
@@ -103,7 +103,7 @@ def balance_score(loads: Sequence[int]) -> int:
 
 
 def leximax(loads: Iterable[int]) -> tuple[int, ...]:
-    """Return the loads in descending order; smaller vectors (lexicographically) are better."""
+    """Return the loads in descending order. Lexicographically smaller vectors are better."""
     return tuple(sorted(loads, reverse=True))
 
 
@@ -150,7 +150,7 @@ class MovementCount:
 
 @cached_per_group
 def movement_count(group: Group, assignment: Assignment) -> MovementCount:
-    """Count kept, moved, placed and unassigned partitions of an assignment."""
+    """Count the kept, moved, placed and unassigned partitions of an assignment."""
     before, after = ownership(group).column, assignee_column(group, assignment)
     owned, assigned, same = before != NO_OWNER, after != NO_OWNER, before == after
     masks = (owned & same, owned & assigned & ~same, ~owned & assigned, owned & ~assigned)

@@ -21,7 +21,7 @@ class Markup(str):
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table; every value that is not `Markup` is escaped."""
+    """Return a table. Every value that is not `Markup` is escaped."""
     rest = iter(rows)
     shown = list(islice(rest, MAX_ROWS))
     remaining = sum(1 for _ in rest)

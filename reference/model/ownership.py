@@ -139,7 +139,7 @@ def rejoin(
 
 
 def _claims(group: Group, rows: PartitionIndex, reason: str) -> Iterator[Claim]:
-    """Yield invalid claims; names of unknown topics are only in the members' lists."""
+    """Yield invalid claims. Only the members' lists contain the names of unknown topics."""
     if len(rows.topic) and int(rows.topic[0]) == UNKNOWN:
         known = {topic.name for topic in group.topics}
         for index in dict.fromkeys(rows.member.tolist()):

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 
 class Results(dict[object, Any]):
-    """Cached results per function; copies and pickled copies are empty."""
+    """Cached results per function. Copies and pickled copies are empty."""
 
     __slots__ = ()
 

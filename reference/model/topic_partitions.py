@@ -13,7 +13,7 @@ Column = NDArray[np.int32]
 
 
 class TopicPartition(NamedTuple):
-    """One partition of a topic; partition numbers start at 0."""
+    """One partition of a topic. Partition numbers start at 0."""
 
     topic: str
     partition: int

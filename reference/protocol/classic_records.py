@@ -25,7 +25,7 @@ VALUE_VERSION = 3
 
 
 class MemberMetadata(NamedTuple):
-    """A member in the metadata of its group; times in milliseconds."""
+    """A member in the metadata of its group. Times are in milliseconds."""
 
     member_id: str
     instance_id: str | None
@@ -37,7 +37,7 @@ class MemberMetadata(NamedTuple):
     assignment: Partitions
 
     def to_fields(self) -> Fields:
-        """Return the fields of the schema."""
+        """Convert the member to the fields of the record schema."""
         return self._asdict() | {
             "subscription": self.subscription.encode(),
             "assignment": encode_assignment(self.assignment),
@@ -45,7 +45,7 @@ class MemberMetadata(NamedTuple):
 
     @classmethod
     def from_fields(cls, fields: Fields) -> "MemberMetadata":
-        """Build the member from the fields of the schema."""
+        """Convert the fields of the record schema to a member."""
         decoded = {
             "subscription": ConsumerSubscription.decode(fields["subscription"]),
             "assignment": decode_assignment(fields["assignment"]),
@@ -80,7 +80,7 @@ class GroupMetadata(NamedTuple):
 
 
 class OffsetCommit(NamedTuple):
-    """One committed offset; ``timestamp`` in milliseconds."""
+    """One committed offset. ``timestamp`` is in milliseconds."""
 
     group: str
     partition: TopicPartition
@@ -107,7 +107,7 @@ class OffsetCommit(NamedTuple):
 
 
 def decode_record(key: bytes, value: bytes) -> GroupMetadata | OffsetCommit:
-    """Decode a record of a classic group; raise CorruptRecordError for other record types."""
+    """Decode a record of a classic group. Raise CorruptRecordError for other record types."""
     kind, names = decode_key(key)
     if kind == RecordType.OFFSET_COMMIT:
         fields = decode_message(OFFSET_COMMIT, value)

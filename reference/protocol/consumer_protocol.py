@@ -72,7 +72,7 @@ class ConsumerSubscription(NamedTuple):
 
 
 def encode_assignment(assigned: Partitions) -> bytes:
-    """Encode a member's assignment; no bytes if it is empty."""
+    """Encode a member's assignment. The result of an empty assignment has no bytes."""
     if not len(assigned):
         return b""
     fields = {"assigned": _to_fields(assigned), "user_data": None}

@@ -14,7 +14,7 @@ PartitionsByTopicId = tuple[tuple[UUID, tuple[int, ...]], ...]
 
 
 class ConsumerRecord(NamedTuple):
-    """One record; ``fields`` are the fields of the value, None for a tombstone.
+    """One record. ``fields`` are the fields of the value, None for a tombstone.
 
     Records of the group as a whole have an empty ``member_id``.
     """
@@ -31,14 +31,14 @@ class ConsumerRecord(NamedTuple):
 
     @property
     def value(self) -> bytes | None:
-        """Value of the record; None for a tombstone."""
+        """Value of the record, or None for a tombstone."""
         if self.fields is None:
             return None
         return encode_message(RECORD_SCHEMAS[self.kind].value, VALUE_VERSION, self.fields)
 
 
 class DeferredRecord:
-    """A record that is built when it is read; most are overwritten before that.
+    """A record that is built when it is read. Most records are overwritten before a read.
 
     The objects that ``build`` uses must not change.
     """
@@ -55,7 +55,7 @@ class DeferredRecord:
 
     @property
     def value(self) -> bytes | None:
-        """Value of the record; None for a tombstone."""
+        """Value of the record, or None for a tombstone."""
         return self._build().value
 
 

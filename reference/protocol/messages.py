@@ -69,7 +69,7 @@ class JoinedMember(NamedTuple):
 
 
 class JoinResponse(NamedTuple):
-    """JoinGroup response; only the leader's response contains members."""
+    """JoinGroup response. Only the leader's response contains members."""
 
     code: ErrorCode
     member_id: str
@@ -81,7 +81,7 @@ class JoinResponse(NamedTuple):
 
 
 class SyncRequest(NamedTuple):
-    """SyncGroup request; only the leader's request contains assignments."""
+    """SyncGroup request. Only the leader's request contains assignments."""
 
     member_id: str
     generation: int
@@ -99,7 +99,7 @@ class SyncResponse(NamedTuple):
 
 
 class MemberIdentity(NamedTuple):
-    """Member that leaves; an administrator may name a static member instead."""
+    """Member that leaves. An administrator can identify a static member by its instance id."""
 
     member_id: str
     instance_id: str | None = None

@@ -24,7 +24,7 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def integer(value: int, width: str) -> bytes:
-    """Encode a signed big-endian integer; ``width`` is struct's b, h, i or q."""
+    """Encode a signed big-endian integer. ``width`` is struct's b, h, i or q."""
     return _INTEGERS[width].pack(value)
 
 
@@ -104,7 +104,7 @@ class Reader:
         raise CorruptRecordError("a variable-length integer must have at most 5 bytes")
 
     def length(self, *, compact: bool, width: str) -> int:
-        """Read the length of a string, of bytes or of an array; -1 means null."""
+        """Read the length of a string, of bytes or of an array. The length -1 means null."""
         return self.unsigned_varint() - 1 if compact else self.integer(width)
 
     def text(self, *, compact: bool = False) -> str | None:

@@ -52,7 +52,7 @@ def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
 
 
 def decode_key(key: bytes | None) -> tuple[int, Fields]:
-    """Decode a key to its record type and fields; an unknown type has no fields."""
+    """Decode a key to its record type and fields. An unknown type has no fields."""
     if key is None:
         raise CorruptRecordError("the key must not be null")
     reader = Reader(key)
@@ -65,7 +65,7 @@ def decode_key(key: bytes | None) -> tuple[int, Fields]:
 
 
 def decode_value(kind: int, value: bytes | None) -> Fields | None:
-    """Decode the value of a record; return None for a tombstone or an unknown record type."""
+    """Decode the value of a record. Return None for a tombstone or an unknown record type."""
     if value is None or kind not in RECORD_SCHEMAS:
         return None
     schema = RECORD_SCHEMAS[kind].value
@@ -91,7 +91,7 @@ def decode_consumer(member: Fields, *, protocol: str | None) -> None:
 
 
 def _user_data(data: bytes | None, protocol: str | None) -> Fields | None:
-    """Decode the user data of a sticky assignor; None for other data."""
+    """Decode the user data of a sticky assignor. Return None for other data."""
     if not data or "sticky" not in (protocol or ""):
         return None
     try:
@@ -101,7 +101,7 @@ def _user_data(data: bytes | None, protocol: str | None) -> Fields | None:
 
 
 def decode_sticky_fields(data: bytes) -> Fields:
-    """Decode user data of a sticky assignor; ``previous_assignment`` is None if it has none.
+    """Decode user data of a sticky assignor. ``previous_assignment`` is None if it has none.
 
     Examples
     --------
@@ -148,12 +148,12 @@ def _decode_all(schema: tuple[Field, ...], reader: Reader) -> Fields:
 
 
 def encode_message(schema: Schema, version: int, fields: Mapping[str, Any]) -> bytes:
-    """Encode a message with its version prefix; tagged fields may be absent."""
+    """Encode a message with its version prefix. Tagged fields may be absent."""
     return wire.integer(version, "h") + _versioned(schema, version).encode(fields)
 
 
 def decode_message(schema: Schema, data: bytes) -> Fields:
-    """Decode a message with its version prefix; the field ``version`` holds the version."""
+    """Decode a message with its version prefix. The field ``version`` holds the version."""
     reader = Reader(data)
     version = reader.integer("h")
     if version < 0 or (version > schema.newest and not schema.open_ended):
@@ -182,7 +182,7 @@ def _versioned(schema: Schema, version: int) -> _Codec:
 def _structure(
     fields: tuple[Field, ...], version: int, *, compact: bool, required: int | None = None
 ) -> _Codec:
-    """Return the codec of a structure; only the first ``required`` fields must be present."""
+    """Return the codec of a structure. Only the first ``required`` fields must be present."""
     present = [f for f in fields if f.tag is None and f.since <= version <= f.until]
     codecs = [(f.name, _field(f, version, compact=compact)) for f in present]
     tagged = {

@@ -57,7 +57,7 @@ def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
 
 
 def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> PriceTable | None:
-    """Return node prices that prove partition counts optimal; None if they are not optimal."""
+    """Return node prices that prove partition counts optimal, or None if they are not optimal."""
     prices = node_prices(network, counts)
     if prices.chain is not None or moved > network.min_movement(counts):
         return None
@@ -70,7 +70,7 @@ def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> P
 def certificate_errors(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Return the errors in a certificate; without errors, its claims are proven.
+    """Return the errors in a certificate. Without errors, its claims are proven.
 
     Bounds in `Certificate.trusted` are only compared with the value.
 
@@ -148,7 +148,10 @@ def violated_constraints(
 def certified_improvement(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> tuple[Transfer, ...]:
-    """Return transfers that improve the levels; empty if node prices cannot prove these levels."""
+    """Return transfers that improve the levels.
+
+    Return none if node prices cannot prove these levels.
+    """
     if not prices_prove(group, [claim.level for claim in certificate.claims]):
         return ()
     chain = improving_chain(group, assignment)

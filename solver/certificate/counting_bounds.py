@@ -1,4 +1,4 @@
-"""Values and bounds of levels that are computed without search."""
+"""Bounds of levels by counting, without search, and the check of stated values and bounds."""
 
 from collections.abc import Iterator, Sequence
 

@@ -28,7 +28,7 @@ VERSION = 3
 
 
 def certificate_document(certificate: Certificate) -> dict[str, object]:
-    """Convert a certificate to a JSON document; empty fields are omitted."""
+    """Convert a certificate to a JSON document without empty fields."""
     document: dict[str, object] = {
         "version": VERSION,
         "claims": [_claim_document(claim) for claim in certificate.claims],
@@ -47,7 +47,7 @@ def certificate_document(certificate: Certificate) -> dict[str, object]:
 
 
 def parse_certificate(document: object, *, where: str = "certificate") -> Certificate:
-    """Parse the JSON document of a certificate; raise InputError if its format is wrong."""
+    """Parse the JSON document of a certificate. Raise InputError if its format is wrong."""
     table = as_object(document, where)
     if table.get("version") != VERSION:
         raise InputError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")

@@ -54,7 +54,7 @@ def level_document(level: objective.Level) -> dict[str, object]:
 
 
 def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
-    """Parse a level; raise InputError if its format is wrong. Other keys are ignored."""
+    """Parse a level. Raise InputError if its format is wrong. Other keys are ignored."""
     name = as_text(table.get("level"), f"{where}.level")
     known = LEVEL_KEYS if name == objective.Movement.name else LEVEL_KEYS[:2]
     check_keys({key: 0 for key in LEVEL_KEYS if key in table}, known, where)
@@ -106,7 +106,7 @@ def constraint_document(rule: constraints.Constraint) -> dict[str, object]:
 
 
 def parse_constraint(value: object, where: str) -> constraints.Constraint:
-    """Parse a constraint; raise InputError if its format is wrong."""
+    """Parse a constraint. Raise InputError if its format is wrong."""
     table = as_object(value, where)
     name = as_text(table.get("constraint"), f"{where}.constraint")
     if name not in _CONSTRAINTS:

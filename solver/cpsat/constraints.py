@@ -18,7 +18,7 @@ def add_constraint(
     constraint: constraints.Constraint,
     literal: cp_model.IntVar | None = None,
 ) -> None:
-    """Add a constraint to the model; it applies only if ``literal``, if given, is true."""
+    """Add a constraint to the model. It applies only if ``literal``, if given, is true."""
     for expression, least, most in _ranges(model, constraint):
         if not isinstance(expression, int):
             rule = model.cp.add_linear_constraint(expression, least, most)

@@ -18,7 +18,10 @@ _MAX_COUNTS = 400_000
 
 
 def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> int:
-    """Search placements that improve a level; return a lower bound, 0 without a search."""
+    """Search placements that improve a level, and return a lower bound.
+
+    Without a search, return 0.
+    """
     model = _build_model(pool) if budget.seconds > 0 else None
     terms = None if model is None else level_terms(model, level, pool.value(level))
     if model is None or terms is None:
@@ -30,7 +33,7 @@ def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBu
 
 
 def _build_model(pool: IncumbentPool) -> AssignmentModel | None:
-    """Build the model of all constraints and limits; None if it is too large."""
+    """Build the model of all constraints and limits. Return None if it is too large."""
     problem = pool.problem
     classes = symmetry_classes(problem, pool.levels, pool.constraints)
     sizes = [len(consumers) for consumers in problem.consumer_sets]

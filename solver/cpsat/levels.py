@@ -21,7 +21,7 @@ _MAX_PAIRS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Expression to minimise; a level's value is ``factor * expression + offset``."""
+    """Expression to minimise. A level's value is ``factor * expression + offset``."""
 
     expression: Expression
     factor: int = 1
@@ -41,7 +41,9 @@ class Term:
 
 
 def level_terms(model: AssignmentModel, level: Level, worst: int) -> tuple[Term, ...] | None:
-    """Add a level to the model; return the terms to minimise, None if they exceed 64 bits.
+    """Add a level to the model, and return the terms to minimise.
+
+    Return None if they exceed 64 bits.
 
     The terms need not represent values above ``worst``. Only leximax has several terms, one per
     member.

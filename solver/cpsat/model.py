@@ -16,7 +16,7 @@ Expression = cp_model.LinearExpr | int
 
 @dataclass
 class AssignmentModel:
-    """CP-SAT model of all placements; loads are in the problem's weight unit."""
+    """CP-SAT model of all placements. Loads are in the problem's weight unit."""
 
     problem: Problem
     classes: SymmetryClasses
@@ -42,7 +42,7 @@ class AssignmentModel:
 
     @cached_property
     def total(self) -> int:
-        """Total load, in weight units."""
+        """Total load divided by the weight unit, the greatest common divisor of the weights."""
         return self.problem.total // self.problem.weight_unit
 
     @property
@@ -52,7 +52,7 @@ class AssignmentModel:
 
     @cached_property
     def load(self) -> list[cp_model.IntVar]:
-        """Return the load of each member, in weight units."""
+        """Return the load of each member divided by the weight unit."""
         unit = self.problem.weight_unit
         sums = self._sums(lambda partition: int(self.problem.weight[partition]) // unit)
         loads = []
@@ -85,7 +85,7 @@ class AssignmentModel:
         return [weighted_sum(parts) for parts in terms]
 
     def moves(self, costs: Ints) -> Expression:
-        """Return the total cost of the moves; partitions of one class must have equal cost."""
+        """Return the total cost of the moves. Partitions of one class must have equal cost."""
         terms: list[tuple[Expression, int]] = []
         for partitions, counts in zip(self.classes.partitions, self.count, strict=True):
             owner, cost = int(self.problem.owner[partitions[0]]), int(costs[partitions[0]])

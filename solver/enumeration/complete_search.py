@@ -14,7 +14,7 @@ from kassay.solver.problem import Placement, Problem, Weights
 
 @dataclass(frozen=True, slots=True)
 class CompleteResult:
-    """Best placement of all, and the minimum of each level; or the conflicting constraints."""
+    """Best placement with the minimum of each level, or the conflicting constraints."""
 
     placement: Placement | None
     minima: tuple[int, ...] = ()
@@ -24,7 +24,7 @@ class CompleteResult:
 def search_all(
     problem: Problem, levels: Sequence[Level], constraints: Sequence[Constraint]
 ) -> CompleteResult | None:
-    """Compare all placements; None if there may be too many.
+    """Compare all placements. Return None if there may be too many.
 
     The minimum of a level is taken over the placements within the tolerances of the earlier
     levels.

@@ -21,7 +21,7 @@ MAX_PLACEMENTS = 2**17
 
 @dataclass(frozen=True)
 class PlacementTable:
-    """Placements of one problem, one per row; columns are partitions."""
+    """Placements of one problem, one per row. Columns are partitions."""
 
     problem: Problem
     members: NDArray[np.int16]  # shape (placements, partitions)
@@ -91,7 +91,7 @@ class PlacementTable:
 def list_placements(
     problem: Problem, rules: Iterable[constraints.Constraint]
 ) -> PlacementTable | None:
-    """List the placements that meet the constraints; None if there may be too many."""
+    """List the placements that meet the constraints. Return None if there may be too many."""
     rules = tuple(rules)
     choices = _choices(problem, rules)
     # A partition with one choice adds no rows, but the table has a column for it.

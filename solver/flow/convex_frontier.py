@@ -37,7 +37,7 @@ class ConvexHull:
 
 
 def convex_hull(problem: Problem) -> ConvexHull | None:
-    """Find the convex hull for equal weights; None if the network is too large."""
+    """Find the convex hull for equal weights. Return None if the network is too large."""
     search = _hull_search(problem)
     if search is None:
         return None

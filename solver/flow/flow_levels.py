@@ -101,7 +101,10 @@ class _LevelFlows:
     def _imbalance_first(
         self, network: SubscriptionNetwork, first: Imbalance, balanced: Ints
     ) -> bool:
-        """Bound the imbalance, then the moves within its limit; return whether this is possible."""
+        """Bound the imbalance, then the moves within its limit.
+
+        Return False if the limit on moves is too low.
+        """
         search = None
         optimum = network.place(balanced)
         # Optimal loads minimise every measure.
@@ -141,7 +144,10 @@ class _LevelFlows:
             self._within_load(network, high // int(self.problem.weight[0]), balanced)
 
     def _few_moves(self, search: HullSearch, first: Imbalance) -> bool:
-        """Minimise the imbalance within the limit on moves; return whether that is possible."""
+        """Minimise the imbalance within the limit on moves.
+
+        Return False if the limit is too low.
+        """
         found = search.within_moves(self._max_moves, self.may_continue)
         if found is None:
             return False
@@ -180,7 +186,10 @@ class _LevelFlows:
     def _movement_first(
         self, network: SubscriptionNetwork, first: Movement, balanced: Ints
     ) -> bool:
-        """Bound the moves, then the imbalance with this number; return whether it is possible."""
+        """Bound the moves, then the imbalance with this number of moves.
+
+        Return False if the limit on moves is too low.
+        """
         search = HullSearch.of(network, balanced)
         fewest = search.ends[0]
         if fewest.moves > self._max_moves:
@@ -207,7 +216,7 @@ class _LevelFlows:
         return isinstance(level, Movement) and isinstance(level.cost, MovementCost)
 
     def _limit(self, level: Level) -> int | None:
-        """Return the limit that the first level sets; None without a feasible placement."""
+        """Return the limit that the first level sets, or None if no feasible placement is known."""
         values = [
             level_value(self.problem, level, placement)
             for placement in self.found.placements

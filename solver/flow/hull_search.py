@@ -58,7 +58,7 @@ class HullSearch:
 
     @classmethod
     def of(cls, network: SubscriptionNetwork, balanced: Ints | None = None) -> "HullSearch":
-        """Find both ends of the hull; ``balanced`` are optimal counts, if they are known."""
+        """Find both ends of the hull. ``balanced`` are optimal counts, if they are known."""
         counts = optimal_counts(network) if balanced is None else balanced
         loads = network.loads(counts)
         kept = np.minimum(network.loads(network.owned), network.max_counts)
@@ -68,14 +68,14 @@ class HullSearch:
         return cls(network, windows, (fewest, flow_point(network, counts)))
 
     def corner_between(self, left: FlowPoint, right: FlowPoint) -> FlowPoint | None:
-        """Return a corner below the line through two points; None if no corner is below."""
+        """Return a corner below the line through two points, or None if no corner is below."""
         moves, squares = right.moves - left.moves, left.squares - right.squares
         point = cheapest_point(self.network, self.windows, square_cost=moves, move_cost=squares)
         below = moves * point.squares + squares * point.moves
         return point if below < moves * left.squares + squares * left.moves else None
 
     def chains(self, left: FlowPoint, right: FlowPoint) -> list[Chain]:
-        """Decompose an edge of the hull; each sum of some chains gives a point on the edge."""
+        """Decompose an edge of the hull. Each sum of some chains gives a point on the edge."""
         difference = _FlowDifference(self.network, right.counts - left.counts)
         loads = self.network.loads(left.counts)
         return [self._effect(left.counts, loads, arcs) for arcs in difference.chains()]
@@ -95,7 +95,10 @@ class HullSearch:
         return Chain(tuple(arcs), moves, squares)
 
     def within_moves(self, limit: int, may_continue: MayContinue) -> BoundedPoint | None:
-        """Minimise the sum of squares with a limit on moves; None if the limit is too low."""
+        """Minimise the sum of squares with a limit on moves.
+
+        Return None if the limit is too low.
+        """
         left, right = self.ends
         if left.moves > limit:
             return None
@@ -120,7 +123,10 @@ class HullSearch:
         return squares + (squares - self.network.problem.partition_count) % 2
 
     def within_squares(self, limit: int, may_continue: MayContinue) -> BoundedPoint | None:
-        """Minimise moves with a limit on the sum of squares; None if the limit is too low."""
+        """Minimise moves with a limit on the sum of squares.
+
+        Return None if the limit is too low.
+        """
         left, right = self.ends
         if right.squares > limit:
             return None
@@ -206,7 +212,10 @@ class _FlowDifference:
         return chain
 
     def _first(self, arcs: list[int]) -> int | None:
-        """Return the last arc of a list with a difference left; remove the others."""
+        """Return the last arc that has a remaining difference.
+
+        Remove the arcs after it from the list.
+        """
         while arcs and not self.left[arcs[-1]]:
             arcs.pop()
         return arcs[-1] if arcs else None

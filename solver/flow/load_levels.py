@@ -42,7 +42,7 @@ class _Part:
 
 
 def level_sets(network: SubscriptionNetwork) -> tuple[LevelSet, ...]:
-    """Split the network into level sets by descending load; the last may have no topics.
+    """Split the network into level sets by descending load. The last may have no topics.
 
     There must be an assignment within the capacities of the network: see `is_feasible`.
     """

@@ -65,7 +65,7 @@ class _ShortestPaths:
         self.via_member = np.full(network.members, -1, dtype=np.int64)
 
     def relax(self) -> bool:
-        """Relax every arc once; return whether a cost fell."""
+        """Relax every arc once, and return whether a cost fell."""
         return self._relax_topics() and self._relax_members()
 
     def _relax_topics(self) -> bool:

@@ -30,7 +30,9 @@ class Transfer:
 
 
 def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...]:
-    """Return a chain of transfers that improves an assignment; empty if it is optimal.
+    """Return a chain of transfers that improves an assignment.
+
+    The chain is empty if the assignment is optimal.
 
     They lower the imbalance, or keep it and lower movement. Only the loads of the first giver
     and the last taker change. A chain that lowers the imbalance is a shortest one. Weights are
@@ -55,7 +57,7 @@ def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...
 
 
 def apply_chain(group: Group, assignment: Assignment, chain: tuple[Transfer, ...]) -> Assignment:
-    """Apply transfers in order; UsageError if a giver does not have its partition."""
+    """Apply transfers in order. Raise UsageError if a giver does not have its partition."""
     lists = {m.id: list(assignment[m.id]) if m.id in assignment else [] for m in group.members}
     for transfer in chain:
         if transfer.partition not in lists.get(transfer.giver, ()):

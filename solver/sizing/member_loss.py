@@ -36,12 +36,15 @@ class MemberLosses:
 
     @property
     def worst(self) -> MemberLoss | None:
-        """Return the first loss with the maximum makespan; None without members."""
+        """Return the loss that leads to the highest makespan.
+
+        Return None if the group has no members.
+        """
         return max(self.losses, key=lambda loss: loss.makespan.value, default=None)
 
     @property
     def makespan(self) -> LevelValue:
-        """Makespan after the worst loss; 0 without members."""
+        """Makespan after the worst loss, or 0 if the group has no members."""
         return LevelValue(
             "makespan",
             max((loss.makespan.value for loss in self.losses), default=0),

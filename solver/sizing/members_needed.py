@@ -132,7 +132,7 @@ def members_needed(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Bisection over the number of members; each number is solved once."""
+    """Bisection over the number of members. Each number is solved once."""
 
     current: Group
     added: Member
@@ -192,7 +192,7 @@ class _Search:
         return replace(best, unserved=unserved, enough=False if unserved else best.enough)
 
     def _why_never_enough(self) -> str:
-        """Return why no number of members can meet the target; empty if some number can.
+        """Return why no number of members can meet the target, or an empty text if a number can.
 
         Partitions that an added member can have alone then add no load to the others.
         """
@@ -217,7 +217,10 @@ class _Search:
         return f"added members do not consume {names}{load}"
 
     def _optimum(self, group: Group) -> MemberCount:
-        """Solve a resized group: minimum makespan, then fewest moves; compare with the target."""
+        """Find the minimum makespan of a resized group, then the fewest moves.
+
+        Compare with the target.
+        """
         target = self.makespan
         capacities = {member.capacity for member in group.members}
         # A capacity that all members share is a target of the makespan, which the flow can solve.

@@ -44,7 +44,7 @@ class PartitionPrices:
 
 @dataclass
 class ColumnGeneration:
-    """Column generation on a weight grid; patterns remain when the grid becomes finer."""
+    """Column generation on a weight grid. Patterns remain when the grid becomes finer."""
 
     exchange: MemberExchange
     knots: Floats = field(init=False)  # weights with price variables

@@ -73,9 +73,10 @@ class ExactResult:
 
 
 def solve_small(subproblem: Subproblem, measure: Measure, *, seed: int = 0) -> ExactResult | None:
-    """Find the minimum imbalance, then the minimum cost.
+    """Minimise the imbalance, then the cost of moves.
 
-    None if the component is too large, or the time of the subproblem is up.
+    Return None if the component is too large, the time of the subproblem is up, the sum of
+    the costs is too large, or the measure is neither the sum of squares nor the makespan.
     """
     if measure not in (Measure.SUM_OF_SQUARES, Measure.MAKESPAN):
         return None

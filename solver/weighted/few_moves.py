@@ -27,10 +27,10 @@ class FewMovesSearch:
     rng: np.random.Generator
 
     def initial_solution(self, start: Placement) -> Placement | None:
-        """Move partitions from overloaded members to members with capacity; None on failure.
+        """Move partitions from members above the load limit to members below it.
 
-        The lightest partition that ends the overload of its member moves first, otherwise
-        the heaviest one.
+        Return None if a member stays above the limit. The lightest partition that ends the
+        overload of its member moves first, otherwise the heaviest one.
         """
         placement = start.copy()
         loads = np.array(self.problem.loads(placement), dtype=np.int64)

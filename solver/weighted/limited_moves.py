@@ -80,7 +80,7 @@ class LimitedMovesSearch:
     def _search(
         self, limit: int, may_continue: Callable[[], bool], neighbourhoods: int = 0
     ) -> bool:
-        """Search a placement below a load limit; return whether one was found."""
+        """Search a placement below a load limit, and return whether one was found."""
         if limit >= self.makespan or not may_continue():
             return False
         search = FewMovesSearch(self.problem, limit, self.costs, self.rng)
@@ -96,7 +96,7 @@ class LimitedMovesSearch:
         return True
 
     def _refute(self, limit: int) -> bool:
-        """Prove that a load limit needs more moves; raise the bound and return whether it did."""
+        """Prove that a load limit needs more moves. Raise the bound, and return whether it rose."""
         turns = iter(range(_PRICE_ROUNDS))
         moves = exchange_bound(
             self.problem,

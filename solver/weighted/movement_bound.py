@@ -29,7 +29,7 @@ def exchange_bound(
     may_continue: Callable[[], bool],
     rounds: int = _ROUNDS,
 ) -> int:
-    """Bound the cost of moves from below; stop when the bound reaches the incumbent's cost."""
+    """Bound the cost of moves from below. Stop when the bound reaches the incumbent's cost."""
     cells = problem.partition_count * problem.member_count
     if not cells or cells * _COARSE > _MAX_CELLS or int(costs.max(initial=0)) > 2**20:
         return 0
@@ -53,7 +53,7 @@ def _subgradient(
     may_continue: Callable[[], bool],
     rounds: int,
 ) -> int:
-    """Change prices by subgradient steps; return the best bound, times `SCALE`."""
+    """Change prices by subgradient steps, and return the best bound, times `SCALE`."""
     unowned = (exchange.problem.owner == NO_OWNER).astype(np.int64)
     best, best_price = start.bound, start.prices / SCALE
     price = best_price

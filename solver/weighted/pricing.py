@@ -68,7 +68,7 @@ def _item_prices(
     subset_costs: Sequence[NDArray[np.float64]],
     may_continue: Callable[[], bool],
 ) -> NDArray[np.float64]:
-    """Solve the linear relaxation by column generation; return the dual values of the items."""
+    """Solve the linear relaxation by column generation, and return the dual values of the items."""
     items, members = bits[0].shape[1], len(bits)
     chosen = [np.argsort(cost, kind="stable")[:_FIRST_SETS] for cost in subset_costs]
     penalty = max(float(cost.max()) for cost in subset_costs) + 1

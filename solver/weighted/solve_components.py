@@ -1,4 +1,4 @@
-"""Exact solution of weighted groups with small components."""
+"""Solve weighted groups exactly, one connected component at a time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -37,10 +37,9 @@ def solve_components(
 ) -> ComponentOptimum | None:
     """Solve imbalance and movement exactly per component.
 
-    None if the method does not apply, or the time is up.
-
-    It applies to the sum of squares, and to the makespan of a single component, without tolerance
-    or constraints, followed by at most movement.
+    Return None if the method does not apply, or the time is up. The first level must be the sum
+    of squares, or the makespan of a group with one component. The second level must be movement.
+    Tolerances and constraints are not supported, and each component must be small.
     """
     first, moves = levels[0], levels[1] if len(levels) > 1 else Movement()
     if (

@@ -14,7 +14,7 @@ MAX_SUBSETS = 400_000
 
 
 class EnumerationLimitError(Exception):
-    """Raised when an enumeration reaches a limit of size or time; another method is needed."""
+    """Raised when an enumeration reaches a limit of size or time. Another method is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def enumerate_subsets(weights: Weights, low: int, high: int) -> Subsets:
 
 
 def all_sums(weights: Weights) -> Weights:
-    """Return the total of every subset; bit i of the index is item i."""
+    """Return the total of every subset. Bit i of the index is item i."""
     sums = np.zeros(1, dtype=weights.dtype)
     for weight in weights:
         sums = np.concatenate([sums, sums + weight])

@@ -112,7 +112,7 @@ def study(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StudyPlan:
-    """Cases and settings of a study; ``all_valid`` is False after a bad group document."""
+    """Cases and settings of a study. ``all_valid`` is False after a bad group document."""
 
     cases: Sequence[Case]
     description: dict[str, object]

@@ -29,7 +29,7 @@ _MIN_COLUMNS = 2
 
 
 def parse_csv(text: str, *, name: str) -> ParsedText | None:
-    r"""Parse a table in CSV; None if the first line is not the header of one.
+    r"""Parse a table in CSV. Return None if the first line is not the header of one.
 
     Names of columns may be in lower case and have ``_`` or a blank instead of ``-``.
 
@@ -56,7 +56,7 @@ def parse_csv(text: str, *, name: str) -> ParsedText | None:
 
 
 def _is_header(line: str, separator: str) -> bool:
-    """Return whether all names of a line are columns; release 0.9 writes a blank after commas."""
+    """Return whether all names of a line are columns. Release 0.9 writes a blank after commas."""
     if f"{separator} " in line:
         return False
     names = [_column(cell) for cell in line.split(separator)]

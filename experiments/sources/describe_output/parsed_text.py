@@ -8,7 +8,7 @@ from kassay.experiments.sources.describe_output.typed_rows import TableRow
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A message of the tool; kind is ``empty``, ``rebalancing``, ``missing`` or ``error``."""
+    """A message of the tool. Its kind is ``empty``, ``rebalancing``, ``missing`` or ``error``."""
 
     line: int
     kind: str

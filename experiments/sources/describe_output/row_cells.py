@@ -21,7 +21,7 @@ _JOINED_LENGTH = 50
 
 
 def split_row(text: str, header: Header, is_valid: Callable[[Cells], bool]) -> Cells | None:
-    """Split a row into cells; None if no way of splitting it gives valid cells.
+    """Split a row into cells. Return None if no way of splitting it gives valid cells.
 
     Other rows than those of release 0.9 are split at the offsets of the header, else at spaces
     if there are as many words as columns (fixed widths overflow), else at spaces with a

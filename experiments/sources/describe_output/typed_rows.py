@@ -156,7 +156,7 @@ def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
 
 
 def read_assignment(text: str) -> Assignment | None:
-    """Parse ``t1(0,1), t2(3)`` or ``t1:0,1;t2:3`` or ``-`` (empty); None if it is invalid.
+    """Parse ``t1(0,1), t2(3)`` or ``t1:0,1;t2:3`` or ``-`` (empty). Return None if it is invalid.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def read_assignment(text: str) -> Assignment | None:
 
 
 def read_without_topics(text: str) -> tuple[tuple[int, ...], ...] | None:
-    """Parse ``(0,1), (4,5)``, the numbers per topic without the topics; None for other forms.
+    """Parse partition numbers without topics, ``(0,1), (4,5)``. Return None for other forms.
 
     Examples
     --------

@@ -87,7 +87,7 @@ class LiveCluster:
             return sorted(group.group_id for group in listed.valid)
 
     def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | InputError]:
-        """Describe groups; the state of a group that does not exist is `DEAD`."""
+        """Describe groups. The state of a group that does not exist is `DEAD`."""
         with self._request("describe groups"):
             futures = self._admin.describe_consumer_groups(
                 list(groups), request_timeout=self._timeout
@@ -140,7 +140,7 @@ class LiveCluster:
             }
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
-        """Describe topics; topics that do not exist are skipped."""
+        """Describe topics. Topics that do not exist are skipped."""
         topics: dict[str, LiveTopic | InputError] = {}
         with self._request("describe topics"):
             futures = self._admin.describe_topics(
@@ -159,7 +159,7 @@ class LiveCluster:
         return topics
 
     def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
-        """Return end offsets; partitions without a leader are skipped."""
+        """Return end offsets. Partitions without a leader are skipped."""
         end_offsets: dict[PartitionKey, int] = {}
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         with self._request("read end offsets"):
@@ -175,7 +175,7 @@ class LiveCluster:
         return end_offsets
 
     def _wait(self, future: "Future[Any]") -> Any:
-        """Wait for a response; stop early if no connection can succeed."""
+        """Wait for a response. Stop early if no connection can succeed."""
         started = time.monotonic()
         while True:
             try:

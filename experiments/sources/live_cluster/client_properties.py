@@ -99,7 +99,7 @@ def _read_properties(path: Path) -> dict[str, Property]:
 
 
 def parse_properties(text: str, *, name: str) -> dict[str, Property]:
-    """Parse Java properties; the last value of a key counts."""
+    """Parse Java properties. The last value of a key counts."""
     properties: dict[str, Property] = {}
     for line, content in _logical_lines(text):
         key, value = _split(content)
@@ -109,7 +109,7 @@ def parse_properties(text: str, *, name: str) -> dict[str, Property]:
 
 
 def librdkafka_settings(properties: Mapping[str, Property], *, name: str) -> dict[str, str]:
-    """Translate Java client properties; errors never contain the value of a property."""
+    """Translate Java client properties. Error messages never contain the value of a property."""
     settings: dict[str, str] = {}
     for item in properties.values():
         if item.key in _IGNORED:

@@ -51,7 +51,10 @@ class LiveGroup:
 
 @dataclass(frozen=True, slots=True)
 class LiveTopic:
-    """A topic as the cluster describes it; racks as in `kassay.reference.model.group.Topic`."""
+    """A topic as the cluster describes it.
+
+    Racks have the form of `kassay.reference.model.group.Topic`.
+    """
 
     partitions: int
     id: uuid.UUID | None = None
@@ -75,7 +78,7 @@ class Cluster(Interface):
         """Return the ids of all consumer groups."""
 
     def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | InputError]:
-        """Describe groups; the state of a group that does not exist is `DEAD`."""
+        """Describe groups. The state of a group that does not exist is `DEAD`."""
 
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
         """Return the ``ConsumerProtocolSubscription`` of classic members, by member id."""
@@ -86,10 +89,10 @@ class Cluster(Interface):
         """Return the committed offsets of groups."""
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
-        """Describe topics; topics that do not exist are skipped."""
+        """Describe topics. Topics that do not exist are skipped."""
 
     def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
-        """Return end offsets; partitions without a leader are skipped."""
+        """Return end offsets. Partitions without a leader are skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ class EndOffsets:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """Responses about one group and its topics; subscriptions are by member id."""
+    """Responses about one group and its topics, with subscriptions by member id."""
 
     group: LiveGroup
     subscriptions: Mapping[str, JoinedSubscription] = field(default_factory=dict)

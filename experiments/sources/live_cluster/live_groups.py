@@ -72,7 +72,7 @@ def import_live(
 
 
 def build_live_group(reading: ClusterReading, options: ImportOptions) -> Group:
-    """Build a group; partition counts come from the cluster, not from the options."""
+    """Build a group. Partition counts come from the cluster, not from the options."""
     joined = reading.subscriptions
     all_joined = bool(joined) and all(member.id in joined for member in reading.group.members)
     subscriptions = dict(options.subscriptions or {})
@@ -104,7 +104,7 @@ def _add_topics_and_offsets(
     topics: Mapping[str, LiveTopic | InputError],
     offsets: EndOffsets,
 ) -> ClusterReading | InputError:
-    """Add topics and offsets to a reading; return an error if access to a topic is denied."""
+    """Add topics and offsets to a reading. Return an error if access to a topic is denied."""
     if isinstance(reading, InputError):
         return reading
     described: dict[str, LiveTopic] = {}

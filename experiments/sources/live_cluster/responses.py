@@ -56,7 +56,7 @@ def _partitions(assignment: Any) -> frozenset[PartitionKey]:
 
 
 def convert_offsets(name: str, answer: Any) -> dict[PartitionKey, int]:
-    """Convert committed offsets; partitions without one are skipped."""
+    """Convert committed offsets. Partitions without one are skipped."""
     offsets: dict[PartitionKey, int] = {}
     for tp in answer.topic_partitions:
         if tp.error is not None:

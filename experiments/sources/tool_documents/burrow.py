@@ -46,7 +46,7 @@ def read_burrow_consumer(document: DocumentFields, *, line: int) -> DocumentRows
 
 
 def _document(rows: list[OffsetRow]) -> DocumentRows:
-    """Return the rows; without any owner, Burrow does not know the members."""
+    """Return the rows. If no partition has an owner, Burrow does not know the members."""
     return DocumentRows(offsets=rows, shows_owners=any(row.owner is not None for row in rows))
 
 

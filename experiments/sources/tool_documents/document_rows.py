@@ -30,7 +30,7 @@ _MAX_COUNT = 2**31
 
 @dataclass(frozen=True, slots=True)
 class DocumentRows:
-    """Content of one document; partition counts are by topic."""
+    """Content of one document, with partition counts by topic."""
 
     offsets: Sequence[OffsetRow] = ()
     members: Sequence[MemberRow] = ()
@@ -55,7 +55,7 @@ class DocumentRows:
 
 @dataclass(frozen=True, slots=True)
 class DocumentFields:
-    """Typed access to an object of a document, with errors that name the place.
+    """Typed access to an object of a document. Errors contain the position of the value.
 
     Examples
     --------
@@ -68,16 +68,22 @@ class DocumentFields:
     where: str
 
     def inner(self, key: str) -> "DocumentFields":
-        """Return a nested object."""
+        """Return the JSON object of a key.
+
+        Raise InputError if it is missing or has another type.
+        """
         where = f"{self.where}.{key}"
         return DocumentFields(as_object(self._required(key), where), where)
 
     def optional_inner(self, key: str) -> "DocumentFields | None":
-        """Return a nested object, or None if it is missing or null."""
+        """Return the JSON object of a key, or None if it is missing or null."""
         return None if self.table.get(key) is None else self.inner(key)
 
     def each(self, key: str) -> list["DocumentFields"]:
-        """Return a nested list of objects."""
+        """Return the JSON objects in the array of a key.
+
+        Raise InputError if the array is missing.
+        """
         where = f"{self.where}.{key}"
         return [
             DocumentFields(as_object(value, f"{where}[{index}]"), f"{where}[{index}]")
@@ -85,28 +91,31 @@ class DocumentFields:
         ]
 
     def text(self, key: str) -> str:
-        """Return a non-empty string."""
+        """Return the string of a key. Raise InputError if it is missing or empty."""
         value = as_text(self._required(key), f"{self.where}.{key}")
         if not value:
             raise InputError(f"{self.where}.{key}: must not be empty")
         return value
 
     def optional_text(self, key: str) -> str | None:
-        """Return a string, or None if it is missing, null or empty."""
+        """Return the string of a key, or None if it is missing, null or empty."""
         value = self.table.get(key)
         return None if value is None else as_text(value, f"{self.where}.{key}") or None
 
     def integer(self, key: str) -> int:
-        """Return an integer."""
+        """Return the integer of a key. Raise InputError if it is missing or has another type."""
         return as_integer(self._required(key), f"{self.where}.{key}")
 
     def optional_integer(self, key: str) -> int | None:
-        """Return an integer, or None if it is missing or null."""
+        """Return the integer of a key, or None if it is missing or null."""
         value = self.table.get(key)
         return None if value is None else as_integer(value, f"{self.where}.{key}")
 
     def count(self, key: str) -> int:
-        """Return a partition number or a number of partitions."""
+        """Return the partition number or partition count of a key.
+
+        Raise InputError unless it is from 0 to 2^31 - 1.
+        """
         value = self.integer(key)
         if not 0 <= value < _MAX_COUNT:
             raise InputError(

@@ -27,7 +27,7 @@ class _InvalidSampleError(ValueError):
 
 @dataclass(slots=True)
 class _Scrape:
-    """Samples read so far; ``line`` is the current line."""
+    """Samples read so far. ``line`` is the current line."""
 
     line: int = 0
     offsets: list[OffsetRow] = field(default_factory=list)
@@ -104,7 +104,7 @@ def _number(labels: Labels, key: str) -> int:
 
 
 def _value(text: str) -> int | None:
-    """Parse an integer in float notation (``4.259513e+06``); None for NaN."""
+    """Parse an integer in float notation (``4.259513e+06``). Return None for NaN."""
     try:
         value = Decimal(text)
     except InvalidOperation:

@@ -24,7 +24,7 @@ class GridPoint(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GridFamily(Family):
-    """Family with one group per point of a parameter grid; the seed is the point's position."""
+    """Family with one group per point of a parameter grid. The seed is the point's position."""
 
     members: tuple[int, ...] = (100, 500, 1_000, 5_000, 10_000)
     partitions_per_member: tuple[int, ...] = (5, 10, 50)

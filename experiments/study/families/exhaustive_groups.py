@@ -86,7 +86,7 @@ def _descending_sums(total: int, largest: int) -> Iterator[tuple[int, ...]]:
 
 
 def _topic_combinations(sizes: tuple[int, ...], members: int) -> Iterator[tuple[_Topic, ...]]:
-    """Yield the combinations of topics; topics with equal partition counts are sorted."""
+    """Yield the combinations of topics. Topics with equal partition counts are sorted."""
     by_size = [
         combinations_with_replacement(tuple(_topics(size, members)), sizes.count(size))
         for size in dict.fromkeys(sizes)

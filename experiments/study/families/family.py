@@ -27,7 +27,7 @@ class Family(ABC):
 
     @property
     def size(self) -> int | None:
-        """Return the number of groups in the family; None if every seed gives a group."""
+        """Return the number of groups in the family, or None if every seed gives a group."""
         return None
 
     @property
@@ -41,7 +41,7 @@ class Family(ABC):
 
     @abstractmethod
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group of a seed; in a family with a size, the seed is the group's position.
+        """Build the group of a seed. In a family with a size, the seed is the group's position.
 
         With ``own_history``, members own earlier results of the assignor ``start``.
         """

@@ -11,7 +11,7 @@ DrawSubscription = Callable[[Random], tuple[str, ...]]
 
 
 class MembershipEvent(StrEnum):
-    """Cause of a rebalance; members of ``fresh`` groups own no partitions."""
+    """Cause of a rebalance. Members of ``fresh`` groups own no partitions."""
 
     FRESH = "fresh"
     JOIN = "join"
@@ -41,7 +41,7 @@ def join(
 
 
 def leave(group: Group, rng: Random) -> Group:
-    """Remove 1 to n/4 members, for n members; do not change groups with fewer than 3 members."""
+    """Remove 1 to n/4 members, for n members. Do not change groups with fewer than 3 members."""
     if len(group.members) < 3:
         return group
     count = rng.randint(1, max(1, len(group.members) // 4))
@@ -94,7 +94,7 @@ def grow(group: Group, rng: Random) -> Group:
 def _draw_different(
     subscription: tuple[str, ...], rng: Random, draw_subscription: DrawSubscription
 ) -> tuple[str, ...]:
-    """Draw up to 8 times until the subscription differs; with one topic, none differs."""
+    """Draw up to 8 times until the subscription differs. With one topic, none differs."""
     for _ in range(8):
         drawn = draw_subscription(rng)
         if drawn != subscription:

@@ -1,4 +1,4 @@
-"""Hand-written small groups; each shows one property of an assignor and has a known optimum."""
+"""Hand-written small groups with known optima. Each group shows one property of an assignor."""
 
 from dataclasses import dataclass, replace
 
@@ -95,7 +95,7 @@ NAMED_GROUPS: dict[str, NamedGroup] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFamily(Family):
-    """Family of the groups in `NAMED_GROUPS`; the seed is the group's position."""
+    """Family of the groups in `NAMED_GROUPS`. The seed is the group's position."""
 
     name: str = "named"
 

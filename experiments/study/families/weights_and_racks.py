@@ -19,7 +19,7 @@ class WeightDistribution(StrEnum):
     TWO_SPEED = "two-speed"
 
     def draw(self, rank: int, rng: Random) -> int:
-        """Draw the weight of a partition; a Zipf weight depends on ``rank``."""
+        """Draw the weight of a partition. A Zipf weight depends on ``rank``."""
         match self:
             case WeightDistribution.LOG_NORMAL:
                 return max(1, min(_MAX_WEIGHT, round(rng.lognormvariate(3, 1))))

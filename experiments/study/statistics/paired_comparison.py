@@ -36,7 +36,7 @@ class PairedComparison:
 def compare_pairs(
     rows: pd.DataFrame, before: str, after: str, *, seed: int = 0
 ) -> PairedComparison:
-    """Compare two assignors on their common groups; ``seed`` sets the bootstrap's samples."""
+    """Compare two assignors on their common groups. ``seed`` sets the bootstrap's samples."""
     columns = ["case", "least_imbalance", "unnecessary_moves", "owned"]
     proven = proven_rows(rows)
     one, two = (

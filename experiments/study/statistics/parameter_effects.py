@@ -124,7 +124,7 @@ def effects(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
 
 
 def _rank_correlation(one: pd.Series, two: pd.Series) -> tuple[float, float]:
-    """Return Spearman's rank correlation and its p-value; NaN if a column is constant."""
+    """Return Spearman's rank correlation and its p-value, or NaN if a column is constant."""
     if one.nunique() < 2 or two.nunique() < 2:
         return math.nan, math.nan
     result = spearmanr(one, two)

@@ -20,7 +20,7 @@ def mean_gaps(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
 
 
 def agreement(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Return Kendall's tau-b of two measures' rankings; NaN if a measure ranks all equal."""
+    """Return Kendall's tau-b of two measures' rankings, or NaN if a measure ranks all equal."""
     names = list(gaps.columns)
     return pd.DataFrame(
         [

@@ -47,7 +47,7 @@ class GroupSpec:
         return sorted(self.members, key=key)
 
     def named(self, target: Mapping[str, Iterable[tuple[uuid.UUID, Iterable[int]]]]) -> Assignment:
-        """Convert an assignment to one with topic names; absent members get no partitions."""
+        """Convert topic ids to topic names. A member without an entry gets no partitions."""
         return Assignment(
             {
                 member: [
@@ -93,7 +93,7 @@ def deep_copy_assignment(target: Target) -> Target:
 
 
 def remove_partition(target: Target, topic: uuid.UUID, number: int) -> None:
-    """Remove a partition; remove its topic too if no other partition remains."""
+    """Remove a partition. Remove its topic too if no other partition remains."""
     numbers = target.get(topic)
     if numbers is not None:
         numbers.remove(number)

@@ -96,7 +96,10 @@ class UniformHeterogeneousAssignmentBuilder:
                     last_rebalanced = index
 
     def _balance_topic(self, topic: uuid.UUID) -> int:
-        """Move partitions of a topic from most to least loaded members; count the moves."""
+        """Move partitions of a topic from most to least loaded members.
+
+        Return the number of moves.
+        """
         owners = self.owners[topic]
         balancer = MemberAssignmentBalancer(self.sizes, self.topic_subscribers[topic])
         if balancer.imbalance <= 1:

@@ -84,7 +84,7 @@ class UniformHomogeneousAssignmentBuilder:
                 self.remaining_members_to_get_an_extra_partition -= 1
 
     def _keep(self, member: str, quota: int) -> int:
-        """Keep a member's owned partitions up to its quota; return the unused quota."""
+        """Keep a member's owned partitions up to its quota, and return the unused quota."""
         old = self.group_spec.assigned[member]
         new: Target | None = None
         for topic, numbers in old.items():

@@ -93,7 +93,7 @@ def assign_partitions(
 
 
 def all_subscriptions_equal(subscriptions: Iterable[MemberSubscription]) -> bool:
-    """Return whether all subscriptions are equal; leading empty subscriptions are ignored."""
+    """Return whether all subscriptions are equal. Leading empty subscriptions are ignored."""
     first: tuple[str, ...] = ()
     for subscription in subscriptions:
         if not first:

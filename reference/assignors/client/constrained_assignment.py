@@ -13,7 +13,7 @@ from kassay.reference.model.assignor_result import UpstreamError
 
 
 class ConstrainedAssignmentBuilder:
-    """Sticky algorithm for equal subscriptions; the assignment is in upstream's map order."""
+    """Sticky algorithm for equal subscriptions. The assignment is in upstream's map order."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class ConstrainedAssignmentBuilder:
             self.maybe_revoked_partitions[partition] = consumer
 
     def _assign_rack_aware_round_robin(self, unassigned: list[int]) -> list[int]:
-        """Assign partitions to consumers in a replica's rack; return the unassigned partitions."""
+        """Assign partitions to consumers in a replica's rack. Return the unassigned partitions."""
         remaining: list[int] = []
         next_unfilled = 0
         for partition in unassigned:
@@ -117,7 +117,7 @@ class ConstrainedAssignmentBuilder:
         return remaining
 
     def _fill_under_min_quota(self, consumer: int) -> bool:
-        """Update the list of consumers below minimum quota; return whether it changed."""
+        """Update the list of consumers below minimum quota, and return whether it changed."""
         count = len(self.assignment[consumer]) + 1
         if count < self.min_quota:
             return False

@@ -61,7 +61,7 @@ class GeneralAssignmentBuilder:
         return self.current_assignment
 
     def _assign_owned_partitions(self) -> list[int]:
-        """Revoke owned partitions that consumers cannot keep; return those that they keep."""
+        """Revoke owned partitions that consumers cannot keep, and return those that they keep."""
         assigned: list[int] = []
         topic_of = self.table.topic_of
         for consumer, partitions in self.current_assignment.items():
@@ -118,7 +118,7 @@ class GeneralAssignmentBuilder:
         sorted_all: Sequence[int],
         has_phantoms: bool,
     ) -> bool:
-        """Run the reassignment phase; return whether any partition moved."""
+        """Run the reassignment phase, and return whether any partition moved."""
         state = (ReassignmentWithDuplicates if has_phantoms else Reassignment)(
             self.table,
             current_assignment=self.current_assignment,
@@ -133,7 +133,7 @@ class GeneralAssignmentBuilder:
         return state.perform_reassignments(sorted_all)
 
     def _maybe_assign_in_racks(self, unassigned: list[int]) -> list[int]:
-        """Assign partitions within their racks; return the partitions that remain unassigned."""
+        """Assign partitions within their racks. Return the partitions that remain unassigned."""
         remaining: list[int] = []
         for partition in unassigned:
             in_rack = [
@@ -149,7 +149,7 @@ class GeneralAssignmentBuilder:
         return remaining
 
     def _maybe_assign(self, unassigned: list[int]) -> None:
-        """Assign each partition to its least loaded subscriber; the member id breaks ties."""
+        """Assign each partition to its least loaded subscriber. The member id breaks ties."""
         topic, heap = -1, [(0, -1)]
         for partition in unassigned:
             if self.table.topic_of[partition] != topic:

@@ -42,7 +42,10 @@ class PartitionColumns:
         self._owner[partition - self._start] = new_consumer
 
     def movable(self) -> tuple[int, int] | None:
-        """Return consumer and partition of the move with the largest load difference above 1."""
+        """Return consumer and partition of the move with the largest load difference.
+
+        The consumer receives the partition. Return None if no difference is above 1.
+        """
         infinite = np.iinfo(np.int64).max // 2
         target_load = np.where(self._load == self._max_load, infinite, self._load)[self._subscriber]
         owner_load = self._load[self._owner]

@@ -26,7 +26,7 @@ class PartitionMovements:
         self._by_partition: dict[int, Pair] = {}
 
     def move_partition(self, partition: int, old_consumer: int, new_consumer: int) -> None:
-        """Record a move; repeated moves of a partition are combined."""
+        """Record a move. Repeated moves of a partition are combined."""
         if partition not in self._by_partition:
             self._add_record(partition, (old_consumer, new_consumer))
             return

@@ -55,7 +55,7 @@ class PartitionTable:
         return range(self.first[topic], self.first[topic + 1])
 
     def intern(self, claimed: Partitions) -> list[int]:
-        """Convert claimed partitions to numbers, in order; skip unknown topics."""
+        """Convert claimed partitions to numbers, in order. Skip unknown topics."""
         if not len(claimed):
             return []
         topic = self._positions_of(claimed.topics)[claimed.codes]

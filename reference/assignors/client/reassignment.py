@@ -100,7 +100,7 @@ class Reassignment:
         self._last_movable: tuple[int, int] | None = None
 
     def perform_reassignments(self, reassignable_partitions: Sequence[int]) -> bool:
-        """Repeat passes over the partitions until a pass moves none; return whether any moved.
+        """Repeat passes over the partitions until a pass moves none, and return whether any moved.
 
         Raise RepeatedStateError if the state after a pass repeats.
         """

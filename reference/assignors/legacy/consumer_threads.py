@@ -15,7 +15,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 class Thread(NamedTuple):
-    """A consumer thread; the threads of a consumer are numbered from 0."""
+    """A consumer thread. The threads of a consumer are numbered from 0."""
 
     consumer: str
     number: int

@@ -20,7 +20,7 @@ def assign(group: Group) -> Assignment:
 
 
 def assign_threads(group: Group) -> ThreadAssignment:
-    """Assign each partition to a consumer thread; all topics must have the same threads."""
+    """Assign each partition to a consumer thread. All topics must have the same threads."""
     consumers = consumer_threads.consumers_for_topic(group)
     if not consumers:
         return {}

@@ -19,7 +19,7 @@ from kassay.reference.protocol.messages import NO_ERROR, ErrorCode
 
 
 class ClassicMember:
-    """Member of a classic group; times in milliseconds.
+    """Member of a classic group. All times are in milliseconds.
 
     ``join_reply`` and ``sync_reply`` are set while the member waits for a response.
     """
@@ -50,7 +50,7 @@ class ClassicMember:
         return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
 
     def respond_to_sync(self, response: messages.SyncResponse) -> bool:
-        """Respond to the member's SyncGroup; return whether the request was pending."""
+        """Respond to the member's SyncGroup, and return whether the request was pending."""
         reply, self.sync_reply = self.sync_reply, None
         if reply is None:
             return False
@@ -89,7 +89,7 @@ class ClassicGroup:
         self._most_members = 0
 
     def transition_to(self, state: GroupState, now: int) -> None:
-        """Change the state; raise IllegalTransitionError if the transition is invalid."""
+        """Change the state. Raise IllegalTransitionError if the transition is invalid."""
         if self.state not in states.VALID_PREVIOUS_STATES[state]:
             raise IllegalTransitionError(
                 f"a group cannot change from state {self.state} to {state}"
@@ -102,7 +102,7 @@ class ClassicGroup:
     # ---- Members ----------------------------------------------------------------
 
     def add(self, member: ClassicMember, reply: messages.JoinReply | None) -> None:
-        """Add a member; the first member becomes the leader."""
+        """Add a member. The first member becomes the leader."""
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.id
         if not self.members:
@@ -130,7 +130,7 @@ class ClassicGroup:
         self.pending_syncs.pop(member_id, None)
 
     def replace_static_member(self, old_id: str, new_id: str) -> ClassicMember:
-        """Change the id of a static member; requests under the old id are fenced."""
+        """Change the id of a static member. Requests under the old id are fenced."""
         member = self.members.pop(old_id)
         self.respond_to_join(member, messages.JoinResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
         member.respond_to_sync(messages.SyncResponse(ErrorCode.FENCED_INSTANCE_ID))
@@ -170,7 +170,7 @@ class ClassicGroup:
             reply(response)
 
     def validate_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Check the ids of a request; NONE if they belong to a member."""
+        """Check the ids of a request. Return `ErrorCode.NONE` if they belong to a member."""
         if instance_id is not None:
             known = self.static_members.get(instance_id)
             if known is None:
@@ -192,7 +192,7 @@ class ClassicGroup:
         return max((member.rebalance_timeout for member in self.members.values()), default=0)
 
     def maybe_elect_new_joined_leader(self) -> bool:
-        """Replace a leader that has not joined; return False if no member has joined."""
+        """Replace a leader that has not joined. Return False if no member has joined."""
         if self.leader is None:
             return False
         if self.members[self.leader].join_reply is not None:
@@ -247,7 +247,7 @@ class ClassicGroup:
     def join_response(
         self, member_id: str, *, with_members: bool = True, skip_assignment: bool = False
     ) -> messages.JoinResponse:
-        """Return the response that ends a JoinGroup; only the leader receives the members."""
+        """Return the response that ends a JoinGroup. Only the leader receives the members."""
         members: tuple[messages.JoinedMember, ...] = ()
         if with_members and member_id == self.leader:
             members = tuple(

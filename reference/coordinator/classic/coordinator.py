@@ -82,7 +82,7 @@ class ClassicCoordinator:
             self._rebalance.prepare_rebalance()
 
     def join(self, request: JoinRequest, reply: messages.JoinReply) -> None:
-        """Handle a JoinGroup; the response goes to ``reply``, possibly much later."""
+        """Handle a JoinGroup. The response goes to ``reply``, possibly much later."""
         if self.group.state is states.DEAD:
             reply(JoinResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
             return
@@ -95,7 +95,7 @@ class ClassicCoordinator:
             self.log.append("group", GroupMetadata(self.group.id, "", 0, None, None, 0, ()))
 
     def sync(self, request: messages.SyncRequest, reply: messages.SyncReply) -> None:
-        """Handle a SyncGroup; followers get the response after the leader's assignment."""
+        """Handle a SyncGroup. Followers get the response after the leader's assignment."""
         group = self.group
         code = self._validate(request.member_id, request.generation, request.instance_id)
         if code is NO_ERROR and request.protocol not in (None, group.protocol):
@@ -125,7 +125,7 @@ class ClassicCoordinator:
     def heartbeat(
         self, member_id: str, generation: int, instance_id: str | None = None
     ) -> ErrorCode:
-        """Handle a Heartbeat; after REBALANCE_IN_PROGRESS the member joins again."""
+        """Handle a Heartbeat. A member that receives REBALANCE_IN_PROGRESS joins again."""
         code = self._validate(member_id, generation, instance_id)
         if code is not NO_ERROR:
             return code
@@ -135,7 +135,7 @@ class ClassicCoordinator:
         return NO_ERROR
 
     def leave(self, *members: messages.MemberIdentity) -> tuple[ErrorCode, ...]:
-        """Handle a LeaveGroup; return one code per member."""
+        """Handle a LeaveGroup, and return one code per member."""
         if self.group.state is states.DEAD:
             return (ErrorCode.COORDINATOR_NOT_AVAILABLE,) * len(members)
         codes = tuple(self._remove_member(member) for member in members)
@@ -190,7 +190,7 @@ class ClassicCoordinator:
     # ---- Fail-over ------------------------------------------------------------------
 
     def unload(self) -> None:
-        """Stop coordinating; pending requests fail with NOT_COORDINATOR."""
+        """Stop coordinating. Pending requests fail with NOT_COORDINATOR."""
         group = self.group
         self._rebalance.cancel_timers()
         group.transition_to(states.DEAD, self._clock.now)

@@ -14,7 +14,7 @@ from kassay.reference.protocol.messages import ErrorCode, JoinReply, JoinRequest
 def join(
     rebalance: ClassicRebalance, request: JoinRequest, reply: JoinReply, *, new_id: str | None
 ) -> None:
-    """Handle a JoinGroup; the response goes to ``reply``, now or when the join phase ends.
+    """Handle a JoinGroup. The response goes to ``reply``, now or when the join phase ends.
 
     ``new_id`` is the id for a member without one, otherwise None.
     """

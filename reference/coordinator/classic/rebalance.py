@@ -37,14 +37,14 @@ class ClassicRebalance:
     # ---- Join phase ---------------------------------------------------------------
 
     def prepare_rebalance_or_complete_join(self) -> None:
-        """Start a rebalance if the state allows it; otherwise try to complete the join phase."""
+        """Start a rebalance if the state allows it. Otherwise try to complete the join phase."""
         if self.group.state in _CAN_REBALANCE:
             self.prepare_rebalance()
         else:
             self.maybe_complete_join()
 
     def prepare_rebalance(self) -> None:
-        """Start the join phase; members that wait for an assignment must join again."""
+        """Start the join phase. Members that wait for an assignment must join again."""
         group = self.group
         if group.state is states.COMPLETING_REBALANCE:
             self.reset_and_propagate_error(ErrorCode.REBALANCE_IN_PROGRESS)
@@ -61,7 +61,7 @@ class ClassicRebalance:
             self._join_timer.start(group.rebalance_timeout)
 
     def maybe_complete_join(self) -> None:
-        """End the join phase if all members have joined; the initial delay is not shortened."""
+        """End the join phase if all members have joined. The initial delay is not shortened."""
         group = self.group
         if (
             group.state is states.PREPARING_REBALANCE

@@ -30,7 +30,7 @@ class ConsumerGroupState(StrEnum):
 
 
 class ConsumerGroup:
-    """Members, target assignment and offsets of a group; every change is logged."""
+    """Members, target assignment and offsets of a group. Every change is logged."""
 
     def __init__(self, group_id: str, topics: Iterable[Topic], log: Log) -> None:
         self.id = group_id
@@ -77,7 +77,7 @@ class ConsumerGroup:
         return cached[1]
 
     def assignor_input(self) -> Group:
-        """Build the assignor's input; the last target assignment becomes the owned partitions."""
+        """Build the assignor's input. The last target assignment becomes the owned partitions."""
         members = tuple(
             Member(
                 id=member.id,
@@ -100,7 +100,7 @@ class ConsumerGroup:
         self._log.append(("epoch",), records.group_epoch(self.id, self.epoch, self.metadata_hash))
 
     def hash_metadata(self) -> int:
-        """Return a 64-bit hash of the subscribed topics' metadata; 0 without topics.
+        """Return a 64-bit hash of the subscribed topics' metadata, or 0 if no topic is subscribed.
 
         Deviation: the values differ from those of Kafka's hash.
         """
@@ -175,7 +175,7 @@ class ConsumerGroup:
             self._log.append((kind, member_id), record)
 
     def replace_static_member(self, old: ConsumerMember, new_id: str) -> ConsumerMember:
-        """Give a returning static member its new member id; the member keeps its partitions."""
+        """Give a returning static member its new member id. The member keeps its partitions."""
         target = self.target.get(old.id)
         self.remove(old.id)
         member = replace(old, id=new_id, epoch=0, previous_epoch=0)

@@ -35,7 +35,7 @@ Assignor = Callable[[Group], Assignment]
 
 
 class Heartbeat(NamedTuple):
-    """ConsumerGroupHeartbeat request; a field of None is unchanged."""
+    """ConsumerGroupHeartbeat request. A field is None if its value is unchanged."""
 
     member_id: str
     epoch: int
@@ -48,7 +48,7 @@ class Heartbeat(NamedTuple):
 
 
 class HeartbeatResponse(NamedTuple):
-    """ConsumerGroupHeartbeat response; ``assigned`` is None if the assignment is unchanged."""
+    """ConsumerGroupHeartbeat response. ``assigned`` is None if the assignment is unchanged."""
 
     code: ErrorCode
     epoch: int = -1
@@ -98,7 +98,7 @@ class ConsumerCoordinator:
             self._restart_revocation_timer(member)
 
     def update_topics(self, topics: Iterable[Topic]) -> None:
-        """Replace the topic metadata; the next heartbeat detects changes."""
+        """Replace the topic metadata. The next heartbeat detects changes."""
         self.group.topics = {topic.name: topic for topic in topics}
         self._topics_changed = True
 
@@ -196,7 +196,7 @@ class ConsumerCoordinator:
         return HeartbeatResponse(NO_ERROR, request.epoch)
 
     def commit(self, member_id: str, epoch: int, offsets: Offsets) -> ErrorCode:
-        """Handle an OffsetCommit request; the member epoch must be current."""
+        """Handle an OffsetCommit request. The member epoch must be current."""
         member = self.group.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID

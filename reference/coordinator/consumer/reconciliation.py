@@ -109,7 +109,7 @@ def _revoke(member: ConsumerMember, kept: PartitionSet, revoking: PartitionSet) 
 
 
 def _owns_any(owned: PartitionSet | None, revoking: PartitionSet) -> bool:
-    """Return whether a member still owns a partition to revoke; True if unknown."""
+    """Return whether the member still owns a partition to revoke, or True if it is not known."""
     return owned is None or not owned.isdisjoint(revoking)
 
 
