@@ -10,10 +10,12 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
+from kassay.solver.bounds import overload_moves_bound
 from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
+from kassay.solver.evaluation import level_value, violated
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, default_levels
-from kassay.solver.problem import Problem, build_problem
+from kassay.solver.problem import EXACT_IN_64_BITS, Problem, build_problem
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 # Maximum share of the time left that one search takes, and the reciprocal of the minimum.
 _MAX_SHARE = 0.5
 _MAX_SHARES = 10
+_SCAN_SECONDS = 2.0
+_MIN_SCANNED_PARTITIONS = 12
 _MAX_WEIGHT = 2**20  # squares of loads fit 64 bits
 
 
@@ -68,6 +72,7 @@ def frontier(
     constraints: Iterable[Constraint] = (),
     max_points: int | None = None,
     optimum: Solution | None = None,
+    known: Sequence[Solution] = (),
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> Frontier:
@@ -84,6 +89,8 @@ def frontier(
         Maximum number of points, geometric in the number of moves; at least 2.
     optimum
         Solution of the same measure and constraints, then movement, if it is known.
+    known
+        Further solutions that meet the constraints; each one gives a point.
     limits
         Time for all points together; the other limits apply per search.
 
@@ -124,7 +131,7 @@ def frontier(
         limits=limits,
         seed=seed,
     )
-    return search.run(max_points, optimum)
+    return search.run(max_points, optimum, [_point(one) for one in known])
 
 
 def geometric_moves(most: int, max_points: int | None = None) -> list[int]:
@@ -186,7 +193,12 @@ class _EpsilonConstraint:
     limits: SearchLimits
     seed: int
 
-    def run(self, max_points: int | None, optimum: Solution | None = None) -> Frontier:
+    def run(
+        self,
+        max_points: int | None,
+        optimum: Solution | None,
+        known: Sequence[FrontierPoint],
+    ) -> Frontier:
         """Find both ends of the frontier, then the points between them."""
         measure = self.levels[0].measure
         if self.hull is not None:
@@ -201,7 +213,7 @@ class _EpsilonConstraint:
             if fewest is None:
                 return Frontier(measure, (top,), complete=False)
             bottom = fewest
-        points = self._geometric(top, bottom, max_points)
+        points = self._geometric(top, bottom, max_points, known)
         points, complete = self._fill(points, max_points)
         kept = _non_dominated(points)
         proven = complete and all(point.is_proven for point in kept)
@@ -216,22 +228,68 @@ class _EpsilonConstraint:
         return None if fewest.assignment is None else _point(fewest)
 
     def _geometric(
-        self, top: FrontierPoint, bottom: FrontierPoint, max_points: int | None
+        self,
+        top: FrontierPoint,
+        bottom: FrontierPoint,
+        max_points: int | None,
+        known: Sequence[FrontierPoint],
     ) -> list[FrontierPoint]:
         """Return points at geometric numbers of moves and both ends, by descending moves."""
         first, room = bottom.movement.value, top.movement.value - bottom.movement.value
         caps = [first + moves for moves in geometric_moves(room, max_points)]
+        scanned = self._scanned()
         found = [bottom]
         for index, cap in enumerate(caps):
-            if time.monotonic() >= self.deadline or self._is_next(top, found[-1]):
+            if self._is_next(top, found[-1]):
                 break
-            below = self._within(cap, found[-1], 1 / (len(caps) - index + 1))
-            if below is not None:
-                found.append(below)
-        ordered = _non_dominated([*found, top])[::-1]
+            start = min(
+                (point for point in [*scanned, found[-1]] if point.movement.value <= cap),
+                key=lambda point: (point.imbalance.value, point.movement.value),
+            )
+            below = None
+            if time.monotonic() < self.deadline:
+                below = self._within(cap, start, 1 / (len(caps) - index + 1))
+            found.append(start if below is None else below)
+        ordered = _non_dominated([*found, top, *known])[::-1]
         points = list(ordered[:1])
         for point in ordered[1:]:
             points.append(self._with_bound_of(point, points[-1]))
+        return points
+
+    def _scanned(self) -> list[FrontierPoint]:
+        """Return points of weighted groups that need no search."""
+        problem = self.problem
+        if (
+            self.levels[0].measure is not Measure.MAKESPAN
+            or not problem.group.is_weighted
+            or problem.total >= EXACT_IN_64_BITS
+            or problem.partition_count < _MIN_SCANNED_PARTITIONS
+        ):
+            return []
+        # Imported here: only weighted groups need OR-Tools.
+        from kassay.solver.weighted.limited_moves import (  # noqa: PLC0415
+            makespan_bound_within,
+            scan_load_limits,
+        )
+
+        rules = (*group_constraints(self.group), *self.constraints)
+        points = []
+        for placement in scan_load_limits(problem, _SCAN_SECONDS):
+            if any(violated(problem, rules, placement)):
+                continue
+            makespan = max(problem.loads(placement))
+            moves = level_value(problem, self.levels[1], placement)
+            fewest = overload_moves_bound(
+                problem, self.levels[1], [makespan] * problem.member_count
+            )
+            lowest = min(makespan_bound_within(problem, moves), makespan)
+            points.append(
+                FrontierPoint(
+                    LevelValue(Movement.name, moves, min(fewest, moves)),
+                    LevelValue(self.levels[0].name, makespan, lowest),
+                    problem.to_assignment(placement),
+                )
+            )
         return points
 
     def _fill(
@@ -341,8 +399,10 @@ class _EpsilonConstraint:
 def _point(solution: Solution) -> FrontierPoint:
     if solution.assignment is None:
         raise InternalError("the frontier point has no assignment")
-    (imbalance,) = (level for level in solution.levels if level.name != Movement.name)
-    return FrontierPoint(solution.movement, imbalance, solution.assignment)
+    imbalance = next(one for one in solution.levels if one.name in set(Measure))
+    # A point is proven only without tolerance.
+    exact = replace(imbalance, slack=0)
+    return FrontierPoint(replace(solution.movement, slack=0), exact, solution.assignment)
 
 
 def _non_dominated(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:

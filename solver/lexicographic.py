@@ -245,7 +245,6 @@ class _LexicographicSolver:
         if (
             max_loads is None
             or not all(isinstance(rule, MaxMoves) for rule in pool.constraints)
-            or budget.seconds <= 0
             or problem.partition_count < _MIN_PARTITIONS_FOR_EXCHANGE
             or problem.total >= EXACT_IN_64_BITS
             or not problem.group.is_weighted
@@ -263,10 +262,16 @@ class _LexicographicSolver:
             rng = np.random.default_rng(budget.seed)
             search = FewMovesSearch(problem, min(max_loads), costs, rng)
             start = search.initial_solution(keep_owned(problem))
+            if start is not None:
+                pool.add(start)  # Without search, so that it is there when no time is left.
+            if budget.seconds <= 0:
+                return 0
             if start is None or search.cost(start) > pool.value(level):
                 start = pool.incumbent(level)
             first = _continuation(budget.until(budget.seconds / 4), 150)
             pool.add(search.improve(start, bound, first))
+        if budget.seconds <= 0:
+            return 0
         # CP-SAT improves this bound little if there are many choices.
         is_large = problem.partition_count * problem.member_count >= _MIN_CHOICES_FOR_LONG_EXCHANGE
         rest = budget.until(budget.seconds * (0.95 if is_large else 0.5))

@@ -6,10 +6,20 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli.option_checks import known_names
+from kassay.experiments.planning.group_changes import find_member
+from kassay.experiments.planning.planning_levels import ordered_levels, planning_levels
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
-from kassay.solver.constraints import Colocated, Constraint, MaxMoves, MaxPartitions
-from kassay.solver.objective import FURTHER_LEVELS, Level, Tolerance, default_levels
+from kassay.solver.constraints import (
+    Colocated,
+    Constraint,
+    Forbidden,
+    MaxMoves,
+    MaxPartitions,
+    Pinned,
+)
+from kassay.solver.objective import FURTHER_LEVELS, CrossRack, Level, Movement, Tolerance
 
 ImbalanceMeasure = Annotated[
     Measure | None,
@@ -28,21 +38,30 @@ class ObjectiveOptions:
 
     imbalance: ImbalanceMeasure = None
     tolerance: Annotated[
-        float,
+        float | None,
         typer.Option(
             min=0,
             metavar="FRACTION",
             help="Maximum relative excess of imbalance over its minimum; more can save moves.",
+            show_default="0; plan and what-if: 0.02 if weights differ",
         ),
-    ] = 0.0
+    ] = None
     level: Annotated[
         list[str] | None,
         typer.Option(
-            callback=known_names("level", list(FURTHER_LEVELS)),
-            help=f"Level minimised after movement, repeatable: {', '.join(FURTHER_LEVELS)}.",
+            callback=known_names("level", [*FURTHER_LEVELS, Movement.name]),
+            help="Level minimised after imbalance, repeatable, in order: "
+            f"{', '.join(FURTHER_LEVELS)}, movement. Movement is the first one unless it is given.",
             show_default=False,
         ),
     ] = None
+    racks: Annotated[
+        bool,
+        typer.Option(
+            "--racks",
+            help="Minimise reads across racks before moves: --level cross_rack --level movement.",
+        ),
+    ] = False
     max_moves: Annotated[
         int | None, typer.Option(min=0, help="Maximum number of moves.", show_default="no limit")
     ] = None
@@ -62,13 +81,48 @@ class ObjectiveOptions:
         ),
     ] = None
 
+    pin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOPIC-N=MEMBER",
+            help="Assign a partition to this member; a member id, client id or host. Repeatable.",
+            show_default=False,
+        ),
+    ] = None
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOPIC[-N]=MEMBER",
+            help="Assign a partition, or all partitions of a topic, to other members than this "
+            "one. Repeatable.",
+            show_default=False,
+        ),
+    ] = None
+
     def levels(self, group: Group) -> tuple[Level, ...]:
         """Return the levels in order. Raise UsageError if the tolerance does not apply."""
-        tolerance = Tolerance(relative=self.tolerance)
-        further = [FURTHER_LEVELS[name]() for name in self.level or ()]
-        return (*default_levels(group, measure=self.imbalance, tolerance=tolerance), *further)
+        tolerance = Tolerance(relative=self.tolerance or 0)
+        return ordered_levels(
+            group, measure=self.imbalance, tolerance=tolerance, further=self._further()
+        )
 
-    def constraints(self) -> tuple[Constraint, ...]:
+    def planning_levels(self, group: Group) -> tuple[Level, ...]:
+        """Return the levels of a plan: weighted groups have a tolerance by default."""
+        return planning_levels(
+            group,
+            measure=self.imbalance,
+            tolerance=None if self.tolerance is None else Tolerance(relative=self.tolerance),
+            further=self._further(),
+        )
+
+    def _further(self) -> list[Level]:
+        names = [*([CrossRack.name, Movement.name] if self.racks else []), *(self.level or ())]
+        return [
+            Movement() if name == Movement.name else FURTHER_LEVELS[name]()
+            for name in dict.fromkeys(names)
+        ]
+
+    def constraints(self, group: Group) -> tuple[Constraint, ...]:
         """Return the constraints besides the capacities of the group."""
         constraints: list[Constraint] = [
             Colocated(tuple(names.split(","))) for names in self.colocate or ()
@@ -77,4 +131,29 @@ class ObjectiveOptions:
             constraints.append(MaxMoves(self.max_moves))
         if self.max_partitions is not None:
             constraints.append(MaxPartitions(self.max_partitions))
+        for text in self.pin or ():
+            partitions, member = _partitions_and_member(group, "--pin", text)
+            if partitions[1] is None:
+                raise UsageError(f"--pin must be TOPIC-N=MEMBER, got {text!r}")
+            constraints.append(Pinned(partitions[0], partitions[1], member))
+        for text in self.forbid or ():
+            partitions, member = _partitions_and_member(group, "--forbid", text)
+            constraints.append(Forbidden(member, *partitions))
         return tuple(constraints)
+
+
+def _partitions_and_member(
+    group: Group, option: str, text: str
+) -> tuple[tuple[str, int | None], str]:
+    """Parse TOPIC-N=MEMBER or TOPIC=MEMBER; topic names may contain dashes."""
+    place, separator, name = text.partition("=")
+    if not separator or not place or not name:
+        raise UsageError(f"{option} must be TOPIC-N=MEMBER, got {text!r}")
+    member = find_member(group, name).id
+    topics = group.topic_table()
+    topic, dash, number = place.rpartition("-")
+    if place in topics and not (topic in topics and number.isdecimal()):
+        return (place, None), member
+    if dash and topic in topics and number.isdecimal():
+        return (topic, int(number)), member
+    raise InputError(f"{option}: group {group.id!r} has no topic {place!r}")

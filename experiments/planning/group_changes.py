@@ -42,10 +42,8 @@ def add_members(group: Group, count: int, *, like: str | None = None) -> Group:
 
 
 def remove_members(group: Group, members: Iterable[str]) -> Group:
-    """Remove members. Their partitions become unowned."""
-    removed = set(members)
-    for name in sorted(removed):
-        _member(group, name)
+    """Remove members, found by `find_member`. Their partitions become unowned."""
+    removed = {find_member(group, name).id for name in members}
     return replace(group, members=tuple(m for m in group.members if m.id not in removed))
 
 
@@ -72,7 +70,7 @@ def repartition(group: Group, topic: str, count: int) -> Group:
 
 def subscribe(group: Group, member: str, topic: str) -> Group:
     """Add a topic to the subscription of a member."""
-    old = _member(group, member)
+    old = find_member(group, member)
     _topic(group, topic)
     if topic in old.subscription:
         raise InputError(f"member {member!r} already subscribes to {topic!r}")
@@ -129,8 +127,30 @@ def _topic(group: Group, name: str) -> Topic:
     return topic
 
 
-def _member(group: Group, name: str) -> Member:
-    member = group.member_table().get(name)
-    if member is None:
+def find_member(group: Group, name: str) -> Member:
+    """Return the member with an id, client id or host, or with a unique prefix of one of these.
+
+    Raises
+    ------
+    InputError
+        If no member, or more than one member, matches the name.
+    """
+    exact = group.member_table().get(name)
+    if exact is not None:
+        return exact
+    keys = [
+        (key, member)
+        for member in group.members
+        for key in (member.id, member.instance_id, member.client.id, member.client.host)
+        if key
+    ]
+    hosts = [(key, member) for key, member in keys if key.lstrip("/") == name.lstrip("/")]
+    found = {m.id: m for _, m in hosts or [pair for pair in keys if pair[0].startswith(name)]}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if not found:
         raise InputError(f"group {group.id!r} has no member {name!r}")
-    return member
+    raise InputError(
+        f"group {group.id!r} has {len(found)} members that match {name!r}: "
+        f"{', '.join(list(found)[:4])}; give a longer prefix or the member id"
+    )

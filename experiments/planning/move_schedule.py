@@ -5,9 +5,15 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import UsageError
+from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import MEASURES, Measure, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership
+
+_MAX_SEARCHED_MOVES = 5_000
+"""Maximum number of moves for which each step is searched; more moves go by load alone."""
+_MAX_CANDIDATES = 200
+"""Maximum number of moves of one source that are compared per step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +33,14 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveBatch:
-    """Moves that are made together, and the maximum load after them."""
+    """Moves that are made together, and the loads after them.
+
+    ``imbalance`` is in the measure of the schedule.
+    """
 
     moves: tuple[Move, ...]
     makespan: int
+    imbalance: int
 
 
 def moves_between(group: Group, assignment: Assignment) -> tuple[Move, ...]:
@@ -50,14 +60,19 @@ def moves_between(group: Group, assignment: Assignment) -> tuple[Move, ...]:
 
 
 def schedule_moves(
-    group: Group, assignment: Assignment, *, batch_size: int = 1
+    group: Group,
+    assignment: Assignment,
+    *,
+    batch_size: int = 1,
+    measure: Measure = Measure.MAKESPAN,
 ) -> tuple[MoveBatch, ...]:
-    """Order the moves to an assignment in batches.
+    """Order the moves to an assignment in batches, the most effective moves first.
 
-    Partitions without an owner form the first batch, because they have no consumer yet.
-    Then the next move always goes to the target with the lowest load, from its source with
-    the highest load, heaviest partition first. This order is a heuristic, not an optimum.
-    At most ``batch_size`` owned partitions have no consumer at any time.
+    Partitions without an owner form the first batch, because they have no consumer yet. Then
+    the next move leaves the member with the highest load that a move improves, and is the move
+    with the lowest load of giver and taker after it. The moves can therefore stop after any
+    batch. This order is a heuristic, not an optimum. At most ``batch_size`` owned partitions
+    have no consumer at any time.
 
     Examples
     --------
@@ -76,52 +91,95 @@ def schedule_moves(
     """
     if batch_size < 1:
         raise UsageError(f"batch_size must be at least 1, got {batch_size!r}")
-    current = _owned_loads(group)
+    current = owned_loads(group)
     moves = moves_between(group, assignment)
     placed = [move for move in moves if move.source is None]
-    moved = list(_by_load([move for move in moves if move.source is not None], dict(current)))
+    start = dict(current)
+    for move in placed:
+        start[move.target] += move.weight
+    moved = list(_most_effective_first([m for m in moves if m.source is not None], start))
     slices = [placed] if placed else []
-    slices += [moved[start : start + batch_size] for start in range(0, len(moved), batch_size)]
+    slices += [moved[first : first + batch_size] for first in range(0, len(moved), batch_size)]
+    consuming, value = participants(group), MEASURES[measure]
     batches = []
     for batch in slices:
         for move in batch:
             current[move.target] += move.weight
             if move.source is not None:
                 current[move.source] -= move.weight
-        batches.append(MoveBatch(moves=tuple(batch), makespan=max(current.values(), default=0)))
+        loads = [current[member] for member in consuming]
+        batches.append(
+            MoveBatch(
+                moves=tuple(batch),
+                makespan=max(current.values(), default=0),
+                imbalance=value(loads),
+            )
+        )
     return tuple(batches)
 
 
-def _by_load(moves: Sequence[Move], current: dict[str, int]) -> Iterator[Move]:
-    """Yield moves in the order of the target's load, then the source's load. Update ``current``."""
-    pending: dict[str, dict[str, list[Move]]] = {}
-    for move in sorted(
-        moves, key=lambda move: (-move.weight, move.topic, move.partition), reverse=True
-    ):
-        pending.setdefault(move.target, {}).setdefault(move.source or "", []).append(move)
-    # Loads change on the way: an entry is valid only if it has the target's present load.
-    heap = [(current[target], target) for target in pending]
+def _most_effective_first(moves: Sequence[Move], current: dict[str, int]) -> Iterator[Move]:
+    """Yield the moves, those from the highest loads first. Update ``current``."""
+    pending: dict[str, list[Move]] = {}
+    for move in sorted(moves, key=lambda move: (-move.weight, move.topic, move.partition)):
+        pending.setdefault(move.source or "", []).append(move)
+    # Loads change on the way: an entry is valid only if it has the source's present load.
+    heap = [(-current[source], source) for source in pending]
     heapify(heap)
-    while heap:
-        load, target = heappop(heap)
-        if target not in pending or load != current[target]:
-            continue
-        sources = pending[target]
-        source = min(sources, key=lambda source: (-current[source], source))
-        move = sources[source].pop()
-        if not sources[source]:
-            del sources[source]
-        if not sources:
-            del pending[target]
-        current[target] += move.weight
+    search = len(moves) <= _MAX_SEARCHED_MOVES
+    while pending:
+        move = _next_move(heap, pending, current, search=search)
+        source = move.source or ""
+        pending[source].remove(move)
+        if not pending[source]:
+            del pending[source]
+        current[move.target] += move.weight
         current[source] -= move.weight
-        for member in (target, source):
+        for member in (source, move.target):
             if member in pending:
-                heappush(heap, (current[member], member))
+                heappush(heap, (-current[member], member))
         yield move
 
 
-def _owned_loads(group: Group) -> dict[str, int]:
+def _next_move(
+    heap: list[tuple[int, str]],
+    pending: dict[str, list[Move]],
+    current: dict[str, int],
+    *,
+    search: bool,
+) -> Move:
+    """Choose the move from the highest load that it improves, else the least harmful one."""
+    visited: list[tuple[int, str]] = []
+    least: tuple[int, Move] | None = None
+    chosen: Move | None = None
+    seen: set[str] = set()
+    while heap and chosen is None:
+        entry = heappop(heap)
+        load, source = -entry[0], entry[1]
+        if source not in pending or load != current[source] or source in seen:
+            continue
+        seen.add(source)
+        visited.append(entry)
+        candidates = pending[source][:_MAX_CANDIDATES]
+        highest, best = min(
+            ((max(current[m.target] + m.weight, load - m.weight), m) for m in candidates),
+            key=lambda pair: pair[0],
+        )
+        if least is None or highest < least[0]:
+            least = highest, best
+        if highest < load or not search:
+            chosen = best
+    for entry in visited:
+        heappush(heap, entry)
+    if chosen is None and least is not None:
+        chosen = least[1]
+    if chosen is None:
+        raise InternalError("a pending move has no source in the queue")
+    return chosen
+
+
+def owned_loads(group: Group) -> dict[str, int]:
+    """Return the load of each member's owned partitions."""
     current = {member.id: 0 for member in group.members}
     topics = group.topic_table()
     for name, owners in ownership(group).owners.items():

@@ -1,6 +1,6 @@
-"""Plan for one group: current state, optimal assignment, moves and alternatives."""
+"""Plan for one group: current state, planned assignment, moves and alternatives."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -12,14 +12,23 @@ from kassay.experiments.planning.assignor_outcomes import (
     assignor_outcomes,
 )
 from kassay.experiments.planning.move_schedule import Move, MoveBatch, moves_between, schedule_moves
+from kassay.experiments.planning.move_steps import MoveStep, move_steps
+from kassay.experiments.planning.plan_options import PlanOption, plan_options, scheduled_measure
+from kassay.experiments.planning.planning_levels import (
+    exact_levels,
+    planning_levels,
+    without_move_limit,
+)
 from kassay.experiments.planning.rack_locality import RackLocality, compare_racks
+from kassay.experiments.planning.time_shares import Progress, TimeShares
 from kassay.experiments.planning.what_if import makespan_of
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import participants
+from kassay.reference.model.metrics import Measure, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.solver.constraints import Constraint
 from kassay.solver.frontier import Frontier, frontier
-from kassay.solver.improvement.explanation import Explanation, explain
+from kassay.solver.objective import Level
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
 from kassay.solver.sizing.members_needed import Sizing, members_needed
 from kassay.solver.solution import LevelValue, Solution
@@ -27,8 +36,8 @@ from kassay.solver.solve import solve
 
 GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
 """Default factors of traffic growth."""
-_MAX_EXPLAINED_PARTITIONS = 2_000
-"""Maximum size of a group for improving chains; each chain requires a search."""
+_SOLVES_PER_GROWTH = 8
+"""Number of searches that share the time of one growth factor; a sizing makes about as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +66,18 @@ class Plan:
         Members without a consumed topic.
     racks
         None for a group without racks.
+    levels, constraints
+        Objective of the plan.
+    solution
+        Planned assignment, with value and bound per level.
+    optimum
+        Assignment with minimum imbalance without tolerance and limit on moves.
     makespan
-        Maximum load of the optimal assignment and its lower bound.
+        Maximum load of the planned assignment, and a lower bound on the maximum load.
+    steps
+        The moves in order, as steps that lower the loads.
+    options
+        The planned assignment and the alternatives to it.
     """
 
     group: Group
@@ -66,13 +85,17 @@ class Plan:
     unowned: tuple[str, ...]
     idle: tuple[str, ...]
     racks: RackLocality | None
+    levels: tuple[Level, ...]
+    constraints: tuple[Constraint, ...]
+    solution: Solution = field(repr=False)
     optimum: Solution = field(repr=False)
     planned: AssignmentMetrics
     makespan: LevelValue
     moves: tuple[Move, ...]
     batches: tuple[MoveBatch, ...]
+    steps: tuple[MoveStep, ...]
+    options: tuple[PlanOption, ...]
     frontier: Frontier
-    improving_chains: tuple[Explanation, ...]
     assignor_outcomes: tuple[AssignorOutcome, ...]
     growth_sizings: tuple[GrowthSizing, ...]
     member_losses: MemberLosses
@@ -80,9 +103,9 @@ class Plan:
     @property
     def assignment(self) -> Assignment:
         """Planned assignment."""
-        if self.optimum.assignment is None:
+        if self.solution.assignment is None:
             raise LookupError("the plan has no assignment")
-        return self.optimum.assignment
+        return self.solution.assignment
 
     @property
     def movement(self) -> int:
@@ -93,22 +116,32 @@ class Plan:
 def plan(
     group: Group,
     *,
+    levels: Sequence[Level] | None = None,
+    constraints: Iterable[Constraint] = (),
     batch_size: int = 1,
     growth: Iterable[Fraction] = GROWTH,
     points: int = 25,
     limits: CaseLimits = LIMITS,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> Plan:
-    """Plan the moves from the current to the optimal assignment.
+    """Plan the moves from the current to a balanced assignment.
 
     Parameters
     ----------
+    levels, constraints
+        As in `solve`. The default levels are imbalance, with a tolerance of 2 % if weights
+        differ, then movement.
     batch_size
         Maximum number of owned partitions without a consumer at any time.
     growth
         Growth factors of the traffic to size the group for.
     points
         Maximum number of points of the frontier.
+    limits
+        Time for the whole plan; its searches share it.
+    progress
+        Function that receives the name of each part of the plan when the part starts.
 
     Raises
     ------
@@ -122,34 +155,90 @@ def plan(
     >>> result.current.makespan, result.makespan.value, result.movement
     (11, 10, 2)
     """
-    optimum = solve(group, limits=limits, seed=seed)
-    assignment, current = optimum.assignment, keep_owners(group)
+    levels = planning_levels(group) if levels is None else tuple(levels)
+    constraints, clock = tuple(constraints), TimeShares(limits, progress)
+    solution, optimum = _solutions(group, levels, constraints, clock, seed)
+    assignment, current = solution.assignment, keep_owners(group)
     if assignment is None:
         raise LookupError(
-            "; ".join(optimum.conflict) or "no assignment found within the time limit"
+            "; ".join(solution.conflict) or "no assignment found within the time limit"
         )
+    measure = Measure(solution.imbalance.name)
+    found = frontier(
+        group,
+        measure=measure,
+        constraints=without_move_limit(constraints),
+        max_points=points,
+        optimum=optimum,
+        known=[solution],
+        limits=clock.share("frontier", 0.5),
+        seed=seed,
+    )
+    batches = schedule_moves(
+        group, assignment, batch_size=batch_size, measure=scheduled_measure(measure)
+    )
     planned, consuming = assignment_metrics(group, assignment), participants(group)
-    is_explained = group.partition_count <= _MAX_EXPLAINED_PARTITIONS
+    racks = compare_racks(group, current, solution, limits=clock.share("racks", 0.2), seed=seed)
+    outcome_limits = clock.share("assignors", 0.2, parts=8)
+    outcomes = tuple(assignor_outcomes(group, optimum, outcome_limits))
+    factors = tuple(growth)
+    sizing_limits = clock.share("sizing", 0.6, parts=_SOLVES_PER_GROWTH * max(1, len(factors)))
+    sizings = tuple(
+        _growth_sizing(group, factor, int(planned.makespan / factor), sizing_limits, seed)
+        for factor in factors
+    )
+    loss_limits = clock.share("loss of a member", 0.9, parts=max(1, len(consuming)))
     return Plan(
         group=group,
         current=assignment_metrics(group, current),
         unowned=tuple(_unowned(group)),
         idle=tuple(member.id for member in group.members if member.id not in consuming),
-        racks=compare_racks(group, current, optimum, limits=limits, seed=seed),
+        racks=racks,
+        levels=levels,
+        constraints=constraints,
+        solution=solution,
         optimum=optimum,
         planned=planned,
-        makespan=makespan_of(group, optimum) or LevelValue("makespan", 0, 0),
+        makespan=makespan_of(group, solution) or LevelValue("makespan", 0, 0),
         moves=moves_between(group, assignment),
-        batches=schedule_moves(group, assignment, batch_size=batch_size),
-        frontier=frontier(group, max_points=points, limits=limits, seed=seed),
-        improving_chains=explain(group, current) if is_explained else (),
-        assignor_outcomes=tuple(assignor_outcomes(group, optimum, limits)),
-        growth_sizings=tuple(
-            _growth_sizing(group, factor, int(planned.makespan / factor), limits, seed)
-            for factor in growth
-        ),
-        member_losses=member_loss(group, assignment, limits=limits, seed=seed),
+        batches=batches,
+        steps=move_steps(group, batches),
+        options=plan_options(group, solution, optimum, found),
+        frontier=found,
+        assignor_outcomes=outcomes,
+        growth_sizings=sizings,
+        member_losses=member_loss(group, assignment, limits=loss_limits, seed=seed),
     )
+
+
+def _solutions(
+    group: Group,
+    levels: tuple[Level, ...],
+    constraints: tuple[Constraint, ...],
+    clock: TimeShares,
+    seed: int,
+) -> tuple[Solution, Solution]:
+    """Return the planned solution, and the optimum without tolerance and limit on moves."""
+    exact, rules = exact_levels(levels), without_move_limit(constraints)
+    is_exact = levels[:2] == exact and rules == constraints
+    solution = solve(
+        group,
+        levels=levels,
+        constraints=constraints,
+        limits=clock.share("plan", 0.5 if is_exact else 0.25),
+        seed=seed,
+    )
+    if is_exact or solution.assignment is None:
+        return solution, solution
+    optimum = solve(
+        group,
+        levels=exact,
+        constraints=rules,
+        initial_assignment=solution.assignment,
+        limits=clock.share("perfect balance", 0.3),
+        seed=seed,
+    )
+    return solution, optimum
 
 
 def _growth_sizing(

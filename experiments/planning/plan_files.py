@@ -6,15 +6,18 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable
 
+from kassay.experiments.planning.advice import actions, not_considered, verdict
 from kassay.experiments.planning.assignor_outcomes import AssignmentMetrics, AssignorOutcome
+from kassay.experiments.planning.move_schedule import MoveBatch
 from kassay.experiments.planning.plan import GrowthSizing, Plan
+from kassay.experiments.planning.plan_options import PlanOption
 from kassay.experiments.planning.rack_locality import RackLocality
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.ownership import rejoin
 from kassay.reference.protocol.consumer_protocol import StickyUserData, encode_sticky_user_data
 from kassay.solver.solution import value_and_bound
 
-VERSION = 2
+VERSION = 3
 """Version of the format of ``plan.json``; see ``plan.schema.json``."""
 
 
@@ -23,12 +26,24 @@ def plan_document(plan: Plan) -> dict[str, object]:
     document: dict[str, object] = {
         "version": VERSION,
         "id": plan.group.id,
-        "status": str(plan.optimum.status),
-        "method": plan.optimum.method,
-        "levels": [
-            {"level": level.name, "value": level.value, "bound": level.bound}
-            for level in plan.optimum.levels
+        "verdict": verdict(plan),
+        "actions": [
+            {"action": one.text, "makespan": one.makespan, "moves": one.moves}
+            for one in actions(plan)
         ],
+        "not_considered": not_considered(plan),
+        "status": str(plan.solution.status),
+        "method": plan.solution.method,
+        "levels": [
+            {
+                "level": level.name,
+                "value": level.value,
+                "bound": level.bound,
+                "tolerance": level.slack,
+            }
+            for level in plan.solution.levels
+        ],
+        "constraints": [str(constraint) for constraint in plan.constraints],
         "makespan": value_and_bound(plan.makespan),
         "current": {
             **_metrics(plan.current),
@@ -37,7 +52,8 @@ def plan_document(plan: Plan) -> dict[str, object]:
         },
         "planned": _metrics(plan.planned),
         "movement": plan.movement,
-        "batches": _batches(plan),
+        "options": [_option(option) for option in plan.options],
+        "batches": _batches(plan.batches),
         "assignment": assignment_document(plan.assignment),
         "frontier": {
             "measure": str(plan.frontier.measure),
@@ -46,12 +62,19 @@ def plan_document(plan: Plan) -> dict[str, object]:
                 {
                     "moves": point.movement.value,
                     "imbalance": point.imbalance.value,
+                    "bound": {
+                        "moves": point.movement.bound,
+                        "imbalance": point.imbalance.bound,
+                    },
                     "proven": point.is_proven,
                 }
                 for point in plan.frontier.points
             ],
         },
-        "improving_chains": [str(chain) for chain in plan.improving_chains],
+        "steps": [
+            {"step": str(step), "moves": len(step.moves), "makespan": list(step.makespan)}
+            for step in plan.steps
+        ],
         "assignors": [_assignor(outcome) for outcome in plan.assignor_outcomes],
         "members_needed": [_members_needed(sizing) for sizing in plan.growth_sizings],
         "member_losses": [
@@ -76,11 +99,20 @@ def to_json(document: object) -> str:
 def moves_csv(plan: Plan) -> str:
     """Write the moves as CSV, one line per move in execution order."""
     rows = (
-        (number, move.topic, move.partition, move.source or "", move.target, move.weight)
+        (
+            number,
+            move.topic,
+            move.partition,
+            move.source or "",
+            move.target,
+            move.weight,
+            batch.makespan,
+        )
         for number, batch in enumerate(plan.batches, 1)
         for move in batch.moves
     )
-    return _csv(("batch", "topic", "partition", "from", "to", "weight"), rows)
+    header = ("batch", "topic", "partition", "from", "to", "weight", "maximum load after")
+    return _csv(header, rows)
 
 
 def loads_csv(plan: Plan) -> str:
@@ -131,7 +163,17 @@ def _metrics(metrics: AssignmentMetrics) -> dict[str, object]:
     return {"loads": metrics.loads, "measures": metrics.measures}
 
 
-def _batches(plan: Plan) -> list[dict[str, object]]:
+def _option(option: PlanOption) -> dict[str, object]:
+    return {
+        "option": option.name,
+        "makespan": option.metrics.makespan,
+        "imbalance": value_and_bound(option.imbalance),
+        "movement": value_and_bound(option.movement),
+        "batches": _batches(option.batches),
+    }
+
+
+def _batches(batches: Iterable[MoveBatch]) -> list[dict[str, object]]:
     return [
         {
             "moves": [
@@ -145,8 +187,9 @@ def _batches(plan: Plan) -> list[dict[str, object]]:
                 for move in batch.moves
             ],
             "makespan": batch.makespan,
+            "imbalance": batch.imbalance,
         }
-        for batch in plan.batches
+        for batch in batches
     ]
 
 

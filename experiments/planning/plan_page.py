@@ -1,16 +1,28 @@
-"""HTML page and Markdown ticket of a plan."""
+"""HTML page, Markdown ticket and text summary of a plan."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 import jinja2
 
+from kassay.experiments.planning.advice import (
+    Action,
+    actions,
+    bound_text,
+    not_considered,
+    option_summary,
+    quality,
+    verdict,
+    weight_text,
+)
 from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan_files import loads_csv, moves_csv
+from kassay.experiments.planning.plan_options import scheduled_measure
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.group import Member
@@ -18,6 +30,8 @@ from kassay.solver.solution import LevelValue
 
 _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _TEMPLATES = Path(__file__).parent / "templates"
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
+_FIRST_STEPS = 3
 _MAX_DRAWN_PARTITIONS = 150
 _MAX_LISTED_MOVES = 500
 """Maximum number of moves on the page; ``moves.csv`` has all moves."""
@@ -45,8 +59,65 @@ def render_ticket(plan: Plan) -> str:
     return _environment(autoescape=False).get_template("ticket.md.j2").render(**_context(plan))
 
 
-def _context(plan: Plan) -> dict[str, object]:
-    points = [(point.movement.value, point.imbalance.value) for point in plan.frontier.points]
+def render_summary(plan: Plan, *, directory: str, source: str = "SOURCE") -> str:
+    """Render the first screen of a plan as text for a terminal."""
+    context = _context(plan, directory=directory, source=source)
+    return _environment(autoescape=False).get_template("summary.txt.j2").render(**context)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstStep:
+    """One of the most effective steps, with the maximum load before and after."""
+
+    text: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Content of the first screen of a plan."""
+
+    verdict: str
+    quality: str
+    actions: Sequence[Action]
+    first_steps: Sequence[FirstStep]
+    options: Sequence[str]
+    not_considered: Sequence[str]
+    weights: str
+    levels: str
+    commands: Sequence[str]
+
+
+def _summary(plan: Plan, short: Mapping[str, str], directory: str, source: str) -> Summary:
+    steps = [
+        FirstStep(text=_shorten(str(step), short), before=step.makespan[0], after=step.makespan[1])
+        for step in plan.steps[:_FIRST_STEPS]
+    ]
+    return Summary(
+        verdict=_shorten(verdict(plan), short),
+        quality=quality(plan),
+        actions=[replace(one, text=_shorten(one.text, short)) for one in actions(plan)],
+        first_steps=steps,
+        options=list(option_summary(plan)),
+        not_considered=not_considered(plan),
+        weights=weight_text(plan),
+        levels=", then ".join(_level_text(level) for level in plan.solution.levels),
+        commands=[
+            f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table",
+            f"kassay plan {shlex.quote(source)} --max-moves 10 -o plan-10",
+            f"kassay what-if {shlex.quote(source)} --members +0..+2 --format table",
+        ],
+    )
+
+
+def _level_text(level: LevelValue) -> str:
+    name = level.name.replace("_", " ")
+    tolerance = f", {level.slack:,} above the bound allowed" if level.slack else ""
+    return f"{name} {level.value:,} ({bound_text(level)}{tolerance})"
+
+
+def _context(plan: Plan, *, directory: str = ".", source: str = "SOURCE") -> dict[str, object]:
     listed = 0
     batches = []
     for number, batch in enumerate(plan.batches, 1):
@@ -59,7 +130,8 @@ def _context(plan: Plan) -> dict[str, object]:
     return {
         "plan": plan,
         "short": short,
-        "improving_chains": [_shorten(str(chain), short) for chain in plan.improving_chains],
+        "steps": [_shorten(str(step), short) for step in plan.steps],
+        "summary": _summary(plan, short, directory, source),
         "name": plan.group.id or "the group",
         "rows": _rows(plan),
         "batches": batches,
@@ -67,20 +139,45 @@ def _context(plan: Plan) -> dict[str, object]:
         "drawing": draw_assignment(plan.group, plan.assignment, title="Planned assignment")
         if is_drawn
         else "",
-        "frontier_svg": _draw_frontier(points, measure=str(plan.frontier.measure)),
-        "frontier_csv": "moves,imbalance\n" + "".join(f"{x},{y}\n" for x, y in points),
+        "frontier_svg": _draw_frontier(plan),
+        "frontier_csv": "moves,imbalance,bound\n"
+        + "".join(
+            f"{point.movement.value},{point.imbalance.value},{point.imbalance.bound}\n"
+            for point in plan.frontier.points
+        ),
         "moves_csv": moves_csv(plan),
         "loads_csv": loads_csv(plan),
     }
 
 
-def _draw_frontier(points: Sequence[tuple[int, int]], measure: str) -> str:
+def _draw_frontier(plan: Plan) -> str:
     """Draw the frontier if it has at least two points."""
+    points = plan.frontier.points
     if len(points) < 2:
         return ""
-    from kassay.experiments.plotting.frontier_figure import frontier_svg
+    from kassay.experiments.plotting.frontier_figure import FrontierCurve, frontier_svg
 
-    return frontier_svg(points, measure=measure)
+    return frontier_svg(
+        FrontierCurve(
+            points=[(point.movement.value, point.imbalance.value) for point in points],
+            bounds=[(point.movement.value, point.imbalance.bound) for point in points],
+            prefixes=_prefixes(plan),
+        ),
+        measure=str(plan.frontier.measure),
+    )
+
+
+def _prefixes(plan: Plan) -> list[tuple[int, int]]:
+    """Return the number of moves and the imbalance after each batch of the list of moves."""
+    if plan.frontier.measure is not scheduled_measure(plan.frontier.measure):
+        return []
+    moved, prefixes = 0, []
+    if not any(move.source is None for move in plan.moves):
+        prefixes.append((0, plan.current.measures[str(plan.frontier.measure)]))
+    for batch in plan.batches:
+        moved += sum(move.source is not None for move in batch.moves)
+        prefixes.append((moved, batch.imbalance))
+    return prefixes
 
 
 def short_names(members: Iterable[Member]) -> dict[str, str]:
@@ -123,15 +220,37 @@ def _rows(plan: Plan) -> tuple[MemberRow, ...]:
 
 def _environment(*, autoescape: bool) -> jinja2.Environment:
     templates = environment(_TEMPLATES, autoescape=autoescape)
-    templates.filters["proof"] = _proof
+    templates.filters["proof"] = bound_text
+    templates.filters["md"] = escape_markdown
+    templates.filters["code"] = markdown_code
     templates.filters["factor"] = _factor
     return templates
 
 
-def _proof(level: LevelValue | None) -> str:
-    if level is None:
-        return "not found within the time limit"
-    return "proven" if level.gap == 0 else f"lower bound {level.bound}"
+def escape_markdown(text: str) -> str:
+    r"""Escape the characters that have a meaning in Markdown and HTML.
+
+    Examples
+    --------
+    >>> print(escape_markdown("a|b `c`"))
+    a\|b \`c\`
+    """
+    return _MARKDOWN.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def markdown_code(text: str) -> str:
+    """Write a name as inline code, whatever characters it has.
+
+    Examples
+    --------
+    >>> print(markdown_code("t-0"), markdown_code("a`b"))
+    `t-0` ``a`b``
+    """
+    text = " ".join(text.split())
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}".replace("|", r"\|")
 
 
 def _factor(value: Fraction) -> str:

@@ -8,7 +8,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import CrossRack, Imbalance
+from kassay.solver.objective import EXACT, CrossRack, Imbalance, Tolerance
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
@@ -130,15 +130,18 @@ def _consumed_by_rack(group: Group, assignment: Assignment) -> Counter[str | Non
     return consumed
 
 
-def _minimum(group: Group, optimum: Solution, limits: SearchLimits, seed: int) -> LevelValue | None:
+def _minimum(group: Group, planned: Solution, limits: SearchLimits, seed: int) -> LevelValue | None:
+    allowed = planned.imbalance
+    measure = Measure(allowed.name)
+    tolerance = EXACT if measure is Measure.LEXIMAX else Tolerance(absolute=allowed.gap)
     solution = solve(
         group,
-        levels=(Imbalance(measure=Measure(optimum.imbalance.name)), CrossRack()),
-        initial_assignment=optimum.assignment,
+        levels=(Imbalance(measure, tolerance), CrossRack()),
+        initial_assignment=planned.assignment,
         limits=replace(limits, time=min(limits.time, SECONDARY_SECONDS)),
         seed=seed,
     )
-    # The second level is valid only at the optimal value of the first one.
-    if solution.assignment is None or solution.imbalance.value != optimum.imbalance.value:
+    # The second level is valid only at the imbalance of the plan.
+    if solution.assignment is None or solution.imbalance.value > allowed.value:
         return None
     return solution.level(CrossRack.name)

@@ -2,45 +2,76 @@
 
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from kassay.experiments.plotting.save_figure import save_figure
 
+_BLUE, _GREY, _ORANGE = "#1f77b4", "#8c959f", "#c2521b"
+_LINEAR_MOVES = 40
+"""Beyond this number of moves the axis is logarithmic, so that the first moves stay legible."""
+_TICKS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierCurve:
+    """Pairs of moves and imbalance: points, their lower bounds, and prefixes of a list of moves."""
+
+    points: Sequence[tuple[int, int]]
+    bounds: Sequence[tuple[int, int]] = ()
+    prefixes: Sequence[tuple[int, int]] = ()
+
 
 def draw_frontier(
-    points: Sequence[tuple[int, int]], file: Path, *, measure: str, title: str | None = None
+    curve: FrontierCurve, file: Path, *, measure: str, title: str | None = None
 ) -> None:
     """Draw imbalance by number of moves, as SVG or PNG depending on the file suffix."""
-    save_figure(_frontier(points, measure, title), file)
+    save_figure(frontier_figure(curve, measure=measure, title=title), file)
 
 
-def frontier_svg(points: Sequence[tuple[int, int]], *, measure: str) -> str:
+def frontier_svg(curve: FrontierCurve, *, measure: str) -> str:
     """Return the plot of imbalance by number of moves as an SVG element."""
     text = io.StringIO()
-    save_figure(_frontier(points, measure, None), text)
+    save_figure(frontier_figure(curve, measure=measure), text)
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 
-def _frontier(points: Sequence[tuple[int, int]], measure: str, title: str | None) -> Figure:
+def frontier_figure(curve: FrontierCurve, *, measure: str, title: str | None = None) -> Figure:
+    """Return the plot of imbalance by number of moves as a Matplotlib figure."""
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()
-    moves = [x for x, _ in points]
-    imbalance = [float(y) for _, y in points]
-    if points:
-        axes.step(moves, imbalance, where="post", color="#1f77b4", linewidth=1.2)
-        axes.plot(moves, imbalance, "o", color="#1f77b4", markersize=4)
-    if len(points) == 1:
+    moves = [x for x, _ in curve.points]
+    imbalance = [float(y) for _, y in curve.points]
+    if curve.points:
+        axes.step(moves, imbalance, where="post", color=_BLUE, linewidth=1.2)
+        axes.plot(moves, imbalance, "o", color=_BLUE, markersize=4, label="best found")
+    unproven = [(x, float(y)) for x, y in curve.bounds if (x, y) not in set(curve.points)]
+    if unproven:
+        axes.plot(*zip(*unproven, strict=True), "_", color=_GREY, markersize=9, label="lower bound")
+    if curve.prefixes:
+        x, y = zip(*((x, float(y)) for x, y in curve.prefixes), strict=True)
+        axes.step(
+            x, y, where="post", color=_ORANGE, linewidth=1.1, linestyle="--", label="list of moves"
+        )
+    if len(curve.points) == 1:
         # matplotlib's limits for a single point are so close that only fractions lie between.
         axes.set_xlim(max(moves[0] - 1, 0) - 0.5, moves[0] + 1.5)
         axes.set_ylim(max(imbalance[0] - 1, 0) - 0.5, imbalance[0] + 1.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if max(moves, default=0) > _LINEAR_MOVES:
+        axes.set_xscale("symlog", linthresh=10)
+        axes.set_xticks([tick for tick in _TICKS if tick <= 2 * max(moves)])
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.minorticks_off()
     axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
     axes.set_xlabel("partitions moved")
     axes.set_ylabel(measure.replace("_", " "))
     axes.grid(alpha=0.3)
+    if unproven or curve.prefixes:
+        axes.legend(frameon=False, fontsize=8)
     if title:
         axes.set_title(title, loc="left", fontsize=10)
     return figure

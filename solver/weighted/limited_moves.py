@@ -1,5 +1,6 @@
 """Minimise the maximum load within a number of moves: bounds and local search."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -35,6 +36,27 @@ def makespan_bound_within(problem: Problem, max_moves: int) -> int:
         else:
             low = middle + 1
     return low
+
+
+def scan_load_limits(problem: Problem, seconds: float) -> list[Placement]:
+    """Return placements of few moves below load limits between the bound and the owned loads.
+
+    The limits are geometric in the excess over the bound. The scan runs without search, for at
+    most some seconds.
+    """
+    end = time.monotonic() + seconds
+    start = keep_owned(problem)
+    highest, lowest = max(problem.loads(start), default=0), makespan_bound(problem)
+    costs, rng = np.ones(problem.partition_count, dtype=np.int64), np.random.default_rng(0)
+    found = [start]
+    for step in range(2 * _STEPS):
+        limit = lowest + int((highest - lowest) * 0.86**step)
+        if time.monotonic() >= end:
+            break
+        placement = FewMovesSearch(problem, limit, costs, rng).initial_solution(start)
+        if placement is not None:
+            found.append(placement)
+    return found
 
 
 @dataclass

@@ -47,10 +47,13 @@ def frontier(
             group, measure=imbalance, max_points=points, limits=search.limits(), seed=search.seed
         )
         if plot is not None:
-            from kassay.experiments.plotting.frontier_figure import draw_frontier
+            from kassay.experiments.plotting.frontier_figure import FrontierCurve, draw_frontier
 
-            values = [(point.movement.value, point.imbalance.value) for point in result.points]
-            draw_frontier(values, next(files), measure=str(result.measure), title=group.id)
+            curve = FrontierCurve(
+                points=[(point.movement.value, point.imbalance.value) for point in result.points],
+                bounds=[(point.movement.value, point.imbalance.bound) for point in result.points],
+            )
+            draw_frontier(curve, next(files), measure=str(result.measure), title=group.id)
         record = _record(group, result, assignments)
         return group_io.GroupResult(record, reached=bool(result.points))
 

@@ -1,7 +1,10 @@
 """``kassay plan``: write the planning report and the plan files of each group."""
 
 import re
+import sys
+import time
 from collections.abc import Sequence
+from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +20,8 @@ from kassay.experiments.cli import (
     search_options,
     source_options,
 )
+from kassay.experiments.cli.objective_options import ObjectiveOptions
+from kassay.experiments.planning.advice import verdict
 from kassay.experiments.planning.plan import GROWTH, Plan
 from kassay.experiments.planning.plan import plan as plan_group
 from kassay.experiments.planning.plan_files import (
@@ -28,12 +33,35 @@ from kassay.experiments.planning.plan_files import (
     sticky_seed,
 )
 from kassay.experiments.planning.plan_files import to_json as to_indented_json
-from kassay.experiments.planning.plan_page import render_html, render_ticket
+from kassay.experiments.planning.plan_page import render_html, render_summary, render_ticket
 from kassay.experiments.planning.rebalancing import planning_start
 from kassay.experiments.planning.scenario_spec import parse_growth
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
+
+_SILENT_SECONDS = 3.0
+"""Seconds of a plan without progress messages."""
+
+
+class SummaryFormat(StrEnum):
+    """Format of the summary on standard output."""
+
+    TEXT = "text"
+    JSONL = "jsonl"
+
+
+class Progress:
+    """Prints the parts of a plan that start after more than some seconds."""
+
+    def __init__(self, group: str | None, limit: float) -> None:
+        self.group, self.limit, self.start = group, limit, time.monotonic()
+
+    def __call__(self, part: str) -> None:
+        """Print the part and the time used, unless the plan has just begun."""
+        seconds = time.monotonic() - self.start
+        if seconds >= _SILENT_SECONDS:
+            print_note(f"{self.group}: {part}, {seconds:.0f} s of {self.limit:g} s")
 
 
 def plan(
@@ -68,10 +96,23 @@ def plan(
             "of moves.",
         ),
     ] = 25,
-    limits: search_options.LimitOptions = search_options.LimitOptions(time_limit=30.0),
+    objective: ObjectiveOptions = ObjectiveOptions(),
+    limits: search_options.LimitOptions = search_options.LimitOptions(time_limit=45.0),
+    output_format: Annotated[
+        SummaryFormat | None,
+        typer.Option(
+            "--format",
+            help="Output format. text: summary for people. jsonl: one JSON line per group.",
+            show_default="text on a terminal, else jsonl",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0,
 ) -> None:
     """Plan the moves from the current to the optimal assignment of each group.
+
+    The plan of a weighted group has the fewest moves within 2 % of the minimum imbalance; the
+    report also shows the ten best moves and perfect balance. The searches of a group share the
+    time limit.
 
     Writes report.html, plan.json, moves.csv, loads.csv, ticket.md, static-assignment.json
     (partition lists for `KafkaConsumer.assign()`), sticky-seed.json (user data that makes
@@ -85,6 +126,7 @@ def plan(
     """
     factors = tuple(map(_factor, growth)) if growth else GROWTH
     case_limits = limits.case_limits()
+    as_text = sys.stdout.isatty() if output_format is None else output_format is SummaryFormat.TEXT
     groups, all_valid = _read(source, source_data.import_options(), set(group or ()))
     code = 0 if all_valid else BAD_INPUT
     names = _directory_names(groups)
@@ -98,19 +140,28 @@ def plan(
                 print_note(start.notes[-1])
             result = plan_group(
                 start,
+                levels=objective.planning_levels(start),
+                constraints=objective.constraints(start),
                 batch_size=batch_size,
                 growth=factors,
                 points=points,
                 limits=case_limits,
                 seed=seed,
+                progress=Progress(one.id, limits.time_limit),
             )
+        except InputError as error:
+            code = BAD_INPUT
+            typer.echo(group_io.to_json(group_io.error_record(one.id, error)))
         except LookupError as error:
             code = max(code, group_io.NOT_REACHED)
             print_error(str(error))
             typer.echo(group_io.to_json({"id": one.id, "conflict": str(error)}))
         else:
             _write(result, directory)
-            typer.echo(group_io.to_json(_record(result, directory)))
+            if as_text:
+                typer.echo(render_summary(result, directory=str(directory), source=str(source)))
+            else:
+                typer.echo(group_io.to_json(_record(result, directory)))
     if code:
         raise typer.Exit(code)
 
@@ -166,7 +217,8 @@ def _record(plan: Plan, directory: Path) -> dict[str, object]:
         "id": plan.group.id,
         "directory": str(directory),
         **({"state": plan.group.status.state} if plan.group.status.is_rebalancing else {}),
-        "status": str(plan.optimum.status),
+        "verdict": verdict(plan),
+        "status": str(plan.solution.status),
         "makespan": {"current": plan.current.makespan, "planned": plan.planned.makespan},
         "moves": plan.movement,
         "placed": len(plan.moves) - plan.movement,

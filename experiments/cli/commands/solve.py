@@ -51,7 +51,7 @@ def solve(
             solution = solve_group(
                 group,
                 levels=objective.levels(group),
-                constraints=objective.constraints(),
+                constraints=objective.constraints(group),
                 method=method,
                 limits=search.limits(),
                 seed=search.seed,

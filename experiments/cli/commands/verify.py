@@ -52,7 +52,7 @@ def verify(
     def process(group: Group) -> group_io.GroupResult:
         solution = solutions.take(group)
         try:
-            question = Question(group, objective.levels(group), objective.constraints())
+            question = Question(group, objective.levels(group), objective.constraints(group))
         except UsageError as error:
             raise InputError(f"group {group.id!r}: {error}") from error
         return check_solution(question, solution, require_optimal=require_optimal)

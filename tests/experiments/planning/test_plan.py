@@ -41,8 +41,8 @@ def test_plan_documents_match_the_schema_and_the_metrics(group):
 def test_the_plan_of_group_e_has_one_chain_of_two_moves():
     result = plan(NAMED_GROUPS["E"].group)
     assert (result.movement, result.current.makespan, result.planned.makespan) == (2, 11, 10)
-    assert len(result.improving_chains) == 1
-    assert len(result.improving_chains[0].transfers) == 2
+    assert len(result.steps) == 1
+    assert len(result.steps[0].moves) == 2
 
 
 def test_the_report_includes_assignors_that_do_not_terminate():
@@ -88,7 +88,7 @@ def test_the_csv_and_json_files_agree_with_the_plan():
 def test_the_group_after_the_plan_is_optimal():
     result = plan(NAMED_GROUPS["D"].group)
     again = plan(parse_group(plan_files.group_after(result)))
-    assert (again.moves, again.improving_chains) == ((), ())
+    assert (again.moves, again.steps) == ((), ())
     assert "Nothing to do" in render_ticket(again)
     assert "Nothing to do" in render_html(again)
 

@@ -27,6 +27,7 @@ def browser(page):
 
 
 def test_the_loads_can_be_sorted(browser):
+    browser.run("document.querySelector('table.loads').scrollIntoView({behavior: 'instant'})")
     browser.click("table.loads th:nth-child(3) button")
     planned = browser.run(f"return {LOADS}.map(row => Number(row.cells[2].textContent))")
     assert planned == sorted(planned, reverse=True)

@@ -1,0 +1,87 @@
+"""Options of a plan: the assignments among which the user chooses."""
+
+from dataclasses import dataclass, field
+
+from kassay.experiments.planning.assignor_outcomes import AssignmentMetrics, assignment_metrics
+from kassay.experiments.planning.move_schedule import MoveBatch, schedule_moves
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
+from kassay.solver.frontier import Frontier
+from kassay.solver.solution import LevelValue, Solution
+
+FEW_MOVES = 10
+"""Number of moves of the option that makes few moves."""
+RECOMMENDED, BEST_MOVES, BALANCED = "plan", "ten best moves", "perfect balance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOption:
+    """An assignment to choose: its imbalance and moves, each with a lower bound.
+
+    The bound on imbalance holds for the option's number of moves or fewer; the bound on moves
+    for the option's imbalance or less.
+    """
+
+    name: str
+    assignment: Assignment = field(repr=False)
+    metrics: AssignmentMetrics
+    imbalance: LevelValue
+    movement: LevelValue
+    batches: tuple[MoveBatch, ...] = field(repr=False)
+
+
+def plan_options(
+    group: Group, solution: Solution, optimum: Solution, frontier: Frontier
+) -> tuple[PlanOption, ...]:
+    """Return the planned assignment and the alternatives to it, by ascending moves."""
+    measure = Measure(solution.imbalance.name)
+    options = [_of_solution(group, RECOMMENDED, solution, measure)]
+    few = [point for point in frontier.points if point.movement.value <= FEW_MOVES]
+    top = optimum.movement.value
+    if few and top > FEW_MOVES and few[-1].movement.value != solution.movement.value:
+        point = few[-1]
+        options.append(
+            _option(
+                group,
+                BEST_MOVES,
+                point.assignment,
+                levels=(point.imbalance, point.movement),
+                measure=measure,
+            )
+        )
+    planned = (solution.imbalance.value, solution.movement.value)
+    if optimum.assignment is not None and planned != (optimum.imbalance.value, top):
+        options.append(_of_solution(group, BALANCED, optimum, measure))
+    return tuple(options)
+
+
+def _of_solution(group: Group, name: str, solution: Solution, measure: Measure) -> PlanOption:
+    if solution.assignment is None:
+        raise LookupError(f"the option {name!r} has no assignment")
+    levels = (solution.imbalance, solution.movement)
+    return _option(group, name, solution.assignment, levels=levels, measure=measure)
+
+
+def _option(
+    group: Group,
+    name: str,
+    assignment: Assignment,
+    *,
+    levels: tuple[LevelValue, LevelValue],
+    measure: Measure,
+) -> PlanOption:
+    imbalance, movement = levels
+    return PlanOption(
+        name=name,
+        assignment=assignment,
+        metrics=assignment_metrics(group, assignment),
+        imbalance=imbalance,
+        movement=movement,
+        batches=schedule_moves(group, assignment, measure=scheduled_measure(measure)),
+    )
+
+
+def scheduled_measure(measure: Measure) -> Measure:
+    """Return the integer measure to show after each move; leximax has none of its own."""
+    return Measure.SUM_OF_SQUARES if measure is Measure.LEXIMAX else measure
