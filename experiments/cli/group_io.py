@@ -34,8 +34,8 @@ GroupFile = Annotated[
     typer.Argument(
         metavar="SOURCE",
         help="Group documents (JSON or JSON Lines) or captures of kafka-consumer-groups.sh: a "
-        "file, also with gzip, or a directory with captures taken at the same time. - or no "
-        "SOURCE: standard input.",
+        "file, also with gzip, or a directory with captures taken at the same time. Use - or "
+        "omit SOURCE to read standard input.",
         show_default=False,
     ),
 ]

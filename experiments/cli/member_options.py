@@ -9,8 +9,8 @@ SubscriptionLike = Annotated[
     typer.Option(
         "--like",
         metavar="MEMBER",
-        help="Added members get the subscription of this member.",
-        show_default="subscription to all topics",
+        help="Added members get the subscription, capacity and rack of this member.",
+        show_default="subscription to all topics, no rack",
     ),
 ]
 Capacity = Annotated[

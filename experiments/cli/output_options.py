@@ -44,8 +44,8 @@ PlotFile = Annotated[
         "--plot",
         callback=_plot_file,
         metavar="FILE",
-        help="Write a plot to this .svg or .png file. Plots of further groups get FILE-2, "
-        "FILE-3, ...",
+        help="Write a plot to this .svg or .png file. With several groups, the second plot is "
+        "written to NAME-2.svg, the third to NAME-3.svg, and so on.",
         show_default=False,
     ),
 ]

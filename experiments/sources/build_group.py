@@ -196,8 +196,8 @@ def _partition_counts(
         where = f"group {observed.id!r}: {topic}-{count - 1}"
         if topic not in known and count > MAX_ASSUMED_PARTITIONS:
             raise InputError(
-                f"{where} exceeds the {MAX_ASSUMED_PARTITIONS} partitions that a topic may have "
-                "without metadata"
+                f"{where}: without metadata, a topic has at most {MAX_ASSUMED_PARTITIONS} "
+                "partitions; give --metadata"
             )
         if count > known.get(topic, count):
             raise InputError(

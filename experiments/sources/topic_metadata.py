@@ -52,7 +52,7 @@ def parse_kcat_metadata(value: object, *, name: str) -> Counts:
     """Read partition counts from the output of ``kcat -L -J``."""
     document = as_object(value, name)
     if "topics" not in document:
-        raise InputError(f"{name}: missing key 'topics', is it output of kcat -L -J?")
+        raise InputError(f"{name}: missing key 'topics', expected the output of kcat -L -J")
     counts: Counts = {}
     for index, entry in enumerate(as_array(document["topics"], f"{name}: topics")):
         where = f"{name}: topics[{index}]"
@@ -80,5 +80,6 @@ def merge_counts(left: Counts, right: Mapping[str, int], *, where: str) -> Count
 def _add(counts: Counts, topic: str, count: int, where: str) -> None:
     if counts.setdefault(topic, count) != count:
         raise InputError(
-            f"{where}: topic {topic!r} has {count} partitions here, {counts[topic]} elsewhere"
+            f"{where}: topic {topic!r} has {count} partitions here, "
+            f"but {counts[topic]} in another part of the input"
         )

@@ -64,7 +64,7 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
         "families", "assignors", "first_seed", "groups", "drawn", "wave", "limits", "about"
     )
     if "families" not in items and "groups" not in items:
-        top.fail("give families or groups")
+        top.fail("'families' or 'groups' is required")
     optional: dict[str, object] = {}
     if "assignors" in items:
         optional["assignors"] = _assignors(items["assignors"])

@@ -70,4 +70,6 @@ def parse_topic_id(value: object, where: str) -> uuid.UUID | None:
             return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
         return uuid.UUID(text)
     except (ValueError, binascii.Error):
-        raise InputError(f"{where}: not a topic id: {text!r}") from None
+        raise InputError(
+            f"{where}: not a topic id: {text!r}, expected a UUID or 22 characters in base64"
+        ) from None

@@ -87,7 +87,7 @@ def _prices(value: object, where: str) -> dict[str, Price]:
     for name, price in as_object(value, where).items():
         pair = [as_integer(part, f"{where}[{name!r}]") for part in as_array(price, where)]
         if len(pair) != 2:
-            raise InputError(f"{where}[{name!r}]: expected a pair, got {price!r}")
+            raise InputError(f"{where}[{name!r}]: expected two integers, got {price!r}")
         prices[name] = (pair[0], pair[1])
     return prices
 
@@ -107,7 +107,9 @@ def _claim(value: object, where: str) -> LevelClaim:
     check_keys(table, (*LEVEL_KEYS, "value", "bound", "origin", "best"), where)
     origin = as_text(table.get("origin"), f"{where}.origin")
     if origin not in list(Origin):
-        raise InputError(f"{where}.origin: unknown origin {origin!r}")
+        raise InputError(
+            f"{where}.origin: unknown origin {origin!r}, expected one of {', '.join(Origin)}"
+        )
     return LevelClaim(
         level=parse_level(table, where),
         value=as_integer(table.get("value"), f"{where}.value"),

@@ -34,7 +34,7 @@ def parse_partition(value: object, where: str) -> TopicPartition:
     """Parse a pair of topic and partition number."""
     pair = as_array(value, where)
     if len(pair) != 2:
-        raise InputError(f"{where}: expected a topic and a number, got {value!r}")
+        raise InputError(f"{where}: expected [topic, partition number], got {value!r}")
     return TopicPartition(as_text(pair[0], where), as_integer(pair[1], where))
 
 
@@ -70,13 +70,14 @@ def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
         raise
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
-    raise InputError(f"{where}.level: unknown level {name!r}")
+    known_levels = ", ".join([*Measure, objective.Movement.name, *objective.FURTHER_LEVELS])
+    raise InputError(f"{where}.level: unknown level {name!r}, expected one of {known_levels}")
 
 
 def _tolerance(value: object, where: str) -> objective.Tolerance:
     parts = [as_integer(part, where) for part in as_array(value, where)]
     if len(parts) != 3 or parts[2] < 1:
-        raise InputError(f"{where}: expected a number and a fraction, got {value!r}")
+        raise InputError(f"{where}: expected [number, numerator, denominator], got {value!r}")
     return objective.Tolerance(absolute=parts[0], relative=Fraction(parts[1], parts[2]))
 
 
@@ -85,6 +86,11 @@ def _movement(
 ) -> objective.Movement:
     cost = table.get("cost", str(objective.MovementCost.COUNT))
     if isinstance(cost, str):
+        if cost not in list(objective.MovementCost):
+            raise InputError(
+                f"{where}.cost: unknown cost {cost!r}, "
+                f"expected one of {', '.join(objective.MovementCost)}"
+            )
         return objective.Movement(objective.MovementCost(cost), tolerance)
     pairs = parse_items(cost, f"{where}.cost", _partition_cost)
     return objective.Movement(
@@ -95,7 +101,7 @@ def _movement(
 def _partition_cost(value: object, where: str) -> tuple[TopicPartition, int]:
     pair = as_array(value, where)
     if len(pair) != 2:
-        raise InputError(f"{where}: expected a partition and its cost, got {value!r}")
+        raise InputError(f"{where}: expected [partition, cost], got {value!r}")
     return parse_partition(pair[0], where), as_integer(pair[1], where)
 
 
@@ -110,7 +116,10 @@ def parse_constraint(value: object, where: str) -> constraints.Constraint:
     table = as_object(value, where)
     name = as_text(table.get("constraint"), f"{where}.constraint")
     if name not in _CONSTRAINTS:
-        raise InputError(f"{where}.constraint: unknown constraint {name!r}")
+        raise InputError(
+            f"{where}.constraint: unknown constraint {name!r}, "
+            f"expected one of {', '.join(_CONSTRAINTS)}"
+        )
     kind, fields = _CONSTRAINTS[name]
     check_keys(table, ("constraint", *fields), where)
     return kind(**{key: parse(table.get(key), f"{where}.{key}") for key, parse in fields.items()})

@@ -21,7 +21,7 @@ def frontier(
         int | None,
         typer.Option(
             min=2,
-            help="Maximum number of points, geometric in the number of moves.",
+            help="Maximum number of points. Their numbers of moves form a geometric sequence.",
             show_default="all",
         ),
     ] = None,

@@ -41,9 +41,10 @@ def hunt(
         Shortcoming,
         typer.Option(
             metavar="NAME",
-            help="Shortcoming to search for. imbalance: not the minimum imbalance. moves: "
-            "unnecessary moves per partition. ratio: maximum load above the minimum. livelock: "
-            "the assignor does not terminate. failure: no valid assignment.",
+            help="Shortcoming to search for. imbalance: imbalance above the minimum. moves: "
+            "unnecessary moves, per partition. ratio: maximum load relative to the minimum "
+            "possible maximum load. livelock: the assignor does not terminate. failure: the "
+            "assignor throws an exception or returns an invalid assignment.",
         ),
     ] = Shortcoming.IMBALANCE,
     assignor: assignor_options.OptionalAssignorName = None,

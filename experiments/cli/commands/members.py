@@ -17,7 +17,8 @@ def members(
     file: group_io.GroupFile = group_io.STDIN,
     *,
     makespan: Annotated[
-        int | None, typer.Option(min=0, help="Maximum load of a member.", show_default=False)
+        int | None,
+        typer.Option(min=0, help="Target: no member may have a higher load.", show_default=False),
     ] = None,
     capacity: member_options.Capacity = None,
     first: Annotated[

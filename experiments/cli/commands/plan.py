@@ -77,14 +77,15 @@ def plan(
         int,
         typer.Option(
             min=1,
-            help="Maximum number of partitions per batch of moves; a batch moves at once.",
+            help="Maximum number of partitions per batch. The moves of a batch run at once.",
         ),
     ] = 1,
     growth: Annotated[
         list[str] | None,
         typer.Option(
             metavar="FACTOR",
-            help="Traffic growth factor. The report shows the members needed for each. Repeatable.",
+            help="Traffic growth factor, repeatable. For each factor, the report shows the number "
+            "of members needed.",
             show_default="1, 1.25, 1.5, 2",
         ),
     ] = None,

@@ -80,7 +80,7 @@ def _kind(names: list[str], *, name: str, line: int, header: str) -> TableKind:
         if set(keys) <= set(names):
             return kind
     expected = "; ".join(" and ".join(keys) for keys in _KEYS.values())
-    raise error_at(name, line, f"the table lacks columns, it needs {expected}", header)
+    raise error_at(name, line, f"columns are missing from the table, expected {expected}", header)
 
 
 def _cells(text: str, separator: str, *, name: str) -> Iterator[tuple[int, list[str]]]:

@@ -46,7 +46,7 @@ KNOWN_COLUMNS = frozenset(
 _NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,]+")
 # Release 0.9 writes these names with spaces.
 _CURRENT_SPELLING = {"CURRENT OFFSET": "CURRENT-OFFSET", "LOG END OFFSET": "LOG-END-OFFSET"}
-_MINKNOWN_COLUMNS_COLUMNS = 2
+_MIN_KNOWN_COLUMNS = 2
 _FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group")
 
 
@@ -66,7 +66,7 @@ def read_header(text: str, *, name: str, line: int) -> Header | None:
     columns = list(_NAME.finditer(text))
     names = tuple(_CURRENT_SPELLING.get(match.group(), match.group()) for match in columns)
     known = [word for word in names if word in KNOWN_COLUMNS]
-    if len(known) < _MINKNOWN_COLUMNS_COLUMNS or names[0] not in _FIRST_COLUMNS:
+    if len(known) < _MIN_KNOWN_COLUMNS or names[0] not in _FIRST_COLUMNS:
         return None
     unknown = next((word for word in names if word not in KNOWN_COLUMNS), None)
     if unknown is not None:
@@ -76,5 +76,7 @@ def read_header(text: str, *, name: str, line: int) -> Header | None:
         (kind for kind, layout in _LAYOUTS.items() if re.fullmatch(layout, layout_text)), None
     )
     if kind is None:
-        raise error_at(name, line, "the header of a table is cut or of an unknown layout", text)
+        raise error_at(
+            name, line, "the header of a table is truncated or has an unknown layout", text
+        )
     return Header(kind, names, tuple(match.start() for match in columns), "," in text, line)

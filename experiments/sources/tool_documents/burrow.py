@@ -23,7 +23,7 @@ def read_burrow_lag(document: DocumentFields, *, line: int) -> DocumentRows:
     if total is not None and total != len(partitions):
         raise InputError(
             f"{status.where}.partitions: lists {len(partitions)} of {total} partitions, "
-            "ask Burrow for /lag, not /status"
+            "request /lag instead of /status from Burrow"
         )
     group = status.text("group")
     return _document([_row(partition, group, line) for partition in partitions])

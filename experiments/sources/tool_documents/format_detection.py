@@ -61,7 +61,9 @@ def _read_document(value: object, line: int, *, name: str) -> DocumentRows:
     if "topics" in table and "brokers" in table:
         return DocumentRows(partition_counts=parse_kcat_metadata(table, name=name))
     keys = ", ".join(map(repr, list(table)[:5]))
-    raise UnknownFormatError(f"{where}: no supported tool writes this JSON; its keys are {keys}")
+    raise UnknownFormatError(
+        f"{where}: not the JSON output of a supported tool; its first keys: {keys}"
+    )
 
 
 def _merge(parts: list[DocumentRows], name: str) -> DocumentRows:

@@ -58,7 +58,7 @@ def test_an_unreadable_file_of_a_group_is_noted_in_its_document(run, write):
     write("set/members.txt", "GROUP CONSUMER-ID HOST\n")
     code, lines, _ = run("set")
     assert code == 2
-    assert "members.txt:1: the header of a table is cut" in lines[0]["error"]
+    assert "members.txt:1: the header of a table is truncated" in lines[0]["error"]
     assert (
         "members.txt could not be read: its content about the group is missing" in lines[1]["notes"]
     )
@@ -79,7 +79,10 @@ def test_captures_taken_at_different_times_are_an_error(run, write):
         (["empty"], "the directory contains no captures"),
         (["prose.txt"], "prose.txt:1: the text contains no table and no notice"),
         (["latin.txt"], "latin.txt:2: not text in UTF-8: byte 0xe9"),
-        (["huge.txt"], "orders-2000000000 exceeds the 1000000 partitions"),
+        (
+            ["huge.txt"],
+            "orders-2000000000: without metadata, a topic has at most 1000000",
+        ),
         (["good.txt", "--weights", "lag"], "no lag is shown for orders-1"),
         (["good.txt", "--metadata", "few.txt"], "orders-1 is in a capture, but the metadata has 1"),
         (["good.txt", "--subscriptions", "s.json"], "no subscription is given for member 'c2'"),

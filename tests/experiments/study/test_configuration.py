@@ -46,7 +46,7 @@ def test_every_key_of_the_file_is_read():
         ("", "mine.yaml:1: the file is empty"),
         ("families: [", "mine.yaml:1: not valid YAML"),
         ("families: {}\nfamlies: {}", "mine.yaml:2: famlies: unknown key"),
-        ("drawn: 3", "give families or groups"),
+        ("drawn: 3", "'families' or 'groups' is required"),
         ("families:\n  nope: 3", "mine.yaml:2: families.nope: unknown family"),
         (f"families:\n  {IMPORTED}: 3", "families.imported: unknown family"),
         (
