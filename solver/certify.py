@@ -1,24 +1,25 @@
 """Certificates of solutions and assignments."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement
-from kassay.solver.certificate.certificate import Certificate, Origin, PriceTable
+from kassay.solver.certificate.certificate import Certificate, Conflict, Origin, PriceTable
 from kassay.solver.certificate.check import (
     certified_improvement,
     price_counts,
     prices_prove,
     violated_constraints,
 )
-from kassay.solver.certificate.counting_bounds import counted_claims
-from kassay.solver.constraints import Constraint, check_constraints
+from kassay.solver.certificate.counting_bounds import counted_bound, counted_claims, level_limits
+from kassay.solver.certificate.refutation import PartitionPrices, cases_refute
+from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import valid_placement
 from kassay.solver.objective import Level, default_levels
-from kassay.solver.problem import build_problem
+from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution
 from kassay.solver.subscription_network import build_network
 
@@ -33,7 +34,8 @@ def certify(
     """Return a certificate of a solution or an assignment, for checking without a solver.
 
     For equal weights, prices prove an optimal assignment, and a chain improves any other.
-    Otherwise the bounds are those of the solution, or bounds that need no search.
+    Otherwise the bounds are those of the solution, with partition prices as evidence where
+    they are found, or bounds that need no search.
 
     Parameters
     ----------
@@ -44,7 +46,8 @@ def certify(
     Raises
     ------
     UsageError
-        If there is no assignment, or it is not valid or violates a constraint.
+        If there is neither an assignment nor a conflict, or the assignment is not valid or
+        violates a constraint.
     InputError
         If a constraint refers to a member, topic or partition that the group does not have.
 
@@ -65,24 +68,28 @@ def certify(
     (False, ['a gives t-0 to b'])
     """
     solution = answer if isinstance(answer, Solution) else None
+    stated = solution.certificate if solution else None
+    if stated is not None and stated.conflict is not None:
+        return _proven_conflict(group, stated, stated.conflict)
     assignment = solution.assignment if solution else answer
     if not isinstance(assignment, Assignment):
-        raise UsageError("the solution has no assignment to certify")
+        raise UsageError("the solution has no assignment and no conflict to certify")
     problem = build_problem(group)
     placement = valid_placement(problem, assignment)
-    certificate = solution.certificate if solution else None
-    certificate = certificate or _counted_certificate(group, assignment, levels, tuple(constraints))
-    violation = next(violated_constraints(group, assignment, certificate.constraints), None)
+    stated = stated or _counted_certificate(group, assignment, levels, tuple(constraints))
+    violation = next(violated_constraints(group, assignment, stated.constraints), None)
     if violation is not None:
         raise UsageError(f"the assignment {violation}")
-    stated = [claim.level for claim in certificate.claims]
-    if certificate.prices is not None or not prices_prove(group, stated):
-        return certificate
+    if stated.prices is not None:
+        return stated
+    if not prices_prove(group, [claim.level for claim in stated.claims]):
+        return _with_evidence(group, assignment, stated)
     network = build_network(problem)
     prices = price_counts(network, network.counts(placement), moved=movement(group, assignment))
     if prices is None:
-        return replace(certificate, chain=certified_improvement(group, assignment, certificate))
-    return _with_prices(certificate, prices)
+        chain = certified_improvement(group, assignment, stated)
+        return replace(_with_evidence(group, assignment, stated), chain=chain)
+    return _with_prices(stated, prices)
 
 
 def _counted_certificate(
@@ -104,3 +111,45 @@ def _with_prices(certificate: Certificate, prices: PriceTable) -> Certificate:
         replace(claim, bound=claim.value, origin=Origin.PRICES) for claim in certificate.claims
     )
     return replace(certificate, claims=claims, prices=prices)
+
+
+def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) -> Certificate:
+    """Return the certificate with evidence for bounds that could not be checked, if found."""
+    if not stated.trusted:
+        return stated
+    problem = build_problem(group)
+    rules = (*group_constraints(group), *stated.constraints)
+    limits = level_limits(group, assignment, stated.claims)
+    claims = []
+    for index, claim in enumerate(stated.claims):
+        if claim.origin.is_checked:
+            claims.append(claim)
+        elif counted_bound(problem, claim.level, limits[:index]) >= claim.bound:
+            claims.append(replace(claim, origin=Origin.COUNTING))
+        else:
+            below = (*limits[:index], (claim.level, claim.bound - 1))
+            found = _evidence(problem, rules, below)
+            origin, prices = found or (claim.origin, None)
+            claims.append(replace(claim, origin=origin, prices=prices))
+    return replace(stated, claims=tuple(claims))
+
+
+def _proven_conflict(group: Group, stated: Certificate, conflict: Conflict) -> Certificate:
+    """Return the certificate of a conflict with evidence, if it is found."""
+    if conflict.origin.is_checked:
+        return stated
+    found = _evidence(build_problem(group), conflict.constraints, ())
+    origin, prices = found or (conflict.origin, None)
+    return replace(stated, conflict=replace(conflict, origin=origin, prices=prices))
+
+
+def _evidence(
+    problem: Problem, rules: Sequence[Constraint], limits: Sequence[tuple[Level, int]]
+) -> tuple[Origin, PartitionPrices | None] | None:
+    """Return the origin and the prices of a proof that nothing meets rules and limits."""
+    from kassay.solver.evidence.price_search import find_prices  # noqa: PLC0415
+
+    prices = find_prices(problem, rules, limits)
+    if prices is not None:
+        return Origin.PARTITION_PRICES, prices
+    return (Origin.CASES, None) if cases_refute(problem, rules, limits) else None

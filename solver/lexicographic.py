@@ -41,6 +41,7 @@ class LexicographicResult:
     claims: tuple[LevelClaim, ...] = ()
     prices: PriceTable | None = None
     conflict: tuple[Constraint, ...] = ()
+    conflict_origin: Origin = Origin.CP_SAT
 
     def is_proven_by(self, origins: Collection[Origin]) -> bool:
         """Return whether there is a placement and only these origins of bounds."""
@@ -69,7 +70,7 @@ def solve_levels(
             return _enumerated(problem, levels, complete)
     flows = FlowLevels() if flow is None else flow()
     if flows.conflict:
-        return LexicographicResult(None, conflict=flows.conflict)
+        return LexicographicResult(None, conflict=flows.conflict, conflict_origin=Origin.FLOW)
     candidates = [*flows.placements, keep_owned(problem)]
     if not flows.placements:
         candidates.append(longest_processing_time(problem))
@@ -103,10 +104,16 @@ def solve_levels(
 
 def _final_claim(problem: Problem, done: LevelResult, placement: Placement) -> LevelClaim:
     """Return the claim of a level about the final placement, which a tolerance may worsen."""
-    claim = done.claim
+    return _claim_about(problem, done.claim, placement, best=done.placement)
+
+
+def _claim_about(
+    problem: Problem, claim: LevelClaim, placement: Placement, *, best: Placement
+) -> LevelClaim:
+    """Return a claim about a placement that may be worse than the best one of the level."""
     value = level_value(problem, claim.level, placement)
-    best = problem.to_assignment(done.placement) if value > claim.value else None
-    return replace(claim, value=value, best=best)
+    shown = problem.to_assignment(best) if value > claim.value else None
+    return replace(claim, value=value, best=shown)
 
 
 def _enumerated(
@@ -114,14 +121,16 @@ def _enumerated(
 ) -> LexicographicResult:
     """Return the result of the comparison of all placements as claims."""
     if complete.placement is None:
-        return LexicographicResult(None, conflict=complete.conflict)
+        return LexicographicResult(
+            None, conflict=complete.conflict, conflict_origin=Origin.ENUMERATION
+        )
     claims = []
     limits: list[tuple[Level, int]] = []
-    for level, minimum in zip(levels, complete.minima, strict=True):
+    for level, minimum, best in zip(levels, complete.minima, complete.best, strict=True):
         counted = level_bound(problem, level, max_loads_within(problem, limits))
         origin = Origin.COUNTING if counted >= minimum else Origin.ENUMERATION
-        value = level_value(problem, level, complete.placement)
-        claims.append(LevelClaim(level, value, minimum, origin))
+        claim = LevelClaim(level, minimum, minimum, origin)
+        claims.append(_claim_about(problem, claim, complete.placement, best=best))
         limits.append((level, level.tolerance.limit(minimum)))
     return LexicographicResult(complete.placement, tuple(claims))
 

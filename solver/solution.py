@@ -135,7 +135,9 @@ class Solution:
 
     @property
     def proof(self) -> Proof:
-        """Return the kind of proof that every level is optimal."""
+        """Return the kind of proof that every level is optimal, or that there is no assignment."""
+        if self.certificate is not None and self.certificate.conflict is not None:
+            return self.certificate.proof
         return weakest_proof(level.proof for level in self.levels)
 
     @property

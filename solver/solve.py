@@ -9,7 +9,7 @@ from functools import partial
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin
+from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
 from kassay.solver.certificate.check import prices_prove
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import level_value
@@ -130,7 +130,15 @@ def _solution(
     constraints: tuple[Constraint, ...],
 ) -> Solution:
     if result.placement is None:
-        return Solution(None, str(method), conflict=tuple(map(str, result.conflict)))
+        if not result.conflict:
+            return Solution(None, str(method))
+        conflict = Conflict(result.conflict, result.conflict_origin)
+        return Solution(
+            None,
+            str(method),
+            certificate=Certificate((), constraints=constraints, conflict=conflict),
+            conflict=tuple(map(str, result.conflict)),
+        )
     return Solution(
         assignment=problem.to_assignment(result.placement),
         method=str(method),

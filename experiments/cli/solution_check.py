@@ -11,7 +11,7 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, imbalance, loads, movement
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Proof
-from kassay.solver.certificate.check import certificate_errors
+from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.certificate.counting_bounds import value_of
 from kassay.solver.certificate.objective_documents import constraint_document, level_document
 from kassay.solver.certify import certify
@@ -47,8 +47,9 @@ def check_solution(
         **_objective_record(question, solution.certificate),
     }
     if assignment is None:
-        reason = "the document has no assignment"
-        return GroupResult(record | {"valid": None, "reason": reason}, reached=False)
+        record |= {"valid": None} | _conflict_record(question, solution, fingerprint)
+        is_proven = record.get("infeasible") is True
+        return GroupResult(record, reached=is_proven and not require_optimal)
     broken = list(violations(group, assignment))
     record["valid"] = not broken
     if broken:
@@ -79,11 +80,35 @@ def check_solution(
     return GroupResult(record, reached=record["optimal"] is True or not require_optimal)
 
 
+def _conflict_record(
+    question: Question, solution: SolutionDocument, fingerprint: str
+) -> dict[str, object]:
+    """Check a document without an assignment: its certificate must prove a conflict."""
+    certificate = solution.certificate
+    if certificate is None or certificate.conflict is None:
+        return {"reason": "the document has no assignment"}
+    errors = [
+        *conflict_errors(question.group, certificate),
+        *_fingerprint_errors(fingerprint, solution),
+        *_constraint_errors(question, certificate),
+    ]
+    if errors:
+        return {"certificate": "invalid", "infeasible": None, "errors": errors}
+    is_proven = certificate.proof is Proof.CERTIFICATE
+    return {
+        "certificate": "valid",
+        "infeasible": True if is_proven else None,
+        "proof": {"conflict": str(certificate.proof)},
+        "conflict": [str(rule) for rule in certificate.conflict.constraints],
+    }
+
+
 def _objective_record(question: Question, certificate: Certificate | None) -> dict[str, object]:
     """Return levels and constraints of the certificate, or those asked for, as JSON."""
     levels, constraints = question.levels, question.constraints
     if certificate is not None:
-        levels = tuple(claim.level for claim in certificate.claims)
+        if certificate.conflict is None:
+            levels = tuple(claim.level for claim in certificate.claims)
         constraints = certificate.constraints
     return {
         "objective": [level_document(level) for level in levels],
@@ -110,6 +135,10 @@ def _question_errors(question: Question, solution: SolutionDocument) -> Iterator
             [level_document(level) for level in each] for each in (levels, question.levels)
         )
         yield f"objective: the document has {found}, expected {expected}"
+    yield from _constraint_errors(question, certificate)
+
+
+def _constraint_errors(question: Question, certificate: Certificate) -> Iterator[str]:
     if set(certificate.constraints) != set(question.constraints):
         rules, asked = (
             [str(rule) for rule in each] for each in (certificate.constraints, question.constraints)
@@ -178,23 +207,17 @@ def _level_errors(
         return
     if figures.get("value") != value:
         yield f"the document has value {figures.get('value')!r}, expected {value}"
-    error = _bound_error(
-        figures.get("bound"), value, claim, is_flow=document.get("method") == "flow"
-    )
+    error = _bound_error(figures.get("bound"), value, claim)
     if error is not None:
         yield error
 
 
-def _bound_error(
-    bound: object, value: int, claim: LevelClaim | None, *, is_flow: bool
-) -> str | None:
+def _bound_error(bound: object, value: int, claim: LevelClaim | None) -> str | None:
     if not isinstance(bound, int) or isinstance(bound, bool):
         return None if bound is None else f"the bound must be an integer, got {bound!r}"
     wrong = {
         f"the bound {bound} is below 0": bound < 0,
         f"the bound {bound} is above the value {value}": bound > value,
-        f"the bound {bound} of method flow must equal the value {value}": is_flow
-        and bound != value,
         f"the bound is {bound}, but the certificate has {claim and claim.bound}": claim is not None
         and bound != claim.bound,
     }

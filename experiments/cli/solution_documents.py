@@ -91,11 +91,9 @@ def _from_document(
         return SolutionDocument(parse_assignment(value, where=where))
     if "assignment" not in document:
         raise InputError(f"{where}: the document reports an error: {document['error']}")
-    certificate = document.get("certificate")
-    return SolutionDocument(
-        None if document["assignment"] is None else parse_assignment(document, where=where),
-        None
-        if certificate is None
-        else parse_certificate(certificate, where=f"{where}: certificate"),
-        document,
-    )
+    assignment, certificate = None, None
+    if document["assignment"] is not None:
+        assignment = parse_assignment(document, where=where)
+    if document.get("certificate") is not None:
+        certificate = parse_certificate(document["certificate"], where=f"{where}: certificate")
+    return SolutionDocument(assignment, certificate, document)

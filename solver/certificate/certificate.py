@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kassay.reference.model.assignment import Assignment
+from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.constraints import Constraint
 from kassay.solver.improvement.transfer_chains import Transfer
 from kassay.solver.objective import Level
@@ -25,10 +26,12 @@ class Proof(StrEnum):
 
 
 class Origin(StrEnum):
-    """Origin of a bound: prices and counting can be checked, other origins are trusted."""
+    """Origin of a bound, or of a conflict; the first four can be checked without a solver."""
 
     PRICES = "prices"
     COUNTING = "counting"
+    PARTITION_PRICES = "partition_prices"
+    CASES = "cases"
     FLOW = "flow"
     ENUMERATION = "enumeration"
     EXCHANGE = "exchange"
@@ -37,7 +40,7 @@ class Origin(StrEnum):
     @property
     def is_checked(self) -> bool:
         """Return whether `certificate_errors` can check bounds of this origin."""
-        return self in {Origin.PRICES, Origin.COUNTING}
+        return self in _CHECKED
 
     @property
     def proof(self) -> Proof:
@@ -45,6 +48,11 @@ class Origin(StrEnum):
         if self.is_checked:
             return Proof.CERTIFICATE
         return Proof.CP_SAT if self is Origin.CP_SAT else Proof.SEARCH
+
+
+_CHECKED = frozenset(
+    {Origin.PRICES, Origin.COUNTING, Origin.PARTITION_PRICES, Origin.CASES},
+)
 
 
 def weakest_proof(proofs: Iterable[Proof]) -> Proof:
@@ -71,6 +79,9 @@ class LevelClaim:
     best
         Best known assignment on this level, if it is better than the certified assignment,
         which the tolerance allows to be worse.
+    prices
+        Evidence of a bound with origin ``partition_prices``: the prices refute values below
+        the bound.
     """
 
     level: Level
@@ -78,6 +89,7 @@ class LevelClaim:
     bound: int
     origin: Origin
     best: Assignment | None = None
+    prices: PartitionPrices | None = None
 
     @property
     def slack(self) -> int:
@@ -96,6 +108,23 @@ class LevelClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class Conflict:
+    """Constraints that no assignment meets, and the evidence.
+
+    Parameters
+    ----------
+    constraints
+        Small subset of the constraints and of the capacities of the group.
+    prices
+        Evidence of a conflict with origin ``partition_prices``.
+    """
+
+    constraints: tuple[Constraint, ...]
+    origin: Origin
+    prices: PartitionPrices | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PriceTable:
     """Node prices that prove an assignment optimal on sum of squares, then movement.
 
@@ -109,7 +138,7 @@ class PriceTable:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Claimed value and bound of each level of an assignment, with evidence.
+    """Claimed value and bound of each level of an assignment, or a conflict, with evidence.
 
     Parameters
     ----------
@@ -119,21 +148,26 @@ class Certificate:
         Transfers that improve the assignment, if it is known not to be optimal.
     constraints
         Constraints that must hold besides the capacities of the group.
+    conflict
+        Conflict that excludes every assignment; there are no claims then.
     """
 
     claims: tuple[LevelClaim, ...]
     prices: PriceTable | None = None
     chain: tuple[Transfer, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    conflict: Conflict | None = None
 
     @property
     def is_optimal(self) -> bool:
         """Return whether the certificate claims that every level is optimal."""
-        return self.proof is not Proof.NONE
+        return self.conflict is None and self.proof is not Proof.NONE
 
     @property
     def proof(self) -> Proof:
-        """Return the kind of proof that every level is optimal."""
+        """Return the kind of proof that every level is optimal, or of the conflict."""
+        if self.conflict is not None:
+            return self.conflict.origin.proof
         return Proof.NONE if self.chain else weakest_proof(claim.proof for claim in self.claims)
 
     @property

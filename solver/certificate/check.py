@@ -26,7 +26,7 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, movement
 from kassay.solver.certificate.certificate import Certificate, Origin, Price, PriceTable
-from kassay.solver.certificate.counting_bounds import value_of, wrong_claims
+from kassay.solver.certificate.counting_bounds import evidence_error, value_of, wrong_claims
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import valid_placement, violated
 from kassay.solver.improvement.residual_network import node_prices
@@ -94,7 +94,9 @@ def certificate_errors(
     if invalid:
         yield from invalid
         return
-    yield from wrong_claims(group, assignment, certificate.claims)
+    yield from wrong_claims(group, assignment, certificate.claims, certificate.constraints)
+    if certificate.conflict is not None:
+        yield "the certificate has an assignment and a conflict"
     if certificate.chain:
         yield from _chain_errors(group, assignment, certificate)
     if certificate.prices is not None:
@@ -107,6 +109,36 @@ def certificate_errors(
             yield "bounds refer to node prices, but the certificate contains none"
         elif not prices_prove(group, [claim.level for claim in certificate.claims]):
             yield "node prices cannot prove these levels optimal for this group"
+
+
+def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
+    """Return the errors in a certificate of infeasibility; without errors, it is proven.
+
+    A conflict with an origin that is not checked is only compared with the constraints.
+
+    Yields
+    ------
+    str
+        One failed condition.
+
+    Raises
+    ------
+    InputError
+        If a constraint refers to a member, topic or partition that the group does not have.
+    """
+    check_constraints(group, certificate.constraints)
+    conflict = certificate.conflict
+    if conflict is None:
+        yield "the certificate has no conflict"
+        return
+    rules = (*group_constraints(group), *certificate.constraints)
+    for rule in conflict.constraints:
+        if rule not in rules:
+            yield f"the constraints do not include that {rule}"
+    if set(conflict.constraints) <= set(rules):
+        error = evidence_error(build_problem(group), conflict.constraints, (), conflict)
+        if error is not None:
+            yield f"the conflict is not proven: {error}"
 
 
 def _invalid_assignments(

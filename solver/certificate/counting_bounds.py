@@ -6,7 +6,9 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import MEASURES, Measure, loads, movement_count
 from kassay.solver.bounds import level_bound, max_loads_within
-from kassay.solver.certificate.certificate import LevelClaim, Origin
+from kassay.solver.certificate.certificate import Conflict, LevelClaim, Origin
+from kassay.solver.certificate.refutation import cases_refute, prices_refute
+from kassay.solver.constraints import Constraint, group_constraints
 from kassay.solver.evaluation import level_value, valid_placement
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost, leximax_rank
 from kassay.solver.problem import Problem, build_problem
@@ -62,17 +64,21 @@ def counted_bound(problem: Problem, level: Level, limits: Sequence[tuple[Level, 
 
 
 def wrong_claims(
-    group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
+    group: Group,
+    assignment: Assignment,
+    claims: Sequence[LevelClaim],
+    constraints: Sequence[Constraint] = (),
 ) -> Iterator[str]:
     """Describe the claims about a valid assignment that a check without search refutes.
 
-    The best known assignments of the claims must be valid.
+    The best known assignments of the claims must be valid and meet the constraints.
     """
     if not claims:
         yield "the certificate has no claims"
         return
     limits = level_limits(group, assignment, claims)
     problem = build_problem(group)
+    rules = (*group_constraints(group), *constraints)
     for index, claim in enumerate(claims):
         name = claim.level.name
         value = value_of(group, assignment, claim.level)
@@ -84,12 +90,48 @@ def wrong_claims(
             yield f"the bound {claim.bound} on {name} is above the value {value}"
         if claim.origin is Origin.PRICES and claim.bound < value:
             yield f"the bound {claim.bound} on {name} is not the value {value} that prices prove"
-        if claim.origin is Origin.COUNTING:
-            bound = counted_bound(problem, claim.level, limits[:index])
-            if claim.bound > bound:
-                yield f"the bound {claim.bound} on {name} is above {bound}, the bound by counting"
+        yield from _bound_errors(problem, rules, limits[:index], claim)
         if claim.best is not None:
             yield from _best_errors(group, claim, limits[:index])
+
+
+def _bound_errors(
+    problem: Problem,
+    rules: Sequence[Constraint],
+    limits: Sequence[tuple[Level, int]],
+    claim: LevelClaim,
+) -> Iterator[str]:
+    """Check a bound by counting, or its evidence, given the limits of earlier levels."""
+    name = f"the bound {claim.bound} on {claim.level.name}"
+    if claim.origin is Origin.COUNTING:
+        bound = counted_bound(problem, claim.level, limits)
+        if claim.bound > bound:
+            yield f"{name} is above {bound}, the bound by counting"
+        return
+    error = evidence_error(problem, rules, (*limits, (claim.level, claim.bound - 1)), claim)
+    if error is not None:
+        yield f"{name} is not proven: {error}"
+
+
+def evidence_error(
+    problem: Problem,
+    rules: Sequence[Constraint],
+    limits: Sequence[tuple[Level, int]],
+    evidence: LevelClaim | Conflict,
+) -> str | None:
+    """Return why evidence does not refute that an assignment meets rules and limits, or None.
+
+    Only partition prices and cases are checked.
+    """
+    if evidence.origin is Origin.CASES and not cases_refute(problem, rules, limits):
+        return "there are too many cases, or a case meets all limits"
+    if evidence.origin is not Origin.PARTITION_PRICES:
+        return None
+    if evidence.prices is None:
+        return "the certificate contains no partition prices"
+    if not prices_refute(problem, rules, limits, evidence.prices):
+        return "the partition prices do not exceed the limits"
+    return None
 
 
 def _best_errors(

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from kassay.reference.documents.document_fields import (
     as_array,
     as_integer,
+    as_integers,
     as_object,
     as_text,
     check_keys,
@@ -12,7 +13,14 @@ from kassay.reference.documents.document_fields import (
 from kassay.reference.documents.json_codec import assignment_document, parse_assignment
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
-from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin, Price, PriceTable
+from kassay.solver.certificate.certificate import (
+    Certificate,
+    Conflict,
+    LevelClaim,
+    Origin,
+    Price,
+    PriceTable,
+)
 from kassay.solver.certificate.objective_documents import (
     LEVEL_KEYS,
     constraint_document,
@@ -22,6 +30,7 @@ from kassay.solver.certificate.objective_documents import (
     parse_level,
     parse_partition,
 )
+from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.improvement.transfer_chains import Transfer
 
 VERSION = 3
@@ -43,6 +52,8 @@ def certificate_document(certificate: Certificate) -> dict[str, object]:
             {"partition": list(step.partition), "from": step.giver, "to": step.taker}
             for step in certificate.chain
         ]
+    if certificate.conflict is not None:
+        document["conflict"] = _conflict_document(certificate.conflict)
     return document
 
 
@@ -51,7 +62,7 @@ def parse_certificate(document: object, *, where: str = "certificate") -> Certif
     table = as_object(document, where)
     if table.get("version") != VERSION:
         raise InputError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")
-    known = ("version", "claims", "constraints", "members", "topics", "chain")
+    known = ("version", "claims", "constraints", "members", "topics", "chain", "conflict")
     check_keys(table, known, where)
     prices = None
     if "members" in table or "topics" in table:
@@ -66,6 +77,7 @@ def parse_certificate(document: object, *, where: str = "certificate") -> Certif
         constraints=tuple(
             parse_items(table.get("constraints", []), f"{where}.constraints", parse_constraint)
         ),
+        conflict=_conflict(table["conflict"], f"{where}.conflict") if "conflict" in table else None,
     )
 
 
@@ -75,7 +87,29 @@ def _claim_document(claim: LevelClaim) -> dict[str, object]:
         "bound": claim.bound,
         "origin": str(claim.origin),
     }
-    return document if claim.best is None else document | {"best": assignment_document(claim.best)}
+    if claim.best is not None:
+        document["best"] = assignment_document(claim.best)
+    if claim.prices is not None:
+        document["prices"] = _partition_price_document(claim.prices)
+    return document
+
+
+def _conflict_document(conflict: Conflict) -> dict[str, object]:
+    document: dict[str, object] = {
+        "constraints": [constraint_document(rule) for rule in conflict.constraints],
+        "origin": str(conflict.origin),
+    }
+    if conflict.prices is not None:
+        document["prices"] = _partition_price_document(conflict.prices)
+    return document
+
+
+def _partition_price_document(prices: PartitionPrices) -> dict[str, object]:
+    return {
+        "topics": {topic: list(table) for topic, table in prices.prices.items()},
+        "max_moves": prices.max_moves,
+        "levels": list(prices.levels),
+    }
 
 
 def _price_document(prices: Mapping[str, Price]) -> dict[str, list[int]]:
@@ -104,22 +138,50 @@ def _transfer(value: object, where: str) -> Transfer:
 
 def _claim(value: object, where: str) -> LevelClaim:
     table = as_object(value, where)
-    check_keys(table, (*LEVEL_KEYS, "value", "bound", "origin", "best"), where)
+    check_keys(table, (*LEVEL_KEYS, "value", "bound", "origin", "best", "prices"), where)
+    return LevelClaim(
+        level=parse_level(table, where),
+        value=as_integer(table.get("value"), f"{where}.value"),
+        bound=as_integer(table.get("bound"), f"{where}.bound"),
+        origin=_origin(table, where),
+        best=_best(table, where),
+        prices=_partition_prices(table, where),
+    )
+
+
+def _conflict(value: object, where: str) -> Conflict:
+    table = as_object(value, where)
+    check_keys(table, ("constraints", "origin", "prices"), where)
+    rules = parse_items(table.get("constraints"), f"{where}.constraints", parse_constraint)
+    return Conflict(tuple(rules), _origin(table, where), _partition_prices(table, where))
+
+
+def _origin(table: Mapping[str, object], where: str) -> Origin:
     origin = as_text(table.get("origin"), f"{where}.origin")
     if origin not in list(Origin):
         raise InputError(
             f"{where}.origin: unknown origin {origin!r}, expected one of {', '.join(Origin)}"
         )
-    return LevelClaim(
-        level=parse_level(table, where),
-        value=as_integer(table.get("value"), f"{where}.value"),
-        bound=as_integer(table.get("bound"), f"{where}.bound"),
-        origin=Origin(origin),
-        best=_best(table, where),
-    )
+    return Origin(origin)
 
 
 def _best(table: Mapping[str, object], where: str) -> Assignment | None:
     if "best" not in table:
         return None
     return parse_assignment({"assignment": table["best"]}, where=f"{where}.best")
+
+
+def _partition_prices(table: Mapping[str, object], where: str) -> PartitionPrices | None:
+    if "prices" not in table:
+        return None
+    where = f"{where}.prices"
+    prices = as_object(table["prices"], where)
+    check_keys(prices, ("topics", "max_moves", "levels"), where)
+    return PartitionPrices(
+        prices={
+            topic: as_integers(numbers, f"{where}.topics[{topic!r}]")
+            for topic, numbers in as_object(prices.get("topics"), f"{where}.topics").items()
+        },
+        max_moves=as_integer(prices.get("max_moves", 0), f"{where}.max_moves"),
+        levels=as_integers(prices.get("levels", []), f"{where}.levels"),
+    )

@@ -14,10 +14,15 @@ from kassay.solver.problem import Placement, Problem, Weights
 
 @dataclass(frozen=True, slots=True)
 class CompleteResult:
-    """Best placement with the minimum of each level, or the conflicting constraints."""
+    """Best placement of all, and the minimum of each level; or the conflicting constraints.
+
+    A tolerance may make the placement worse than ``best``, a placement with the minimum of each
+    level.
+    """
 
     placement: Placement | None
     minima: tuple[int, ...] = ()
+    best: tuple[Placement, ...] = ()
     conflict: tuple[Constraint, ...] = ()
 
 
@@ -34,11 +39,12 @@ def search_all(
         return None
     if not len(table.members):
         return CompleteResult(None, conflict=minimal_conflict(problem, constraints))
-    minima = []
+    minima, best = [], []
     columns: list[Weights] = []
     for level in levels:
         column = level_column(table, level)
         minima.append(int(column.min()))
+        best.append(table.placement(int(column.argmin())))
         within = np.asarray(column <= level.tolerance.limit(minima[-1]), dtype=np.bool_)
         columns = [earlier[within] for earlier in [*columns, column]]
         table = table.select(within)
@@ -47,7 +53,7 @@ def search_all(
     for column in [columns[-1], *columns[:-1]]:
         values = column[rows]
         rows = rows[np.asarray(values == values.min(), dtype=np.bool_)]
-    return CompleteResult(table.placement(int(rows[0])), tuple(minima))
+    return CompleteResult(table.placement(int(rows[0])), tuple(minima), tuple(best))
 
 
 def minimal_conflict(problem: Problem, constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:

@@ -59,7 +59,7 @@ def solve(
         except ValueError as error:
             # Includes methods and measures that do not support this group.
             raise InputError(f"group {group.id!r}: {error}") from error
-        if certificate and solution.assignment is not None:
+        if certificate and solution.certificate is not None:
             from kassay.solver.certificate.documents import certificate_document
             from kassay.solver.certify import certify
 

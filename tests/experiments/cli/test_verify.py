@@ -296,9 +296,26 @@ def test_an_assignment_that_is_not_optimal_has_an_improvement(verify):
 
 def test_a_document_without_an_assignment_gives_exit_code_1(solved, verify):
     answer = solved(GROUP, "--max-partitions", "1")
+    del answer["certificate"]
     code, record, _ = verify(GROUP, answer)
     assert (code, record["valid"]) == (1, None)
     assert record["reason"] == "the document has no assignment"
+
+
+def test_a_conflict_is_checked_without_a_solver(solved, verify):
+    asked = ("--max-partitions", "2", "--max-moves", "3")
+    answer = solved(GROUP, *asked)
+    assert answer["status"] == "infeasible"
+    code, record, _ = verify(GROUP, answer, *asked)
+    assert (code, record["infeasible"]) == (0, True)
+    assert record["proof"] == answer["proof"] == {"conflict": "proven by certificate"}
+    assert record["conflict"] == ["every member has at most 2 partitions"]
+    assert verify(GROUP, answer, *asked, "--require-optimal")[0] == 1
+    assert verify(GROUP, answer)[0] == 1
+    answer["certificate"]["conflict"]["constraints"] = [{"constraint": "max_moves", "limit": 3}]
+    code, record, _ = verify(GROUP, answer, *asked)
+    assert (code, record["infeasible"]) == (1, None)
+    assert "the conflict is not proven" in record["errors"][0]
 
 
 def test_an_assignment_above_a_capacity_is_rejected_with_a_reason(verify):

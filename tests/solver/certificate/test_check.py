@@ -292,10 +292,9 @@ def test_capacities_of_the_group_must_hold():
         certify(small, LOPSIDED)
 
 
-def test_certify_rejects_a_solution_without_assignment():
-    nothing = solve(GROUP, constraints=(MaxPartitions(1),))
-    assert nothing.certificate is None
-    with pytest.raises(ValueError, match="the solution has no assignment to certify"):
+def test_certify_rejects_a_solution_without_assignment_and_conflict():
+    nothing = replace(solve(GROUP, constraints=(MaxPartitions(1),)), certificate=None)
+    with pytest.raises(ValueError, match="the solution has no assignment and no conflict"):
         certify(GROUP, nothing)
 
 

@@ -28,7 +28,9 @@ from kassay.solver import (
     certify,
     solve,
 )
+from kassay.solver.certificate.certificate import Conflict
 from kassay.solver.certificate.documents import certificate_document, parse_certificate
+from kassay.solver.certificate.refutation import PartitionPrices
 from tests.solver.certified_group import GROUP, LOPSIDED, PROOF
 from tests.strategies import groups
 
@@ -69,13 +71,15 @@ def test_all_levels_and_constraints_are_equal_after_json():
         Colocated(("t", "u")),
         Separated((("t", 0), ("u", 1))),
     )
+    prices = PartitionPrices({"t": (3, 0, -1)}, max_moves=2, levels=(1, 0))
     certificate = Certificate(
         claims=tuple(
-            LevelClaim(level, index + 2, index, origin)
+            LevelClaim(level, index + 2, index, origin, LOPSIDED, prices)
             for index, (level, origin) in enumerate(zip(levels, list(Origin) * 3, strict=False))
         ),
         chain=certify(GROUP, LOPSIDED).chain,
         constraints=constraints,
+        conflict=Conflict(constraints[:2], Origin.PARTITION_PRICES, prices),
     )
     assert travelled(certificate) == certificate
 
@@ -89,11 +93,15 @@ def test_all_levels_and_constraints_are_equal_after_json():
         ({"topics": {"t": [3]}}, r"topics\['t'\]: expected two integers"),
         ({"topics": None}, r"certificate.topics: expected an object"),
         ({"claims": None}, r"certificate.claims: expected a list"),
-        ({"claims": [{"level": "speed"}]}, r"claims\[0\].origin: expected a string"),
+        ({"claims": [CLAIM | {"origin": None}]}, r"claims\[0\].origin: expected a string"),
         ({"claims": [CLAIM | {"colour": "red"}]}, r"claims\[0\]: .*colour"),
         ({"claims": [CLAIM | {"level": "speed"}]}, r"claims\[0\].level: unknown level 'speed'"),
         ({"claims": [CLAIM | {"origin": "hope"}]}, r"claims\[0\].origin: unknown origin 'hope'"),
         ({"claims": [CLAIM | {"value": 1.0}]}, r"claims\[0\].value: expected an integer"),
+        ({"claims": [CLAIM | {"cost": "count"}]}, r"claims\[0\]: unknown key 'cost'"),
+        ({"claims": [CLAIM | {"best": 3}]}, r"claims\[0\].best: assignment: expected an object"),
+        ({"claims": [CLAIM | {"prices": {}}]}, r"prices.topics: expected an object"),
+        ({"conflict": {"origin": "cases"}}, r"conflict.constraints: expected a list"),
         ({"claims": [CLAIM | {"bound": None}]}, r"claims\[0\].bound: expected an integer"),
         ({"claims": [CLAIM | {"tolerance": [0]}]}, r"claims\[0\].tolerance: expected \[number"),
         (

@@ -1,0 +1,130 @@
+"""Upper bounds on the profit of a member's partitions within its limits."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kassay.solver.problem import EXACT_IN_64_BITS, Ints
+
+# Most cells of a table: items times its width.
+_MAX_CELLS = 8_000_000
+
+
+class Item(NamedTuple):
+    """A block of partitions with its profit, weight, and set of which one may be taken."""
+
+    profit: int
+    weight: int
+    apart: int = -1
+
+
+def maximum_profit(
+    items: Sequence[Item], *, max_load: int, max_items: int | None = None, squares: int = 0
+) -> int:
+    """Return an upper bound on the profit of items within a maximum load.
+
+    It is exact if the total profit or the maximum load is small.
+
+    Parameters
+    ----------
+    items
+        Items with profits above 0.
+    max_items
+        Greatest number of items, None for no limit.
+    squares
+        Cost per squared load.
+
+    Examples
+    --------
+    >>> maximum_profit([Item(4, 3), Item(3, 2), Item(3, 2)], max_load=4)
+    6
+    >>> maximum_profit([Item(9, 1), Item(9, 1)], max_load=2, squares=4)
+    5
+    """
+    items = [item for item in items if item.weight <= max_load]
+    if not items:
+        return 0
+    most = _greatest_sum(items, max_items)
+    if squares == 0:
+        most = min(most, _fractional_profit(items, max_load))
+    table = _table_profit(items, max_load, squares)
+    return most if table is None else min(most, table)
+
+
+def _greatest_sum(items: Sequence[Item], max_items: int | None) -> int:
+    """Sum the greatest profits, of each set of which one may be taken only the greatest."""
+    single = [item.profit for item in items if item.apart < 0]
+    sets: dict[int, int] = {}
+    for item in items:
+        if item.apart >= 0:
+            sets[item.apart] = max(sets.get(item.apart, 0), item.profit)
+    profits = sorted([*single, *sets.values()], reverse=True)
+    return sum(profits if max_items is None else profits[: max(max_items, 0)])
+
+
+def _fractional_profit(items: Sequence[Item], max_load: int) -> int:
+    """Return the profit if the last item may be split, rounded down."""
+    total = sum(item.profit for item in items if item.weight == 0)
+    heavy = [item for item in items if item.weight]
+    for item in sorted(heavy, key=lambda item: Fraction(-item.profit, item.weight)):
+        if item.weight >= max_load:
+            return total + item.profit * max_load // item.weight
+        total, max_load = total + item.profit, max_load - item.weight
+    return total
+
+
+def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | None:
+    """Return the maximum by dynamic programming over profit or load; None if it is too large."""
+    profit = sum(item.profit for item in items)
+    weight = sum(item.weight for item in items)
+    width = min(max_load, weight)
+    if max(profit, weight, squares * width**2) >= EXACT_IN_64_BITS:
+        return None
+    most = _MAX_CELLS // len(items)
+    if width < most and width <= profit:
+        gains = _greatest_profits(items, width)
+        return int((gains - squares * np.arange(width + 1, dtype=np.int64) ** 2).max())
+    if profit < most:
+        least = _least_weights(items, profit)
+        reached = np.flatnonzero(least <= max_load)
+        return int((reached - squares * least[reached] ** 2).max())
+    if squares:
+        return None
+    grain = width // most + 1  # rounding weights down keeps the bound valid
+    coarse = [Item(item.profit, item.weight // grain, item.apart) for item in items]
+    return int(_greatest_profits(coarse, max_load // grain).max())
+
+
+def _sets_of(items: Sequence[Item]) -> list[list[Item]]:
+    """Return the items as sets of which one may be taken."""
+    sets: dict[int, list[Item]] = {}
+    for index, item in enumerate(items):
+        sets.setdefault(item.apart if item.apart >= 0 else -1 - index, []).append(item)
+    return list(sets.values())
+
+
+def _greatest_profits(items: Sequence[Item], width: int) -> Ints:
+    """Return the greatest profit of items with at most each weight up to ``width``."""
+    gains = np.zeros(width + 1, dtype=np.int64)
+    for choice in _sets_of(items):
+        before = gains.copy() if len(choice) > 1 else gains
+        for item in choice:
+            if item.weight <= width:
+                taken = before[: width + 1 - item.weight] + item.profit
+                gains[item.weight :] = np.maximum(gains[item.weight :], taken)
+    return gains
+
+
+def _least_weights(items: Sequence[Item], width: int) -> NDArray[np.int64]:
+    """Return the least weight of items with each exact profit up to ``width``."""
+    least = np.full(width + 1, EXACT_IN_64_BITS, dtype=np.int64)
+    least[0] = 0
+    for choice in _sets_of(items):
+        before = least.copy() if len(choice) > 1 else least
+        for item in choice:
+            taken = before[: width + 1 - item.profit] + item.weight
+            least[item.profit :] = np.minimum(least[item.profit :], taken)
+    return least

@@ -1,0 +1,1 @@
+"""Evidence of bounds and conflicts, which certificates contain."""
