@@ -133,6 +133,10 @@ bench: $(VENV)/.bench ## Run the benchmarks: kassay, Kafka's Java classes, other
 exhaustive: setup ## Compare the solver with brute force on 700,000 small groups
 	$(BIN)/python -m tests.exhaustive
 
+.PHONY: forgeries
+forgeries: setup ## Check 100,000 edited solution documents against brute force
+	EDITED_DOCUMENTS=100000 $(BIN)/python -m pytest tests/forgeries
+
 .PHONY: captures
 captures: setup ## Create examples/captures again with a broker (needs JDK 17+ and Maven)
 	$(BIN)/python -m tests.conformance.captures

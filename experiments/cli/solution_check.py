@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kassay.experiments.cli.group_io import GroupResult
-from kassay.experiments.cli.solution_documents import SolutionDocument
+from kassay.experiments.cli.solution_documents import SolutionDocument, level_key
 from kassay.reference.documents.fingerprint import group_fingerprint
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import UsageError
@@ -16,7 +16,7 @@ from kassay.solver.certificate.counting_bounds import value_of
 from kassay.solver.certificate.objective_documents import constraint_document, level_document
 from kassay.solver.certify import certify
 from kassay.solver.constraints import Constraint, check_constraints
-from kassay.solver.objective import FURTHER_LEVELS, Imbalance, Level, Movement
+from kassay.solver.objective import FURTHER_LEVELS, Level, Movement
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +173,12 @@ def _figure_errors(
 
 def _levels_by_key(question: Question) -> dict[str, Level]:
     """Return the levels asked for by their keys in documents of ``kassay solve``."""
-    return {_key(index, level): level for index, level in enumerate(question.levels)}
-
-
-def _key(index: int, level: Level) -> str:
-    """Return the key of a level in documents of ``kassay solve``."""
-    return "imbalance" if index == 0 and isinstance(level, Imbalance) else level.name
+    return {level_key(index, level.name): level for index, level in enumerate(question.levels)}
 
 
 def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]) -> Iterator[str]:
     """Find figures of levels that are not asked for, and of another measure of imbalance."""
-    known = ("imbalance", Movement.name, *FURTHER_LEVELS)
+    known = ("imbalance", *Measure, Movement.name, *FURTHER_LEVELS)
     for key in known:
         if key in document and key not in levels:
             yield f"{key}: the document has this level, but it is not asked for"
@@ -229,7 +224,7 @@ def _certified_record(certificate: Certificate, solution: SolutionDocument) -> d
     claims = list(enumerate(certificate.claims))
     record: dict[str, object] = {
         "optimal": _is_optimal(certificate),
-        "proof": {_key(index, claim.level): str(claim.proof) for index, claim in claims},
+        "proof": {level_key(index, claim.level.name): str(claim.proof) for index, claim in claims},
         "levels": [_level_record(claim) for _, claim in claims],
     }
     unproven = list(_unproven_bounds(certificate, solution))
@@ -260,7 +255,7 @@ def _level_record(claim: LevelClaim) -> dict[str, object]:
 def _unproven_bounds(certificate: Certificate, solution: SolutionDocument) -> Iterator[str]:
     """Describe the bounds of a document without certificate that exceed those proven here."""
     for index, claim in enumerate(certificate.claims):
-        figures = solution.document.get(_key(index, claim.level))
+        figures = solution.document.get(level_key(index, claim.level.name))
         bound = figures.get("bound") if isinstance(figures, Mapping) else None
         if isinstance(bound, int) and bound > claim.bound:
             yield f"{claim.level.name}: the bound {bound} is above the proven bound {claim.bound}"

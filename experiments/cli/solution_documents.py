@@ -3,17 +3,25 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from kassay.experiments.cli import group_io
 from kassay.experiments.sources.text_files import open_text
 from kassay.reference.documents.fingerprint import group_fingerprint
-from kassay.reference.documents.json_codec import document_id, parse_assignment
+from kassay.reference.documents.json_codec import (
+    assignment_document,
+    document_id,
+    parse_assignment,
+)
 from kassay.reference.documents.json_text import LocatedDocument, read_json_documents
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure, loads
 from kassay.solver.certificate.certificate import Certificate
-from kassay.solver.certificate.documents import parse_certificate
+from kassay.solver.certificate.documents import certificate_document, parse_certificate
+from kassay.solver.certify import certify
+from kassay.solver.solution import Solution, value_and_bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +39,48 @@ class SolutionDocument:
         return self.document.get("fingerprint")
 
 
+def solution_record(group: Group, solution: Solution, *, certified: bool = False) -> dict[str, Any]:
+    """Return the JSON document of a solution; if ``certified``, with a certificate."""
+    document = None
+    if certified and solution.certificate is not None:
+        certificate = certify(group, solution)
+        solution = solution.with_certificate(certificate)
+        document = certificate_document(certificate)
+    record: dict[str, Any] = {
+        "id": group.id,
+        "status": str(solution.status),
+        "method": solution.method,
+    }
+    assignment = solution.assignment
+    if assignment is None:
+        record |= {"imbalance": None, "movement": None, "loads": None, "assignment": None}
+        record["conflict"] = list(solution.conflict)
+    else:
+        for index, level in enumerate(solution.levels):
+            key = level_key(index, level.name)
+            measure = {"measure": level.name} if key == "imbalance" else {}
+            record[key] = measure | (value_and_bound(level) or {})
+        record["loads"] = loads(group, assignment)
+        record["assignment"] = assignment_document(assignment)
+    record["seconds"] = round(solution.seconds, 6)
+    record["proof"] = _proof_record(solution)
+    record["fingerprint"] = group_fingerprint(group)
+    return record if document is None else record | {"certificate": document}
+
+
+def _proof_record(solution: Solution) -> dict[str, str]:
+    """Return the kind of proof by key of the record."""
+    if solution.assignment is None:
+        return {"conflict": str(solution.proof)}
+    levels = enumerate(solution.levels)
+    return {level_key(index, level.name): str(level.proof) for index, level in levels}
+
+
+def level_key(index: int, name: str) -> str:
+    """Return the key of a level: ``imbalance`` for a measure as first level, else its name."""
+    return "imbalance" if index == 0 and name in list(Measure) else name
+
+
 class SolutionFile:
     """File of solution documents, from which each group takes its document."""
 
@@ -39,7 +89,7 @@ class SolutionFile:
         self.by_id: dict[str | None, list[SolutionDocument]] = {}
         with open_text(path) as stream:
             for located in read_json_documents(stream, name=self.name):
-                solution = _parse(located)
+                solution = parse_solution(located)
                 id = document_id(located) if solution.document else None
                 self.by_id.setdefault(id, []).append(solution)
 
@@ -68,7 +118,8 @@ class SolutionFile:
         return solution
 
 
-def _parse(located: LocatedDocument) -> SolutionDocument:
+def parse_solution(located: LocatedDocument) -> SolutionDocument:
+    """Read a solution document; errors become part of the result."""
     if located.error is not None:
         return SolutionDocument(None, error=located.error)
     value = located.value

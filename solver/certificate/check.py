@@ -135,7 +135,9 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
     for rule in conflict.constraints:
         if rule not in rules:
             yield f"the constraints do not include that {rule}"
-    if set(conflict.constraints) <= set(rules):
+    if conflict.origin in {Origin.PRICES, Origin.COUNTING}:
+        yield f"the conflict is not proven: a conflict cannot have the origin {conflict.origin}"
+    elif set(conflict.constraints) <= set(rules):
         error = evidence_error(build_problem(group), conflict.constraints, (), conflict)
         if error is not None:
             yield f"the conflict is not proven: {error}"

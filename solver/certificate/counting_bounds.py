@@ -121,7 +121,7 @@ def evidence_error(
 ) -> str | None:
     """Return why evidence does not refute that an assignment meets rules and limits, or None.
 
-    Only partition prices and cases are checked.
+    Only partition prices and cases are checked here.
     """
     if evidence.origin is Origin.CASES and not cases_refute(problem, rules, limits):
         return "there are too many cases, or a case meets all limits"

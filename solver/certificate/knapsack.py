@@ -11,6 +11,8 @@ from kassay.solver.problem import EXACT_IN_64_BITS, Ints
 
 # Most cells of a table: items times its width.
 _MAX_CELLS = 8_000_000
+# Width of the table of weights that are rounded to a grid.
+_GRID = 20_000
 
 
 class Item(NamedTuple):
@@ -93,9 +95,9 @@ def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | N
         return int((reached - squares * least[reached] ** 2).max())
     if squares:
         return None
-    grain = width // most + 1  # rounding weights down keeps the bound valid
+    grain = width // min(most, _GRID) + 1  # rounding weights down keeps the bound valid
     coarse = [Item(item.profit, item.weight // grain, item.apart) for item in items]
-    return int(_greatest_profits(coarse, max_load // grain).max())
+    return int(_greatest_profits(coarse, width // grain).max())
 
 
 def _sets_of(items: Sequence[Item]) -> list[list[Item]]:

@@ -7,13 +7,10 @@ import typer
 
 from kassay.experiments.cli import group_io, output_options, search_options
 from kassay.experiments.cli.objective_options import ObjectiveOptions
-from kassay.reference.documents.fingerprint import group_fingerprint
-from kassay.reference.documents.json_codec import assignment_document
+from kassay.experiments.cli.solution_documents import solution_record
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import loads
 from kassay.solver.certificate.certificate import Proof, weakest_proof
-from kassay.solver.solution import Solution, value_and_bound
 from kassay.solver.solve import Method
 from kassay.solver.solve import solve as solve_group
 
@@ -59,15 +56,7 @@ def solve(
         except ValueError as error:
             # Includes methods and measures that do not support this group.
             raise InputError(f"group {group.id!r}: {error}") from error
-        if certificate and solution.certificate is not None:
-            from kassay.solver.certificate.documents import certificate_document
-            from kassay.solver.certify import certify
-
-            evidence = certify(group, solution)
-            record = _record(group, solution.with_certificate(evidence))
-            record["certificate"] = certificate_document(evidence)
-        else:
-            record = _record(group, solution)
+        record = solution_record(group, solution, certified=certificate)
         is_proven = solution.is_optimal or not require_optimal
         return group_io.GroupResult(record, solution.assignment is not None and is_proven)
 
@@ -77,36 +66,6 @@ def solve(
         rows=_rows,
     )
     group_io.process_groups(file, process, output_format=output_format, layout=layout)
-
-
-def _record(group: Group, solution: Solution) -> dict[str, object]:
-    record: dict[str, object] = {
-        "id": group.id,
-        "status": str(solution.status),
-        "method": solution.method,
-    }
-    assignment = solution.assignment
-    if assignment is None:
-        record |= {"imbalance": None, "movement": None, "loads": None, "assignment": None}
-        record["conflict"] = list(solution.conflict)
-    else:
-        first, *rest = solution.levels
-        record["imbalance"] = {"measure": first.name, **(value_and_bound(first) or {})}
-        record |= {level.name: value_and_bound(level) for level in rest}
-        record["loads"] = loads(group, assignment)
-        record["assignment"] = assignment_document(assignment)
-    record["seconds"] = round(solution.seconds, 6)
-    record["proof"] = _proof_record(solution)
-    record["fingerprint"] = group_fingerprint(group)
-    return record
-
-
-def _proof_record(solution: Solution) -> dict[str, str]:
-    """Return the kind of proof by key of the record."""
-    if solution.assignment is None:
-        return {"conflict": str(solution.proof)}
-    first, *rest = solution.levels
-    return {"imbalance": str(first.proof)} | {level.name: str(level.proof) for level in rest}
 
 
 def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:

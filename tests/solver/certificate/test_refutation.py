@@ -1,0 +1,251 @@
+"""Refutations by prices and by cases, compared with all assignments of small groups."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from kassay.reference import Assignment, Group, Measure, Member, Topic
+from kassay.solver import (
+    Capacity,
+    Colocated,
+    CrossRack,
+    Forbidden,
+    Imbalance,
+    MaxMoves,
+    MaxPartitions,
+    Movement,
+    Origin,
+    Pinned,
+    Separated,
+    Tolerance,
+    TopicSpread,
+    certificate_errors,
+    certify,
+    solve,
+)
+from kassay.solver.certificate.certificate import Certificate, Conflict, Proof
+from kassay.solver.certificate.check import conflict_errors
+from kassay.solver.certificate.refutation import PartitionPrices, cases_refute, prices_refute
+from kassay.solver.constraints import group_constraints
+from kassay.solver.evidence.price_search import find_prices
+from kassay.solver.problem import build_problem
+from tests import brute_force
+from tests.forgeries.requests import random_request
+from tests.solver.random_cases import allows, value_of
+
+
+def has_solution(group, rules, limits):
+    """Return whether some assignment meets rules and limits, by their definitions."""
+    measures = [(value_of(group, level), limit) for level, limit in limits]
+    return any(
+        all(measure(placement) <= limit for measure, limit in measures)
+        for placement in filter(allows(group, rules), brute_force.every_placement(group))
+    )
+
+
+def random_limits(rng, request):
+    """Draw levels with limits near the values of some assignment."""
+    group = request.question.group
+    levels = [
+        level
+        for level in request.question.levels
+        if getattr(level, "measure", None) is not Measure.LEXIMAX
+    ]
+    placement = rng.choice(list(brute_force.every_placement(group)))
+    return [(level, value_of(group, level)(placement) - rng.randint(0, 3)) for level in levels]
+
+
+def random_prices(rng, group, count):
+    most = rng.choice((1, 2, 9))
+    return PartitionPrices(
+        {t.name: tuple(rng.randint(-1, most) for _ in range(t.partitions)) for t in group.topics},
+        max_moves=rng.choice((0, 1, 2, -1)),
+        levels=tuple(rng.choice((0, 1, 2, 3, -1)) for _ in range(count)),
+    )
+
+
+def test_refutations_are_right_and_cases_decide_small_groups():
+    found = 0
+    for seed in range(120):
+        rng = random.Random(seed)
+        request = random_request(rng)
+        group = request.question.group
+        problem, limits = build_problem(group), random_limits(rng, request)
+        rules = (*group_constraints(group), *request.question.constraints)
+        feasible = has_solution(group, rules, limits)
+        assert cases_refute(problem, rules, limits) == (not feasible), seed
+        for _ in range(3):
+            prices = random_prices(rng, group, len(limits))
+            assert not (prices_refute(problem, rules, limits, prices) and feasible), seed
+        prices = find_prices(problem, rules, limits)
+        if prices is not None:
+            found += 1
+            assert prices_refute(problem, rules, limits, prices)
+            assert not feasible, seed
+    assert found > 30
+
+
+GROUP = Group(
+    topics=(Topic(name="t", partitions=4, weights=(6, 5, 4, 3)), Topic(name="u", partitions=2)),
+    members=(
+        Member(id="a", subscription=("t", "u"), owned=[("t", n) for n in range(4)], rack="r"),
+        Member(id="b", subscription=("t",)),
+    ),
+)
+PROBLEM = build_problem(GROUP)
+
+
+@pytest.mark.parametrize(
+    ("rules", "limits", "prices", "refuted"),
+    [
+        ((Capacity(10),), (), {"t": (6, 5, 4, 3)}, False),
+        ((Capacity(9, "a"), Capacity(8, "b")), (), {"t": (6, 5, 4, 3)}, True),
+        ((Capacity(9, "a"), Capacity(9, "b")), (), {"t": (6, 5, 4, 3)}, False),
+        ((MaxPartitions(1, "a"),), (), {"u": (1, 1)}, True),
+        ((MaxPartitions(2, "a"),), (), {"u": (1, 1)}, False),
+        ((MaxPartitions(1, "a"), MaxPartitions(4, "b")), (), {"t": (1,) * 4, "u": (1, 1)}, True),
+        ((Pinned("t", 0, "b"), Forbidden("b", "t")), (), {}, True),
+        ((Pinned("t", 0, "b"), Forbidden("b", "t", 1)), (), {"t": (1,)}, False),
+        ((Pinned("u", 0, "b"),), (), {}, True),
+        ((Colocated(("t", "u")), Pinned("t", 1, "b")), (), {}, True),
+        ((Colocated(("t", "u")), Pinned("t", 2, "b")), (), {"t": (1,)}, False),
+        ((Separated((("u", 0), ("u", 1))),), (), {"u": (1, 1)}, True),
+        ((Separated((("u", 0), ("t", 1))),), (), {"u": (1,), "t": (0, 1)}, False),
+        ((Colocated(("t", "u")), Separated((("t", 0), ("u", 0)))), (), {}, True),
+        ((), ((Imbalance(Measure.MAKESPAN), 9),), {}, True),
+        ((), ((Imbalance(Measure.MAKESPAN), 10),), {"t": (6, 5, 4, 3)}, False),
+        ((), ((CrossRack(), -1),), {}, True),
+        ((), ((TopicSpread(), 10),), {}, True),
+        ((), ((TopicSpread(), 12),), {"t": (1, 1, 1, 1)}, False),
+    ],
+)
+def test_cuts_prove_that_limits_cannot_be_met(rules, limits, prices, refuted):
+    prices = PartitionPrices(prices, levels=(1,) * len(limits))
+    assert prices_refute(PROBLEM, rules, limits, prices) == refuted
+    if refuted:
+        assert cases_refute(PROBLEM, rules, limits)
+
+
+@pytest.mark.parametrize(
+    ("moves", "multiplier", "refuted"),
+    [(1, 1, True), (2, 1, False), (1, 0, False), (1, -1, False), (1, 2, False)],
+)
+def test_the_multiplied_limit_of_moves_counts(moves, multiplier, refuted):
+    rules = (Capacity(10), MaxMoves(moves))
+    # Member a must give away at least 10 of its load of 20, so two partitions of t.
+    prices = PartitionPrices({"t": (1, 1, 1, 1)}, max_moves=multiplier)
+    assert prices_refute(PROBLEM, rules, (), prices) == refuted
+    limits = ((Movement(), moves),)
+    prices = PartitionPrices({"t": (1, 1, 1, 1)}, levels=(multiplier,))
+    assert prices_refute(PROBLEM, rules[:1], limits, prices) == refuted
+
+
+def test_the_multiplied_sum_of_squares_counts():
+    limits = ((Imbalance(Measure.SUM_OF_SQUARES), 199),)
+    assert prices_refute(PROBLEM, (), limits, PartitionPrices())
+    equal = Group(topics=(Topic(name="t", partitions=3),), members=GROUP.members)
+    limits = ((Imbalance(Measure.SUM_OF_SQUARES), 8),)
+    rules = (MaxPartitions(3, "a"), Forbidden("b", "t"))
+    problem, prices = build_problem(equal), PartitionPrices({"t": (5,) * 3}, levels=(1,))
+    assert prices_refute(problem, rules, limits, prices)
+    assert not prices_refute(problem, rules, ((limits[0][0], 9),), prices)
+    assert not prices_refute(problem, rules[:1], limits, prices)
+
+
+def test_a_group_with_many_assignments_is_not_decided_by_cases():
+    topic = Topic(name="t", partitions=40, weights=tuple(range(1, 41)))
+    group = Group(
+        topics=(topic,), members=tuple(Member(id=f"c{n}", subscription=("t",)) for n in range(5))
+    )
+    problem = build_problem(group)
+    assert not cases_refute(problem, (), ((Imbalance(Measure.SPREAD), 0), (TopicSpread(), 320)))
+    assert cases_refute(problem, (), ((Imbalance(Measure.MAKESPAN), 163),))
+
+
+def proven(group, **request):
+    """Solve and certify; return origins and proof after the check."""
+    solution = solve(group, **request)
+    certificate = certify(group, solution)
+    if solution.assignment is None:
+        assert list(conflict_errors(group, certificate)) == []
+        return certificate
+    assert list(certificate_errors(group, solution.assignment, certificate)) == []
+    return certificate
+
+
+def test_bounds_of_flows_with_limits_are_proven_by_prices():
+    rng = random.Random(3)
+    topics = tuple(Topic(name=f"t{n}", partitions=8) for n in range(5))
+    partitions = [(topic.name, number) for topic in topics for number in range(8)]
+    owned = [tp for tp in rng.sample(partitions, 30) if tp[0] != "t1"]
+    members = tuple(
+        Member(
+            id=f"c{n}",
+            subscription=tuple(t.name for t in topics if n != 2 or t.name != "t1"),
+            owned=owned[n * n : (n + 1) ** 2],
+        )
+        for n in range(5)
+    )
+    group = Group(topics=topics, members=members)
+    tolerant = (Imbalance(tolerance=Tolerance(relative=0.1)), Movement())
+    for request in (
+        {"levels": tolerant},
+        {"constraints": (MaxMoves(9),)},
+        {"constraints": (MaxPartitions(7, "c0"), Pinned("t3", 3, "c1"), Forbidden("c3", "t2"))},
+        {"constraints": (MaxPartitions(7),)},
+    ):
+        assert proven(group, **request).proof is Proof.CERTIFICATE
+
+
+def test_a_conflict_must_be_part_of_the_constraints():
+    stated = Certificate((), constraints=(MaxMoves(3),))
+    for conflict, expected in (
+        (None, ["the certificate has no conflict"]),
+        (
+            Conflict((MaxPartitions(1),), Origin.CASES),
+            ["the constraints do not include that every member has at most 1 partitions"],
+        ),
+        (
+            Conflict((MaxMoves(3),), Origin.CASES),
+            ["the conflict is not proven: there are too many cases, or a case meets all limits"],
+        ),
+        (
+            Conflict((MaxMoves(3),), Origin.PARTITION_PRICES),
+            ["the conflict is not proven: the certificate contains no partition prices"],
+        ),
+        (
+            Conflict((MaxMoves(3),), Origin.PARTITION_PRICES, PartitionPrices()),
+            ["the conflict is not proven: the partition prices do not exceed the limits"],
+        ),
+        (
+            Conflict((MaxMoves(3),), Origin.COUNTING),
+            ["the conflict is not proven: a conflict cannot have the origin counting"],
+        ),
+        (
+            Conflict((MaxMoves(3),), Origin.PRICES),
+            ["the conflict is not proven: a conflict cannot have the origin prices"],
+        ),
+        (Conflict((MaxMoves(3),), Origin.CP_SAT), []),
+    ):
+        assert list(conflict_errors(GROUP, replace(stated, conflict=conflict))) == expected
+
+
+def test_capacities_of_the_group_are_part_of_a_conflict():
+    small = replace(GROUP, members=tuple(replace(m, capacity=9) for m in GROUP.members))
+    certificate = proven(small)
+    assert certificate.proof is Proof.CERTIFICATE
+    assert set(certificate.conflict.constraints) == set(group_constraints(small))
+    assert "the constraints do not include that the load of 'a' is at most 9" in list(
+        conflict_errors(GROUP, certificate)
+    )
+
+
+def test_a_certificate_of_an_assignment_has_no_conflict():
+    everything = Assignment({"a": [(t.name, n) for t in GROUP.topics for n in range(t.partitions)]})
+    certificate = certify(GROUP, everything)
+    forged = replace(certificate, conflict=Conflict((), Origin.CASES))
+    assert not forged.is_optimal
+    assert list(certificate_errors(GROUP, everything, forged)) == [
+        "the certificate has an assignment and a conflict"
+    ]
