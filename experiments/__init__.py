@@ -1,1 +1,1 @@
-"""Greedy against optimum: real groups in, comparisons, studies, reports and plans out."""
+"""Comparison of Kafka's assignors with the optimum: sources, studies, plans and reports."""

@@ -1,4 +1,4 @@
-"""Kafka's side: groups, assignments, metrics and assignors."""
+"""Groups, assignments and metrics, and ports of Kafka's assignors and coordinator."""
 
 from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import Assignment, InvalidAssignmentError, violations

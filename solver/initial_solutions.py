@@ -9,12 +9,12 @@ from kassay.solver.problem import Placement, Problem
 
 
 def keep_owned(problem: Problem) -> Placement:
-    """Keep owned partitions, and place the others by the longest-processing-time rule."""
+    """Keep owned partitions, and assign the others by the longest-processing-time rule."""
     return _fill(problem, problem.owner.copy())
 
 
 def longest_processing_time(problem: Problem) -> Placement:
-    """Place all partitions, heaviest first, on the least loaded consumer (Graham's LPT rule).
+    """Assign all partitions, heaviest first, to the least loaded consumer (Graham's LPT rule).
 
     The owner wins a tie.
     """

@@ -44,7 +44,7 @@ class LexicographicResult:
     conflict_origin: Origin = Origin.CP_SAT
 
     def is_proven_by(self, origins: Collection[Origin]) -> bool:
-        """Return whether there is a placement and only these origins of bounds."""
+        """Return whether a placement exists and all its bounds have one of these origins."""
         return self.placement is not None and all(claim.origin in origins for claim in self.claims)
 
 
@@ -178,7 +178,10 @@ class _LexicographicSolver:
         pool.reached.append(LevelResult(claim, limit, pool.incumbent(level)))
 
     def _needs_time(self, level: Level) -> bool:
-        """Return whether a later level may need search: movement only with owned partitions."""
+        """Return whether a later level may need search.
+
+        Movement needs none if no partition is owned.
+        """
         return not isinstance(level, Movement) or bool((self.pool.problem.owner != NO_OWNER).any())
 
     def _proven_values(self, budget: SearchBudget) -> dict[int, int]:

@@ -145,7 +145,7 @@ class ObjectiveOptions:
 def _partitions_and_member(
     group: Group, option: str, text: str
 ) -> tuple[tuple[str, int | None], str]:
-    """Parse TOPIC-N=MEMBER or TOPIC=MEMBER; topic names may contain dashes."""
+    """Parse TOPIC-N=MEMBER or TOPIC=MEMBER. Topic names may contain dashes."""
     place, separator, name = text.partition("=")
     if not separator or not place or not name:
         raise UsageError(f"{option} must be TOPIC-N=MEMBER, got {text!r}")

@@ -253,7 +253,7 @@ def _level_record(claim: LevelClaim) -> dict[str, object]:
 
 
 def _unproven_bounds(certificate: Certificate, solution: SolutionDocument) -> Iterator[str]:
-    """Describe the bounds of a document without certificate that exceed those proven here."""
+    """Describe the bounds of a document without certificate that kassay does not prove."""
     for index, claim in enumerate(certificate.claims):
         figures = solution.document.get(level_key(index, claim.level.name))
         bound = figures.get("bound") if isinstance(figures, Mapping) else None

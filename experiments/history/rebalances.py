@@ -91,7 +91,7 @@ def _rebalances_of_incarnation(
 
 
 def _is_intermediate(state: _State, rebalance: Rebalance) -> bool:
-    """Return whether members first have to revoke partitions, which nobody gets until then.
+    """Return whether members must revoke partitions before other members can get them.
 
     The partitions of a topic that nobody has ever owned are not withheld.
     """

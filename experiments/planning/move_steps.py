@@ -39,7 +39,7 @@ class MoveStep:
 
 
 def move_steps(group: Group, batches: Iterable[MoveBatch]) -> tuple[MoveStep, ...]:
-    """Split the moves of a schedule into steps; the steps have exactly the scheduled moves.
+    """Split the moves of a schedule into steps. Together, the steps contain exactly these moves.
 
     A step ends as soon as the loads of its members, in descending order, are lower than before.
     Partitions without an owner are placed before the first step.

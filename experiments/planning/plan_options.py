@@ -83,5 +83,5 @@ def _option(
 
 
 def scheduled_measure(measure: Measure) -> Measure:
-    """Return the integer measure to show after each move; leximax has none of its own."""
+    """Return the integer measure to show after each move. It is never leximax."""
     return Measure.SUM_OF_SQUARES if measure is Measure.LEXIMAX else measure

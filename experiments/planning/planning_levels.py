@@ -23,7 +23,7 @@ def planning_levels(
     tolerance: Tolerance | None = None,
     further: Sequence[Level] = (),
 ) -> tuple[Level, ...]:
-    """Return the levels of a plan; the tolerance is by default 2 % if weights differ, else 0."""
+    """Return the levels of a plan. The default tolerance is 2 % if weights differ, otherwise 0."""
     if tolerance is None:
         is_strict = measure is not None and Measure(measure) is Measure.LEXIMAX
         tolerance = WEIGHTED_TOLERANCE if group.is_weighted and not is_strict else EXACT
@@ -37,7 +37,10 @@ def ordered_levels(
     tolerance: Tolerance = EXACT,
     further: Sequence[Level] = (),
 ) -> tuple[Level, ...]:
-    """Return imbalance, then the further levels; movement comes first unless it is among them."""
+    """Return imbalance, then the further levels.
+
+    Movement precedes them unless it is one of them.
+    """
     first, movement = default_levels(group, measure=measure, tolerance=tolerance)
     return (first, *further) if _has_movement(further) else (first, movement, *further)
 

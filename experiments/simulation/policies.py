@@ -12,7 +12,10 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """An assignor with its rebalance protocol. A cooperative one withholds moved partitions."""
+    """An assignor with its rebalance protocol.
+
+    A cooperative assignor withholds moved partitions.
+    """
 
     name: str
     protocol: RebalanceProtocol

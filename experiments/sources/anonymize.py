@@ -1,4 +1,4 @@
-"""Replace the names in groups by numbered names, the same name everywhere by the same number."""
+"""Replace the names in groups by numbered names. Equal names get equal numbers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

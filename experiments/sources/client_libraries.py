@@ -18,7 +18,7 @@ _UUID_SUFFIX = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 def recognise_library(client_id: str | None, *, member_id: str | None = None) -> str | None:
-    """Return the name of the library with this default client id, or None if it is not one.
+    """Return the name of the library with this default client id, or None if no library has it.
 
     A member id of the classic protocol is the client id and a UUID, so it replaces a client id
     that the source does not show. An application that sets ``client.id`` is not recognised.

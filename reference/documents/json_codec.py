@@ -95,8 +95,6 @@ def load_group(path: str | Path) -> Group:
     """Read a file that contains exactly one group document.
 
     Raise InputError if the file contains none or several, or if the document is invalid.
-
-    Raise InputError if the file contains none or several, or if the document is invalid.
     """
     groups = load_groups(path)
     if len(groups) != 1:

@@ -1,1 +1,1 @@
-"""Vocabulary of both sides: groups, assignments, ownership and metrics."""
+"""Data types of the ports and the solver: groups, assignments, ownership and metrics."""

@@ -98,7 +98,7 @@ def _split(network: SubscriptionNetwork, part: _Part) -> tuple[list[LevelSet], l
 
 
 def _mean_load(total: int, members: int, limits: Ints | None) -> int:
-    """Return the smallest load that suffices if all members have it, or are full."""
+    """Return the smallest maximum load at which the members can receive all partitions."""
     if limits is None:
         return -(-total // members)
     low, high = 0, total
@@ -147,7 +147,7 @@ def _min_cut(network: SubscriptionNetwork, part: _Part, capacity: Ints | int) ->
 
 
 def _without(network: SubscriptionNetwork, part: _Part, other: _Part) -> _Part:
-    """Remove a part: no topic of it has consumers outside, so only its arcs are removed."""
+    """Remove a part of the network. Topics of the part have no consumers outside the part."""
     members = np.setdiff1d(part.members, other.members, assume_unique=True)
     outside = np.zeros(network.members, dtype=np.bool_)
     outside[members] = True

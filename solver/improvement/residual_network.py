@@ -23,7 +23,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodePrices:
-    """Minimum cost of placing one more partition, per member and per topic.
+    """Minimum cost of assigning one more partition, per member and per topic.
 
     A cost (squared load, movement) is one integer, ``squared * scale + movement``. The scale
     exceeds the movement of any chain.

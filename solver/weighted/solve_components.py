@@ -38,7 +38,7 @@ def solve_components(
     """Solve imbalance and movement exactly per component.
 
     Return None if the method does not apply, or the time is up. The first level must be the sum
-    of squares, or the makespan of a group with one component. The second level must be movement.
+    of squares, or the makespan of a group with one component. A second level must be movement.
     Tolerances and constraints are not supported, and each component must be small.
     """
     first, moves = levels[0], levels[1] if len(levels) > 1 else Movement()

@@ -29,7 +29,7 @@ _MIN_COLUMNS = 2
 
 
 def parse_csv(text: str, *, name: str) -> ParsedText | None:
-    r"""Parse a table in CSV. Return None if the first line is not the header of one.
+    r"""Parse a table in CSV. Return None if the first line is not the header of a table.
 
     Names of columns may be in lower case and have ``_`` or a blank instead of ``-``.
 

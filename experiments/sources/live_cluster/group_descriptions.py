@@ -72,7 +72,10 @@ class JoinedSubscription:
 
 
 class Cluster(Interface):
-    """Requests to a cluster. An error replaces the answer for a group or topic it refuses."""
+    """Requests to a cluster.
+
+    If the cluster refuses to describe a group or topic, the answer is an error.
+    """
 
     def group_ids(self) -> list[str]:
         """Return the ids of all consumer groups."""

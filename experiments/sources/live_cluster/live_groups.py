@@ -34,7 +34,7 @@ def import_live(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[ImportedGroup]:
-    """Read groups of a cluster, or all consumer groups, and yield them sorted by id.
+    """Read the given groups of a cluster, or all its consumer groups, and yield them by id.
 
     ``sample_seconds`` is the time between the two samples of a rate.
     """

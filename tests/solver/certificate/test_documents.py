@@ -113,7 +113,7 @@ def test_all_levels_and_constraints_are_equal_after_json():
         ({"claims": [CLAIM | {"level": "movement", "cost": [[1]]}]}, "expected .partition, cost"),
         (
             {"chain": [{"partition": ["t"], "from": "a", "to": "b"}]},
-            "expected .topic, partition number",
+            "expected .topic, partition",
         ),
         ({"chain": [{"partition": ["t", 0], "from": "a", "via": "b"}]}, "via"),
         ({"constraints": [{"constraint": "speed"}]}, "unknown constraint 'speed'"),
