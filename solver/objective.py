@@ -82,7 +82,9 @@ class Imbalance:
         """Convert the name of a measure to the measure."""
         object.__setattr__(self, "measure", Measure(self.measure))
         if self.measure is Measure.LEXIMAX and self.tolerance:
-            raise UsageError("leximax takes no tolerance")
+            raise UsageError(
+                "a tolerance is not supported for leximax; use another imbalance measure"
+            )
 
     @property
     def name(self) -> str:

@@ -183,7 +183,7 @@ class _Restrictions:
         return places
 
     def add(self, constraint: Constraint) -> None:
-        """Add a constraint. Other constraints than those of single members are ignored."""
+        """Add a limit per member, a pin or a forbidden member. Ignore other constraints."""
         member = self.problem.member_index.get(getattr(constraint, "member", None) or "", NO_OWNER)
         match constraint:
             case Capacity():

@@ -42,7 +42,8 @@ class ObjectiveOptions:
         typer.Option(
             min=0,
             metavar="FRACTION",
-            help="Maximum relative excess of imbalance over its minimum; more can save moves.",
+            help="Maximum relative excess of imbalance over its minimum. A higher value can save "
+            "moves.",
             show_default="0; plan and what-if: 0.02 if weights differ",
         ),
     ] = None
@@ -85,7 +86,7 @@ class ObjectiveOptions:
         list[str] | None,
         typer.Option(
             metavar="TOPIC-N=MEMBER",
-            help="Assign a partition to this member; a member id, client id or host. Repeatable.",
+            help="Assign a partition to a member, given by its id, client id or host. Repeatable.",
             show_default=False,
         ),
     ] = None

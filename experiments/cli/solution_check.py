@@ -220,7 +220,7 @@ def _bound_error(bound: object, value: int, claim: LevelClaim | None) -> str | N
 
 
 def _certified_record(certificate: Certificate, solution: SolutionDocument) -> dict[str, object]:
-    """Return what a certificate without errors proves."""
+    """Return the results that a certificate without errors proves."""
     claims = list(enumerate(certificate.claims))
     record: dict[str, object] = {
         "optimal": _is_optimal(certificate),

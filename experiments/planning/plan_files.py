@@ -139,7 +139,7 @@ def group_after(plan: Plan) -> dict[str, object]:
 
 
 def sticky_seed(plan: Plan) -> dict[str, object]:
-    """Return user data of sticky assignors with the plan as last assignment.
+    """Return the user data of a sticky assignor, with the planned assignment as last assignment.
 
     Per member, base64 of version 1 of the user data of Kafka's ``StickyAssignor``:
     the value that ``subscriptionUserData`` must return when the consumer first joins.

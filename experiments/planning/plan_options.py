@@ -1,4 +1,4 @@
-"""Options of a plan: the assignments among which the user chooses."""
+"""Options of a plan, which select one of several assignments."""
 
 from dataclasses import dataclass, field
 

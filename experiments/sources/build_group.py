@@ -169,8 +169,8 @@ def _given_subscription(
     if foreign:
         topic, number = foreign[0]
         raise InputError(
-            f"{where}: member {member.id!r} has {topic}-{number}, but its "
-            f"subscription is given as {list(topics)}"
+            f"{where}: member {member.id!r} has {topic}-{number}, but the subscription "
+            f"given for it is {list(topics)}; correct the file of --subscriptions"
         )
     return topics
 

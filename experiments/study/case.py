@@ -16,7 +16,7 @@ _TASK_CASES = 25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One group of a study, described by what a worker needs to build it.
+    """One group of a study, with the data that a worker needs to build the group.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class Goal(IntEnum):
 
 
 class Release(IntEnum):
-    """Releases with an assignor: the newest release, only older ones, or only Kafka 0.x."""
+    """Releases with an assignor: the newest one, older ones, or the ZooKeeper consumer."""
 
     NEWEST = 1
     OLDER = 2

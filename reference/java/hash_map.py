@@ -86,7 +86,7 @@ class HashMap(Generic[K, V]):
             self._resize()
 
     def compute_if_absent(self, key: K, function: Callable[[K], V]) -> V:
-        """Return the value of a key. Insert a new key at the front of its bin."""
+        """Return the value of a key. If the key is new, insert it at the front of its bin."""
         hash_code = spread(self._hash_code(key))
         # As upstream, the table may be resized even if the key is found.
         if not self._table or self._size > self._threshold:

@@ -85,7 +85,7 @@ class TopicStarts:
         )
 
     def by_topic(self, group: Group, column: Column) -> dict[str, Column]:
-        """Split the column into read-only arrays per topic name."""
+        """Split a column of all partitions into read-only arrays per topic name."""
         column.flags.writeable = False
         bounds = pairwise(self.starts.tolist())
         return {

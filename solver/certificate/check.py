@@ -146,7 +146,7 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
 def _invalid_assignments(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Check validity and constraints of the assignment and of the best known ones of levels.
+    """Check validity and constraints of the assignment and of the best known assignments.
 
     Constraints are only checked if all assignments are valid.
     """
@@ -255,7 +255,7 @@ def _member_price_errors(
 def _topic_price_errors(
     network: SubscriptionNetwork, counts: Ints, topics: list[Price], members: list[Price]
 ) -> Iterator[str]:
-    """Check that each topic's price is the lowest of its members' and equals its assignees'."""
+    """Check that each topic's price is its members' lowest price and its assignees' price."""
     columns = (network.tail, network.head, counts, network.owned)
     for t, m, count, owned in zip(*(column.tolist() for column in columns), strict=True):
         squared, moved = members[m]

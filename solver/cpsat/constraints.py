@@ -1,4 +1,4 @@
-"""Constraints as CP-SAT constraints."""
+"""Add constraints of a group to a CP-SAT model."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product

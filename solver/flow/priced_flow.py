@@ -27,7 +27,7 @@ class LoadWindows:
 
     @classmethod
     def around(cls, *loads: Ints) -> "LoadWindows":
-        """Return the smallest windows that contain these loads and one more on each side."""
+        """Return the smallest windows that contain these loads, extended by 1 on each side."""
         return cls(np.maximum(np.min(loads, axis=0) - 1, 0), np.max(loads, axis=0) + 1)
 
     def widened(self, loads: Ints) -> "LoadWindows":

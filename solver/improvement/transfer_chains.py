@@ -60,7 +60,7 @@ def apply_chain(group: Group, assignment: Assignment, chain: tuple[Transfer, ...
     lists = {m.id: list(assignment[m.id]) if m.id in assignment else [] for m in group.members}
     for transfer in chain:
         if transfer.partition not in lists.get(transfer.giver, ()):
-            raise UsageError(f"{transfer.giver!r} does not have {transfer.partition}")
+            raise UsageError(f"member {transfer.giver!r} does not have {transfer.partition}")
         if transfer.taker not in lists:
             raise UsageError(f"no member {transfer.taker!r} in the group")
         lists[transfer.giver].remove(transfer.partition)

@@ -115,7 +115,7 @@ def _imbalance_limits(subproblem: Subproblem, measure: Measure) -> Iterator[int]
 def _best_within(
     subproblem: Subproblem, measure: Measure, excluded: int, limit: int, seed: int
 ) -> ExactResult | None:
-    """Find the best partitioning within a limit, given that none is within ``excluded``."""
+    """Find the best partitioning within a limit. No partitioning is within ``excluded``."""
     if measure is Measure.SUM_OF_SQUARES:
         least = limit if excluded < 0 else _min_squares(subproblem, limit)
         return None if least is None else _cheapest(subproblem, measure, least, seed)

@@ -71,7 +71,7 @@ def report(
 
 
 def _write_data(study_report: Report, directory: Path, only: list[str] | None) -> None:
-    """Write the CSV files of all figures and tables, or CSV and SVG of the named ones."""
+    """Write the CSV files of all figures and tables, or CSV and SVG of the named figures."""
     for name in only or ():
         if name not in study_report.data:
             raise UsageError(

@@ -149,7 +149,7 @@ class Reassignment:
         return self._is_balanced
 
     def reassign_partition(self, partition: int, new_consumer: int) -> None:
-        """Move the partition, or instead one of its topic that moved in the opposite direction."""
+        """Move the partition, or a partition of its topic that moved in the opposite direction."""
         consumer = self.current_partition_consumer[partition]
         moved = self.partition_movements.get_the_actual_partition_to_be_moved(
             partition, consumer, new_consumer

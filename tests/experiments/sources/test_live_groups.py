@@ -319,6 +319,6 @@ def test_requested_groups_are_read_once_and_in_order() -> None:
 
 
 def test_a_member_outside_its_subscription_is_an_error() -> None:
-    assert "has t-0, but its subscription is given as ['u']" in error(
+    assert "has t-0, but the subscription given for it is ['u']" in error(
         cluster(member("x", ("t", 0)), sent={"x": sent("u")})
     )

@@ -247,7 +247,7 @@ def test_a_chain_that_does_not_improve_is_rejected():
     step = chain[0]
     base = certify(GROUP, LOPSIDED)
     for bad, expected in [
-        ((replace(step, giver="b"),), "the chain cannot be applied: 'b' does not have t-0"),
+        ((replace(step, giver="b"),), "the chain cannot be applied: member 'b' does not have t-0"),
         (
             (replace(step, taker="zoe"),),
             "the chain cannot be applied: no member 'zoe' in the group",
