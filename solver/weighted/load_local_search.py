@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from kassay.reference.model.metrics import Measure
 from kassay.solver.problem import Placement, Problem, Weights
 from kassay.solver.weighted.exact_small import Subproblem, allowed_items, solve_small
-from kassay.solver.weighted.subset_enumeration import all_sums
+from kassay.solver.weighted.subset_enumeration import nearest_subset
 
 # Maximum numbers of partitions that two members, or more members, are reassigned at once.
 _MAX_PAIR_ITEMS = 22
@@ -69,7 +69,7 @@ class LoadBalancer:
         weights = self.problem.weight[partitions]
         fixed = int(self.loads[one]) - int(weights[self.placement[partitions] == one].sum())
         target = (int(self.loads[one]) + int(self.loads[other])) // 2 - fixed
-        mask = _nearest_subset(weights, target)
+        mask = nearest_subset(weights, target)
         chosen = (mask >> np.arange(len(partitions))) & 1
         new = fixed + int(weights[chosen == 1].sum())
         both = int(self.loads[one]) + int(self.loads[other])
@@ -119,16 +119,3 @@ class LoadBalancer:
             self.problem.may_consume[sets, pair[0]] & self.problem.may_consume[sets, pair[1]]
         )
         return partitions[both]
-
-
-def _nearest_subset(weights: Weights, target: int) -> int:
-    """Return the mask of a subset with the total weight nearest to a target."""
-    half = len(weights) // 2
-    first, second = all_sums(weights[:half]), all_sums(weights[half:])
-    order = np.argsort(second, kind="stable")
-    ascending = second[order]
-    right = np.searchsorted(ascending, target - first).clip(0, len(second) - 1)
-    left = (right - 1).clip(0)
-    misses = np.abs(np.stack([ascending[left], ascending[right]]) + first - target)
-    side, at = np.unravel_index(int(misses.argmin()), misses.shape)
-    return int(at) | int(order[(left, right)[int(side)][at]]) << half

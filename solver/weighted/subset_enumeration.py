@@ -63,3 +63,16 @@ def all_sums(weights: Weights) -> Weights:
     for weight in weights:
         sums = np.concatenate([sums, sums + weight])
     return sums
+
+
+def nearest_subset(weights: Weights, target: int) -> int:
+    """Return the mask of a subset with the total weight nearest to a target."""
+    half = len(weights) // 2
+    first, second = all_sums(weights[:half]), all_sums(weights[half:])
+    order = np.argsort(second, kind="stable")
+    ascending = second[order]
+    right = np.searchsorted(ascending, target - first).clip(0, len(second) - 1)
+    left = (right - 1).clip(0)
+    misses = np.abs(np.stack([ascending[left], ascending[right]]) + first - target)
+    side, at = np.unravel_index(int(misses.argmin()), misses.shape)
+    return int(at) | int(order[(left, right)[int(side)][at]]) << half

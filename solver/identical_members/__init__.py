@@ -1,0 +1,1 @@
+"""Maximum load of members that may all receive the same partitions (P||Cmax)."""

@@ -1,0 +1,70 @@
+"""Partition weights among few identical members within a capacity, by subset sums.
+
+Sequential number partitioning: Korf, "Objective functions for multi-way number partitioning",
+SoCS 2010. One member after the other receives a subset with a load in a window.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kassay.solver.identical_members.packing_heuristics import Packing
+from kassay.solver.weighted.subset_enumeration import (
+    EnumerationLimitError,
+    enumerate_subsets,
+    nearest_subset,
+)
+
+_MAX_TRIES = 1_500
+
+
+def partition_within(
+    weights: Sequence[int],
+    members: int,
+    capacity: int,
+    rng: np.random.Generator,
+    may_continue: Callable[[], bool],
+) -> Packing | None:
+    """Return the weights per member, or None if a limited search finds no partition."""
+    column = np.array(sorted(weights, reverse=True))
+    return _split(column, members, capacity, rng, may_continue)
+
+
+def _split(
+    weights: NDArray[np.int64],
+    members: int,
+    capacity: int,
+    rng: np.random.Generator,
+    may_continue: Callable[[], bool],
+) -> Packing | None:
+    total = sum(weights.tolist())
+    if members == 1:
+        return [weights.tolist()] if total <= capacity else None
+    if members == 2:
+        return _halves(weights, total, capacity)
+    # The first member receives the heaviest weight.
+    heaviest, rest = int(weights[0]), weights[1:]
+    low = max(total - (members - 1) * capacity - heaviest, 0)
+    try:
+        subsets = enumerate_subsets(rest, low, capacity - heaviest)
+    except EnumerationLimitError:
+        return None
+    tries = rng.permutation(len(subsets.mask))[:_MAX_TRIES].tolist()
+    for index in tries:
+        if not may_continue():
+            return None
+        chosen = ((subsets.mask[index] >> np.arange(len(rest))) & 1) == 1
+        others = _split(rest[~chosen], members - 1, capacity, rng, may_continue)
+        if others is not None:
+            return [[heaviest, *rest[chosen].tolist()], *others]
+    return None
+
+
+def _halves(weights: NDArray[np.int64], total: int, capacity: int) -> Packing | None:
+    mask = nearest_subset(weights, total // 2)
+    chosen = ((mask >> np.arange(len(weights))) & 1) == 1
+    load = sum(weights[chosen].tolist())
+    if max(load, total - load) > capacity:
+        return None
+    return [weights[chosen].tolist(), weights[~chosen].tolist()]

@@ -1,0 +1,95 @@
+"""Patterns: sets of weights that one member can receive within a capacity."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+_CHECK_CLOCK = 4096
+_STEPS = 10  # per pattern of the limit
+
+
+@dataclass(frozen=True, slots=True)
+class WeightClasses:
+    """Distinct weights in descending order, and the number of partitions with each."""
+
+    sizes: tuple[int, ...]
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, weights: Sequence[int]) -> "WeightClasses":
+        """Count equal weights; weights of 0 are left out."""
+        counted = Counter(weight for weight in weights if weight)
+        sizes = tuple(sorted(counted, reverse=True))
+        return cls(sizes, tuple(counted[size] for size in sizes))
+
+    @property
+    def total(self) -> int:
+        """Return the sum of all weights."""
+        return sum(size * count for size, count in zip(self.sizes, self.counts, strict=True))
+
+
+Pattern = tuple[int, ...]  # indices of weight classes, ascending, with repetition
+
+
+@dataclass
+class PatternSearch:
+    """Depth-first search for the maximal patterns with a load from ``least`` to ``capacity``."""
+
+    classes: WeightClasses
+    least: int
+    capacity: int
+    limit: int
+    may_continue: Callable[[], bool]
+
+    def list_patterns(self) -> list[Pattern] | None:
+        """Return all maximal patterns; None if there are too many or the time is up.
+
+        No further weight fits into a maximal pattern. In a cover of all weights by patterns,
+        each pattern can be replaced by a maximal one.
+        """
+        sizes, counts, capacity = self.classes.sizes, self.classes.counts, self.capacity
+        negative = [-size for size in sizes]  # ascending, for bisection
+        after = self._sums_after()
+        left = list(counts)
+        found: list[Pattern] = []
+        chosen: list[int] = []
+        load, at, steps, end = 0, 0, 0, len(sizes)
+        while True:
+            steps += 1
+            if steps % _CHECK_CLOCK == 0 and not self.may_continue():
+                return None
+            at = bisect_left(negative, load - capacity, at)
+            while at < end and not left[at]:
+                at += 1
+            if at < end and load + after[at] >= self.least:
+                chosen.append(at)
+                left[at] -= 1
+                load += sizes[at]
+                continue
+            if at == end and load >= self.least and self._is_maximal(left, load):
+                found.append(tuple(chosen))
+            if len(found) > self.limit or steps > _STEPS * self.limit:
+                return None
+            if not chosen:
+                return found
+            at = chosen.pop()
+            left[at] += 1
+            load -= sizes[at]
+            at += 1
+
+    def _sums_after(self) -> list[int]:
+        total = 0
+        sums = []
+        for size, count in zip(
+            reversed(self.classes.sizes), reversed(self.classes.counts), strict=True
+        ):
+            total += size * count
+            sums.append(total)
+        return sums[::-1]
+
+    def _is_maximal(self, left: Sequence[int], load: int) -> bool:
+        for size, count in zip(reversed(self.classes.sizes), reversed(left), strict=True):
+            if count:
+                return load + size > self.capacity
+        return True

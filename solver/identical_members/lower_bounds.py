@@ -1,0 +1,104 @@
+"""Lower bounds on the maximum load of identical members, without search.
+
+Sources: Dell'Amico and Martello, "Optimal scheduling of tasks on identical parallel
+processors", ORSA Journal on Computing 7(2), 1995; Haouari and Jemmali, "Tight bounds for the
+identical parallel machine-scheduling problem", ITOR 15(6), 2008.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+_MAX_SUM_BITS = 4_000_000
+_MAX_SUM_WORK = 40_000_000
+_MAX_SHARED = 300_000
+
+
+def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
+    """Return a lower bound on the maximum load; weights are in descending order.
+
+    It is the greatest of the mean load, the greatest weight, the sum of the least weights that
+    must share a member, and the least capacity for which counting finds enough members.
+    """
+    total = sum(weights)
+    low = max(-(-total // members), weights[0], shared_weights_bound(weights, members).bound)
+    high = max(low, 2 * weights[0])
+    ascending = list(reversed(weights))
+    sums = list(accumulate(ascending, initial=0))
+    if _members_bound(ascending, sums, high) > members:
+        return high
+    while low < high:
+        middle = (low + high) // 2
+        if _members_bound(ascending, sums, middle) > members:
+            low = middle + 1
+        else:
+            high = middle
+    return next_reachable_load(weights, low)
+
+
+class SharedWeights(NamedTuple):
+    """Bound on the maximum load of the members that have most of the first weights."""
+
+    bound: int
+    first: int  # number of first weights
+    held: int  # of these, the number that some members have at least
+    members: int
+
+
+def shared_weights_bound(weights: Sequence[int], members: int) -> SharedWeights:
+    """Bound the loads of the members that have most of the first weights (Haouari, Jemmali).
+
+    Of the first ``k * members + r`` weights, some ``j`` members have at least
+    ``j * k + min(j, r)``.
+    """
+    sums = list(accumulate(weights, initial=0))
+    step = max(1, len(weights) * members // _MAX_SHARED)
+    best = SharedWeights(0, 0, 0, 0)
+    for count in [*range(members + 1, len(weights), step), len(weights)]:
+        each, more = divmod(count, members)
+        for some in {1, more, members - 1} if step > 1 else range(1, members):
+            held = some * each + min(some, more)
+            if some and held <= count:
+                bound = -(-(sums[count] - sums[count - held]) // some)
+                best = max(best, SharedWeights(bound, count, held, some))
+    return best
+
+
+def _members_bound(ascending: Sequence[int], sums: Sequence[int], capacity: int) -> int:
+    """Return a lower bound on the members needed within a capacity (Martello and Toth's L2).
+
+    For a threshold, weights above ``capacity - threshold`` need a member of their own. Other
+    weights above half of the capacity need one each, too. Weights from the threshold on fill
+    what these leave.
+    """
+    count = len(ascending)
+    half = bisect_right(ascending, capacity // 2)
+    best = count - half
+    thresholds = ascending[:half]
+    step = max(1, len(thresholds) // 2000)
+    for threshold in thresholds[::step]:
+        alone = bisect_right(ascending, capacity - threshold)
+        first = bisect_left(ascending, threshold)
+        single = count - max(alone, half)
+        paired = max(alone, half) - half
+        free = paired * capacity - (sums[half + paired] - sums[half])
+        rest = sums[half] - sums[first]
+        best = max(best, single + paired + max(0, -(-(rest - free) // capacity)))
+    return best
+
+
+def next_reachable_load(weights: Sequence[int], load: int) -> int:
+    """Return the least sum of a subset of the weights that is at least ``load``.
+
+    The maximum load is such a sum. Large inputs return ``load`` itself.
+    """
+    bits = 2 * load + 1
+    if bits > _MAX_SUM_BITS or bits // 64 * len(weights) > _MAX_SUM_WORK:
+        return load
+    mask = (1 << bits) - 1
+    sums = 1
+    for weight in weights:
+        sums |= (sums << weight) & mask
+    above = sums >> load
+    return load if not above else load + (above & -above).bit_length() - 1

@@ -1,0 +1,95 @@
+"""Large neighbourhood search: repack a few members so that fewer loads exceed a target."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kassay.solver.identical_members.few_member_partition import partition_within
+from kassay.solver.identical_members.load_patterns import WeightClasses
+from kassay.solver.identical_members.packing_heuristics import Packing
+from kassay.solver.identical_members.pattern_packing import Answer, PatternPacking
+from kassay.solver.problem import Weights
+
+_MAX_PATTERNS = 4_000
+_SECONDS = 1.0  # per neighbourhood
+_MAX_FAILURES = 12
+_SMALLEST = 3
+_TRIES = 4  # of three members, before more members are repacked
+_MAX_WEIGHTS = 26
+
+
+@dataclass
+class Repacking:
+    """Repacking of few members at a time; each success brings one more load to the target."""
+
+    packing: Packing
+    target: int
+    seconds: Callable[[], float]
+    rng: np.random.Generator
+    loads: Weights = field(init=False)
+    size: int = field(init=False, default=5)  # members in a neighbourhood
+
+    def __post_init__(self) -> None:
+        """Copy the packing, and compute the loads."""
+        self.packing = [list(weights) for weights in self.packing]
+        self.loads = np.array([sum(weights) for weights in self.packing])
+
+    def run(self) -> None:
+        """Repack until no load exceeds the target, or success gets unlikely."""
+        failures = 0
+        while failures < _MAX_FAILURES and self.seconds() > 0:
+            overloaded = np.flatnonzero(self.loads > self.target)
+            if not len(overloaded):
+                return
+            member = int(self.rng.choice(overloaded))
+            done = any(self._repartition(member) for _ in range(_TRIES)) or self._repack(member)
+            failures = 0 if done else failures + 1
+
+    def _repartition(self, overloaded: int) -> bool:
+        """Partition the weights of three members again, by subset sums."""
+        members = [overloaded, *self._least_loaded(overloaded, 4)[:2]]
+        weights = [weight for at in members for weight in self.packing[at]]
+        if len(members) < 3 or sum(weights) > 3 * self.target or len(weights) > _MAX_WEIGHTS:
+            return False
+        packed = partition_within(weights, 3, self.target, self.rng, lambda: self.seconds() > 0)
+        return packed is not None and self._replace(members, packed)
+
+    def _repack(self, overloaded: int) -> bool:
+        """Pack the weights of several members again, by patterns."""
+        members = [overloaded, *self._least_loaded(overloaded, self.size)[: self.size - 1]]
+        weights = [weight for at in members for weight in self.packing[at]]
+        if sum(weights) > len(members) * self.target:
+            return False
+        problem = PatternPacking.within(
+            WeightClasses.of(weights),
+            len(members),
+            self.target,
+            limit=_MAX_PATTERNS,
+            may_continue=lambda: self.seconds() > 0,
+        )
+        if problem is None:
+            self.size = max(self.size - 1, _SMALLEST)
+            return False
+        answer, packed = problem.pack(min(_SECONDS, self.seconds()))
+        if answer is not Answer.YES:
+            # A proof that there is no packing is fast: take more members.
+            change = 1 if answer is Answer.NO else -1
+            self.size = min(max(self.size + change, _SMALLEST), len(self.packing))
+            return False
+        packed += [[] for _ in range(len(members) - len(packed))]
+        packed[0].extend(weight for weight in weights if not weight)
+        return self._replace(members, packed)
+
+    def _least_loaded(self, overloaded: int, count: int) -> list[int]:
+        """Return other members in random order: the least loaded ones of a random sample."""
+        others = self.rng.permutation(len(self.packing))[: 3 * count]
+        others = others[others != overloaded]
+        least = others[np.argsort(self.loads[others], kind="stable")][:count]
+        return [int(at) for at in self.rng.permutation(least)]
+
+    def _replace(self, members: list[int], packed: Packing) -> bool:
+        for at, own in zip(members, packed, strict=True):
+            self.packing[at] = own
+            self.loads[at] = sum(own)
+        return True
