@@ -4,7 +4,7 @@ Modules that load OR-Tools or SciPy are imported in functions, because most smal
 solved by counting bounds alone and loading these libraries takes seconds.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +28,7 @@ from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
 _MIN_SECONDS = 2.0
 # CP-SAT solves smaller groups faster than any other method starts.
 _MIN_PARTITIONS = 12
+_MANY_PER_MEMBER = 4
 _MIN_PARTITIONS_FOR_EXCHANGE = 60
 _MIN_CHOICES_FOR_LONG_EXCHANGE = 10_000
 _MIN_CHOICES_FOR_LIMITED_MOVES = 2_000
@@ -153,29 +154,42 @@ class _LexicographicSolver:
         if known is not None and (known[0] > bound or known == (bound, Origin.PRICES)):
             bound, origin = known
         budget = budget.share(1 + sum(map(self._needs_time, pool.levels[index + 1 :])))
-        if pool.value(level) > bound and budget.seconds > 0:
-            proven = self._proven_values(budget).get(index, 0)
-            if proven > bound:
-                bound, origin = proven, Origin.ENUMERATION
-        if pool.value(level) > bound and budget.seconds > 0 and isinstance(level, Imbalance):
-            self._balance_loads(level, budget)
-            higher = self._limit_moves(level, budget)
+        for origin_of_step, search in self._searches(index, level, budget):
+            if pool.value(level) <= bound:
+                break
+            higher = search(bound)
             if higher > bound:
-                bound, origin = higher, Origin.EXCHANGE
-        if pool.value(level) > bound and isinstance(level, Movement):
-            higher = self._exchange(level, bound, budget)
-            if higher > bound:
-                bound, origin = higher, Origin.EXCHANGE
-        if pool.value(level) > bound and budget.seconds > 0:
-            from kassay.solver.cpsat.level_search import search_level  # noqa: PLC0415
-
-            higher = search_level(pool, level, bound, budget)
-            if higher > bound:
-                bound, origin = higher, Origin.CP_SAT
+                bound, origin = higher, origin_of_step
         value = pool.value(level)
         claim = LevelClaim(level, value, min(bound, value), origin)
         limit = level.tolerance.limit(value)
         pool.reached.append(LevelResult(claim, limit, pool.incumbent(level)))
+
+    def _searches(
+        self, index: int, level: Level, budget: SearchBudget
+    ) -> Iterator[tuple[Origin, Callable[[int], int]]]:
+        """Yield the searches of a level; each takes the bound and returns a bound or 0."""
+        if budget.seconds > 0:
+            problem = self.pool.problem
+            # Few members with many partitions each: subsets of the mean load are frequent.
+            if problem.partition_count >= _MANY_PER_MEMBER * problem.member_count:
+                yield Origin.ENUMERATION, lambda _: self._proven_values(budget).get(index, 0)
+            if isinstance(level, Imbalance):
+                yield Origin.PACKING, lambda _: self._pack_identical(level, budget)
+            yield Origin.ENUMERATION, lambda _: self._proven_values(budget).get(index, 0)
+            if isinstance(level, Imbalance):
+                yield Origin.EXCHANGE, lambda _: self._balance_loads(level, budget)
+                yield Origin.EXCHANGE, lambda _: self._limit_moves(level, budget)
+        if isinstance(level, Movement):
+            yield Origin.EXCHANGE, lambda bound: self._exchange(level, bound, budget)
+        yield Origin.CP_SAT, lambda bound: self._search_by_cpsat(level, bound, budget)
+
+    def _search_by_cpsat(self, level: Level, bound: int, budget: SearchBudget) -> int:
+        if budget.seconds <= 0:
+            return 0
+        from kassay.solver.cpsat.level_search import search_level  # noqa: PLC0415
+
+        return search_level(self.pool, level, bound, budget)
 
     def _needs_time(self, level: Level) -> bool:
         """Return whether a later level may need search.
@@ -183,6 +197,35 @@ class _LexicographicSolver:
         Movement needs none if no partition is owned.
         """
         return not isinstance(level, Movement) or bool((self.pool.problem.owner != NO_OWNER).any())
+
+    def _pack_identical(self, level: Imbalance, budget: SearchBudget) -> int:
+        """Minimise the makespan of identical members; return a lower bound or 0."""
+        pool, problem = self.pool, self.pool.problem
+        if (
+            pool.reached
+            or pool.constraints
+            or level.measure is not Measure.MAKESPAN
+            or budget.seconds <= 0
+            or problem.partition_count < _MIN_PARTITIONS
+            or not problem.group.is_weighted
+        ):
+            return 0
+        from kassay.solver.identical_members.identical_components import (  # noqa: PLC0415
+            minimise_makespan,
+        )
+        from kassay.solver.identical_members.search_clock import SearchClock  # noqa: PLC0415
+        from kassay.solver.weighted.subset_enumeration import MAX_ITEMS  # noqa: PLC0415
+
+        rng = np.random.default_rng(budget.seed)
+        clock = SearchClock.of(budget)
+        if problem.partition_count <= MAX_ITEMS and self.proven is None:
+            # The enumeration of subsets may prove the same, and the movement too.
+            clock = clock.part(0.5)
+        result = minimise_makespan(problem, pool.incumbent(level), clock, rng)
+        if result is None:
+            return 0
+        pool.add(result.placement)
+        return result.bound
 
     def _proven_values(self, budget: SearchBudget) -> dict[int, int]:
         """Return optimal values of the first levels by exact enumeration of small groups."""
@@ -193,11 +236,14 @@ class _LexicographicSolver:
                 from kassay.solver.weighted.solve_components import solve_components  # noqa: PLC0415
 
                 exact = budget.share(2)
+                first = self.pool.reached[0].claim if self.pool.reached else None
+                is_known = first is not None and first.value == first.bound
                 optimum = solve_components(
                     problem,
                     pool.levels,
                     pool.constraints,
                     seed=budget.seed,
+                    minimum=first.value if is_known and first is not None else None,
                     may_continue=lambda: exact.seconds > 0,
                 )
                 if optimum is not None:
@@ -205,13 +251,13 @@ class _LexicographicSolver:
                     self.proven = dict(enumerate(optimum.values))
         return self.proven
 
-    def _balance_loads(self, level: Imbalance, budget: SearchBudget) -> None:
-        """Improve the incumbent on the first level by local search."""
+    def _balance_loads(self, level: Imbalance, budget: SearchBudget) -> int:
+        """Improve the incumbent on the first level by local search; return no bound, 0."""
         pool, problem = self.pool, self.pool.problem
         if pool.reached or pool.constraints:
-            return
+            return 0
         if problem.partition_count < _MIN_PARTITIONS:
-            return
+            return 0
         from kassay.solver.weighted.load_local_search import LoadBalancer  # noqa: PLC0415
 
         rng = np.random.default_rng(budget.seed)
@@ -220,6 +266,7 @@ class _LexicographicSolver:
         balancer.lower_makespan(makespan_bound(problem), may_continue)
         balancer.even_out(may_continue)
         pool.placements.append(balancer.placement)
+        return 0
 
     def _limit_moves(self, level: Imbalance, budget: SearchBudget) -> int:
         """Search the minimum makespan within a number of moves.

@@ -1,5 +1,6 @@
 """Optimisation problem: a group as arrays with one entry per partition."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -117,6 +118,12 @@ class Problem:
                 placement[partitions] = member_of[assigned[topic.name]]
         valid = (placement != NO_OWNER) & self.may_consume[self.consumer_set, placement]
         return placement if valid.all() else None
+
+
+def exact_integers(values: Sequence[int]) -> Weights:
+    """Return non-negative integers as an array: Python integers if 64 bits could overflow."""
+    fits = sum(values) < EXACT_IN_64_BITS
+    return np.array(values, dtype=np.int64 if fits else object)
 
 
 def build_problem(group: Group) -> Problem:

@@ -35,6 +35,7 @@ class Origin(StrEnum):
     FLOW = "flow"
     ENUMERATION = "enumeration"
     EXCHANGE = "exchange"
+    PACKING = "packing"
     CP_SAT = "cp-sat"
 
     @property

@@ -4,12 +4,13 @@ Sequential number partitioning: Korf, "Objective functions for multi-way number 
 SoCS 2010. One member after the other receives a subset with a load in a window.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kassay.solver.identical_members.packing_heuristics import Packing
+from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.problem import Weights, exact_integers
 from kassay.solver.weighted.subset_enumeration import (
     EnumerationLimitError,
     enumerate_subsets,
@@ -24,19 +25,19 @@ def partition_within(
     members: int,
     capacity: int,
     rng: np.random.Generator,
-    may_continue: Callable[[], bool],
+    clock: SearchClock,
 ) -> Packing | None:
     """Return the weights per member, or None if a limited search finds no partition."""
-    column = np.array(sorted(weights, reverse=True))
-    return _split(column, members, capacity, rng, may_continue)
+    column = exact_integers(sorted(weights, reverse=True))
+    return _split(column, members, capacity, rng, clock)
 
 
 def _split(
-    weights: NDArray[np.int64],
+    weights: Weights,
     members: int,
     capacity: int,
     rng: np.random.Generator,
-    may_continue: Callable[[], bool],
+    clock: SearchClock,
 ) -> Packing | None:
     total = sum(weights.tolist())
     if members == 1:
@@ -52,16 +53,16 @@ def _split(
         return None
     tries = rng.permutation(len(subsets.mask))[:_MAX_TRIES].tolist()
     for index in tries:
-        if not may_continue():
+        if not clock.has_time:
             return None
         chosen = ((subsets.mask[index] >> np.arange(len(rest))) & 1) == 1
-        others = _split(rest[~chosen], members - 1, capacity, rng, may_continue)
+        others = _split(rest[~chosen], members - 1, capacity, rng, clock)
         if others is not None:
             return [[heaviest, *rest[chosen].tolist()], *others]
     return None
 
 
-def _halves(weights: NDArray[np.int64], total: int, capacity: int) -> Packing | None:
+def _halves(weights: Weights, total: int, capacity: int) -> Packing | None:
     mask = nearest_subset(weights, total // 2)
     chosen = ((mask >> np.arange(len(weights))) & 1) == 1
     load = sum(weights[chosen].tolist())

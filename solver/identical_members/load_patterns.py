@@ -2,8 +2,10 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from kassay.solver.identical_members.search_clock import SearchClock
 
 _CHECK_CLOCK = 4096
 _STEPS = 10  # per pattern of the limit
@@ -40,7 +42,7 @@ class PatternSearch:
     least: int
     capacity: int
     limit: int
-    may_continue: Callable[[], bool]
+    clock: SearchClock
 
     def list_patterns(self) -> list[Pattern] | None:
         """Return all maximal patterns; None if there are too many or the time is up.
@@ -57,7 +59,7 @@ class PatternSearch:
         load, at, steps, end = 0, 0, 0, len(sizes)
         while True:
             steps += 1
-            if steps % _CHECK_CLOCK == 0 and not self.may_continue():
+            if steps % _CHECK_CLOCK == 0 and not self.clock.has_time:
                 return None
             at = bisect_left(negative, load - capacity, at)
             while at < end and not left[at]:

@@ -22,6 +22,8 @@ def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
     must share a member, and the least capacity for which counting finds enough members.
     """
     total = sum(weights)
+    if not total:
+        return 0
     low = max(-(-total // members), weights[0], shared_weights_bound(weights, members).bound)
     high = max(low, 2 * weights[0])
     ascending = list(reversed(weights))
@@ -98,7 +100,7 @@ def next_reachable_load(weights: Sequence[int], load: int) -> int:
         return load
     mask = (1 << bits) - 1
     sums = 1
-    for weight in weights:
+    for weight in (weight for weight in weights if weight < bits):
         sums |= (sums << weight) & mask
     above = sums >> load
     return load if not above else load + (above & -above).bit_length() - 1

@@ -1,6 +1,6 @@
 """Minimum maximum load of identical members: bounds, heuristics and exact packing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,11 +17,15 @@ from kassay.solver.identical_members.packing_heuristics import (
 )
 from kassay.solver.identical_members.pattern_packing import Answer, PatternPacking
 from kassay.solver.identical_members.repacking import Repacking
+from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.problem import exact_integers
 
 _MAX_PATTERNS = 60_000
 _MAX_PAIR_FAILURES = 200
-_PAIR_SHARE = 0.2  # of the time left
+# Shares of the time left.
+_PAIR_SHARE = 0.2
 _FIRST_SHARE = 0.25
+_BOUND_SHARE = 0.5
 _PACKING_SHARE = 0.7
 
 
@@ -31,7 +35,6 @@ class MakespanSearch:
 
     weights: Sequence[int]  # descending
     members: int
-    seconds: Callable[[], float]  # seconds left
     rng: np.random.Generator
     packing: Packing = field(init=False)
     bound: int = field(init=False)
@@ -48,44 +51,36 @@ class MakespanSearch:
         """Return the maximum load of the best packing."""
         return makespan_of(self.packing)
 
-    @property
-    def is_proven(self) -> bool:
-        """Return whether the packing reaches the bound."""
-        return self.makespan <= self.bound
-
-    def run(self) -> None:
+    def run(self, clock: SearchClock) -> None:
         """Improve bound and packing until they meet or the time is up."""
-        if self.is_proven:
+        if not self._may_continue(clock):
             return
-        better = multifit(self.weights, self.members, self.bound, self.makespan, self._has_time)
-        self.offer(better)
+        self.offer(multifit(self.weights, self.members, self.bound, self.makespan, clock))
         steps = (
-            self._improve_pairs,
-            lambda: self._improve(_FIRST_SHARE),
-            self._raise_bound,
-            self._pack_at_bound,
-            lambda: self._improve(1.0),
+            (self._improve_pairs, _PAIR_SHARE),
+            (self._repack, _FIRST_SHARE),
+            (self._raise_bound, _BOUND_SHARE),
+            (self._pack_at_bound, _PACKING_SHARE),
+            (self._repack, 1.0),
         )
-        for step in steps:
-            if self.is_proven or not self._has_time():
-                return
-            step()
+        for step, share in steps:
+            if self._may_continue(clock):
+                step(clock.part(share))
+
+    def _may_continue(self, clock: SearchClock) -> bool:
+        return self.makespan > self.bound and clock.has_time
 
     def offer(self, packing: Packing | None) -> None:
         """Keep a packing if it is better than the current one."""
         if packing is not None and makespan_of(packing) < self.makespan:
             self.packing = packing
 
-    def _has_time(self) -> bool:
-        return self.seconds() > 0
-
-    def _improve_pairs(self) -> None:
+    def _improve_pairs(self, clock: SearchClock) -> None:
         """Split the weights of the most loaded member and of another one evenly, repeatedly."""
         packing = [list(weights) for weights in self.packing]
-        loads = np.array([sum(weights) for weights in packing])
-        end = self.seconds() * (1 - _PAIR_SHARE)
+        loads = exact_integers([sum(weights) for weights in packing])
         failures = 0
-        while failures < _MAX_PAIR_FAILURES and self.seconds() > end:
+        while failures < _MAX_PAIR_FAILURES and clock.has_time:
             one = int(loads.argmax())
             lighter = np.flatnonzero(loads < loads[one] - 1)
             if loads[one] <= self.bound or not len(lighter):
@@ -99,46 +94,47 @@ class MakespanSearch:
                 loads[one], loads[other] = map(sum, both)
         self.offer(packing)
 
-    def _raise_bound(self) -> None:
+    def _raise_bound(self, clock: SearchClock) -> None:
         """Raise the bound to the least capacity at which the linear relaxation is feasible."""
         classes = WeightClasses.of(self.weights)
         step = 1
         infeasible, feasible = self.bound - 1, self.makespan
-        while infeasible + 1 < feasible and self._has_time():
+        while infeasible + 1 < feasible and clock.has_time:
             middle = min(infeasible + step, (infeasible + feasible) // 2)
-            packing = self._patterns(classes, self.members, middle, _MAX_PATTERNS)
+            packing = PatternPacking.within(classes, self.members, middle, _MAX_PATTERNS, clock)
             if packing is None and middle == self.bound:
                 return
-            if packing is None or packing.relaxation(self.seconds() / 4) is not Answer.NO:
+            if packing is None or packing.relaxation(clock) is not Answer.NO:
                 feasible, step = middle, 1
             else:
                 infeasible, step = middle, 2 * step
-        self.bound = min(next_reachable_load(self.weights, infeasible + 1), self.makespan)
+        self.bound = next_reachable_load(self.weights, infeasible + 1)
 
-    def _pack_at_bound(self) -> None:
-        """Pack within the bound exactly; raise the bound by one if that is impossible."""
+    def _pack_at_bound(self, clock: SearchClock) -> None:
+        """Decide exactly whether capacities suffice, first the bound, then greater ones."""
         classes = WeightClasses.of(self.weights)
-        end = self.seconds() * (1 - _PACKING_SHARE)
-        while not self.is_proven and self.seconds() > end:
-            packing = self._patterns(classes, self.members, self.bound, _MAX_PATTERNS)
+        step = 1
+        while self._may_continue(clock):
+            capacity = min(self.bound + step - 1, (self.bound + self.makespan - 1) // 2)
+            packing = PatternPacking.within(classes, self.members, capacity, _MAX_PATTERNS, clock)
             if packing is None:
                 return
-            answer, packed = packing.pack(self.seconds() - end)
-            if answer is Answer.UNKNOWN:
-                return
+            answer, packed = packing.pack(clock)
             if answer is Answer.YES:
                 self.offer(self._with_zeros(packed))
+            elif answer is Answer.NO:
+                self.bound = next_reachable_load(self.weights, capacity + 1)
+                step *= 2
+            else:
                 return
-            self.bound = min(next_reachable_load(self.weights, self.bound + 1), self.makespan)
 
-    def _improve(self, time_share: float) -> None:
-        """Repack a few members at a time until no load exceeds a target."""
-        end = self.seconds() * (1 - time_share)
+    def _repack(self, clock: SearchClock) -> None:
+        """Repack a few members at a time until no load exceeds a target between the bounds."""
         share = 2
-        while not self.is_proven and self.seconds() > end:
+        while self._may_continue(clock):
             gap = self.makespan - self.bound
             target = self.makespan - max(gap // share, 1)
-            search = Repacking(self.packing, target, lambda: self.seconds() - end, self.rng)
+            search = Repacking(self.packing, target, clock, self.rng)
             search.run()
             if makespan_of(search.packing) < self.makespan:
                 self.packing = search.packing
@@ -146,15 +142,7 @@ class MakespanSearch:
             else:
                 share = 1 if target == self.makespan - 1 else 2 * share
 
-    def _patterns(
-        self, classes: WeightClasses, members: int, capacity: int, limit: int
-    ) -> PatternPacking | None:
-        return PatternPacking.within(
-            classes, members, capacity, limit=limit, may_continue=self._has_time
-        )
-
     def _with_zeros(self, packed: Packing) -> Packing:
-        zeros = [weight for weight in self.weights if not weight]
         full = [*packed, *([] for _ in range(self.members - len(packed)))]
-        full[0].extend(zeros)
+        full[0].extend(weight for weight in self.weights if not weight)
         return full

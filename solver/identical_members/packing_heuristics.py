@@ -5,12 +5,14 @@ bin-packing to multiprocessor scheduling", SIAM Journal on Computing 7(1), 1978.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from heapq import heapify, heapreplace
 
 import numpy as np
 
 from kassay.solver.identical_members.lower_bounds import shared_weights_bound
+from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.problem import exact_integers
 from kassay.solver.weighted.subset_enumeration import nearest_subset
 
 _MAX_SPLIT = 22  # weights that are split exactly
@@ -66,11 +68,11 @@ def best_fit(weights: Sequence[int], members: int, capacity: int) -> Packing | N
 
 
 def multifit(
-    weights: Sequence[int], members: int, low: int, high: int, may_continue: Callable[[], bool]
+    weights: Sequence[int], members: int, low: int, high: int, clock: SearchClock
 ) -> Packing | None:
     """Search the least capacity within which `best_fit` succeeds, by bisection."""
     best = None
-    while low < high and may_continue():
+    while low < high and clock.has_time:
         middle = (low + high) // 2
         packing = best_fit(weights, members, middle)
         if packing is None:
@@ -90,7 +92,7 @@ def split_evenly(
     sides: tuple[list[int], list[int]] = ([], [])
     for at in fixed:
         sides[at >= len(one)].append(weights[at])
-    column = np.array([weights[at] for at in free])
+    column = exact_integers([weights[at] for at in free])
     mask = nearest_subset(column, sum(weights) // 2 - sum(sides[0]))
     for index, at in enumerate(free):
         sides[1 - (mask >> index & 1)].append(weights[at])

@@ -1,6 +1,5 @@
 """Large neighbourhood search: repack a few members so that fewer loads exceed a target."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,7 +8,8 @@ from kassay.solver.identical_members.few_member_partition import partition_withi
 from kassay.solver.identical_members.load_patterns import WeightClasses
 from kassay.solver.identical_members.packing_heuristics import Packing
 from kassay.solver.identical_members.pattern_packing import Answer, PatternPacking
-from kassay.solver.problem import Weights
+from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.problem import Weights, exact_integers
 
 _MAX_PATTERNS = 4_000
 _SECONDS = 1.0  # per neighbourhood
@@ -25,7 +25,7 @@ class Repacking:
 
     packing: Packing
     target: int
-    seconds: Callable[[], float]
+    clock: SearchClock
     rng: np.random.Generator
     loads: Weights = field(init=False)
     size: int = field(init=False, default=5)  # members in a neighbourhood
@@ -33,12 +33,12 @@ class Repacking:
     def __post_init__(self) -> None:
         """Copy the packing, and compute the loads."""
         self.packing = [list(weights) for weights in self.packing]
-        self.loads = np.array([sum(weights) for weights in self.packing])
+        self.loads = exact_integers([sum(weights) for weights in self.packing])
 
     def run(self) -> None:
         """Repack until no load exceeds the target, or success gets unlikely."""
         failures = 0
-        while failures < _MAX_FAILURES and self.seconds() > 0:
+        while failures < _MAX_FAILURES and self.clock.has_time:
             overloaded = np.flatnonzero(self.loads > self.target)
             if not len(overloaded):
                 return
@@ -52,7 +52,7 @@ class Repacking:
         weights = [weight for at in members for weight in self.packing[at]]
         if len(members) < 3 or sum(weights) > 3 * self.target or len(weights) > _MAX_WEIGHTS:
             return False
-        packed = partition_within(weights, 3, self.target, self.rng, lambda: self.seconds() > 0)
+        packed = partition_within(weights, 3, self.target, self.rng, self.clock)
         return packed is not None and self._replace(members, packed)
 
     def _repack(self, overloaded: int) -> bool:
@@ -61,17 +61,14 @@ class Repacking:
         weights = [weight for at in members for weight in self.packing[at]]
         if sum(weights) > len(members) * self.target:
             return False
+        classes = WeightClasses.of(weights)
         problem = PatternPacking.within(
-            WeightClasses.of(weights),
-            len(members),
-            self.target,
-            limit=_MAX_PATTERNS,
-            may_continue=lambda: self.seconds() > 0,
+            classes, len(members), self.target, _MAX_PATTERNS, self.clock
         )
         if problem is None:
             self.size = max(self.size - 1, _SMALLEST)
             return False
-        answer, packed = problem.pack(min(_SECONDS, self.seconds()))
+        answer, packed = problem.pack(self.clock.at_most(_SECONDS))
         if answer is not Answer.YES:
             # A proof that there is no packing is fast: take more members.
             change = 1 if answer is Answer.NO else -1

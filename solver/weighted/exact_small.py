@@ -72,8 +72,10 @@ class ExactResult:
     cost: int
 
 
-def solve_small(subproblem: Subproblem, measure: Measure, *, seed: int = 0) -> ExactResult | None:
-    """Minimise the imbalance, then the cost of moves.
+def solve_small(
+    subproblem: Subproblem, measure: Measure, *, seed: int = 0, minimum: int | None = None
+) -> ExactResult | None:
+    """Minimise the imbalance, then the cost of moves; ``minimum`` is a known minimum imbalance.
 
     Return None if the component is too large, the time of the subproblem is up, the sum of
     the costs is too large, or the measure is neither the sum of squares nor the makespan.
@@ -84,6 +86,8 @@ def solve_small(subproblem: Subproblem, measure: Measure, *, seed: int = 0) -> E
         return None
     excluded = -1
     try:
+        if minimum is not None:
+            return _cheapest(subproblem, measure, minimum, seed)
         for limit in _imbalance_limits(subproblem, measure):
             result = _best_within(subproblem, measure, excluded, limit, seed)
             if result is not None:

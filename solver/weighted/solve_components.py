@@ -33,13 +33,22 @@ def solve_components(
     constraints: Sequence[Constraint],
     *,
     seed: int,
+    minimum: int | None = None,
     may_continue: Callable[[], bool] = lambda: True,
 ) -> ComponentOptimum | None:
     """Solve imbalance and movement exactly per component.
 
+<<<<<<< HEAD:solver/weighted/solve_components.py
     Return None if the method does not apply, or the time is up. The first level must be the sum
     of squares, or the makespan of a group with one component. A second level must be movement.
     Tolerances and constraints are not supported, and each component must be small.
+=======
+    ``minimum`` is the minimum makespan, if it is known. None if the method does not apply, or the
+    time is up.
+
+    It applies to the sum of squares, and to the makespan of a single component, without tolerance
+    or constraints, followed by at most movement.
+>>>>>>> f11e3b7 (Use packing methods for the makespan of identical members):solver/weighted/components.py
     """
     first, moves = levels[0], levels[1] if len(levels) > 1 else Movement()
     if (
@@ -69,7 +78,7 @@ def solve_components(
         subproblem = replace(
             _subproblem(problem, members, free, base, costs), may_continue=may_continue
         )
-        optimum = solve_small(subproblem, first.measure, seed=seed)
+        optimum = solve_small(subproblem, first.measure, seed=seed, minimum=minimum)
         if optimum is None:
             return None
         for member, mask in zip(members, optimum.masks, strict=True):

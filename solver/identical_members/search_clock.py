@@ -1,0 +1,47 @@
+"""Clock of a search: seconds left, or a number of steps for reproducible results."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from kassay.solver.limits import SearchBudget
+
+_SECONDS_PER_TURN = 0.005
+_NODES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class SearchClock:
+    """Seconds left until the end of a search, and a limit of nodes per packing problem.
+
+    With a deterministic limit, each question for the time takes a fixed virtual time.
+    """
+
+    now: Callable[[], float]
+    end: float
+    nodes: int | None = None
+
+    @classmethod
+    def of(cls, budget: SearchBudget) -> "SearchClock":
+        """Return the clock of a budget that starts now."""
+        if budget.limits.deterministic is None:
+            return cls(lambda: -budget.seconds, 0.0)
+        turns = iter(range(10**9))
+        return cls(lambda: next(turns) * _SECONDS_PER_TURN, budget.limits.deterministic, _NODES)
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds left, at least 0."""
+        return max(self.end - self.now(), 0.0)
+
+    @property
+    def has_time(self) -> bool:
+        """Return whether time is left."""
+        return self.seconds > 0
+
+    def part(self, share: float) -> "SearchClock":
+        """Return a clock that ends after a share of the time left."""
+        return replace(self, end=self.end - self.seconds * (1 - share))
+
+    def at_most(self, seconds: float) -> "SearchClock":
+        """Return a clock that ends after these seconds, at the latest with this clock."""
+        return replace(self, end=self.end - max(self.seconds - seconds, 0.0))

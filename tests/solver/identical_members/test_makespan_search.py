@@ -1,0 +1,128 @@
+"""Minimum makespan of identical members: bounds, heuristics and exact packing."""
+
+import json
+import random
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kassay.solver import Imbalance, Movement, solve
+from kassay.solver.identical_members.few_member_partition import partition_within
+from kassay.solver.identical_members.load_patterns import PatternSearch, WeightClasses
+from kassay.solver.identical_members.lower_bounds import (
+    makespan_lower_bound,
+    next_reachable_load,
+    shared_weights_bound,
+)
+from kassay.solver.identical_members.makespan_search import MakespanSearch
+from kassay.solver.identical_members.packing_heuristics import best_fit, makespan_of
+from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.limits import SearchBudget, SearchLimits
+from tests.solver.test_weighted import even_group
+
+INSTANCES = Path(__file__).parents[4] / "shared" / "fixtures" / "weighted"
+needs_instances = pytest.mark.skipif(
+    not INSTANCES.is_dir(), reason="the instances of identical machines are not available"
+)
+
+
+def optimal_makespan(weights: list[int], members: int) -> int:
+    """Return the minimum makespan, by comparing all assignments."""
+    rows = product(range(members), repeat=len(weights))
+    return min(
+        max(sum(w for w, at in zip(weights, row, strict=True) if at == m) for m in range(members))
+        for row in rows
+    )
+
+
+def clock(seconds: float = 20.0) -> SearchClock:
+    limits = SearchLimits(deterministic=seconds)
+    return SearchClock.of(SearchBudget(float("inf"), limits))
+
+
+def run(weights: list[int], members: int, seconds: float = 20.0) -> MakespanSearch:
+    search = MakespanSearch(sorted(weights, reverse=True), members, np.random.default_rng(0))
+    search.run(clock(seconds))
+    packed = sorted(weight for own in search.packing for weight in own)
+    assert packed == sorted(weights)
+    assert len(search.packing) == members
+    return search
+
+
+@pytest.mark.parametrize("largest", [4, 30, 1000, 2**62])
+def test_small_instances_agree_with_brute_force(largest):
+    rng = random.Random(largest)
+    for _ in range(25):
+        members = rng.randint(1, 4)
+        weights = [rng.randint(0, largest) for _ in range(rng.randint(1, 7))]
+        optimum = optimal_makespan(weights, members)
+        assert makespan_lower_bound(sorted(weights, reverse=True), members) <= optimum
+        search = run(weights, members)
+        assert (search.bound, search.makespan) == (optimum, optimum)
+
+
+def test_the_bound_counts_members_that_share_most_of_the_first_weights():
+    # Nine weights on four members: one member has three of them.
+    assert shared_weights_bound([5] * 9, 4).bound == 15
+
+
+def test_a_load_below_the_next_sum_of_weights_is_not_possible():
+    assert next_reachable_load([10, 7, 7], 15) == 17
+    assert next_reachable_load([2**40, 2**40], 15) == 15
+
+
+def test_patterns_are_maximal_and_within_the_limits():
+    patterns = PatternSearch(WeightClasses.of([5, 5, 3, 2]), 7, 8, 100, clock()).list_patterns()
+    assert sorted(patterns) == [(0, 1), (0, 2)]
+    assert (
+        PatternSearch(WeightClasses.of(range(1, 40)), 0, 99, 100, clock()).list_patterns() is None
+    )
+
+
+def test_best_fit_fails_if_a_weight_exceeds_the_capacity():
+    assert best_fit([5, 3], 2, 4) is None
+    assert makespan_of(best_fit([5, 3, 2], 2, 5)) == 5
+
+
+def test_weights_of_few_members_are_partitioned_within_a_capacity():
+    rng = np.random.default_rng(1)
+    packing = partition_within([8, 7, 6, 5, 4, 3, 2, 1], 3, 12, rng, clock())
+    assert [sum(own) for own in packing] == [12, 12, 12]
+    assert partition_within([8, 8, 8, 1], 3, 8, rng, clock()) is None
+
+
+def test_a_perfect_packing_of_hidden_triples_is_found():
+    rng = random.Random(4)
+    weights = []
+    for _ in range(12):
+        one, two = rng.randint(250, 400), rng.randint(250, 400)
+        weights += [one, two, 1000 - one - two]
+    search = run(weights, 12)
+    assert (search.bound, search.makespan) == (1000, 1000)
+
+
+def proven_instances() -> dict[str, int]:
+    if not INSTANCES.is_dir():
+        return {}
+    facts = json.loads((INSTANCES / "optima.json").read_text())
+    return {name: fact["optimum"] for name, fact in facts.items() if "optimum" in fact}
+
+
+@needs_instances
+@pytest.mark.parametrize("name", proven_instances())
+def test_instances_of_identical_machines_are_proven(name):
+    members, jobs, *lengths = map(int, (INSTANCES / name).read_text().split())
+    search = run(lengths[:jobs], members)
+    assert (search.bound, search.makespan) == (proven_instances()[name],) * 2
+
+
+@pytest.mark.parametrize("partitions", [15, 27])
+def test_groups_of_identical_members_are_proven(partitions):
+    rng = random.Random(partitions)
+    weights = [rng.randint(50, 100) for _ in range(partitions)]
+    group = even_group(weights, 10, [0] * partitions)
+    levels = [Imbalance("makespan"), Movement()]
+    solution = solve(group, levels=levels, limits=SearchLimits(time=10))
+    assert solution.imbalance.is_proven
