@@ -38,17 +38,10 @@ def solve_components(
 ) -> ComponentOptimum | None:
     """Solve imbalance and movement exactly per component.
 
-<<<<<<< HEAD:solver/weighted/solve_components.py
     Return None if the method does not apply, or the time is up. The first level must be the sum
     of squares, or the makespan of a group with one component. A second level must be movement.
     Tolerances and constraints are not supported, and each component must be small.
-=======
-    ``minimum`` is the minimum makespan, if it is known. None if the method does not apply, or the
-    time is up.
-
-    It applies to the sum of squares, and to the makespan of a single component, without tolerance
-    or constraints, followed by at most movement.
->>>>>>> f11e3b7 (Use packing methods for the makespan of identical members):solver/weighted/components.py
+    ``minimum`` is the minimum makespan, if it is known.
     """
     first, moves = levels[0], levels[1] if len(levels) > 1 else Movement()
     if (
