@@ -104,10 +104,13 @@ def certificate_errors(
     if certificate.trusted and certificate.is_optimal:
         for transfer in certified_improvement(group, assignment, certificate)[:1]:
             yield f"the bounds are wrong: a chain improves the assignment, first {transfer}"
-    if any(claim.origin is Origin.PRICES for claim in certificate.claims):
+    priced = [claim for claim in certificate.claims if claim.origin is Origin.PRICES]
+    if priced:
+        # Prices prove the first levels; bounds of further levels have other origins.
+        is_prefix = certificate.claims[: len(priced)] == tuple(priced)
         if certificate.prices is None:
             yield "bounds refer to node prices, but the certificate contains none"
-        elif not prices_prove(group, [claim.level for claim in certificate.claims]):
+        elif not is_prefix or not prices_prove(group, [claim.level for claim in priced]):
             yield "node prices cannot prove these levels optimal for this group"
 
 

@@ -6,7 +6,16 @@ import time
 import pytest
 
 from kassay.reference import Group, Member, Topic, imbalance, movement, violations
-from kassay.solver import Imbalance, Measure, Movement, Tolerance, TopicSpread, solve
+from kassay.solver import (
+    Imbalance,
+    Measure,
+    Movement,
+    Tolerance,
+    TopicSpread,
+    certificate_errors,
+    certify,
+    solve,
+)
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
 from kassay.solver.flow.flow_levels import solve_levels_by_flow
 from kassay.solver.lexicographic import solve_levels
@@ -164,6 +173,9 @@ def test_a_level_after_the_optimum_of_a_large_group_keeps_it():
     assert solution.movement.is_proven
     assert solution.imbalance.value == default.imbalance.value
     assert solution.movement.value == default.movement.value
+    certificate = certify(group, solution)
+    assert [claim.origin for claim in certificate.claims[:2]] == ["prices", "prices"]
+    assert list(certificate_errors(group, solution.assignment, certificate)) == []
 
 
 def test_a_limit_on_moves_of_a_large_group_is_used_up():
