@@ -15,6 +15,7 @@ BENCHMARKS = {
     "sticky-mixed": ("assignor_speed:mixed_sticky", "sticky assignors, mixed subscriptions"),
     "a-million": ("assignor_speed:million_partitions", "assignors on a million partitions"),
     "optimum": ("optimum_speed:optimum", "proven optimum compared with Java's sticky assignor"),
+    "shapes": ("network_shapes:shapes", "optimum of special networks, compared with OR-Tools"),
     "weights": ("weighted_groups:timings", "proven optimum of groups with weights"),
     "throughput": ("study_throughput:throughput", "study on Spark and on multiprocessing"),
     "simulation": ("simulation_speed:simulated_rebalances", "simulated rebalances, CPU seconds"),

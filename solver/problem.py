@@ -12,7 +12,12 @@ from kassay.reference.model.assignment import Assignment, assignees
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.metrics import participant_indices
 from kassay.reference.model.ownership import NO_OWNER, ownership
-from kassay.reference.model.topic_partitions import Column, Partitions, TopicPartition
+from kassay.reference.model.topic_partitions import (
+    NO_PARTITIONS,
+    Column,
+    Partitions,
+    TopicPartition,
+)
 
 # Loads below this limit cannot overflow 64 bits, not even when a few of them are added.
 EXACT_IN_64_BITS = 2**60
@@ -96,14 +101,15 @@ class Problem:
     def to_assignment(self, placement: Placement) -> Assignment:
         """Convert a placement to an assignment. Members without partitions get empty lists."""
         names = tuple(topic.name for topic in self.group.topics)
-        lists = {member.id: Partitions.of(()) for member in self.group.members}
+        lists = dict.fromkeys((member.id for member in self.group.members), NO_PARTITIONS)
         order = np.argsort(placement, kind="stable")
-        bounds = np.searchsorted(placement[order], np.arange(self.member_count + 1))
+        bounds = np.searchsorted(placement[order], np.arange(self.member_count + 1)).tolist()
+        topic, number = self.topic[order], self.number[order]
+        for column in (topic, number):
+            column.flags.writeable = False
         for member, index in enumerate(self.members):
-            own = order[bounds[member] : bounds[member + 1]]
-            lists[self.group.members[index].id] = Partitions(
-                names, self.topic[own], self.number[own]
-            )
+            own = slice(bounds[member], bounds[member + 1])
+            lists[self.group.members[index].id] = Partitions(names, topic[own], number[own])
         return Assignment(lists)
 
     def to_placement(self, assignment: Assignment) -> Placement | None:
@@ -142,11 +148,13 @@ def build_problem(group: Group) -> Problem:
     topics = [group.topics[index] for index in placed]
     counts = [topic.partitions for topic in topics]
     empty = np.zeros(0, dtype=np.int32)
+    first = np.cumsum([0, *counts], dtype=np.int64)
+    number = np.arange(first[-1]) - np.repeat(first[:-1], counts)
     return Problem(
         group=group,
         members=members,
         topic=np.repeat(np.array(placed, dtype=np.int32), counts),
-        number=np.concatenate([empty, *(np.arange(count, dtype=np.int32) for count in counts)]),
+        number=number.astype(np.int32),
         weight=_weights(topics),
         owner=member_of[np.concatenate([empty, *(owners[topic.name] for topic in topics)])],
         consumer_sets=tuple(member_of[list(consumers)] for consumers in sets),
@@ -155,6 +163,8 @@ def build_problem(group: Group) -> Problem:
 
 
 def _weights(topics: list[Topic]) -> Weights:
+    if all(topic.weights is None for topic in topics):
+        return np.ones(sum(topic.partitions for topic in topics), dtype=np.int64)
     if sum(topic.total_weight for topic in topics) < EXACT_IN_64_BITS:
         columns = [
             np.ones(topic.partitions, dtype=np.int64)

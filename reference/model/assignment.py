@@ -14,9 +14,9 @@ from kassay.reference.model.partition_index import (
     UNKNOWN,
     PartitionIndex,
     TopicStarts,
+    are_subscribed,
     consumed_partitions,
     select,
-    subscription_mask,
     topic_starts,
 )
 from kassay.reference.model.result_cache import Results, cached_per_group
@@ -129,7 +129,7 @@ def _check(group: Group, assignment: Assignment) -> _Assignees:
         # As many rows as partitions with subscribers, and each of these has an assignee.
         and len(rows.member) == np.count_nonzero(consumed_partitions(group))
         and np.array_equal(column != NO_OWNER, consumed_partitions(group))
-        and bool(subscription_mask(group)[rows.member, rows.topic].all())
+        and bool(are_subscribed(group, rows).all())
     )
     return _Assignees(column, valid)
 
@@ -170,8 +170,7 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
         name = f"{group.topics[topic_index].name}-{number}"
         yield f"member {group.members[index].id!r} is assigned {name}, which does not exist"
     present = select(rows, exists)
-    subscribed = subscription_mask(group)
-    not_subscribed = select(present, ~subscribed[present.member, present.topic])
+    not_subscribed = select(present, ~are_subscribed(group, present))
     for index, topic_index in dict.fromkeys(triple[:2] for triple in _triples(not_subscribed)):
         member, topic = group.members[index].id, group.topics[topic_index].name
         yield f"member {member!r} is assigned topic {topic!r}, but does not subscribe to it"

@@ -10,8 +10,8 @@ from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.partition_index import (
     UNKNOWN,
     PartitionIndex,
+    are_subscribed,
     select,
-    subscription_mask,
     topic_starts,
 )
 from kassay.reference.model.result_cache import cached
@@ -82,7 +82,7 @@ def ownership(group: Group) -> Ownership:
     claimant[place[~outdated]] = present.member[~outdated]
     disputed = np.zeros(starts.size, dtype=np.bool_)
     disputed[place[~outdated & (claimant[place] != present.member)]] = True
-    subscribed = subscription_mask(group)[present.member, present.topic]
+    subscribed = are_subscribed(group, present)
     owners = claimant.copy()
     owners[disputed] = NO_OWNER
     owners[place[~subscribed & ~outdated & ~disputed[place]]] = NO_OWNER

@@ -94,6 +94,10 @@ class TopicStarts:
         }
 
 
+# Larger tables of members and topics take more time and memory than the subscriptions.
+_MAX_CELLS = 2**24
+
+
 @cached
 def topic_starts(group: Group) -> TopicStarts:
     """Return the number of the first partition of each topic of a group."""
@@ -119,7 +123,25 @@ def subscription_mask(group: Group) -> NDArray[np.bool_]:
     return table
 
 
+def are_subscribed(group: Group, rows: PartitionIndex) -> NDArray[np.bool_]:
+    """Return whether the member of each row subscribes to its topic."""
+    topics = len(group.topics)
+    if len(group.members) * topics <= _MAX_CELLS:
+        return subscription_mask(group)[rows.member, rows.topic]
+    index = topic_starts(group).index
+    keys = {
+        row * topics + index[name]
+        for row, member in enumerate(group.members)
+        for name in member.subscription
+        if name in index
+    }
+    claimed = rows.member.astype(np.int64) * topics + rows.topic
+    return np.isin(claimed, np.fromiter(keys, dtype=np.int64, count=len(keys)))
+
+
 @cached
 def consumed_partitions(group: Group) -> NDArray[np.bool_]:
     """Return whether each partition's topic has a subscriber."""
-    return np.repeat(subscription_mask(group).any(axis=0), topic_starts(group).counts)
+    subscribers = group.subscribers()
+    consumed = [bool(subscribers.get(topic.name)) for topic in group.topics]
+    return np.repeat(np.array(consumed, dtype=np.bool_), topic_starts(group).counts)

@@ -9,8 +9,12 @@ from kassay.solver.certificate.certificate import PriceTable
 from kassay.solver.certificate.check import price_counts
 from kassay.solver.flow.load_levels import level_sets
 from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
+from kassay.solver.flow.primal_dual import few_chains_counts
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
+
+# Long chains occur in sparse networks; OR-Tools solves small networks fast in any case.
+_MIN_NODES = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +42,15 @@ def solve_flow(problem: Problem) -> OptimalFlow:
 def optimal_counts(network: SubscriptionNetwork) -> Ints:
     """Return the counts with the fewest moves among those with least majorised loads.
 
-    One flow: all members receive the lower load of their level set; ``at_high`` of them, one
-    more. There must be an assignment within the capacities of the network.
+    One flow is sufficient: all members receive the lower load of their level set; ``at_high`` of
+    them, one more. There must be an assignment within the capacities of the network.
     """
     levels = level_sets(network)
+    nodes = network.topics + network.members
+    if network.capacity is None and nodes >= _MIN_NODES and len(network.tail) <= 4 * nodes:
+        counts = few_chains_counts(network, levels)
+        if counts is not None:
+            return counts
     level_of_topic = np.full(network.topics, -1, dtype=np.int64)
     level_of_member = np.full(network.members, -1, dtype=np.int64)
     for index, level in enumerate(levels):

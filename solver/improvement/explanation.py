@@ -54,8 +54,8 @@ class Explanation:
 def explain(group: Group, assignment: Assignment) -> tuple[Explanation, ...]:
     """Explain why an assignment is not optimal, as chains of transfers that improve it.
 
-    Each step is a shortest chain that lowers the imbalance; if there is none, a chain that
-    lowers movement. Weights are ignored.
+    Each step is a chain that lowers the imbalance, a shortest one up to 32 transfers; if there is
+    none, a chain that lowers movement. Weights are ignored.
 
     All steps together lead to an optimal assignment; an optimal one has no step.
 

@@ -1,7 +1,8 @@
 """Shortest paths in the residual network, which give node prices or a negative cycle."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
 
 _INFINITY = np.int64(2**62)
+# Rounds over all arcs; more are only needed for long chains.
+_MAX_ROUNDS = 32
 
 
 class Step(NamedTuple):
@@ -110,11 +113,16 @@ class _ShortestPaths:
 
     def cycle(self) -> list[Step] | None:
         """Return a cycle among the shortest paths, if there is one."""
-        for member in np.flatnonzero(self.via_member >= 0).tolist():
-            chain = self.chain_from(member)
-            if chain and chain[0].giver == chain[-1].taker:
-                return chain
-        return None
+        end = self.network.members
+        taker = np.full(end + 1, end, dtype=np.int64)
+        givers = np.flatnonzero(self.via_member >= 0)
+        topics = self.network.tail[self.via_member[givers]]
+        taker[givers] = self.network.head[self.via_topic[topics]]
+        # The number of steps doubles, until it exceeds the length of any path.
+        for _ in range(end.bit_length()):
+            taker = taker[taker]
+        endless = np.flatnonzero(taker != end)
+        return self.chain_from(int(endless[0])) if len(endless) else None
 
 
 def node_prices(network: SubscriptionNetwork, counts: Ints) -> NodePrices:
@@ -122,18 +130,129 @@ def node_prices(network: SubscriptionNetwork, counts: Ints) -> NodePrices:
 
     After k rounds all chains of k transfers are known, so the first overpriced member gives
     a shortest chain that lowers the imbalance. Closed chains, which lower movement alone,
-    are searched when the number of rounds is a power of two.
+    are searched when the number of rounds is a power of two. Long chains are found by sweeps
+    over the nodes; they need not be the shortest ones.
     """
     paths = _ShortestPaths(network, counts)
     rounds = 0
     chain: list[Step] | None = None
-    while paths.relax():
+    while not chain and rounds < _MAX_ROUNDS and paths.relax():
         rounds += 1
         member = paths.overpriced_member()
         if member is not None:
             chain = paths.chain_from(member)
         elif rounds & (rounds - 1) == 0:
             chain = paths.cycle()
-        if chain:
-            break
+    if not chain and rounds == _MAX_ROUNDS:
+        chain = _sweep(paths, counts)
     return NodePrices(paths.members, paths.topics, paths.scale, tuple(chain) if chain else None)
+
+
+def _sweep(paths: _ShortestPaths, counts: Ints) -> list[Step] | None:
+    """Relax nodes in alternating order until all prices are final, or a chain is found."""
+    sweeps = _Sweeps(paths, counts)
+    has_fallen = True
+    chain: list[Step] | None = None
+    while has_fallen and not chain:
+        has_fallen = sweeps.run()
+        sweeps.store(paths)
+        member = paths.overpriced_member()
+        chain = paths.cycle() if member is None else paths.chain_from(member)
+    return chain
+
+
+class _Sweeps:
+    """Bellman-Ford in breadth-first order of the nodes, forwards and backwards in turn.
+
+    A path that follows the order is relaxed in one sweep, however long it is. Nodes are topics,
+    then members.
+    """
+
+    def __init__(self, paths: _ShortestPaths, counts: Ints) -> None:
+        network = paths.network
+        self.topics = network.topics
+        self.tail = network.tail.tolist()
+        self.head = (network.head + network.topics).tolist()
+        self.price: list[int] = [*paths.topics.tolist(), *paths.members.tolist()]
+        self.via: list[int] = [*paths.via_topic.tolist(), *paths.via_member.tolist()]
+        self.entering = paths.entering.tolist()
+        self.leaving = paths.leaving.tolist()
+        self.is_used = (counts > 0).tolist()
+        self.links: list[list[int]] = [[] for _ in self.price]
+        for arc, (topic, member) in enumerate(zip(self.tail, self.head, strict=True)):
+            self.links[topic].append(arc)
+            self.links[member].append(arc)
+        self.nodes = self._breadth_first_order()
+        self.position = [0] * len(self.nodes)
+        for position, node in enumerate(self.nodes):
+            self.position[node] = position
+        self.active = set(range(len(self.nodes)))
+        self.is_forward = False
+
+    def _breadth_first_order(self) -> list[int]:
+        """Order the nodes by steps from an end of each component, found by a first search."""
+        ordered = self._reached_from(range(len(self.price)))
+        return self._reached_from(reversed(ordered))
+
+    def _reached_from(self, starts: Iterable[int]) -> list[int]:
+        seen = [False] * len(self.price)
+        ordered: list[int] = []
+        for start in starts:
+            if seen[start]:
+                continue
+            seen[start] = True
+            ordered.append(start)
+            at = len(ordered) - 1
+            while at < len(ordered):
+                node = ordered[at]
+                ends = self.head if node < self.topics else self.tail
+                for arc in self.links[node]:
+                    if not seen[ends[arc]]:
+                        seen[ends[arc]] = True
+                        ordered.append(ends[arc])
+                at += 1
+        return ordered
+
+    def run(self) -> bool:
+        """Relax the active nodes in order, and nodes that fall ahead; return whether any fell."""
+        sign = 1 if self.is_forward else -1
+        ahead = [sign * self.position[node] for node in self.active]
+        heapify(ahead)
+        waiting = set(ahead)
+        behind: set[int] = set()
+        while ahead:
+            at = heappop(ahead)
+            waiting.discard(at)
+            for fallen in self._relax(self.nodes[sign * at]):
+                position = sign * self.position[fallen]
+                if position < at:
+                    behind.add(fallen)
+                elif position not in waiting:
+                    waiting.add(position)
+                    heappush(ahead, position)
+        self.active = behind
+        self.is_forward = not self.is_forward
+        return bool(behind)
+
+    def _relax(self, node: int) -> Iterator[int]:
+        """Offer the price of a node to its neighbours, and yield those that fall."""
+        price = self.price
+        own = price[node]
+        for arc in self.links[node]:
+            if node >= self.topics:
+                end, offer = self.tail[arc], own + self.entering[arc]
+            elif self.is_used[arc]:
+                end, offer = self.head[arc], own - self.leaving[arc]
+            else:
+                continue
+            if offer < price[end]:
+                price[end] = offer
+                self.via[end] = arc
+                yield end
+
+    def store(self, paths: _ShortestPaths) -> None:
+        """Copy prices and paths to the shortest paths."""
+        paths.topics[:] = self.price[: self.topics]
+        paths.members[:] = self.price[self.topics :]
+        paths.via_topic[:] = self.via[: self.topics]
+        paths.via_member[:] = self.via[self.topics :]

@@ -33,9 +33,9 @@ def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...
     """Return a chain of transfers that improves an assignment.
 
     The chain is empty if the assignment is optimal. The transfers lower the imbalance, or keep
-    the imbalance and lower movement. Only the loads of the first giver
-    and the last taker change. A chain that lowers the imbalance is a shortest one. Weights are
-    ignored.
+    the imbalance and lower movement. Only the loads of the first giver and the last taker
+    change. A chain of up to 32 transfers that lowers the imbalance is a shortest one. Weights
+    are ignored.
 
     Raises
     ------

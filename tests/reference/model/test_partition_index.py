@@ -1,5 +1,6 @@
 """Columns of partitions across members."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,3 +48,13 @@ def test_the_index_of_a_valid_assignment_has_each_consumed_partition_once(
     assert starts.exist(rows).all()
     positions = sorted(starts.flat(rows).tolist())
     assert positions == partition_index.consumed_partitions(group).nonzero()[0].tolist()
+
+
+def test_subscriptions_of_large_groups_are_looked_up_without_a_table(monkeypatch):
+    rows = partition_index.PartitionIndex(
+        np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([0, 0, 0])
+    )
+    expected = partition_index.are_subscribed(GROUP, rows).tolist()
+    assert expected == [False, True, False]
+    monkeypatch.setattr(partition_index, "_MAX_CELLS", 0)
+    assert partition_index.are_subscribed(GROUP, rows).tolist() == expected

@@ -1,0 +1,250 @@
+"""Fewest moves within level sets by the primal-dual method, for sparse networks.
+
+The flow starts with all partitions at their owners. Then each phase finds shortest paths from
+members and topics with too many partitions to members with too few, and sends partitions along
+all of them [1]_. It is fast if few partitions need long paths.
+
+References
+----------
+.. [1] R. K. Ahuja, T. L. Magnanti, J. B. Orlin. "Network Flows". Prentice Hall, 1993,
+   section 9.8.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kassay.reference.model.errors import InternalError
+from kassay.solver.flow.load_levels import LevelSet
+from kassay.solver.problem import Ints
+from kassay.solver.subscription_network import SubscriptionNetwork
+
+_UNLIMITED = 2**62
+# Distances are moves, then steps; this many steps are one number in a distance.
+_HOP = 2**24
+# With more excess at the start, or excess left after the first phases, cost scaling is faster.
+_NODES_PER_EXCESS = 16
+_FIRST_PHASES = 2
+_MAX_EXCESS = 8
+
+
+def few_chains_counts(network: SubscriptionNetwork, levels: Sequence[LevelSet]) -> Ints | None:
+    """Return the counts with the fewest moves within the level sets of a network.
+
+    Capacities of members are ignored. None if many phases seem necessary.
+    """
+    start = _ExcessStart.of(network, levels)
+    if int(np.maximum(start.excess, 0).sum()) > len(start.excess) // _NODES_PER_EXCESS:
+        return None
+    flow = _ExcessFlow(network, levels, start)
+    phases = 0
+    while flow.raise_potentials():
+        flow.send_excess()
+        phases += 1
+        if phases >= _FIRST_PHASES and flow.total_excess() > _MAX_EXCESS:
+            return None
+    counts = np.zeros(len(network.tail), dtype=np.int64)
+    counts[flow.arcs] = flow.count
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class _ExcessStart:
+    """Flow of all partitions to their owners, and the excess of each node."""
+
+    arcs: Ints  # arcs within level sets
+    level_of_member: Ints
+    is_high: NDArray[np.bool_]  # per member: has one partition more than the lower load
+    excess: Ints
+
+    @classmethod
+    def of(cls, network: SubscriptionNetwork, levels: Sequence[LevelSet]) -> "_ExcessStart":
+        level_of_topic = np.full(network.topics, -1, dtype=np.int64)
+        level_of_member = np.zeros(network.members, dtype=np.int64)
+        low = np.zeros(network.members, dtype=np.int64)
+        for index, level in enumerate(levels):
+            level_of_topic[level.topics] = index
+            level_of_member[level.members] = index
+            low[level.members] = max(level.high - 1, 0)
+        has_topics = np.array([len(level.topics) > 0 for level in levels], dtype=np.bool_)
+        targets = np.array([level.at_high for level in levels], dtype=np.int64) * has_topics
+        arcs = np.flatnonzero(level_of_topic[network.tail] == level_of_member[network.head])
+        owned = np.zeros(len(network.tail), dtype=np.int64)
+        owned[arcs] = network.owned[arcs]
+        loads = network.loads(owned)
+        is_high = (loads > low) & has_topics[level_of_member]
+        high_members = np.bincount(level_of_member[is_high], minlength=len(levels))
+        kept = np.bincount(network.tail, weights=owned, minlength=network.topics)
+        excess = [network.supply - kept.astype(np.int64), loads - low - is_high]
+        return cls(
+            arcs, level_of_member, is_high, np.concatenate([*excess, high_members - targets])
+        )
+
+
+class _ExcessFlow:
+    """Flow with excesses and deficits at its nodes: topics, then members, then level sets.
+
+    The node of a level set receives one partition of each member with the higher load.
+    """
+
+    def __init__(
+        self, network: SubscriptionNetwork, levels: Sequence[LevelSet], start: _ExcessStart
+    ) -> None:
+        topics, members = network.topics, network.members
+        self.topics, self.first_level = topics, topics + members
+        self.arcs = start.arcs
+        self.tail: list[int] = network.tail[self.arcs].tolist()
+        self.head: list[int] = (network.head[self.arcs] + topics).tolist()
+        self.owned: list[int] = network.owned[self.arcs].tolist()
+        self.count = list(self.owned)
+        self.is_high: list[bool] = start.is_high.tolist()
+        self.sink: list[int] = (start.level_of_member + self.first_level).tolist()
+        self.excess: list[int] = start.excess.tolist()
+        self.potential = [0] * len(self.excess)
+        self.sources = [node for node, excess in enumerate(self.excess) if excess > 0]
+        self.hops: dict[int, int] = {}
+        self.current: dict[int, int] = {}  # link in use, by node
+        self.links = self._links(members, levels)
+
+    def _links(self, members: int, levels: Sequence[LevelSet]) -> list[list[int]]:
+        """Return the arcs of each topic and member, and the members of each level set."""
+        links: list[list[int]] = [[] for _ in range(self.topics + members)]
+        for arc, (tail, head) in enumerate(zip(self.tail, self.head, strict=True)):
+            links[tail].append(arc)
+            links[head].append(arc)
+        for member in range(members):
+            links[self.topics + member].append(-1)  # to the level set
+        return [*links, *((level.members + self.topics).tolist() for level in levels)]
+
+    def _step(self, node: int, link: int) -> tuple[int, int, int]:
+        """Return the end, cost and remaining capacity of a link in the residual network."""
+        if node < self.topics:
+            spare = self.owned[link] - self.count[link]
+            return (self.head[link], 0, spare) if spare > 0 else (self.head[link], 1, _UNLIMITED)
+        if node >= self.first_level:
+            return link, 0, int(self.is_high[link - self.topics])
+        if link < 0:
+            member = node - self.topics
+            return self.sink[member], 0, int(not self.is_high[member])
+        foreign = self.count[link] - self.owned[link]
+        if foreign > 0:
+            return self.tail[link], -1, foreign
+        return self.tail[link], 0, self.count[link]
+
+    def _send(self, node: int, link: int, amount: int) -> None:
+        if node < self.topics:
+            self.count[link] += amount
+        elif node >= self.first_level:
+            self.is_high[link - self.topics] = False
+        elif link < 0:
+            self.is_high[node - self.topics] = True
+        else:
+            self.count[link] -= amount
+
+    def total_excess(self) -> int:
+        """Return the number of partitions that are still at the wrong node."""
+        return sum(self.excess[node] for node in self.sources)
+
+    def raise_potentials(self) -> bool:
+        """Make shortest paths to deficits free of reduced cost; False without excess.
+
+        The search ends when the deficits that it reached can receive all excess.
+        """
+        self.sources = [node for node in self.sources if self.excess[node] > 0]
+        if not self.sources:
+            return False
+        distance, farthest = self._distances()
+        if farthest < 0:
+            raise InternalError("a flow has no path from an excess to a deficit")
+        self.hops = {}
+        for node, at in distance.items():
+            steps, self.hops[node] = divmod(at, _HOP)
+            if steps < farthest:
+                self.potential[node] += steps - farthest
+        return True
+
+    def _distances(self) -> tuple[dict[int, int], int]:
+        """Return distances from the sources, and that of the farthest deficit in moves."""
+        potential, excess = self.potential, self.excess
+        room = self.total_excess()
+        distance = dict.fromkeys(self.sources, 0)
+        queue = [(0, node) for node in self.sources]
+        farthest = -1
+        while queue and room > 0:
+            at, node = heappop(queue)
+            if at > distance[node]:
+                continue
+            if excess[node] < 0:
+                farthest = at // _HOP
+                room += excess[node]
+            base = at + potential[node] * _HOP + 1
+            for link in self.links[node]:
+                end, cost, capacity = self._step(node, link)
+                if capacity:
+                    reached = base + (cost - potential[end]) * _HOP
+                    if reached < distance.get(end, _UNLIMITED):
+                        distance[end] = reached
+                        heappush(queue, (reached, end))
+        return distance, farthest
+
+    def send_excess(self) -> None:
+        """Send excess along paths without reduced cost, until no more such path is found.
+
+        Each step of a path leads to a node that is more steps away from an excess.
+        """
+        dead: set[int] = set()
+        untried: dict[int, Iterator[int]] = {}
+        for source in self.sources:
+            while self.excess[source] > 0 and self._send_one(source, dead, untried):
+                pass
+
+    def _send_one(self, source: int, dead: set[int], untried: dict[int, Iterator[int]]) -> bool:
+        """Find one path by depth-first search and send as much as possible along it."""
+        path = [source]
+        amounts = [self.excess[source]]
+        while path:
+            node = path[-1]
+            if self.excess[node] < 0:
+                amount = min(amounts[-1], -self.excess[node])
+                for giver in path[:-1]:
+                    self._send(giver, self.current[giver], amount)
+                self.excess[source] -= amount
+                self.excess[node] += amount
+                return True
+            found = self._next_node(node, dead, untried)
+            if found is None:
+                dead.add(node)
+                path.pop()
+                amounts.pop()
+            else:
+                path.append(found[0])
+                amounts.append(min(amounts[-1], found[1]))
+        return False
+
+    def _next_node(
+        self, node: int, dead: set[int], untried: dict[int, Iterator[int]]
+    ) -> tuple[int, int] | None:
+        """Return the end and capacity of the next link without reduced cost."""
+        links = untried.get(node)
+        if links is None:
+            links = untried[node] = iter(self.links[node])
+            link = next(links, None)
+        else:
+            link = self.current.get(node)
+        base, hop = self.potential[node], self.hops[node]
+        while link is not None:
+            end, cost, capacity = self._step(node, link)
+            if (
+                capacity
+                and base + cost == self.potential[end]
+                and end not in dead
+                and self.hops.get(end, -1) > hop
+            ):
+                self.current[node] = link
+                return end, capacity
+            link = next(links, None)
+        self.current.pop(node, None)
+        return None

@@ -1,0 +1,91 @@
+"""Chains, stars and other special networks."""
+
+import random
+import time
+
+import numpy as np
+import pytest
+
+from benchmarks.network_shapes import SHAPES, chain, path, plain_network
+from kassay.reference import Assignment
+from kassay.solver import certificate_errors, certify, improving_chain, solve
+from kassay.solver.flow import primal_dual
+from kassay.solver.flow.load_levels import level_sets
+from kassay.solver.flow.optimal_flow import optimal_counts
+from kassay.solver.improvement import residual_network
+from kassay.solver.improvement.explanation import explain
+from kassay.solver.problem import build_problem
+from kassay.solver.subscription_network import build_network
+from tests.random_groups import random_group
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("members", [9, 100, 625])
+def test_every_shape_has_the_optimum_of_its_plain_network(name, members):
+    group = SHAPES[name][0](min(members, 100) if name == "staircase" else members)
+    solution = solve(group)
+    highest = max(solution.assignment.loads().values())
+    values = (solution.imbalance.value, solution.movement.value)
+    assert values == plain_network(group, highest)
+    certificate = certify(group, solution)
+    assert certificate.is_optimal
+    assert list(certificate_errors(group, solution.assignment, certificate)) == []
+
+
+def test_a_long_chain_is_solved_and_certified_without_quadratic_time():
+    group = chain(8_000)
+    start = time.process_time()
+    solution = solve(group)
+    certificate = certify(group, solution.assignment)
+    assert time.process_time() - start < 10
+    assert (solution.imbalance.value, solution.movement.value) == (8_000, 7_999)
+    assert certificate.is_optimal
+    assert list(certificate_errors(group, solution.assignment, certificate)) == []
+
+
+def test_a_given_assignment_of_a_long_path_is_certified_or_improved():
+    group = path(2_000)
+    best = solve(group).assignment
+    assert certify(group, best).is_optimal
+    member = next(member for member, owned in best.items() if len(owned) > 1)
+    moved, place = best[member][0], int(member[1:])
+    neighbour = f"m{place + 1 if int(moved.topic[1:]) == place else place - 1}"
+    lists = {name: [tp for tp in owned if tp != moved] for name, owned in best.items()}
+    lists[neighbour].append(moved)
+    worse = certify(group, Assignment(lists))
+    assert worse.chain or worse.is_optimal
+
+
+def test_chains_beyond_the_first_rounds_are_found(monkeypatch):
+    monkeypatch.setattr(residual_network, "_MAX_ROUNDS", 1)
+    rng = random.Random(4)
+    for seed in range(300):
+        group = random_group(seed)
+        subscribers = group.subscribers()
+        lists = {member.id: [] for member in group.members}
+        for topic in group.topics:
+            for number in range(topic.partitions if subscribers[topic.name] else 0):
+                taker = group.members[rng.choice(subscribers[topic.name])]
+                lists[taker.id].append((topic.name, number))
+        assignment = Assignment(lists)
+        steps = explain(group, assignment)
+        assert bool(steps) == bool(improving_chain(group, assignment))
+        optimum = solve(group)
+        squares = sum(load**2 for load in assignment.loads().values())
+        reached = squares + sum(after - before for before, after in (s.imbalance for s in steps))
+        assert reached == optimum.imbalance.value
+
+
+def test_the_primal_dual_method_has_the_moves_of_the_minimum_cost_flow(monkeypatch):
+    monkeypatch.setattr(primal_dual, "_NODES_PER_EXCESS", 0.01)
+    monkeypatch.setattr(primal_dual, "_FIRST_PHASES", 1_000)
+    groups = [random_group(seed) for seed in range(500)] + [path(60)]
+    for group in groups:
+        network = build_network(build_problem(group))
+        if network.topics:
+            counts = primal_dual.few_chains_counts(network, level_sets(network))
+            best = optimal_counts(network)
+            placed = np.bincount(network.tail, weights=counts, minlength=network.topics)
+            assert placed.tolist() == network.supply.tolist()
+            assert sorted(network.loads(counts)) == sorted(network.loads(best))
+            assert network.min_movement(counts) == network.min_movement(best)
