@@ -13,6 +13,9 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver.sizing.resized_groups import new_member, resized, with_capacity
 
+MEAN_WEIGHT = "mean"
+"""Name of the default weight of added partitions."""
+
 Change = Callable[[Group], Group]
 """Function from a group to the changed group."""
 
@@ -47,10 +50,19 @@ def remove_members(group: Group, members: Iterable[str]) -> Group:
     return replace(group, members=tuple(m for m in group.members if m.id not in removed))
 
 
-def repartition(group: Group, topic: str, count: int) -> Group:
+def added_weight(topic: Topic, new_weight: str = MEAN_WEIGHT) -> int:
+    """Return the weight of an added partition: the rounded-up mean of the topic, or a number."""
+    if new_weight == MEAN_WEIGHT:
+        return -(-topic.total_weight // max(1, topic.partitions))
+    if not new_weight.isdecimal():
+        raise UsageError(f"--new-weight must be mean or an integer, got {new_weight!r}")
+    return int(new_weight)
+
+
+def repartition(group: Group, topic: str, count: int, *, new_weight: str = MEAN_WEIGHT) -> Group:
     """Increase the partition count of a topic.
 
-    New partitions get the rounded-up mean weight of the topic and no racks.
+    New partitions get no racks, and the weight of `added_weight`.
     """
     old = _topic(group, topic)
     if count < old.partitions:
@@ -60,8 +72,7 @@ def repartition(group: Group, topic: str, count: int) -> Group:
     added = count - old.partitions
     weights, racks = old.weights, old.racks
     if weights is not None:
-        mean = -(-sum(weights) // max(1, old.partitions))
-        weights = (*weights, *[mean] * added)
+        weights = (*weights, *[added_weight(old, new_weight)] * added)
     if racks is not None:
         racks = (*racks, *[() for _ in range(added)])
     new = replace(old, partitions=count, weights=weights, racks=racks)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from kassay.experiments.planning.group_changes import (
+    MEAN_WEIGHT,
     Change,
     add_members,
     grow,
@@ -39,10 +40,13 @@ class ScenarioSpec:
     weights: Path | None = None
     growth: str | None = None
     capacity: int | None = None
+    new_weight: str = MEAN_WEIGHT
 
     def alternatives(self) -> list[Sequence[NamedChange]]:
         """Parse the changes, in the order in which they apply."""
-        kinds: list[Sequence[NamedChange]] = [[_partitions(text)] for text in self.partitions]
+        kinds: list[Sequence[NamedChange]] = [
+            [_partitions(text, self.new_weight)] for text in self.partitions
+        ]
         kinds += [[_subscription(text)] for text in self.subscriptions]
         if self.without:
             name = f"without {', '.join(self.without)}"
@@ -60,11 +64,13 @@ class ScenarioSpec:
         return kinds
 
 
-def _partitions(text: str) -> NamedChange:
+def _partitions(text: str, new_weight: str) -> NamedChange:
     topic, separator, count = text.rpartition("=")
     if not separator or not topic or not count.isdecimal():
         raise UsageError(f"--partitions must be TOPIC=COUNT, got {text!r}")
-    return f"{topic} {count} partitions", partial(repartition, topic=topic, count=int(count))
+    return f"{topic} {count} partitions", partial(
+        repartition, topic=topic, count=int(count), new_weight=new_weight
+    )
 
 
 def _subscription(text: str) -> NamedChange:

@@ -6,13 +6,23 @@ from functools import reduce
 from itertools import product
 from time import perf_counter
 
+from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.planning.group_changes import Change
+from kassay.experiments.planning.planning_levels import planning_levels
+from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads, participants
+from kassay.reference.model.metrics import movement as count_moves
+from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import Level
 from kassay.solver.sizing.resized_groups import with_valid_ownership
 from kassay.solver.solution import LevelValue, Solution, Status, value_and_bound
 from kassay.solver.solve import solve
+
+AS_IS, OPTIMUM = "current", "current, optimal"
+"""Names of the first two rows: the group as it is, and its optimum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +34,51 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AssignorLoads:
+    """Maximum load and moves after a rebalance with one assignor; None if it fails."""
+
+    assignor: str
+    ending: str
+    makespan: int | None
+    movement: int | None
+
+    def record(self) -> dict[str, object]:
+        """Return the result as a JSON object."""
+        return {
+            "assignor": self.assignor,
+            "ending": self.ending,
+            "makespan": self.makespan,
+            "movement": self.movement,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentState:
+    """A group as it is: loads of the owned partitions, and partitions without an owner."""
+
+    members: int
+    partitions: int
+    makespan: int
+    loads: dict[str, int]
+    placed: int
+
+    def record(self) -> dict[str, object]:
+        """Return the state as a JSON object."""
+        return {
+            "scenario": AS_IS,
+            "members": self.members,
+            "partitions": self.partitions,
+            "status": "current",
+            "makespan": {"value": self.makespan, "bound": self.makespan},
+            "movement": {"value": 0, "bound": 0},
+            "placed": self.placed,
+            "loads": self.loads,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
-    """Optimal assignment of a scenario, and its status.
+    """Optimal assignment of a scenario, its status, and the result of the group's own assignor.
 
     Only consumed partitions and members with a consumed topic count. ``makespan`` and
     ``movement`` are None without an assignment; ``placed`` partitions have no owner;
@@ -42,6 +95,7 @@ class ScenarioResult:
     topics_without_subscribers: tuple[str, ...]
     seconds: float
     solution: Solution = field(repr=False)
+    own: AssignorLoads | None = None
 
     def record(self) -> dict[str, object]:
         """Return the result as a JSON object."""
@@ -54,6 +108,7 @@ class ScenarioResult:
             "movement": value_and_bound(self.movement),
             "placed": self.placed,
             "topics_without_subscribers": list(self.topics_without_subscribers),
+            "own_assignor": None if self.own is None else self.own.record(),
             "seconds": round(self.seconds, 3),
         }
 
@@ -81,21 +136,61 @@ def scenarios(
     current = with_valid_ownership(group)
     for combination in product(*alternatives):
         changed = reduce(lambda result, change: change[1](result), combination, current)
-        yield Scenario(name=", ".join(name for name, _ in combination) or "current", group=changed)
+        yield Scenario(name=", ".join(name for name, _ in combination) or OPTIMUM, group=changed)
+
+
+def current_state(group: Group) -> CurrentState:
+    """Return the loads of the owners; partitions without an owner load no member."""
+    subscribers = group.subscribers()
+    partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
+    owned = with_valid_ownership(group)
+    held = loads(group, Assignment({member.id: member.owned for member in owned.members}))
+    return CurrentState(
+        members=len(participants(group)),
+        partitions=partitions,
+        makespan=max(held.values(), default=0),
+        loads=held,
+        placed=partitions - sum(len(member.owned) for member in owned.members),
+    )
+
+
+def assignor_loads(group: Group, assignor: str) -> AssignorLoads:
+    """Return the result of a rebalance of the group with one assignor."""
+    stable = run_until_stable(group, assignor)
+    if stable.ending is not Ending.OK or stable.assignment is None:
+        return AssignorLoads(
+            assignor=assignor, ending=str(stable.ending), makespan=None, movement=None
+        )
+    return AssignorLoads(
+        assignor=assignor,
+        ending=str(stable.ending),
+        makespan=max(loads(group, stable.assignment).values(), default=0),
+        movement=count_moves(group, stable.assignment),
+    )
 
 
 def what_if(
     scenario: Scenario,
     *,
     before: Group | None = None,
+    levels: Sequence[Level] | None = None,
+    constraints: Iterable[Constraint] = (),
+    assignor: str | None = None,
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> ScenarioResult:
     """Find the optimal assignment of a scenario. ``before`` is the unchanged group."""
     group = scenario.group
     begin = perf_counter()
-    solution = solve(group, limits=limits, seed=seed)
+    solution = solve(
+        group,
+        levels=planning_levels(group) if levels is None else levels,
+        constraints=constraints,
+        limits=limits,
+        seed=seed,
+    )
     seconds = perf_counter() - begin
+    own = assignor or group.status.registered_assignor
     subscribers = group.subscribers()
     partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
     owned = sum(len(member.owned) for member in with_valid_ownership(group).members)
@@ -113,6 +208,7 @@ def what_if(
         ),
         seconds=seconds,
         solution=solution,
+        own=assignor_loads(group, own) if own is not None and own in ASSIGNORS else None,
     )
 
 

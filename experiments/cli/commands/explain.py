@@ -6,22 +6,28 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import assignor_options, group_io, output_options
-from kassay.reference.assignors import run_assignor
+from kassay.experiments.cli import assignor_options, group_io, output_options, search_options
+from kassay.experiments.compare import keep_owners
+from kassay.experiments.planning.weighted_explanation import explain_weighted
+from kassay.reference.assignors import ASSIGNORS, run_assignor
 from kassay.reference.documents.json_codec import load_assignment
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
+from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver.improvement.explanation import Explanation
 from kassay.solver.improvement.explanation import explain as explain_group
+from kassay.solver.solution import value_and_bound
 
+_DEFAULT_ASSIGNOR = "range"
+_WITHIN_TOLERANCE = "no lower maximum load was found beyond the tolerance of 2 %"
 _REPEATED_STATE = "the assignor does not terminate; its repeated state is explained"
 
 
 def explain(
     file: group_io.GroupFile = group_io.STDIN,
     *,
-    assignor: assignor_options.AssignorName = "sticky",
+    assignor: assignor_options.OptionalAssignorName = None,
     assignment: Annotated[
         Path | None,
         typer.Option(
@@ -30,33 +36,31 @@ def explain(
         ),
     ] = None,
     plot: output_options.PlotFile = None,
+    search: search_options.SearchOptions = search_options.SearchOptions(time_limit=20.0),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
 ) -> None:
     """Explain why an assignment is not optimal, as chains of transfers.
 
-    Each step is a shortest improving chain. After the last step the assignment is optimal.
-    A step with "direct" true is one transfer between members with loads that differ by two
-    or more. Kafka's sticky assignors search only for such steps; the table shows "yes" for
-    them under "by sticky". Every partition has weight 1. If the assignor does not
-    terminate, the assignment in its repeated state is explained and a note says so.
+    Without --assignor and --assignment, the current assignment is explained. If no member owns
+    a partition, it is the assignment of the group's own assignor, or of range, the default of
+    Java's client.
+
+    Equal weights: each step is a shortest improving chain; after the last step the assignment
+    is optimal. A step with "direct" true is one transfer between members with loads that differ
+    by two or more. Kafka's sticky assignors search only for such steps; the table shows "yes"
+    for them under "by sticky". Different weights: the steps are the moves of a plan, which
+    reaches 2 % above the minimum maximum load with few moves; the time limit applies to them.
+    If the assignor does not terminate, its repeated state is explained and a note says so.
 
     Example: `kassay explain groups.jsonl --assignor sticky --format table`
     """
+    if assignor is not None and assignment is not None:
+        raise typer.BadParameter("give at most one of --assignor and --assignment")
     given = None if assignment is None else load_assignment(assignment)
     files = output_options.numbered(plot)
 
     def process(group: Group) -> group_io.GroupResult:
-        if given is None:
-            record: dict[str, object] = {"id": group.id, "assignor": assignor}
-            outcome = run_assignor(group, assignor)
-            if outcome.livelock is not None:
-                explained: Assignment | str = outcome.livelock.state
-                record["note"] = _REPEATED_STATE
-            else:
-                failed = str(outcome.failed)
-                explained = failed if outcome.assignment is None else outcome.assignment
-        else:
-            record, explained = {"id": group.id}, given
+        record, explained = _explained(group, assignor, given)
         if isinstance(explained, str):
             return group_io.GroupResult(record | {"failed": explained})
         violation = next(violations(group, explained), None)
@@ -64,17 +68,45 @@ def explain(
             raise InputError(f"group {group.id!r}: the assignment is not valid: {violation}")
         if violation is not None:
             return group_io.GroupResult(record | {"optimal": None, "reason": violation})
-        steps = explain_group(group, explained)
+        if group.is_weighted:
+            result = explain_weighted(group, explained, limits=search.limits(), seed=search.seed)
+            steps, optimal = result.steps, result.is_optimal
+            record |= {"measure": "makespan", "imbalance": value_and_bound(result.makespan)}
+            if not steps and not optimal:
+                record["reason"] = _WITHIN_TOLERANCE
+        else:
+            steps = explain_group(group, explained)
+            optimal = not steps
         if plot is not None:
             from kassay.experiments.plotting.improvement_figure import draw_improvements
 
             draw_improvements(steps, next(files), title=group.id)
         return group_io.GroupResult(
-            record | {"optimal": not steps, "steps": [_step(s) for s in steps]}
+            record | {"optimal": optimal, "steps": [_step(step) for step in steps]}
         )
 
     layout = group_io.TableLayout(first=("step", "improving chain", "by sticky"), rows=_rows)
     group_io.process_groups(file, process, output_format=output_format, layout=layout)
+
+
+def _explained(
+    group: Group, assignor: str | None, given: Assignment | None
+) -> tuple[dict[str, object], Assignment | str]:
+    """Return the beginning of the record, and the assignment to explain or a failure."""
+    record: dict[str, object] = {"id": group.id}
+    if given is not None:
+        return record, given
+    owned = any((owners != NO_OWNER).any() for owners in ownership(group).owners.values())
+    if assignor is None and owned:
+        return record | {"assignment": "current"}, keep_owners(group)
+    own = group.status.registered_assignor or _DEFAULT_ASSIGNOR
+    name = assignor or (own if own in ASSIGNORS else _DEFAULT_ASSIGNOR)
+    record["assignor"] = name
+    outcome = run_assignor(group, name)
+    if outcome.livelock is not None:
+        return record | {"note": _REPEATED_STATE}, outcome.livelock.state
+    failed = str(outcome.failed)
+    return record, failed if outcome.assignment is None else outcome.assignment
 
 
 def _step(step: Explanation) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """``kassay what-if``: find the optimal assignment of each group after changes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -8,15 +8,19 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli import (
+    assignor_options,
     group_io,
     member_options,
     output_options,
+    print_note,
     search_options,
     source_options,
 )
+from kassay.experiments.cli.objective_options import ObjectiveOptions
+from kassay.experiments.planning.group_changes import MEAN_WEIGHT, added_weight
 from kassay.experiments.planning.rebalancing import RebalancingGroupError, planning_start
 from kassay.experiments.planning.scenario_spec import ScenarioSpec
-from kassay.experiments.planning.what_if import ScenarioResult, scenarios
+from kassay.experiments.planning.what_if import ScenarioResult, current_state, scenarios
 from kassay.experiments.planning.what_if import what_if as solve_scenario
 from kassay.experiments.sources.import_options import WeightSource
 from kassay.reference.model.group import Group
@@ -65,7 +69,17 @@ def what_if(
             show_default=False,
         ),
     ] = None,
+    new_weight: Annotated[
+        str,
+        typer.Option(
+            metavar="mean|N",
+            help="Weight of each partition that --partitions adds to a weighted topic: mean is the "
+            "rounded-up mean weight of the topic; N is an integer.",
+        ),
+    ] = MEAN_WEIGHT,
     capacity: member_options.Capacity = None,
+    assignor: assignor_options.OptionalAssignorName = None,
+    objective: ObjectiveOptions = ObjectiveOptions(),
     plot: output_options.PlotFile = None,
     search: search_options.SearchOptions = search_options.SearchOptions(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
@@ -73,7 +87,9 @@ def what_if(
     """Find the optimal assignment of a group after changes to the group.
 
     All changes apply together. If an option has several values, each combination is one
-    scenario. The first scenario is the current group. Exits with 1 if no assignment
+    scenario. The first row is the group as it is, the second one its optimum. Each scenario
+    also shows the result of the group's own assignor, or of --assignor. Weighted groups have a
+    tolerance of 2 % unless --tolerance is given. Exits with 1 if no assignment
     of a scenario is found within the capacities and the time limit.
 
     Example: `kassay what-if groups.jsonl --members +0..+5 --growth 1,1.5 --format table`
@@ -92,6 +108,7 @@ def what_if(
         weights=table,
         growth=growth,
         capacity=capacity,
+        new_weight=new_weight,
     )
     alternatives = spec.alternatives()
     files = output_options.numbered(plot)
@@ -103,25 +120,59 @@ def what_if(
             return group_io.GroupResult(group_io.error_record(group.id, error), reached=False)
         changed = scenarios(group, alternatives) if alternatives else ()
         results = [
-            solve_scenario(scenario, before=group, limits=search.limits(), seed=search.seed)
+            solve_scenario(
+                scenario,
+                before=group,
+                levels=objective.planning_levels(scenario.group),
+                constraints=objective.constraints(scenario.group),
+                assignor=assignor,
+                limits=search.limits(),
+                seed=search.seed,
+            )
             for scenario in (*scenarios(group, ()), *changed)
         ]
+        _print_assumed_weights(group, partitions or (), new_weight)
         if plot is not None:
             _plot(results, next(files), group.id)
         return group_io.GroupResult(
-            {"id": group.id, "scenarios": [result.record() for result in results]},
+            {
+                "id": group.id,
+                "scenarios": [
+                    current_state(group).record(),
+                    *(result.record() for result in results),
+                ],
+            },
             reached=all(one.status in (Status.OPTIMAL, Status.FEASIBLE) for one in results),
         )
 
     layout = group_io.TableLayout(
         first=("scenario",),
         numbers=("members", "partitions", "maximum load", "bound", "moves", "bound", "placed"),
-        last=("status",),
+        last=("own assignor", "status"),
         rows=_rows,
     )
     group_io.process_groups(
         source, process, output_format=output_format, layout=layout, groups=groups
     )
+
+
+def _print_assumed_weights(group: Group, partitions: Sequence[str], new_weight: str) -> None:
+    """Print the assumed weight of added partitions of weighted topics."""
+    for text in partitions:
+        topic = group.topic_table().get(text.rpartition("=")[0])
+        if topic is not None and topic.weights is not None:
+            print_note(
+                f"{group.id}: added partitions of {topic.name} have weight "
+                f"{added_weight(topic, new_weight)} ({new_weight}); set it with --new-weight"
+            )
+
+
+def _own(own: Mapping[str, object] | None) -> str:
+    if own is None:
+        return ""
+    if own["makespan"] is None:
+        return f"{own['assignor']}: {own['ending']}"
+    return f"{own['assignor']}: {own['makespan']}, {own['movement']} moves"
 
 
 def _plot(results: Sequence[ScenarioResult], file: Path, title: str | None) -> None:
@@ -139,7 +190,7 @@ def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
     for result in record["scenarios"]:
         makespan, movement = result["makespan"] or {}, result["movement"] or {}
         status = result["status"]
-        if result["topics_without_subscribers"]:
+        if result.get("topics_without_subscribers"):
             status += f"; no subscriber of {', '.join(result['topics_without_subscribers'])}"
         yield (
             result["scenario"],
@@ -150,5 +201,6 @@ def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
             movement.get("value"),
             movement.get("bound"),
             result["placed"],
+            _own(result.get("own_assignor")),
             status,
         )

@@ -1,11 +1,13 @@
 import json
 from pathlib import Path
 
+from tests.experiments.cli.conftest import LOPSIDED_GROUP
+
 EXAMPLES = Path(__file__).parents[3] / "examples" / "groups.jsonl"
 
 
 def test_the_example_groups_have_one_chain_each(kassay):
-    done = kassay("explain", EXAMPLES)
+    done = kassay("explain", EXAMPLES, "--assignor", "sticky")
     records = done.records
     assert done.code == 0
     assert [record["id"] for record in records] == ["A", "B", "C", "D", "E"]
@@ -18,13 +20,16 @@ def test_the_example_groups_have_one_chain_each(kassay):
 
 
 def test_each_group_has_a_plot_of_transfers_and_loads(kassay, tmp_path):
-    assert kassay("explain", EXAMPLES, "--plot", tmp_path / "why.svg").code == 0
+    assert (
+        kassay("explain", EXAMPLES, "--assignor", "sticky", "--plot", tmp_path / "why.svg").code
+        == 0
+    )
     names = ["why-2.svg", "why-3.svg", "why-4.svg", "why-5.svg", "why.svg"]
     assert sorted(file.name for file in tmp_path.iterdir()) == names
     plot = (tmp_path / "why-5.svg").read_text()
     for text in ("M1", "M2", "M3", "T1-9", "T2-4", "before", "after", "step 1"):
         assert f">{text}<" in plot
-    kassay("explain", EXAMPLES, "--plot", tmp_path / "again.svg")
+    kassay("explain", EXAMPLES, "--assignor", "sticky", "--plot", tmp_path / "again.svg")
     assert (tmp_path / "again-5.svg").read_text() == plot
 
 
@@ -39,3 +44,42 @@ def test_an_unsupported_plot_format_is_a_usage_error(kassay):
     done = kassay("explain", EXAMPLES, "--plot", "why.gif")
     assert done.code == 2
     assert "'why.gif'" in done.err
+
+
+WEIGHTED = {
+    "id": "w",
+    "topics": {"t": {"partitions": 4, "weights": [6, 4, 1, 1]}},
+    "members": [
+        {"id": "a", "topics": ["t"], "owned": {"t": [0, 1]}},
+        {"id": "b", "topics": ["t"], "owned": {"t": [2, 3]}},
+    ],
+}
+
+
+def test_the_current_assignment_is_explained_if_members_own_partitions(kassay, write_groups):
+    record = kassay("explain", write_groups(LOPSIDED_GROUP)).record
+    assert (record["assignment"], record["optimal"], len(record["steps"])) == ("current", False, 2)
+
+
+def test_the_own_assignor_is_explained_if_no_member_owns_a_partition(kassay, write_groups):
+    members = [{"id": name, "topics": ["t", "u"]} for name in "ab"]
+    group = {"id": "g", "topics": {"t": 1, "u": 1}, "members": members}
+    ranged = kassay("explain", write_groups(group)).record
+    assert (ranged["assignor"], ranged["optimal"]) == ("range", False)
+    own = kassay("explain", write_groups(group | {"assignor": "roundrobin"})).record
+    assert (own["assignor"], own["optimal"]) == ("roundrobin", True)
+
+
+def test_an_uneven_weighted_assignment_with_equal_counts_is_not_optimal(kassay, write_groups):
+    record = kassay("explain", write_groups(WEIGHTED)).record
+    assert (record["optimal"], record["imbalance"]) == (False, {"value": 10, "bound": 6})
+    (step,) = record["steps"]
+    assert step["transfers"] == [{"partition": ["t", 1], "from": "a", "to": "b"}]
+    assert step["loads"] == {"a": [10, 6], "b": [2, 6]}
+
+
+def test_a_balanced_weighted_assignment_is_optimal(kassay, write_groups):
+    members = [WEIGHTED["members"][0] | {"owned": {"t": [0]}}]
+    members += [WEIGHTED["members"][1] | {"owned": {"t": [1, 2, 3]}}]
+    record = kassay("explain", write_groups(WEIGHTED | {"members": members})).record
+    assert (record["optimal"], record["steps"]) == (True, [])

@@ -1,0 +1,64 @@
+import pytest
+
+from tests.experiments.cli.conftest import LOPSIDED_GROUP
+
+WEIGHTED = {
+    "id": "w",
+    "topics": {"t": {"partitions": 4, "weights": [6, 4, 1, 1]}},
+    "members": [
+        {"id": "a-0001", "topics": ["t"], "owned": {"t": [0, 1]}, "client_id": "app-1"},
+        {"id": "b-0002", "topics": ["t"], "owned": {"t": [2, 3]}, "host": "/10.0.0.2"},
+    ],
+}
+
+
+def test_the_first_row_is_the_group_as_it_is_and_the_second_its_optimum(kassay, write_groups):
+    first, second = kassay("what-if", write_groups(LOPSIDED_GROUP)).record["scenarios"]
+    assert (first["scenario"], first["makespan"]["value"]) == ("current", 4)
+    assert first["loads"] == {"a": 4, "b": 0}
+    assert (second["scenario"], second["makespan"]["value"]) == ("current, optimal", 2)
+    assert second["movement"]["value"] == 2
+
+
+def test_each_scenario_shows_the_result_of_the_own_assignor(kassay, write_groups):
+    group = LOPSIDED_GROUP | {"assignor": "range", "topics": {"t": 5}}
+    record = kassay("what-if", write_groups(group), "--members", "+1").record
+    own = [scenario["own_assignor"] for scenario in record["scenarios"][1:]]
+    assert [one["assignor"] for one in own] == ["range", "range"]
+    assert [one["makespan"] for one in own] == [3, 2]
+    chosen = kassay("what-if", write_groups(group), "--assignor", "sticky").record
+    assert chosen["scenarios"][1]["own_assignor"]["assignor"] == "sticky"
+
+
+def test_the_weight_of_added_partitions_is_stated_and_can_be_chosen(kassay, write_groups):
+    path = write_groups(WEIGHTED)
+    done = kassay("what-if", path, "--partitions", "t=5")
+    assert "added partitions of t have weight 3 (mean); set it with --new-weight" in done.err
+    heavy = kassay("what-if", path, "--partitions", "t=5", "--new-weight", "9").record
+    assert heavy["scenarios"][-1]["makespan"]["bound"] == 11
+    wrong = kassay("what-if", path, "--partitions", "t=5", "--new-weight", "few")
+    assert (wrong.code, "got 'few'" in wrong.message) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["b-0002", "b-", "10.0.0.2", "/10.0.0.2"])
+def test_a_member_is_removed_by_id_prefix_or_host(kassay, write_groups, name):
+    record = kassay("what-if", write_groups(WEIGHTED), "--without", name).record
+    assert record["scenarios"][-1]["members"] == 1
+
+
+def test_a_prefix_of_two_members_is_refused_with_both_names(kassay, write_groups):
+    members = [member | {"id": f"c-{number}"} for number, member in enumerate(WEIGHTED["members"])]
+    done = kassay("what-if", write_groups(WEIGHTED | {"members": members}), "--without", "c-")
+    assert done.code == 2
+    assert "2 members that match 'c-': c-0, c-1" in done.message
+
+
+def test_what_if_takes_moves_tolerance_pins_and_forbidden_pairs(kassay, write_groups):
+    path = write_groups(WEIGHTED)
+    still = kassay("what-if", path, "--max-moves", "0").record["scenarios"][1]
+    assert (still["makespan"]["value"], still["movement"]["value"]) == (10, 0)
+    pinned = kassay("what-if", path, "--pin", "t-1=a-0001").record["scenarios"][1]
+    assert pinned["movement"]["value"] == 3
+    assert pinned["makespan"]["value"] == 6
+    refused = kassay("what-if", path, "--forbid", "t=a-0001").record["scenarios"][1]
+    assert refused["makespan"]["value"] == 12
