@@ -21,7 +21,7 @@ from kassay.solver.sizing.resized_groups import with_valid_ownership
 from kassay.solver.solution import LevelValue, Solution, Status, value_and_bound
 from kassay.solver.solve import solve
 
-AS_IS, OPTIMUM = "current", "current, optimal"
+AS_IS, OPTIMUM = "current", "optimum"
 """Names of the first two rows: the group as it is, and its optimum."""
 
 

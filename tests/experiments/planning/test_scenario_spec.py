@@ -19,7 +19,7 @@ def _names(**options):
 
 
 def test_no_change_gives_the_current_group():
-    assert _names() == ["current, optimal"]
+    assert _names() == ["optimum"]
 
 
 def test_member_counts_are_absolute_relative_or_ranges():
