@@ -28,10 +28,10 @@ def history(records: int = RECORDS) -> Iterator[Timing]:
             sampled_peak() as peak,
         ):
             start = time.perf_counter()
-            counts = write_history(
+            written = write_history(
                 spark,
                 read_files(spark, [source]),
-                Path(directory) / "out",
+                str(Path(directory) / "out"),
                 known=ClusterMetadata(
                     partition_counts={TOPIC: PARTITIONS}, topic_names={str(TOPIC_ID): TOPIC}
                 ),
@@ -39,6 +39,7 @@ def history(records: int = RECORDS) -> Iterator[Timing]:
                 manifest=lambda rows: {"rows": rows},
             )
             seconds = time.perf_counter() - start
+            counts = written.counts
     case = f"{counts['records']:,} records, {size >> 20} MiB of Parquet"
     yield Timing(
         "history",

@@ -1,16 +1,22 @@
 """Throughput of a study on Spark, compared with a pool of processes."""
 
 import multiprocessing
+import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
 from multiprocessing.pool import Pool
+from pathlib import Path
 from statistics import median
 
+from pyspark.sql import SparkSession
+
 from benchmarks.timing import KASSAY, Timing, best_seconds
+from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import evaluate_cases
-from kassay.experiments.spark.study_schemas import record_row
-from kassay.experiments.study.case import Case, family_cases
+from kassay.experiments.spark.study_schemas import case_row
+from kassay.experiments.study.batches import Batch
+from kassay.experiments.study.case import Case, ListedCases, family_cases
 from kassay.experiments.study.evaluate_case import evaluate_case
 
 GROUPS = 4_000
@@ -25,8 +31,8 @@ _ROUNDS = 5
 def throughput() -> Iterator[Timing]:
     """Time a study of small groups on Spark and with `multiprocessing`, on two processes.
 
-    Both are warmed up and return the rows to this process. They alternate, because the
-    speed of a machine varies; the share is the median over the rounds.
+    Both are warmed up. Spark writes the rows, and the pool returns them. They alternate,
+    because the speed of a machine varies; the share is the median over the rounds.
     """
     cases = list(family_cases(_FAMILY, seeds=GROUPS, assignors=_ASSIGNORS))
     # The pool starts first: a process with threads should not fork.
@@ -36,7 +42,7 @@ def throughput() -> Iterator[Timing]:
     ):
         implementations = {
             _POOL: partial(_evaluate_in_pool, pool),
-            KASSAY: partial(evaluate_cases, spark),
+            KASSAY: partial(_evaluate_on_spark, spark),
         }
         for evaluate in implementations.values():
             evaluate(cases[: GROUPS // 4])
@@ -63,9 +69,18 @@ def throughput() -> Iterator[Timing]:
         )
 
 
+def _evaluate_on_spark(spark: SparkSession, cases: Sequence[Case]) -> int:
+    frame = evaluate_cases(spark, ListedCases(tuple(cases)), Batch(0, 0, len(cases)))
+    with tempfile.TemporaryDirectory() as directory:
+        frame.repartition(1).write.options(**PARQUET_OPTIONS).mode("overwrite").parquet(
+            Path(directory).as_uri()
+        )
+    return len(cases)
+
+
 def _evaluate_in_pool(pool: Pool, cases: Sequence[Case]) -> int:
     return len(pool.map(_evaluate, cases, chunksize=_CHUNK))
 
 
 def _evaluate(case: Case) -> object:
-    return record_row(evaluate_case(case))
+    return case_row(evaluate_case(case), position=0, study="")

@@ -38,6 +38,16 @@ OutputFormat = Annotated[
 OutputDirectory = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Directory to write the files to.")
 ]
+OutputLocation = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="URI",
+        help="Directory to write the files to: a path, or a URI of a Hadoop file system such as "
+        "hdfs:// or s3a://.",
+    ),
+]
 PlotFile = Annotated[
     Path | None,
     typer.Option(

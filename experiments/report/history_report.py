@@ -1,7 +1,6 @@
 """Report of a history: moves and imbalance of recorded rebalances, and the optimum."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pandas as pd
 from kassay.experiments.plotting.page_figures import Plot, step_lines
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
-from kassay.experiments.report.table_reader import MANIFEST, read_table
+from kassay.experiments.report.output_reader import read_table
 
 _DRAWN_GROUPS = 12
 _COLUMNS = [
@@ -40,19 +39,20 @@ class GroupHistory:
     plots: tuple[Plot, ...] = ()
 
 
-def is_history(directory: Path) -> bool:
-    """Return whether a directory contains a history, not a study."""
-    return (directory / MANIFEST).is_file() and (directory / "rebalances").is_dir()
+def is_history(manifest: Mapping[str, Any]) -> bool:
+    """Return whether a manifest belongs to a history, not to a study."""
+    return "history" in manifest
 
 
-def render(directory: Path) -> tuple[str, str]:
+def render(directory: Path, manifest: Mapping[str, Any]) -> tuple[str, str]:
     """Render the report of a history as an HTML page and as a Markdown summary."""
-    rows = _rebalances(directory)
+    tables = directory / manifest["history"]
+    rows = _rebalances(tables)
     values = {
-        "manifest": json.loads((directory / MANIFEST).read_text(encoding="utf-8")),
+        "manifest": manifest,
         "groups": _groups(rows),
         "total": _total(rows),
-        "errors": len(read_table(directory / "errors", ["error"])),
+        "errors": len(read_table(tables / "errors", ["error"])),
     }
     page, summary = (
         environment(TEMPLATES, autoescape=name.endswith("html.j2"))
@@ -61,39 +61,6 @@ def render(directory: Path) -> tuple[str, str]:
         for name in ("history.html.j2", "history.md.j2")
     )
     return page, summary
-
-
-def summarise_groups(directory: Path) -> Iterator[dict[str, object]]:
-    """Yield one JSON record per group: generations, rebalances and moves."""
-    columns = ["group", "incarnation", "number", "members"]
-    generations = read_table(directory / "generations", columns)
-    rebalances = _rebalances(directory)
-    for name, own in generations.sort_values(["incarnation", "number"]).groupby("group", sort=True):
-        summary = _summarise(str(name), rebalances[rebalances["group"] == name])
-        yield {
-            "id": summary.name,
-            "generations": len(own),
-            "last_generation": int(own["number"].iloc[-1]),
-            "rebalances": summary.rebalances,
-            "proven": summary.proven,
-            "moves": summary.moves,
-            "unnecessary_moves": summary.unnecessary,
-            "invalid": summary.invalid,
-            "unassigned_topics": _unassigned_topics(own["members"].iloc[-1]),
-            "least_imbalance": summary.minimum_imbalance,
-        }
-
-
-def _unassigned_topics(members: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the subscribed topics without an assigned partition in a generation."""
-    listed = list(members)
-    subscribed = {topic for member in listed for topic in _list(member["subscription"])}
-    assigned = {each["topic"] for member in listed for each in _list(member["assigned"])}
-    return sorted(subscribed - assigned)
-
-
-def _list(values: Sequence[Any] | None) -> Sequence[Any]:
-    return () if values is None else values
 
 
 def _rebalances(directory: Path) -> pd.DataFrame:

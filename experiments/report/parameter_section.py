@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pandas as pd
 
 from kassay.experiments.plotting.page_figures import Plot, shares_by_level
-from kassay.experiments.report.study_summary import Proportion, ReportTable, compared_assignors
+from kassay.experiments.report.output_reader import Summary
+from kassay.experiments.report.study_summary import Proportion, ReportTable, without_named
 from kassay.experiments.study.statistics.parameter_effects import (
     MEASURED,
     levels,
-    with_parameters,
     within_families,
 )
 
@@ -17,16 +17,20 @@ _OUTCOMES = {"missed": "misses the minimum imbalance", "wasteful": "makes unnece
 
 
 def parameter_section(
-    rows: pd.DataFrame, families: Sequence[Mapping[str, object]]
+    results: Summary, families: Sequence[Mapping[str, object]], compared: Sequence[str]
 ) -> Mapping[str, object]:
     """Return the tables and figures about the parameters of ``families``."""
-    compared = compared_assignors(rows)
-    described = with_parameters(rows, families)
-    shares = levels(described, assignors=compared)
+    shares = levels(
+        results.parameters,
+        without_named(results.outcomes),
+        families=families,
+        assignors=compared,
+    )
+    correlations = within_families(results.parameters, assignors=compared)
     return {
-        "families": _family_table(rows, families),
+        "families": _family_table(without_named(results.families), families),
         "levels": _level_table(shares, compared),
-        "within": _within_table(within_families(described, assignors=compared), compared),
+        "within": _within_table(correlations, compared),
         "effect_plots": tuple(_plots(shares)),
     }
 
@@ -62,8 +66,8 @@ def _value_text(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-def _family_table(rows: pd.DataFrame, families: Iterable[Mapping[str, object]]) -> ReportTable:
-    counts = rows.groupby("family", observed=True)["case"].nunique()
+def _family_table(counted: pd.DataFrame, families: Iterable[Mapping[str, object]]) -> ReportTable:
+    counts = counted.set_index("family")["compared"]
     table = pd.DataFrame(
         [
             (str(family["name"]), int(counts.get(family["name"], 0)), describe_family(family))

@@ -10,19 +10,19 @@ from pathlib import Path
 
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
+from kassay.experiments.report.output_reader import Summary, load_summary
 from kassay.experiments.report.study_report import template_values
 from kassay.experiments.report.study_summary import Proportion
-from kassay.experiments.report.table_reader import Tables, load_tables
 from kassay.reference.model.errors import InputError
 
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 
 
-def render_numbers(tables: Tables) -> str:
+def render_numbers(results: Summary) -> str:
     """Render the results of a study as Markdown tables."""
     markdown = environment(TEMPLATES, autoescape=False)
     markdown.filters["interval"] = with_interval
-    text = markdown.get_template("study.md.j2").render(**template_values(tables))
+    text = markdown.get_template("study.md.j2").render(**template_values(results))
     return text.strip() + "\n"
 
 
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     directory, page = map(Path, arguments)
     try:
-        text = render_numbers(load_tables(directory))
+        text = render_numbers(load_summary(directory))
         old = page.read_text(encoding="utf-8")
         page.write_text(replace_numbers(old, text, where=str(page)), encoding="utf-8")
     except (InputError, OSError) as error:

@@ -8,34 +8,38 @@ from dataclasses import asdict
 import pandas as pd
 
 from kassay.experiments.plotting.page_figures import Plot, cumulative_shares
-from kassay.experiments.report.study_summary import ReportTable, assignors_of, compared_assignors
+from kassay.experiments.report.output_reader import Summary
+from kassay.experiments.report.study_summary import ReportTable, without_named
 from kassay.experiments.study.statistics.paired_comparison import PairedComparison, compare_pairs
 from kassay.experiments.study.statistics.parameter_effects import effects
-from kassay.experiments.study.statistics.performance_profiles import distribution, profile
+from kassay.experiments.study.statistics.performance_profiles import (
+    PROFILED,
+    distribution,
+    profile,
+)
 from kassay.experiments.study.statistics.rank_stability import agreement, mean_gaps
 
-_PROFILED = ("sum_of_squares", "makespan", "movement")
 _PAIR_COLUMNS = (
     *("from → to", "groups", "minimum imbalance: won", "tied", "lost", "McNemar p"),
     *("unnecessary moves: fewer", "same", "more", "mean difference (95 %)"),
 )
 
 
-def statistics_section(rows: pd.DataFrame) -> Mapping[str, object]:
+def statistics_section(
+    results: Summary, names: Sequence[str], compared: Sequence[str]
+) -> Mapping[str, object]:
     """Return the tables and figures of the statistics section of a study report."""
-    names = assignors_of(rows)
-    compared = itertools.combinations(compared_assignors(rows), 2)
-    pairs = [compare_pairs(rows, one, two) for one, two in compared]
-    gaps = mean_gaps(rows, assignors=names)
+    pairs = itertools.combinations(compared, 2)
+    outcomes, gaps = without_named(results.outcomes), without_named(results.gaps)
+    effect_table = effects(results.parameters, outcomes, assignors=names)
+    measures = agreement(mean_gaps(results.gap_sums, assignors=names))
     return {
-        "pairs": _pair_table(pairs),
-        "effects": _number_table(
-            effects(rows, assignors=names), "effect-of-parameters", "assignor"
-        ),
-        "ranks": _number_table(agreement(gaps), "agreement-of-measures", "measure"),
-        "profiles": tuple(_profile_plot(rows, measure, names) for measure in _PROFILED),
+        "pairs": _pair_table([compare_pairs(results.pairs, one, two) for one, two in pairs]),
+        "effects": _number_table(effect_table, "effect-of-parameters", "assignor"),
+        "ranks": _number_table(measures, "agreement-of-measures", "measure"),
+        "profiles": tuple(_profile_plot(results.profiles, each, names) for each in PROFILED),
         "distributions": tuple(
-            _distribution_plot(rows, column, title, names)
+            _distribution_plot(gaps, column, title, names)
             for column, title in (
                 ("sum_of_squares_gap", "Gap of the sum of squares"),
                 ("unnecessary_moves", "Unnecessary moves"),
@@ -81,8 +85,8 @@ def _number_table(table: pd.DataFrame, name: str, index_name: str) -> ReportTabl
     )
 
 
-def _profile_plot(rows: pd.DataFrame, measure: str, names: Sequence[str]) -> Plot:
-    table = profile(rows, measure, assignors=names)
+def _profile_plot(profiles: pd.DataFrame, measure: str, names: Sequence[str]) -> Plot:
+    table = profile(profiles, measure, assignors=names)
     ratios = table.index.tolist()
     title = f"Performance profile: {measure.replace('_', ' ')}"
     return Plot(
@@ -101,8 +105,8 @@ def _profile_plot(rows: pd.DataFrame, measure: str, names: Sequence[str]) -> Plo
     )
 
 
-def _distribution_plot(rows: pd.DataFrame, column: str, title: str, names: Sequence[str]) -> Plot:
-    table = distribution(rows, column, assignors=names)
+def _distribution_plot(gaps: pd.DataFrame, column: str, title: str, names: Sequence[str]) -> Plot:
+    table = distribution(gaps, column, assignors=names)
     series = {
         str(name): (part[column].tolist(), part["share"].tolist())
         for name, part in table.groupby("assignor", sort=False)

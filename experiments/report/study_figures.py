@@ -63,14 +63,15 @@ def family_plots(families: Mapping[str, Mapping[str, AssignorSummary]]) -> Itera
 
 
 def distributions(
-    rows: pd.DataFrame, column: str, bins: Mapping[str, int], *, name: str
+    gaps: pd.DataFrame, gap: str, bins: Mapping[str, int], *, name: str
 ) -> Iterator[Plot]:
-    """Draw the distribution of a heuristic gap per family, one figure per assignor."""
-    for assignor in assignors_of(rows):
-        known = rows.loc[(rows["assignor"] == assignor) & rows[column].notna(), ["family", column]]
-        if known.empty:
-            continue
-        counts = _count_in_bins(known, column, bins)
+    """Draw the distribution of a heuristic gap per family, one figure per assignor.
+
+    ``gaps`` counts ``groups`` by ``gap``, ``family``, ``assignor`` and ``value``.
+    """
+    rows = gaps[gaps["gap"] == gap]
+    for assignor in assignors_of(rows["assignor"]):
+        counts = _count_in_bins(rows[rows["assignor"] == assignor], bins)
         yield Plot(
             name=f"{name}-{assignor}",
             title=assignor,
@@ -111,9 +112,11 @@ def _dot_plot(
     )
 
 
-def _count_in_bins(rows: pd.DataFrame, column: str, bins: Mapping[str, int]) -> pd.DataFrame:
+def _count_in_bins(rows: pd.DataFrame, bins: Mapping[str, int]) -> pd.DataFrame:
     """Count the groups per family (rows) and bin (columns)."""
     ends = [*bins.values(), sys.maxsize]
-    bin_of = pd.cut(rows[column].astype("int64"), ends, right=False, labels=list(bins))
-    counts = pd.crosstab(rows["family"], bin_of, dropna=False)
-    return counts.reindex(list(families_of(rows)))
+    bin_of = pd.cut(rows["value"].astype("int64"), ends, right=False, labels=list(bins))
+    counts = pd.crosstab(
+        rows["family"], bin_of, values=rows["groups"].astype("int64"), aggfunc="sum", dropna=False
+    )
+    return counts.fillna(0).astype(int).reindex(list(families_of(rows["family"])))

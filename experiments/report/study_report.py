@@ -8,6 +8,7 @@ import pandas as pd
 from kassay.experiments.plotting.page_figures import STEPS, Plot
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES, study_figures
+from kassay.experiments.report.output_reader import Summary
 from kassay.experiments.report.parameter_section import parameter_section
 from kassay.experiments.report.statistics_section import statistics_section
 from kassay.experiments.report.study_figures import GAP_BINS, MOVE_BINS
@@ -19,11 +20,10 @@ from kassay.experiments.report.study_summary import (
     by_assignor,
     by_family,
     compared_assignors,
-    join_groups,
     without_named,
 )
-from kassay.experiments.report.table_reader import NO_COPIES, Tables
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
+from kassay.experiments.study.case import IMPORTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +36,16 @@ class Report:
     drawings: Mapping[str, str]
 
 
-def render(tables: Tables) -> Report:
+def render(results: Summary) -> Report:
     """Render the report of a study."""
-    values = template_values(tables)
+    values = template_values(results)
     page = environment(TEMPLATES, autoescape=True)
     page.filters["tint"] = _tint
-    summary = environment(TEMPLATES, autoescape=False)
+    short = environment(TEMPLATES, autoescape=False)
     items = list(_figures_and_tables(values))
     return Report(
         html=page.get_template("report.html.j2").render(**values),
-        markdown=summary.get_template("report.md.j2").render(**values),
+        markdown=short.get_template("report.md.j2").render(**values),
         data={item.name: item.csv for item in items},
         drawings={item.name: item.svg for item in items if isinstance(item, Plot)},
     )
@@ -60,19 +60,20 @@ def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
             yield from _figures_and_tables(value)
 
 
-@pd.option_context(*NO_COPIES)
-def template_values(tables: Tables) -> dict[str, object]:
-    """Return the values for the report's templates, computed from the study's tables."""
-    rows = join_groups(tables)
-    counted = without_named(rows)
-    families = by_family(rows)
-    overall = by_assignor(counted, assignors_of(counted))
-    by_subscriptions = _by_subscriptions(counted, tuple(overall))
-    configuration = tables.manifest.get("configuration")
+def template_values(results: Summary) -> dict[str, object]:
+    """Return the values for the report's templates, computed from the counts of a study."""
+    outcomes, gaps = results.outcomes, results.gaps
+    counted = without_named(outcomes)
+    names = assignors_of(counted["assignor"])
+    compared = compared_assignors(names)
+    families = by_family(outcomes)
+    overall = by_assignor(counted, names)
+    by_subscriptions = _by_subscriptions(counted, names)
+    configuration = results.manifest.get("configuration")
     described = configuration.get("families", []) if isinstance(configuration, dict) else []
     return {
-        "manifest": tables.manifest,
-        "counts": _counts(tables),
+        "manifest": results.manifest,
+        "counts": _counts(results.families),
         "overall": overall,
         "assignors_table": _assignors_table(overall),
         "by_subscriptions": by_subscriptions,
@@ -80,37 +81,38 @@ def template_values(tables: Tables) -> dict[str, object]:
         "moves_grid": _grid(families, "with_unnecessary_moves", "unnecessary-moves-by-family"),
         "subscription_plots": study_figures.subscription_plots(by_subscriptions),
         "gap_plots": tuple(
-            study_figures.distributions(rows, "sum_of_squares_gap", GAP_BINS, name="imbalance-gap")
+            study_figures.distributions(gaps, "sum_of_squares_gap", GAP_BINS, name="imbalance-gap")
         ),
         "move_plots": tuple(
             study_figures.distributions(
-                rows[rows["owned"] > 0], "unnecessary_moves", MOVE_BINS, name="unnecessary-moves"
+                gaps[gaps["owned"].fillna(value=False)],
+                "unnecessary_moves",
+                MOVE_BINS,
+                name="unnecessary-moves",
             )
         ),
         "gap_legend": list(zip(GAP_BINS, STEPS, strict=True)),
         "move_legend": list(zip(MOVE_BINS, STEPS, strict=True)),
         "family_plots": tuple(study_figures.family_plots(families)),
-        "statistics": statistics_section(counted),
-        "parameters": parameter_section(counted, described),
-        "worst_groups": tuple(worst_groups(tables, rows, assignors=compared_assignors(counted))),
-        "named_groups": tuple(named_groups(tables, rows)),
+        "statistics": statistics_section(results, names, compared),
+        "parameters": parameter_section(results, described, compared),
+        "worst_groups": tuple(worst_groups(results, compared)),
+        "named_groups": tuple(named_groups(results)),
     }
 
 
-def _counts(tables: Tables) -> dict[str, int]:
-    groups, comparisons = tables.groups, tables.comparisons
-    proven = int((tables.optima["status"] == "optimal").sum())
-    unknown = comparisons["unnecessary_moves"].isna() & (comparisons["ending"] == "ok")
+def _counts(families: pd.DataFrame) -> dict[str, int]:
+    imported = families["family"] == IMPORTED
+    sums = families.drop(columns="family").sum()
     return {
-        "groups": len(groups),
-        "families": int(groups.loc[groups["error"].isna(), "family"].nunique()),
-        "imported": int((groups["family"] == "imported").sum()),
-        "proven": proven,
-        "unproven": len(tables.optima) - proven,
-        "errors": int(groups["error"].notna().sum())
-        + int((comparisons["ending"] == "error").sum()),
-        "comparisons": len(comparisons),
-        "unknown_moves": int(unknown.sum()),
+        "groups": int(sums["groups"]),
+        "families": int((families["groups"] > families["errors"]).sum()),
+        "imported": int(families.loc[imported, "groups"].sum()),
+        "proven": int(sums["proven"]),
+        "unproven": int(sums["unproven"]),
+        "errors": int(sums["errors"] + sums["comparison_errors"]),
+        "comparisons": int(sums["comparisons"]),
+        "unknown_moves": int(sums["unknown_moves"]),
     }
 
 

@@ -1,13 +1,12 @@
-"""Summary of a study: results per assignor and per family, computed from its tables."""
+"""Summary of a study: results per assignor and per family, from its table of outcomes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 from scipy.stats import binomtest
 
-from kassay.experiments.report.table_reader import NO_COPIES, Tables
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
 
 COMPARED_ASSIGNORS = tuple(
@@ -18,11 +17,9 @@ COMPARED_ASSIGNORS = tuple(
 """Ports of the newest release that aim at balance and at few moves."""
 NAMED_FAMILY = "named"
 """The family of hand-picked groups, which count in no share."""
+WORST_CANDIDATES = 16
+"""Number of candidates for the worst groups that a summary has per assignor and kind."""
 CONFIDENCE = 0.95
-_SUMMARISED = (
-    *("ending", "proven", "least_imbalance", "owned"),
-    *("unnecessary_moves", "makespan_gap", "movement_greedy"),
-)
 _ASSIGNOR_ORDER = tuple(
     sorted(
         ASSIGNORS,
@@ -112,90 +109,71 @@ class AssignorSummary:
         return Proportion(reached.total - reached.count, reached.total)
 
 
-def join_groups(tables: Tables) -> pd.DataFrame:
-    """Join comparisons with their groups. Skip groups on which kassay itself failed."""
-    rows = tables.comparisons[tables.comparisons["ending"] != "error"]
-    groups = tables.groups.drop(columns=["group_id", "error", "document"])
-    cases = sorted(groups["case"])
-    rows = rows.assign(case=_categories(rows["case"], cases)).merge(
-        groups.assign(case=_categories(groups["case"], cases)),
-        on="case",
-        how="left",
-        validate="many_to_one",
-    )
-    names = ("family", "assignor")
-    return rows.assign(**{name: _categories(rows[name], sorted(set(rows[name]))) for name in names})
-
-
-def _categories(values: pd.Series, names: list[str]) -> pd.Series:
-    return values.astype("category").cat.set_categories(names)
-
-
 def without_named(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows without the hand-written groups."""
     return rows[rows["family"] != NAMED_FAMILY]
 
 
-def summarise_rows(rows: pd.DataFrame) -> AssignorSummary:
-    """Summarise the comparisons of one assignor."""
-    rows = rows[list(_SUMMARISED)]
-    proven = rows[rows["proven"].fillna(value=False)]
-    reached = proven["least_imbalance"].fillna(value=False)
-    owned = proven[(proven["owned"] > 0) & proven["unnecessary_moves"].notna()]
-    excess = proven["makespan_gap"].max()
+def summarise_rows(outcomes: pd.DataFrame) -> AssignorSummary:
+    """Add up the rows of a table of outcomes, which counts groups by family and assignor."""
+    sums = {
+        str(name): int(total)
+        for name, total in outcomes.drop(
+            columns=["family", "mixed", "assignor", "largest_excess"], errors="ignore"
+        )
+        .sum()
+        .items()
+    }
+    excess = outcomes["largest_excess"].max()
+    groups, known = sums["groups"], sums["known"]
     return AssignorSummary(
-        groups=len(proven),
-        minimum_imbalance=Proportion(int(reached.sum()), len(proven)),
-        with_unnecessary_moves=Proportion(int((owned["unnecessary_moves"] > 0).sum()), len(owned)),
-        moves=int(owned["movement_greedy"].sum()),
-        unnecessary_moves=int(owned["unnecessary_moves"].sum()),
+        groups=groups,
+        minimum_imbalance=Proportion(groups - sums["missed"], groups),
+        with_unnecessary_moves=Proportion(sums["wasteful"], known),
+        moves=sums["moves"],
+        unnecessary_moves=sums["unnecessary_moves"],
         largest_excess=None if pd.isna(excess) else int(excess),
-        nonterminating=int((rows["ending"] == "nonterminating").sum()),
-        failed=int(rows["ending"].isin(["failed", "invalid"]).sum()),
+        nonterminating=sums["nonterminating"],
+        failed=sums["failed"],
     )
 
 
-def by_assignor(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, AssignorSummary]:
+def by_assignor(outcomes: pd.DataFrame, names: Sequence[str]) -> dict[str, AssignorSummary]:
     """Return one summary per assignor."""
-    return {name: summarise_rows(rows[rows["assignor"] == name]) for name in names}
+    return {name: summarise_rows(outcomes[outcomes["assignor"] == name]) for name in names}
 
 
-@pd.option_context(*NO_COPIES)
-def totals(tables: Tables) -> dict[str, AssignorSummary]:
+def totals(outcomes: pd.DataFrame) -> dict[str, AssignorSummary]:
     """Return one summary per assignor over all groups except hand-written groups."""
-    rows = without_named(join_groups(tables))
-    return by_assignor(rows, assignors_of(rows))
+    rows = without_named(outcomes)
+    return by_assignor(rows, assignors_of(rows["assignor"]))
 
 
-def by_family(rows: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
+def by_family(outcomes: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
     """Return one summary per family and assignor."""
-    parts = rows[["family", "assignor", *_SUMMARISED]].groupby(
-        ["family", "assignor"], observed=True
-    )
-    found = {key: summarise_rows(part) for key, part in parts}
-    empty = summarise_rows(rows.iloc[:0])
+    names = assignors_of(outcomes["assignor"])
     return {
-        family: {name: found.get((family, name), empty) for name in assignors_of(rows)}
-        for family in families_of(rows)
+        family: by_assignor(outcomes[outcomes["family"] == family], names)
+        for family in families_of(outcomes["family"])
     }
 
 
-def assignors_of(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Return the assignors in a study's rows, in the order of their goals."""
-    return _ordered(rows["assignor"].unique().tolist(), _ASSIGNOR_ORDER)
+def assignors_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return distinct names of assignors, in the order of their goals."""
+    return _ordered(names, _ASSIGNOR_ORDER)
 
 
-def compared_assignors(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Return the `COMPARED_ASSIGNORS` in a study's rows, or else the first three assignors."""
-    names = assignors_of(rows)
-    return tuple(name for name in COMPARED_ASSIGNORS if name in names) or names[:3]
+def compared_assignors(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the `COMPARED_ASSIGNORS` among names, or else the first three assignors."""
+    ordered = assignors_of(names)
+    return tuple(name for name in COMPARED_ASSIGNORS if name in ordered) or ordered[:3]
 
 
-def families_of(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Return the families in a study's rows: basic families first, then the others by name."""
-    return _ordered(rows["family"].unique().tolist(), _FAMILY_ORDER)
+def families_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return distinct names of families: basic families first, then the others by name."""
+    return _ordered(names, _FAMILY_ORDER)
 
 
-def _ordered(names: Sequence[str], order: tuple[str, ...]) -> tuple[str, ...]:
+def _ordered(names: Iterable[str], order: tuple[str, ...]) -> tuple[str, ...]:
     rank = {name: position for position, name in enumerate(order)}
-    return tuple(sorted(names, key=lambda name: (rank.get(name, len(rank)), name)))
+    return tuple(sorted(set(names), key=lambda name: (rank.get(name, len(rank)), name)))

@@ -3,19 +3,16 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import islice
 from typing import Any
-
-import pandas as pd
 
 from kassay.experiments.compare import CaseLimits, solve_optimum
 from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.plotting.assignment_figure import AssignmentPanel, draw_assignment
-from kassay.experiments.report.study_summary import COMPARED_ASSIGNORS, NAMED_FAMILY, without_named
-from kassay.experiments.report.table_reader import Tables
+from kassay.experiments.report.output_reader import Summary
+from kassay.experiments.report.study_summary import COMPARED_ASSIGNORS
 from kassay.experiments.study.case import Case
-from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS
-from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.documents.json_codec import group_document, parse_assignment, parse_group
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.assignor_result import LivelockError
@@ -26,6 +23,11 @@ from kassay.reference.model.ownership import ownership
 from kassay.solver.improvement.explanation import explain
 
 _SHOWN_STEPS = 6
+_KINDS = {
+    "imbalance": "largest imbalance gap",
+    "moves": "most unnecessary moves",
+    "endless": "does not terminate",
+}
 _ATTEMPTS = 5
 """Number of groups to try per heading until one can be rebuilt."""
 
@@ -47,78 +49,69 @@ class WorstGroup:
     document: str
 
 
-def worst_groups(
-    tables: Tables, rows: pd.DataFrame, *, assignors: Sequence[str]
-) -> Iterator[WorstGroup]:
+def worst_groups(results: Summary, assignors: Sequence[str]) -> Iterator[WorstGroup]:
     """Yield the worst drawable groups of each assignor, without hand-written groups.
 
     If the tables contain only the seed of a group, the group is rebuilt.
     """
-    rows = without_named(rows[rows["case"].isin(_drawable(tables.groups))])
     shown: list[str] = []
     for assignor in assignors:
-        own = rows[rows["assignor"] == assignor].sort_values(["partitions", "case"])
-        imbalanced = own[(own["makespan_gap"] > 0) | (own["sum_of_squares_gap"] > 0)]
-        # Gaps in weight units are not comparable with gaps in partitions.
-        imbalanced = imbalanced.sort_values(
-            ["weighted", "makespan_gap", "sum_of_squares_gap"],
-            ascending=[True, False, False],
-            kind="stable",
-        )
-        moved = own[own["unnecessary_moves"] > 0]
-        moved = moved.sort_values("unnecessary_moves", ascending=False, kind="stable")
-        endless = own[own["ending"] == "nonterminating"]
-        for candidates, shortcoming in (
-            (imbalanced, "largest imbalance gap"),
-            (moved, "most unnecessary moves"),
-            (endless, "does not terminate"),
-        ):
-            unseen = candidates[~candidates["case"].isin(shown)].head(_ATTEMPTS)
-            for group in _first(tables, _records(unseen), f"{assignor}: {shortcoming}"):
+        for kind, shortcoming in _KINDS.items():
+            candidates = (
+                candidate
+                for candidate in _candidates(results, kind, assignor)
+                if candidate["group"]["case"] not in shown
+            )
+            attempts = list(islice(candidates, _ATTEMPTS))
+            for group in _first(attempts, f"{assignor}: {shortcoming}", results.manifest):
                 shown.append(group.case)
                 yield group
 
 
-def named_groups(tables: Tables, rows: pd.DataFrame) -> Iterator[WorstGroup]:
+def named_groups(results: Summary) -> Iterator[WorstGroup]:
     """Yield the hand-written groups, each with an assignor that misses the group's optimum."""
-    named = rows[rows["family"] == NAMED_FAMILY].sort_values("case", kind="stable")
     shown: set[str] = set()
     for assignor in COMPARED_ASSIGNORS:
-        for row in _records(named[named["assignor"] == assignor]):
+        found = _candidates(results, "named", assignor)
+        for candidate in sorted(found, key=lambda one: str(one["group"]["case"])):
+            group, row = candidate["group"], candidate["comparison"]
             missed = row["ending"] != "ok" or row["least_imbalance"] is False
-            if row["case"] not in shown and (missed or (row["unnecessary_moves"] or 0) > 0):
-                shown.add(row["case"])
-                name = _only_row(tables.groups, case=row["case"])["group_id"]
-                yield from _first(tables, [row], f"{name.removeprefix('named/')}: {assignor}")
+            if group["case"] not in shown and (missed or (row["unnecessary_moves"] or 0) > 0):
+                shown.add(group["case"])
+                title = f"{group['group_id'].removeprefix('named/')}: {assignor}"
+                yield from _first([candidate], title, results.manifest)
 
 
-def _drawable(groups: pd.DataFrame) -> pd.Series:
-    small = (groups["partitions"] <= DRAWN_PARTITIONS) & (groups["members"] <= DRAWN_MEMBERS)
-    available = groups["document"].notna() | groups["family"].isin(list(FAMILIES))
-    return groups.loc[small.fillna(value=False).astype(bool) & available, "case"]
+def _candidates(results: Summary, kind: str, assignor: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the candidates of an assignor, worst first."""
+    for candidate in results.worst:
+        if candidate["kind"] == kind and candidate["comparison"]["assignor"] == assignor:
+            yield candidate
 
 
-def _first(tables: Tables, rows: Iterable[Mapping[str, Any]], title: str) -> Iterator[WorstGroup]:
+def _first(
+    candidates: Iterable[Mapping[str, Any]], title: str, manifest: Mapping[str, Any]
+) -> Iterator[WorstGroup]:
     """Yield the first group that can be drawn, if there is one."""
-    for row in rows:
-        properties = _only_row(tables.groups, case=row["case"])
+    for candidate in candidates:
+        properties, row = candidate["group"], candidate["comparison"]
         group = _group(properties)
         if group is None:
             continue
-        name, greedy = _greedy(tables, row, group)
+        name, greedy = _greedy(candidate, group)
         if greedy is None and row["ending"] == "ok":
             continue
-        optimum = _stored(_only_row(tables.optima, case=row["case"]))
+        optimum = _stored(candidate["optimum"])
         if optimum is None:
-            optimum = solve_optimum(group, limits=_limits(tables.manifest)).assignment
+            optimum = solve_optimum(group, limits=_limits(manifest)).assignment
         drawn = {name: greedy, "an optimum": optimum}
         steps = _steps(group, greedy)
         yield WorstGroup(
             title=title,
-            case=row["case"],
+            case=properties["case"],
             assignor=row["assignor"],
             description=_description(row, properties),
-            panels=tuple(_panels(group, row["case"], drawn)),
+            panels=tuple(_panels(group, properties["case"], drawn)),
             steps=steps[:_SHOWN_STEPS],
             more_steps=max(0, len(steps) - _SHOWN_STEPS),
             document=json.dumps(group_document(group), ensure_ascii=False, separators=(",", ":")),
@@ -126,13 +119,14 @@ def _first(tables: Tables, rows: Iterable[Mapping[str, Any]], title: str) -> Ite
         return
 
 
-def _greedy(tables: Tables, row: Mapping[str, Any], group: Group) -> tuple[str, Assignment | None]:
+def _greedy(candidate: Mapping[str, Any], group: Group) -> tuple[str, Assignment | None]:
     """Return the title and the assignment of an assignor, or the state that it repeats.
 
     The assignment is None if it cannot be rebuilt as it was in the study.
     """
+    row = candidate["comparison"]
     assignor = row["assignor"]
-    assignment = _stored(_only_row(tables.assignments, case=row["case"], assignor=assignor))
+    assignment = _stored(candidate["assignment"])
     if assignment is not None:
         return assignor, assignment
     if row["ending"] == "ok":
@@ -160,8 +154,8 @@ def _group(properties: Mapping[str, Any]) -> Group | None:
     return group if sizes == studied else None
 
 
-def _stored(row: Mapping[str, Any]) -> Assignment | None:
-    return None if row["assignment"] is None else parse_assignment(json.loads(row["assignment"]))
+def _stored(text: str | None) -> Assignment | None:
+    return None if text is None else parse_assignment(json.loads(text))
 
 
 def _limits(manifest: Mapping[str, Any]) -> CaseLimits:
@@ -207,22 +201,6 @@ def _description(row: Mapping[str, Any], properties: Mapping[str, Any]) -> str:
             f"{row['movement_within'] or 'none'} are sufficient for the same imbalance. "
         )
     return text
-
-
-def _only_row(table: pd.DataFrame, **key: str) -> Mapping[str, Any]:
-    """Return the only row of a table with the given values."""
-    for column, value in key.items():
-        table = table[table[column] == value]
-    (row,) = _records(table)
-    return row
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Convert the rows of a table to dicts, with None for missing values."""
-    return [
-        {str(name): None if pd.isna(value) else value for name, value in row.items()}
-        for row in table.to_dict("records")
-    ]
 
 
 def _plural(count: int, noun: str) -> str:

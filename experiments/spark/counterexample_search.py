@@ -1,40 +1,41 @@
 """Search many cases for counterexamples, on Spark."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 
-import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
 from kassay.experiments.counterexamples.search import CaseSearch, search_case
 from kassay.experiments.counterexamples.shortcomings import SearchOptions
 from kassay.experiments.spark.arrow_map import map_rows
-from kassay.experiments.spark.progress import with_progress
+from kassay.experiments.spark.progress import CaseCounts, with_progress
 from kassay.experiments.spark.study_schemas import schema_of
-from kassay.experiments.study.case import Case
+from kassay.experiments.study.batches import case_index
+from kassay.experiments.study.case import Cases
 
 CASES_PER_TASK = 50
 _RESULTS = schema_of(CaseSearch)
-_CASES = pa.schema([pa.field("case", pa.string(), nullable=False)])
 
 
 def search_cases(
-    spark: SparkSession, cases: Sequence[Case], options: SearchOptions, *, tasks: int | None = None
-) -> list[CaseSearch]:
-    """Search every case, and return one result per case, in no particular order."""
-    tasks = tasks or max(1, -(-len(cases) // CASES_PER_TASK))
-    rows = [{"case": json.dumps(asdict(case), ensure_ascii=False)} for case in cases]
-    frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_CASES)).repartition(tasks)
-    with with_progress(spark, total=len(cases)):
-        results = map_rows(
-            frame,
-            lambda rows: (asdict(search_case(_case(row["case"]), options)) for row in rows),
-            _RESULTS,
-        ).toArrow()
-    return [CaseSearch(**row) for row in results.to_pylist()]
+    spark: SparkSession, cases: Cases, options: SearchOptions, *, tasks: int | None = None
+) -> Iterator[CaseSearch]:
+    """Search every case; yield one result per case, in no particular order.
 
-
-def _case(text: str) -> Case:
-    fields = json.loads(text)
-    return Case(**{**fields, "assignors": tuple(fields["assignors"])})
+    The workers derive each case from its number and keep the results on disk.
+    """
+    total = len(cases)
+    tasks = tasks or max(1, -(-total // CASES_PER_TASK))
+    results = map_rows(
+        spark.range(0, total, 1, tasks),
+        lambda rows: (
+            asdict(search_case(cases[case_index(row["id"], total)], options)) for row in rows
+        ),
+        _RESULTS,
+    ).persist(StorageLevel.DISK_ONLY)
+    with with_progress(spark, CaseCounts(total, running=total)):
+        results.count()
+    for row in results.toLocalIterator():
+        yield CaseSearch(**row.asDict())
+    results.unpersist()

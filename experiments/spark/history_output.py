@@ -1,16 +1,19 @@
 """Write the tables of a history and the last state of each group."""
 
 import json
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 
+import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.history.table_rows import last_document
+from kassay.experiments.report.output_reader import location
+from kassay.experiments.spark.arrow_map import Row, map_rows
 from kassay.experiments.spark.history_pipeline import (
     ClusterMetadata,
     evaluate_rebalances,
@@ -18,82 +21,106 @@ from kassay.experiments.spark.history_pipeline import (
     rebuild_generations,
     undecoded_records,
 )
-from kassay.experiments.spark.output_directory import (
-    MANIFEST,
-    new_staging_directory,
-    replace_table,
-    write_manifest,
-)
+from kassay.experiments.spark.output_files import PARQUET_OPTIONS, new_run, uri_of, write_manifest
 
-GROUPS = "groups.jsonl"
-_SORT_COLUMNS = {
-    "generations": ("group", "incarnation", "number"),
-    "rebalances": ("group", "incarnation", "generation"),
-    "commits": ("group", "topic", "topic_partition"),
-    "errors": ("partition", "offset", "error"),
-}
-TABLES = tuple(_SORT_COLUMNS)
+HISTORY_FOLDER, GROUPS = "history", "groups.jsonl"
+_DOCUMENT = pa.schema([pa.field("document", pa.string(), nullable=False)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Written tables, and the number of rows per table and of input records."""
+
+    generations: DataFrame
+    rebalances: DataFrame
+    counts: Mapping[str, int]
 
 
 def write_history(
     spark: SparkSession,
     sources: Sequence[DataFrame],
-    directory: Path,
+    output: str,
     *,
     known: ClusterMetadata,
     tasks: int,
-    manifest: Callable[[dict[str, int]], dict[str, object]],
+    manifest: Callable[[dict[str, int]], Mapping[str, object]],
     limits: CaseLimits = LIMITS,
-) -> dict[str, int]:
+) -> History:
     """Write generations, rebalances, newest commits, errors and the last groups.
 
-    Earlier tables are replaced when all new ones are complete. A directory with a manifest
-    is complete, because the manifest is deleted first and written last. The function
-    ``manifest`` builds it from the number of rows per table, which is returned with the
-    number of input records as ``records``. The tables do not depend on the number of tasks.
+    Each call writes a new run, and its manifest last; earlier runs are not changed. The function
+    ``manifest`` builds the manifest from the number of rows per table. The rows do not depend
+    on the number of tasks.
     """
-    staging = new_staging_directory(directory)
+    run = new_run()
+    folder = f"{HISTORY_FOLDER}/run={run}"
 
-    def staged(frame: DataFrame, name: str) -> DataFrame:
-        uri = (staging / name).absolute().as_uri()
-        (_sorted(frame, name) if name in TABLES else frame).write.parquet(uri)
+    def written(frame: DataFrame, name: str) -> DataFrame:
+        uri = f"{uri_of(output)}/{folder}/{name}"
+        frame.write.options(**PARQUET_OPTIONS).parquet(uri)
         return spark.read.parquet(uri)
 
-    try:
-        records = staged(reduce(DataFrame.unionByName, sources), "records")
-        generations = staged(rebuild_generations(records, known=known, tasks=tasks), "generations")
-        solved = evaluate_rebalances(generations, known=known, tasks=tasks, limits=limits)
-        frames = {
-            "generations": generations,
-            "rebalances": staged(solved, "rebalances"),
-            "commits": staged(newest_commits(records), "commits"),
-            "errors": staged(undecoded_records(records), "errors"),
-        }
-        counts = {name: frame.count() for name, frame in frames.items()}
-        [total] = records.agg(F.sum("records").alias("records")).collect()
-        counts["records"] = total["records"] or 0
-        documents = list(_last_groups(generations, frames["rebalances"]))
-        _publish(staging, directory, documents)
-        write_manifest(directory, manifest(counts))
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    return counts
+    records = reduce(DataFrame.unionByName, sources).persist(StorageLevel.DISK_ONLY)
+    generations = written(rebuild_generations(records, known=known, tasks=tasks), "generations")
+    solved = evaluate_rebalances(generations, known=known, tasks=tasks, limits=limits)
+    frames = {
+        "generations": generations,
+        "rebalances": written(solved, "rebalances"),
+        "commits": written(newest_commits(records), "commits"),
+        "errors": written(undecoded_records(records), "errors"),
+    }
+    counts = {name: frame.count() for name, frame in frames.items()}
+    [total] = records.agg(F.sum("records").alias("records")).collect()
+    counts["records"] = total["records"] or 0
+    records.unpersist()
+    documents = _last_groups(generations, frames["rebalances"])
+    documents.write.text(f"{uri_of(output)}/{folder}/groups")
+    document = {**manifest(counts), "history": folder}
+    write_manifest(spark, output, run, document, folders=[folder])
+    local = location(output)
+    if local is not None:
+        parts = sorted((local / folder / "groups").glob("part-*"))
+        with (local / GROUPS).open("wb") as lines:
+            for part in parts:
+                lines.write(part.read_bytes())
+    return History(generations=generations, rebalances=frames["rebalances"], counts=counts)
 
 
-def _sorted(frame: DataFrame, name: str) -> DataFrame:
-    # coalesce(1) would run all preceding work in one task.
-    return frame.repartition(1).sortWithinPartitions(*_SORT_COLUMNS[name])
+def summarise_groups(history: History) -> Iterator[dict[str, object]]:
+    """Yield one JSON record per group: generations, rebalances, moves, unassigned topics."""
+    known = "unnecessary_moves IS NOT NULL"
+    generation = F.struct("incarnation", "number")
+    generations = history.generations.groupBy("group").agg(
+        F.count("*").alias("generations"),
+        F.max_by("number", generation).alias("last_generation"),
+        F.max_by("members", generation).alias("members"),
+    )
+    rebalances = history.rebalances.groupBy("group").agg(
+        F.count("*").alias("rebalances"),
+        F.count("unnecessary_moves").alias("proven"),
+        F.expr(f"sum(movement_greedy) FILTER (WHERE {known})").alias("moves"),
+        F.sum("unnecessary_moves").alias("unnecessary_moves"),
+        F.expr("count_if(ending = 'invalid')").alias("invalid"),
+        F.expr("count_if(least_imbalance)").alias("least_imbalance"),
+    )
+    # Subscribed topics without an assigned partition in the last generation.
+    unassigned = F.expr("""array_sort(array_except(
+        flatten(transform(members, m -> coalesce(m.subscription, array()))),
+        flatten(transform(members, m -> coalesce(transform(m.assigned, t -> t.topic), array())))
+    ))""")
+    joined = generations.join(rebalances, "group", "left").na.fill(0)
+    rows = joined.orderBy("group").select(
+        F.col("group").alias("id"),
+        *("generations", "last_generation", "rebalances", "proven", "moves"),
+        *("unnecessary_moves", "invalid", unassigned.alias("unassigned_topics")),
+        "least_imbalance",
+    )
+    for row in rows.toLocalIterator():
+        yield row.asDict()
 
 
-def _publish(staging: Path, directory: Path, documents: Sequence[str]) -> None:
-    (directory / MANIFEST).unlink(missing_ok=True)
-    for name in TABLES:
-        replace_table(staging / name, directory / name)
-    (directory / GROUPS).write_text("".join(f"{line}\n" for line in documents), encoding="utf-8")
-
-
-def _last_groups(generations: DataFrame, rebalances: DataFrame) -> Iterator[str]:
-    """Yield the documents of groups with members in their last generation, by group id."""
+def _last_groups(generations: DataFrame, rebalances: DataFrame) -> DataFrame:
+    """Return the documents of groups with members in their last generation, by group id."""
     generation = F.struct("incarnation", "number")
     last = generations.groupBy("group").agg(
         F.max(generation).alias("last"), F.max_by("members", generation).alias("members")
@@ -106,7 +133,11 @@ def _last_groups(generations: DataFrame, rebalances: DataFrame) -> Iterator[str]
     rows = rebalances.join(last_generations, ["group", "incarnation", "generation"]).select(
         "group", "generation", "document", "assigned"
     )
-    for row in sorted(rows.toLocalIterator(), key=lambda row: str(row["group"])):
-        document = last_document(row.asDict())
+    return map_rows(rows.orderBy("group"), _documents, _DOCUMENT)
+
+
+def _documents(rows: Iterator[Row]) -> Iterator[Row]:
+    for row in rows:
+        document = last_document(row)
         if document is not None:
-            yield json.dumps(document, ensure_ascii=False)
+            yield {"document": json.dumps(document, ensure_ascii=False)}

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -29,16 +29,12 @@ _LOG_SECONDS = 60.0
 
 
 @dataclass(slots=True)
-class ProgressReporter:
-    """Progress of a study. ``concurrent`` is the number of groups in running batches."""
+class CaseCounts:
+    """Numbers of cases: all, in finished batches, and in running batches."""
 
     total: int
-    done: int
-    concurrent: int
-
-    def advance(self, groups: int) -> None:
-        """Add the groups of a finished batch."""
-        self.done += groups
+    finished: int = 0
+    running: int = 0
 
 
 class _Rate(ProgressColumn):
@@ -47,11 +43,8 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def with_progress(
-    spark: SparkSession, *, total: int, done: int = 0, concurrent: int = 0
-) -> Iterator[ProgressReporter]:
-    """Show the progress of a study while the block runs."""
-    progress = ProgressReporter(total, done, concurrent)
+def with_progress(spark: SparkSession, counts: CaseCounts) -> Iterator[None]:
+    """Show the progress of a study while the block runs and changes the counts."""
     console = Console(stderr=True)
     bar = Progress(
         SpinnerColumn(),
@@ -67,25 +60,26 @@ def with_progress(
         speed_estimate_period=120.0,
     )
     ended = threading.Event()
+
+    def poll() -> None:
+        last_line = time.monotonic()
+        while not ended.wait(_POLL_SECONDS):
+            with suppress(Exception):  # the driver reports a dead Java process
+                bar.update(task, completed=max(bar.tasks[0].completed, _estimate(spark, counts)))
+            if bar.disable and time.monotonic() - last_line > _LOG_SECONDS:
+                last_line = time.monotonic()
+                console.print(f"studying: {_line(bar.tasks[0])}", highlight=False)
+
     with bar:
-        task = bar.add_task("studying", total=total, completed=done)
-
-        def poll() -> None:
-            last_line = time.monotonic()
-            while not ended.wait(_POLL_SECONDS):
-                bar.update(task, completed=_estimate(spark, progress))
-                if bar.disable and time.monotonic() - last_line > _LOG_SECONDS:
-                    last_line = time.monotonic()
-                    console.print(f"studying: {_line(bar.tasks[0])}", highlight=False)
-
+        task = bar.add_task("studying", total=counts.total, completed=counts.finished)
         poller = threading.Thread(target=poll, daemon=True)
         poller.start()
         try:
-            yield progress
-            bar.update(task, completed=progress.done)
+            yield
         finally:
             ended.set()
             poller.join()
+            bar.update(task, completed=counts.finished)
 
 
 def _line(task: Task) -> str:
@@ -96,16 +90,14 @@ def _line(task: Task) -> str:
     return f"{counts}, {task.speed:.1f} per second, {remaining} left"
 
 
-def _estimate(spark: SparkSession, progress: ProgressReporter) -> float:
-    """Estimate the number of evaluated groups from the finished tasks of running batches."""
+def _estimate(spark: SparkSession, counts: CaseCounts) -> float:
+    """Estimate the number of evaluated cases from the finished tasks of running batches."""
     finished = tasks = 0
-    if uses_connect(spark):
-        return progress.done
-    tracker = spark.sparkContext.statusTracker()
-    for stage_id in tracker.getActiveStageIds():
-        stage = tracker.getStageInfo(stage_id)
-        if stage is not None:
-            finished += stage.numCompletedTasks
-            tasks += stage.numTasks
-    running = min(progress.concurrent, progress.total - progress.done)
-    return progress.done + (running * finished / tasks if tasks else 0)
+    if not uses_connect(spark):
+        tracker = spark.sparkContext.statusTracker()
+        for stage_id in tracker.getActiveStageIds():
+            stage = tracker.getStageInfo(stage_id)
+            if stage is not None:
+                finished += stage.numCompletedTasks
+                tasks += stage.numTasks
+    return counts.finished + (counts.running * finished / tasks if tasks else 0)

@@ -1,16 +1,20 @@
 """Start a Spark session without log output, on a suitable Java runtime."""
 
+import logging
 import os
 import re
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from kassay.experiments.spark.code_distribution import send_code
+from kassay.experiments.spark.code_distribution import send_code, uses_connect
 from kassay.experiments.spark.java_runtime import find_java, make_java_home
 from kassay.experiments.spark.maven_download import PACKAGES, captured_stderr
 from kassay.reference.model.errors import RunError
@@ -19,18 +23,18 @@ LOOPBACK = "127.0.0.1"
 TASK_ATTEMPTS = 4
 LOCAL = "local[*]"
 _CONNECT = "sc://"
-_SUBMITTED = "PYSPARK_SUBMITTED_PORT"  # set by spark-submit
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit
 _ON_LOOPBACK = re.compile(r"spark://(127\.|localhost)")
+_CONNECT_CORES = 8
 _CONF_DIR = Path(__file__).parent / "conf"
 # These options save 30 % of the CPU time of `kassay study --cases 300` on local[2].
 _JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 _SETTINGS = {
-    # Adaptive execution merges the tasks of a study into one.
-    "spark.sql.adaptive.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.pyspark.jvmStacktrace.enabled": "true",  # for `_cause`
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32",
     "spark.driver.maxResultSize": "0",
@@ -61,7 +65,36 @@ def spark_session(
         with session as spark:
             if master is None or not master.startswith("local"):
                 send_code(spark, directory)
-            yield spark
+            with _one_message_per_failure():
+                yield spark
+
+
+@contextmanager
+def _one_message_per_failure() -> Iterator[None]:
+    """Raise a `RunError` with the cause if Spark fails or its Java process ends."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise RunError(f"Spark failed: {_cause(str(error))}") from error
+    except (Py4JError, ConnectionError) as error:
+        raise RunError("the Java process of Spark ended unexpectedly; run again") from error
+
+
+def _cause(text: str) -> str:
+    r"""Return the last cause in a message with the stack traces of Java.
+
+    Examples
+    --------
+    >>> _cause("Task failed\nCaused by: java.io.IOException: No space left on device")
+    'No space left on device'
+    """
+    causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)", text, re.MULTILINE)
+    return causes[-1] if causes else text.strip().split("\n", 1)[0]
+
+
+def cores_of(spark: SparkSession) -> int:
+    """Return the number of cores of a session, or an estimate for Spark Connect."""
+    return _CONNECT_CORES if uses_connect(spark) else spark.sparkContext.defaultParallelism
 
 
 @contextmanager
@@ -94,10 +127,13 @@ def _started(
         packages = settings.get(PACKAGES)
         with nullcontext() if packages is None else captured_stderr(packages):
             session = builder.getOrCreate()
+        # The Java process may be dead; py4j then logs a stack trace for each call.
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
         try:
             yield session
         finally:
-            session.stop()
+            with suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore"):
+                session.stop()
 
 
 @contextmanager

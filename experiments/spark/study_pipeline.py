@@ -1,18 +1,19 @@
-"""Evaluate the cases of a study on Spark, and write its tables batch by batch."""
+"""Evaluate the cases of a study on Spark; executors write them batch by batch."""
 
 import hashlib
 import json
-import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kassay.experiments.compare import LIMITS, CaseLimits
@@ -22,162 +23,220 @@ from kassay.experiments.spark.code_distribution import (
     check_identity,
     code_identity,
 )
-from kassay.experiments.spark.output_directory import (
-    CommittedBatches,
-    completed_manifest,
-    directory_lock,
-)
-from kassay.experiments.spark.progress import ProgressReporter, with_progress
-from kassay.experiments.spark.study_schemas import PLACE, RECORDS, TABLES, record_row, table_of
-from kassay.experiments.study.case import BATCH_CASES, BatchedCase, Case, batches_of, tasks_of
+from kassay.experiments.spark.output_files import PARQUET_OPTIONS, new_run, uri_of, write_manifest
+from kassay.experiments.spark.progress import CaseCounts, with_progress
+from kassay.experiments.spark.session import cores_of
+from kassay.experiments.spark.study_schemas import CASES, POSITION, STUDY, case_row
+from kassay.experiments.spark.study_summary import write_summary
+from kassay.experiments.study.batches import BATCH_CASES, Batch, batches_of, case_index
+from kassay.experiments.study.case import Case, Cases
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.isolation import Evaluator, memory_limit, run_isolated, watchdog
 from kassay.experiments.study.table_rows import CaseRecord
 from kassay.reference.model.errors import RunError
 
-_ROWS_PER_BATCH = 64
+_ROWS_PER_BATCH = 64  # bounds the memory of a worker
+_CASES_PER_TASK = 1_000  # about 10 seconds
+_CASES_PER_FILE = 100_000  # about 32 MB
+_TASKS_PER_CORE = 3
 _CONCURRENT_BATCHES = 2  # the next batch keeps cores busy during the last tasks of a batch
+CASES_FOLDER, SUMMARY_FOLDER = "cases", "summary"
 _MISMATCH = re.compile(rf"{WorkerMismatchError.__name__}: ([^\n]*)")
+_RUN_OF_FILE = r"/batch=(\d+)/run=([^/]+)/[^/]+$"
 
 
 def evaluate_cases(
     spark: SparkSession,
-    cases: Sequence[Case],
+    cases: Cases,
+    batch: Batch,
     *,
+    study: str = "",
     tasks: int | None = None,
     limits: CaseLimits = LIMITS,
     judge: Evaluator | None = None,
     drawn: int | None = None,
-) -> pa.Table:
-    """Evaluate every case: one row of `RECORDS` per case, in no particular order.
+) -> DataFrame:
+    """Return the cases of a batch as rows of `CASES`, in no particular order.
 
-    Cases are sent to the workers as names and seeds, and the workers build the groups. The
-    rows do not depend on the number of Spark tasks; the default gives 25 cases per task. The
-    judge evaluates a case; it must be possible to pickle it. Documents are stored only for
-    groups with smaller seeds than ``drawn``, or for all.
+    The workers derive each case from its position. The rows do not depend on the number of
+    tasks; the default gives tasks of about 10 seconds. The judge evaluates a case; it must be
+    possible to pickle it. Documents are stored only for groups with smaller seeds than
+    ``drawn``, or for all.
     """
     judge = judge or partial(_evaluate, limits=limits, drawn=drawn)
-    packed = [pickle.dumps(task) for task in tasks_of(cases, tasks=tasks)]
-    expected = code_identity()
+    expected, total = code_identity(), len(cases)
 
     def evaluate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         check_identity(expected)
         context = TaskContext.get()
         retry = context is not None and context.attemptNumber() > 0
-        for batch in batches:
-            for index in batch.column(0).to_pylist():
-                task = pickle.loads(packed[index])  # noqa: S301
-                rows = _evaluate_task(task, judge, limits, retry=retry)
-                yield from record_batches(rows, RECORDS, size=_ROWS_PER_BATCH)
+        positions = (number for ids in batches for number in ids.column(0).to_pylist())
+        with memory_limit(limits.memory), watchdog() as start_timer:
 
-    plan = spark.range(0, len(packed), 1, max(1, len(packed)))
-    return plan.mapInArrow(evaluate, from_arrow_schema(RECORDS)).toArrow()
+            def row(position: int) -> dict[str, object]:
+                case = cases[case_index(position, total)]
+                if retry:  # an earlier attempt may have died of this case
+                    record = run_isolated(judge, case, limits=limits)
+                else:
+                    start_timer(limits.group)
+                    record = judge(case)
+                return case_row(record, position=position, study=study)
+
+            yield from record_batches(map(row, positions), CASES, size=_ROWS_PER_BATCH)
+
+    if tasks is None:
+        enough = -(-batch.size // _CASES_PER_TASK)
+        tasks = min(batch.size, max(enough, _TASKS_PER_CORE * cores_of(spark)))
+    return spark.range(batch.first, batch.end, 1, tasks).mapInArrow(
+        evaluate, from_arrow_schema(CASES)
+    )
 
 
 def _evaluate(case: Case, *, limits: CaseLimits, drawn: int | None) -> CaseRecord:
     return evaluate_case(case, limits=limits, drawn=drawn is None or case.seed < drawn)
 
 
-def _evaluate_task(
-    task: Sequence[BatchedCase], judge: Evaluator, limits: CaseLimits, *, retry: bool
-) -> Iterator[dict[str, object]]:
-    """Evaluate the cases of a task. In a retry, each case runs in its own process."""
-    with memory_limit(limits.memory), watchdog() as start_timer:
-        for batched in task:
-            if retry:
-                record = run_isolated(judge, batched.case, limits=limits)
-            else:
-                start_timer(limits.group)
-                record = judge(batched.case)
-            yield {PLACE: batched.place, **record_row(record)}
-
-
 def write_study(
     spark: SparkSession,
-    cases: Sequence[Case],
-    directory: Path,
+    cases: Cases,
+    output: str,
     *,
     manifest: Callable[[dict[str, int]], Mapping[str, object]],
-    tasks: int | None = None,
-    wave: int = BATCH_CASES,
-    limits: CaseLimits = LIMITS,
-    judge: Evaluator | None = None,
+    largest_batch: int = BATCH_CASES,
     drawn: int | None = None,
-) -> Mapping[str, object]:
-    """Run a study, write its tables and manifest into a directory, and return the manifest.
+    limits: CaseLimits = LIMITS,
+    tasks: int | None = None,
+    judge: Evaluator | None = None,
+) -> None:
+    """Run a study: write its missing batches, its summary and, last, its manifest.
 
-    Each finished batch is committed, so an interrupted study can be resumed with the same
-    tables. The manifest is deleted first and written last: it marks complete tables. The
-    function ``manifest`` builds it from the number of rows per table. A directory that already
-    contains this study keeps its manifest. Only the driver needs access to the directory.
-    ``wave`` is the number of cases per batch; for other parameters see `evaluate_cases`.
+    A batch is complete if one of its runs has each of its cases exactly once. An interrupted
+    study continues with the missing batches; several drivers can run the same study at one
+    output and use the batches of each other. The function ``manifest`` builds the manifest
+    from the number of rows per table.
     """
-    with directory_lock(directory):
-        digest = study_digest(cases, wave=wave, limits=limits, drawn=drawn)
-        earlier = completed_manifest(directory, digest)
-        if earlier is not None:
-            return earlier
-        committed = CommittedBatches(directory, digest)
-        batches = batches_of(cases, wave=wave)
-        missing = {i: batch for i, batch in enumerate(batches) if not committed.contains(i)}
+    digest, run = study_digest(cases, limits=limits, drawn=drawn), new_run()
+    folder, summary = f"{CASES_FOLDER}/{digest}", f"{SUMMARY_FOLDER}/run={run}"
+    root = f"{uri_of(output)}/{folder}"
+    batches = list(batches_of(len(cases), largest=largest_batch))
 
-        def run(index: int) -> pa.Table:
-            return evaluate_cases(
-                spark, missing[index], tasks=tasks, limits=limits, judge=judge, drawn=drawn
-            )
+    def write(batch: Batch) -> None:
+        path = f"{root}/batch={batch.number}"
+        if complete_runs(spark, path, [batch], digest):
+            return  # by another driver
+        frame = evaluate_cases(
+            spark, cases, batch, study=digest, tasks=tasks, limits=limits, judge=judge, drawn=drawn
+        )
+        # A shuffle, because a large file takes the rows of many tasks.
+        files = -(-batch.size // _CASES_PER_FILE)
+        frame.repartition(files).write.options(**PARQUET_OPTIONS).parquet(f"{path}/run={run}")
 
-        with with_progress(
-            spark,
-            total=len(cases),
-            done=len(cases) - sum(map(len, missing.values())),
-            concurrent=_CONCURRENT_BATCHES * wave,
-        ) as progress:
-            _run_batches(run, missing, committed, progress)
-        document = {**manifest(committed.publish(len(batches), TABLES)), "digest": digest}
-        committed.finish(document)
-        return document
+    runs = complete_runs(spark, root, batches, digest)
+    missing = [batch for batch in batches if batch.number not in runs]
+    # Drivers that share an output start with different batches.
+    missing[1:] = Random(run).sample(missing[1:], len(missing[1:]))  # noqa: S311
+    if missing:
+        _run_batches(spark, write, missing, total=len(cases))
+        runs = complete_runs(spark, root, batches, digest)
+    absent = [str(batch.number) for batch in batches if batch.number not in runs]
+    if absent:
+        raise RunError(f"batches {', '.join(absent)} are incomplete; run the same study again")
+    paths = [f"batch={number}/run={name}" for number, name in sorted(runs.items())]
+    rows = write_summary(read_cases(spark, root, paths), f"{uri_of(output)}/{summary}")
+    folders = [*(f"{folder}/{path}" for path in paths), summary]
+    document = {**manifest(rows), "digest": digest, "summary": summary}
+    write_manifest(spark, output, run, document, folders=folders)
 
 
 def _run_batches(
-    run: Callable[[int], pa.Table],
-    missing: Mapping[int, Sequence[Case]],
-    committed: CommittedBatches,
-    progress: ProgressReporter,
+    spark: SparkSession, write: Callable[[Batch], None], missing: Sequence[Batch], *, total: int
 ) -> None:
-    """Run the missing batches, a few at the same time, and commit each when it is finished."""
-    waiting = list(missing)[::-1]
-    running: dict[Future[pa.Table], int] = {}
-    with ThreadPoolExecutor(_CONCURRENT_BATCHES) as pool:
-        while waiting or running:
-            while waiting and len(running) < _CONCURRENT_BATCHES:
-                index = waiting.pop()
-                running[pool.submit(run, index)] = index
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                index = running.pop(future)
-                records, expected = _records(future), len(missing[index])
-                if records.num_rows != expected:
-                    message = f"batch {index}: {records.num_rows} records for {expected} groups"
-                    raise RunError(message)
-                records = records.sort_by(PLACE)
-                committed.commit(index, {name: table_of(records, name) for name in TABLES})
-                progress.advance(expected)
+    """Write the missing batches, a few at the same time."""
+    counts = CaseCounts(total, total - sum(batch.size for batch in missing))
 
+    def run(batch: Batch) -> None:
+        counts.running += batch.size
+        write(batch)
+        counts.running -= batch.size
+        counts.finished += batch.size
 
-def _records(future: Future[pa.Table]) -> pa.Table:
-    try:
-        return future.result()
-    except PySparkException as error:
-        mismatch = _MISMATCH.search(str(error))
-        if mismatch is None:
+    with with_progress(spark, counts), ThreadPoolExecutor(_CONCURRENT_BATCHES) as pool:
+        try:
+            list(pool.map(run, missing))
+        except BaseException as error:
+            with suppress(Exception):  # the Java process may be dead
+                spark.interruptAll()
+            mismatch = _MISMATCH.search(str(error))
+            if mismatch is not None:
+                raise RunError(mismatch[1]) from None
             raise
-        raise RunError(mismatch[1]) from None
 
 
-def study_digest(
-    cases: Sequence[Case], *, wave: int, limits: CaseLimits, drawn: int | None = None
-) -> str:
-    """Return a digest of the cases, their batches, the limits and the code."""
-    digest = hashlib.sha256(json.dumps([code_identity(), wave, drawn, repr(limits)]).encode())
-    for case in cases:
-        digest.update(repr(case).encode())
-    return digest.hexdigest()
+def read_cases(spark: SparkSession, root: str, paths: Sequence[str]) -> DataFrame:
+    """Read the cases of runs as rows of `CASES`; damaged files are errors."""
+    return (
+        spark.read.schema(from_arrow_schema(CASES))
+        .option("parquet.page.verify-checksum.enabled", "true")
+        .parquet(*(f"{root}/{path}" for path in paths))
+    )
+
+
+def complete_runs(
+    spark: SparkSession, root: str, batches: Sequence[Batch], digest: str
+) -> dict[int, str]:
+    """Return the first complete run of each complete batch below a directory.
+
+    All columns of all files are read, with their page checksums. A run is complete if it has
+    the rows of this study at exactly the positions of its batch, and no unreadable file.
+    """
+    try:
+        frame = (
+            spark.read.schema(from_arrow_schema(CASES))
+            .option("recursiveFileLookup", "true")
+            .option("ignoreCorruptFiles", "true")
+            .option("ignoreMissingFiles", "true")
+            .option("parquet.page.verify-checksum.enabled", "true")
+            .parquet(root)
+        )
+        listed = [
+            match.groups()
+            for name in frame.inputFiles()
+            if (match := re.search(_RUN_OF_FILE, name))
+        ]
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return {}
+        raise
+    path = F.col("_metadata.file_path")
+    found = (
+        frame.groupBy(
+            F.regexp_extract(path, _RUN_OF_FILE, 1).alias("batch"),
+            F.regexp_extract(path, _RUN_OF_FILE, 2).alias("run"),
+        )
+        .agg(
+            F.count("*").alias("rows"),
+            F.count_distinct(POSITION).alias("positions"),
+            F.min(POSITION).alias("first"),
+            F.max(POSITION).alias("last"),
+            F.count_if(F.col(STUDY) == digest).alias("own"),
+            F.count_distinct(path).alias("files"),
+            F.bit_xor(F.xxhash64("*")).alias("read"),  # reads all columns
+        )
+        .collect()
+    )
+    sizes = {str(batch.number): batch for batch in batches}
+    runs: dict[int, str] = {}
+    for row in sorted(found, key=lambda row: str(row["run"])):
+        batch = sizes.get(row["batch"])
+        if batch is not None and tuple(row)[2:8] == (
+            *(batch.size, batch.size, batch.first, batch.end - 1, batch.size),
+            listed.count((row["batch"], row["run"])),
+        ):
+            runs.setdefault(batch.number, row["run"])
+    return runs
+
+
+def study_digest(cases: Cases, *, limits: CaseLimits, drawn: int | None = None) -> str:
+    """Return a digest of the cases, the limits and the code."""
+    described = json.dumps([code_identity(), drawn, repr(limits), repr(cases)])
+    return hashlib.sha256(described.encode()).hexdigest()[:32]

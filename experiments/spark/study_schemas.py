@@ -37,30 +37,41 @@ TABLES: Mapping[str, pa.Schema] = {
     "timings": schema_of(table_rows.TimingRow),
 }
 
-# Result of a worker: all rows of a case, and the position of the case in its batch.
-PLACE = "place"
-RECORDS = pa.schema(
-    [pa.field(PLACE, pa.int64(), nullable=False)]
-    + [pa.field(name, pa.list_(pa.struct(schema))) for name, schema in TABLES.items()]
+KEY = "case"
+POSITION, STUDY = "position", "study"
+
+
+def _nested(name: str) -> pa.Field:
+    """Return the column of a table inside a row of `CASES`; only groups keep the key."""
+    # A nullable struct, such as an optimum, must have nullable fields.
+    fields = [
+        field.with_nullable(True) for field in TABLES[name] if name == "groups" or field.name != KEY
+    ]
+    struct = pa.struct(fields)
+    return pa.field(name, struct if name in ("groups", "optima") else pa.list_(struct))
+
+
+CASES = pa.schema(
+    [
+        pa.field(POSITION, pa.int64(), nullable=False),
+        pa.field(STUDY, pa.string(), nullable=False),
+        *map(_nested, TABLES),
+    ]
 )
+"""One row per case: its position, the digest of the study, and the rows of all tables."""
 
 
-def record_row(record: table_rows.CaseRecord) -> dict[str, list[dict[str, object]]]:
-    """Return a record as a row of `RECORDS`."""
+def case_row(record: table_rows.CaseRecord, *, position: int, study: str) -> dict[str, object]:
+    """Return a record as a row of `CASES`."""
     return {
-        "groups": [_columns(record.group)],
-        "optima": [] if record.optimum is None else [_columns(record.optimum)],
+        POSITION: position,
+        STUDY: study,
+        "groups": _columns(record.group),
+        "optima": None if record.optimum is None else _columns(record.optimum),
         "assignments": [_columns(row) for row in record.assignments],
         "comparisons": [_columns(row) for row in record.comparisons],
         "timings": [_columns(row) for row in record.timings],
     }
-
-
-def table_of(records: pa.Table, name: str) -> pa.Table:
-    """Return the rows of one table, in the order of the records."""
-    structs = records.column(name).combine_chunks().flatten()
-    columns = structs.flatten()
-    return pa.Table.from_arrays(columns, schema=TABLES[name])
 
 
 def _columns(row: Any) -> dict[str, object]:

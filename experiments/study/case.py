@@ -1,8 +1,12 @@
-"""Cases of a study, and the split of the cases into batches and tasks."""
+"""Cases of a study: sequences in which each case follows from its index by arithmetic."""
 
 import json
+from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.documents.json_codec import parse_group
@@ -10,8 +14,6 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 
 IMPORTED = "imported"
-BATCH_CASES = 2_000
-_TASK_CASES = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +52,107 @@ class Case:
         return FAMILIES[self.family].build(self.seed, start=self.start)
 
 
+class Cases(ABC):
+    """Cases in a fixed order; `repr` describes all of them."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, index: int) -> Case:
+        """Return the case at an index from 0 to ``len(self) - 1``."""
+
+    def __iter__(self) -> Iterator[Case]:
+        return (self[index] for index in range(len(self)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stratum(Cases):
+    """Cases of one family with consecutive seeds.
+
+    Examples
+    --------
+    >>> cases = Stratum(family="mixed-churn", first_seed=5, seeds=2, assignors=("range", "sticky"))
+    >>> [case.name for case in cases]
+    ['mixed-churn/5@range', 'mixed-churn/5@sticky', 'mixed-churn/6@range', 'mixed-churn/6@sticky']
+    """
+
+    family: str
+    first_seed: int
+    seeds: int
+    assignors: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return self.seeds * (len(self.assignors) if self._has_own_history else 1)
+
+    def __getitem__(self, index: int) -> Case:
+        """Return one case per seed, or in a family with its own history per seed and assignor."""
+        if not self._has_own_history:
+            return Case(family=self.family, seed=self.first_seed + index, assignors=self.assignors)
+        seed, number = divmod(index, len(self.assignors))
+        name = self.assignors[number]
+        return Case(family=self.family, seed=self.first_seed + seed, assignors=(name,), start=name)
+
+    @property
+    def _has_own_history(self) -> bool:
+        return self.family in FAMILIES and FAMILIES[self.family].own_history
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCases(Cases):
+    """One case per imported group document."""
+
+    documents: tuple[str, ...]
+    assignors: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __getitem__(self, index: int) -> Case:
+        """Return the case of a document."""
+        document = self.documents[index]
+        return Case(family=IMPORTED, seed=index, assignors=self.assignors, document=document)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCases(Cases):
+    """Cases in a list."""
+
+    cases: tuple[Case, ...]
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def __getitem__(self, index: int) -> Case:
+        """Return the case at a position of the list."""
+        return self.cases[index]
+
+
+@dataclass(frozen=True)
+class JoinedCases(Cases):
+    """Cases of several sequences, one sequence after another."""
+
+    parts: tuple[Cases, ...]
+
+    @cached_property
+    def _ends(self) -> tuple[int, ...]:
+        return tuple(accumulate(map(len, self.parts)))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self.parts else 0
+
+    def __getitem__(self, index: int) -> Case:
+        """Return the case at an index over all parts."""
+        number = bisect_right(self._ends, index)
+        return self.parts[number][index - (self._ends[number - 1] if number else 0)]
+
+
 def cases_of(
     families: Sequence[str], *, seeds: int, assignors: Sequence[str], first_seed: int = 0
-) -> Iterator[Case]:
-    """Yield the cases of a study, with ``seeds`` split evenly over the families.
+) -> Cases:
+    """Return the cases of a study, with ``seeds`` split evenly over the families.
 
-    A family of fixed size gives all of its groups in addition. A family with its own history
-    gives one case per seed and assignor.
+    A family of fixed size gives all of its groups in addition.
 
     Examples
     --------
@@ -64,66 +160,32 @@ def cases_of(
     ['mixed-join/0', 'mixed-join/1']
     """
     unlimited = [name for name in families if FAMILIES[name].size is None]
+    parts = []
     for name in families:
         share = None
         if name in unlimited:
             extra = unlimited.index(name) < seeds % len(unlimited)
             share = seeds // len(unlimited) + extra
-        yield from family_cases(name, seeds=share, assignors=assignors, first_seed=first_seed)
+        parts.append(family_cases(name, seeds=share, assignors=assignors, first_seed=first_seed))
+    return JoinedCases(tuple(parts))
 
 
 def family_cases(
     name: str, *, seeds: int | None, assignors: Sequence[str], first_seed: int = 0
-) -> Iterator[Case]:
-    """Yield the cases of one family.
+) -> Stratum:
+    """Return the cases of one family.
 
     ``seeds`` None means all groups of a family of fixed size. ``first_seed`` applies to the
     other families.
     """
-    family = FAMILIES[name]
-    if family.size is not None:
-        numbers = range(family.size if seeds is None else min(seeds, family.size))
-    elif seeds is not None:
-        numbers = range(first_seed, first_seed + seeds)
-    else:
+    size = FAMILIES[name].size
+    if size is not None:
+        first_seed, seeds = 0, size if seeds is None else min(seeds, size)
+    elif seeds is None:
         raise UsageError(f"family {name!r} has no fixed number of groups, so seeds must be given")
-    for seed in numbers:
-        if family.own_history:
-            for assignor in assignors:
-                yield Case(family=name, seed=seed, assignors=(assignor,), start=assignor)
-        else:
-            yield Case(family=name, seed=seed, assignors=tuple(assignors))
+    return Stratum(family=name, first_seed=first_seed, seeds=seeds, assignors=tuple(assignors))
 
 
-def imported_cases(documents: Iterable[str], *, assignors: Sequence[str]) -> Iterator[Case]:
-    """Yield one case per imported group document."""
-    for position, document in enumerate(documents):
-        yield Case(family=IMPORTED, seed=position, assignors=tuple(assignors), document=document)
-
-
-@dataclass(frozen=True, slots=True)
-class BatchedCase:
-    """A case and the position of the case in its batch."""
-
-    place: int
-    case: Case
-
-
-def batches_of(cases: Sequence[Case], *, wave: int = BATCH_CASES) -> list[Sequence[Case]]:
-    """Split cases into batches of up to ``wave`` cases. Each batch mixes the whole study.
-
-    Examples
-    --------
-    >>> cases = list(cases_of(["mixed-join"], seeds=5, assignors=["range"]))
-    >>> [[case.seed for case in batch] for batch in batches_of(cases, wave=2)]
-    [[0, 3], [1, 4], [2]]
-    """
-    count = -(-len(cases) // wave)
-    return [cases[first::count] for first in range(count)]
-
-
-def tasks_of(cases: Sequence[Case], *, tasks: int | None = None) -> list[tuple[BatchedCase, ...]]:
-    """Split a batch into tasks with nearly equal numbers of cases of all families."""
-    placed = [BatchedCase(place, case) for place, case in enumerate(cases)]
-    count = min(tasks or -(-len(placed) // _TASK_CASES), len(placed))
-    return [tuple(placed[first::count]) for first in range(count)]
+def imported_cases(documents: Iterable[str], *, assignors: Sequence[str]) -> ImportedCases:
+    """Return one case per imported group document."""
+    return ImportedCases(tuple(documents), tuple(assignors))

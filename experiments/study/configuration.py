@@ -1,12 +1,13 @@
 """Reader of the configuration file of a study. Error messages name the line and the field."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from kassay.experiments.compare import CaseLimits
-from kassay.experiments.study.case import BATCH_CASES, IMPORTED, Case, family_cases
+from kassay.experiments.study.batches import BATCH_CASES
+from kassay.experiments.study.case import IMPORTED, Cases, JoinedCases, family_cases
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.config_nodes import ConfigNode, read_nodes
@@ -25,15 +26,19 @@ class StudyConfig:
     first_seed: int = 0
     groups: tuple[Path, ...] = ()  # files of group documents
     drawn: int | None = None  # cases with smaller seeds keep documents; None for all
-    wave: int = BATCH_CASES  # cases per batch
+    wave: int = BATCH_CASES  # maximum number of cases per batch
     limits: CaseLimits = field(default_factory=CaseLimits)
 
-    def cases(self) -> Iterator[Case]:
-        """Yield the cases of the study's families, without imported groups."""
-        for name, seeds in self.families.items():
-            yield from family_cases(
-                name, seeds=seeds, assignors=self.assignors, first_seed=self.first_seed
+    def cases(self) -> Cases:
+        """Return the cases of the study's families, without imported groups."""
+        return JoinedCases(
+            tuple(
+                family_cases(
+                    name, seeds=seeds, assignors=self.assignors, first_seed=self.first_seed
+                )
+                for name, seeds in self.families.items()
             )
+        )
 
     def described(self) -> dict[str, object]:
         """Return the description of the study for its manifest."""

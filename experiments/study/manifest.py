@@ -4,19 +4,19 @@ import hashlib
 import importlib.metadata
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from kassay.experiments.compare import CaseLimits
-from kassay.experiments.study.case import IMPORTED, Case
+from kassay.experiments.study.case import IMPORTED
 from kassay.experiments.study.families.registry import FAMILIES
 
 _PACKAGES = ("kassay", "ortools", "networkx", "numpy", "pandas", "pyarrow", "pyspark", "pyyaml")
 
 
 def configuration(
-    cases: Iterable[Case],
+    documents: Sequence[str],
     *,
     families: Sequence[str],
     seeds: int,
@@ -27,10 +27,9 @@ def configuration(
 ) -> dict[str, object]:
     """Describe a study completely: equal descriptions and versions give equal tables.
 
-    Imported cases are described by a digest of their documents. ``study`` is
+    Imported groups are described by a digest of their documents. ``study`` is
     `StudyConfig.described`.
     """
-    documents = [case.document for case in cases if case.document is not None]
     described_families = [FAMILIES[name].parameters() for name in families]
     described: dict[str, object] = {
         "seeds": seeds,

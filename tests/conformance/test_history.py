@@ -16,10 +16,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow.parquet
+import pyarrow.dataset
 import pytest
 
 from kassay.experiments.cli import main
+from kassay.experiments.report.output_reader import read_manifest
 from tests.conformance.admin import Administrator, GroupView, Pairs, administrator
 from tests.conformance.broker import KafkaCluster, running_cluster
 from tests.conformance.captures import run_tool
@@ -68,7 +69,12 @@ class PlayedHistory:
     home: Path
 
     def table(self, form: str, name: str) -> Table:
-        return pyarrow.parquet.read_table(self.home / form / name).to_pylist()
+        return read_history_table(self.home / form, name)
+
+
+def read_history_table(output: Path, name: str) -> Table:
+    tables = output / read_manifest(output)["history"]
+    return pyarrow.dataset.dataset(tables / name, format="parquet").to_table().to_pylist()
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +226,7 @@ def test_history_of_sparks_kafka_source_is_equal(played: PlayedHistory, tmp_path
     assert done.returncode == 0, done.stderr
     for name in ("generations", "rebalances"):
         by_spark, by_client = (
-            sorted(pyarrow.parquet.read_table(home / name).to_pylist(), key=str)
+            sorted(read_history_table(home, name), key=str)
             for home in (tmp_path, played.home / "live")
         )
         assert [_untimed(row) for row in by_spark] == [_untimed(row) for row in by_client]

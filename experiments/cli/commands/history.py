@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -18,11 +17,11 @@ from kassay.experiments.cli import (
     spark_options,
 )
 from kassay.experiments.history.live_topic import OffsetsReader, list_cluster_topics
-from kassay.experiments.report.history_report import summarise_groups
+from kassay.experiments.report.output_reader import check_writable
 from kassay.experiments.sources.capture_files import load_metadata
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
 from kassay.experiments.spark import record_sources
-from kassay.experiments.spark.history_output import write_history
+from kassay.experiments.spark.history_output import History, summarise_groups, write_history
 from kassay.experiments.spark.history_pipeline import (
     RECORD_SETTINGS,
     ClusterMetadata,
@@ -44,7 +43,7 @@ def history(
         ),
     ] = None,
     *,
-    output: output_options.OutputDirectory,
+    output: output_options.OutputLocation,
     metadata: source_options.Metadata = None,
     cluster: source_options.ClusterOptions = source_options.ClusterOptions(),
     spark_package: Annotated[
@@ -75,6 +74,7 @@ def history(
     settings = cluster.settings()
     if cluster.bootstrap_server is not None:
         settings["bootstrap.servers"] = cluster.bootstrap_server
+    check_writable(output)
     known = _cluster_metadata(metadata, settings, cluster)
     description = {
         "kind": "history",
@@ -96,7 +96,7 @@ def history(
                 cluster.spark_options(),
             )
             sources = [decode_records(raw)]
-        row_counts = write_history(
+        written = write_history(
             spark,
             sources,
             output,
@@ -112,7 +112,7 @@ def history(
                 },
             ),
         )
-    _print_summary(output, row_counts)
+        _print_summary(written)
 
 
 def _cluster_metadata(
@@ -129,13 +129,14 @@ def _cluster_metadata(
     )
 
 
-def _print_summary(directory: Path, row_counts: Mapping[str, int]) -> None:
-    for line in summarise_groups(directory):
+def _print_summary(written: History) -> None:
+    for line in summarise_groups(written):
         typer.echo(json.dumps(line, ensure_ascii=False))
+    counts = written.counts
     print_note(
-        f"{row_counts['records']} records, {row_counts['generations']} generations, "
-        f"{row_counts['rebalances']} rebalances"
+        f"{counts['records']} records, {counts['generations']} generations, "
+        f"{counts['rebalances']} rebalances"
     )
-    if row_counts["errors"]:
-        print_error(f"{row_counts['errors']} records could not be read; see the table errors")
+    if counts["errors"]:
+        print_error(f"{counts['errors']} records could not be read; see the table errors")
         raise typer.Exit(BAD_INPUT)

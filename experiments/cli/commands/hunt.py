@@ -1,7 +1,7 @@
 """``kassay hunt``: search for the smallest groups on which an assignor fails."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +24,7 @@ from kassay.experiments.counterexamples.shortcomings import SearchOptions, Short
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
-from kassay.experiments.study.case import Case, cases_of, imported_cases
+from kassay.experiments.study.case import JoinedCases, ListedCases, cases_of, imported_cases
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import UsageError
@@ -102,11 +102,20 @@ def hunt(
     )
     families = family or ([] if groups else [EXHAUSTIVE])
     documents, all_valid = group_io.read_documents(groups or ())
-    searched = [
-        *imported_cases(documents, assignors=[name]),
-        *_cases(families, name, sizes=(members, partitions), seeds=cases, first_seed=first_seed),
-    ]
-    if not searched:
+    small_worlds = (
+        exhaustive_cases(members=members, partitions=partitions, assignor=name)
+        if EXHAUSTIVE in families
+        else ()
+    )
+    seeded = [each for each in families if each != EXHAUSTIVE]
+    searched = JoinedCases(
+        (
+            imported_cases(documents, assignors=[name]),
+            ListedCases(tuple(small_worlds)),
+            cases_of(seeded, seeds=cases, assignors=[name], first_seed=first_seed),
+        )
+    )
+    if not len(searched):
         raise UsageError("there is no group to search: give --groups, or --cases above 0")
     with spark_session(master=master) as spark:
         result = gallery(search_cases(spark, searched, options, tasks=tasks), options)
@@ -131,15 +140,6 @@ def _description(options: SearchOptions, families: Sequence[str]) -> dict[str, s
         steps = f"{options.walks} of {options.walk_steps} steps per counterexample"
         description["random walks"] = steps
     return description
-
-
-def _cases(
-    families: Sequence[str], assignor: str, *, sizes: tuple[int, int], seeds: int, first_seed: int
-) -> Iterator[Case]:
-    if EXHAUSTIVE in families:
-        yield from exhaustive_cases(members=sizes[0], partitions=sizes[1], assignor=assignor)
-    seeded = [family for family in families if family != EXHAUSTIVE]
-    yield from cases_of(seeded, seeds=seeds, assignors=[assignor], first_seed=first_seed)
 
 
 def _write(result: Gallery, directory: Path, *, about: dict[str, str], top: int) -> None:

@@ -1,22 +1,31 @@
 """``kassay report``: write the report of a study or a history."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io
+from kassay.experiments.cli import group_io, spark_options
 from kassay.experiments.report import history_report
+from kassay.experiments.report.output_reader import (
+    FileDigests,
+    load_summary,
+    location,
+    verified_manifest,
+)
 from kassay.experiments.report.study_report import Report, render
-from kassay.experiments.report.table_reader import load_tables
 from kassay.reference.model.errors import UsageError
 
 
 def report(
-    directory: Annotated[
-        Path,
+    source: Annotated[
+        str,
         typer.Argument(
-            metavar="DIR", help="Output directory of `kassay study` or `kassay history`."
+            metavar="DIR",
+            help="Output of `kassay study` or `kassay history`: a path, or a URI of a Hadoop file "
+            "system, which Spark reads.",
         ),
     ],
     *,
@@ -41,6 +50,13 @@ def report(
             show_default=False,
         ),
     ] = None,
+    partial: Annotated[
+        bool,
+        typer.Option(
+            "--partial", help="Use the summary of a study if files of its cases are damaged."
+        ),
+    ] = False,
+    master: spark_options.SparkMaster = None,
 ) -> None:
     """Write a report of the output of kassay study or kassay history.
 
@@ -51,23 +67,43 @@ def report(
 
     Example: `kassay report out/study --only effect-within-families`
     """
-    page = output or directory / "report.html"
+    directory = location(source)
+    if directory is None and output is None:
+        raise typer.BadParameter(f"--output is required, because {source} is not a local directory")
+    page = output or Path(source if directory is None else directory) / "report.html"
     markdown = markdown or page.with_suffix(".md")
-    if history_report.is_history(directory):
-        if only:
-            raise typer.BadParameter(
-                "--only requires the output of kassay study, not of kassay history"
-            )
-        texts = history_report.render(directory)
-    else:
-        study_report = render(load_tables(directory))
-        texts = study_report.html, study_report.markdown
-        _write_data(study_report, page.with_name(f"{page.stem}-data"), only)
-        if only:
-            return
+    with _opened(source, directory, master) as (opened, found):
+        manifest = verified_manifest(opened, found=found, partial=partial)
+        if history_report.is_history(manifest):
+            if only:
+                raise typer.BadParameter(
+                    "--only requires the output of kassay study, not of kassay history"
+                )
+            texts = history_report.render(opened, manifest)
+        else:
+            study_report = render(load_summary(opened, manifest))
+            texts = study_report.html, study_report.markdown
+            _write_data(study_report, page.with_name(f"{page.stem}-data"), only)
+            if only:
+                return
     for path, text in zip((page, markdown), texts, strict=True):
         group_io.write_text(path, text)
         typer.echo(path)
+
+
+@contextmanager
+def _opened(
+    source: str, directory: Path | None, master: str | None
+) -> Iterator[tuple[Path, FileDigests | None]]:
+    """Yield the directory to read; Spark copies the output of another file system to it."""
+    if directory is not None:
+        yield directory, None
+        return
+    from kassay.experiments.spark.output_files import local_copy
+    from kassay.experiments.spark.session import spark_session
+
+    with spark_session(master=master) as spark, local_copy(spark, source) as copy:
+        yield copy
 
 
 def _write_data(study_report: Report, directory: Path, only: list[str] | None) -> None:

@@ -1,7 +1,6 @@
 """``kassay study``: compare assignors with the optimum on many groups, with Spark."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated
@@ -19,16 +18,25 @@ from kassay.experiments.cli import (
 )
 from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.compare import CaseLimits
+from kassay.experiments.report.output_reader import (
+    Summary,
+    check_writable,
+    load_summary,
+    location,
+    read_manifest,
+)
 from kassay.experiments.report.study_summary import totals
-from kassay.experiments.report.table_reader import load_tables
 from kassay.experiments.sources.text_files import open_text
+from kassay.experiments.spark.output_files import read_summary
 from kassay.experiments.spark.session import spark_session
-from kassay.experiments.spark.study_pipeline import write_study
-from kassay.experiments.study.case import BATCH_CASES, Case, cases_of, imported_cases
+from kassay.experiments.spark.study_pipeline import study_digest, write_study
+from kassay.experiments.spark.study_tables import convert_study
+from kassay.experiments.study.batches import BATCH_CASES
+from kassay.experiments.study.case import Cases, JoinedCases, cases_of, imported_cases
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
 from kassay.experiments.study.manifest import configuration, manifest
-from kassay.reference.model.errors import UsageError
+from kassay.reference.model.errors import InputError, UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +68,7 @@ def study(
         ),
     ] = None,
     *,
-    output: output_options.OutputDirectory,
+    output: output_options.OutputLocation,
     options: StudyOptions = StudyOptions(deterministic_limit=2.0),
     custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
     master: spark_options.SparkMaster = None,
@@ -69,56 +77,86 @@ def study(
         typer.Option(metavar="KEY=VALUE", help="Spark configuration property; repeatable."),
     ] = None,
     tasks: spark_options.SparkTasks = None,
+    convert: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Run no study; summarise the tables that an earlier version of kassay study wrote "
+            "to this directory.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Compare assignors with the proven optimum on many groups, with Spark.
 
-    Writes the Parquet tables groups, assignments, optima, comparisons and timings, and
-    manifest.json, for `kassay report`. An interrupted study continues when it is started
-    again.
+    Writes the results of all cases as Parquet files, and a summary for `kassay report`. An
+    interrupted or damaged study is completed when it is started again.
 
     Example: `kassay study experiments/study/configurations/quick.yaml -o out/quick`
 
     Example: `kassay study --groups groups.jsonl --cases 1000 -o out/study`
     """
     begin = time.perf_counter()
+    check_writable(output)
+    if convert is not None:
+        with spark_session(master=master, settings=_settings(conf or [])) as spark:
+            convert_study(spark, convert, output)
+            _print_summary(read_summary(spark, output))
+        return
     if config is None:
         plan = _plan_from_options(options, custom.names())
     else:
         plan = _plan_from_file(context, config, custom.names())
-    if not plan.cases:
+    if not len(plan.cases):
         raise UsageError("there is no group to study: give --groups, or --cases above 0")
-    with spark_session(master=master, settings=_settings(conf or [])) as spark:
-        write_study(
-            spark,
-            plan.cases,
-            output,
-            tasks=tasks,
-            wave=plan.batch_cases,
-            limits=plan.limits,
-            drawn=plan.drawn,
-            manifest=lambda rows: manifest(
-                plan.description,
-                rows=rows,
-                run={
-                    "master": master or spark.conf.get("spark.master"),
-                    "seconds": round(time.perf_counter() - begin, 1),
-                },
-            ),
-        )
-    _print_summary(output)
+    results = _finished(plan, output)
+    if results is None:
+        with spark_session(master=master, settings=_settings(conf or [])) as spark:
+            write_study(
+                spark,
+                plan.cases,
+                output,
+                tasks=tasks,
+                largest_batch=plan.largest_batch,
+                limits=plan.limits,
+                drawn=plan.drawn,
+                manifest=lambda rows: manifest(
+                    plan.description,
+                    rows=rows,
+                    run={
+                        "master": master or spark.conf.get("spark.master"),
+                        "seconds": round(time.perf_counter() - begin, 1),
+                    },
+                ),
+            )
+            results = read_summary(spark, output)
+    _print_summary(results)
     if not plan.all_valid:
         raise typer.Exit(BAD_INPUT)
+
+
+def _finished(plan: "_StudyPlan", output: str) -> Summary | None:
+    """Return the summary of a finished and undamaged study in a local directory, else None."""
+    directory = location(output)
+    if directory is None:
+        return None
+    digest = study_digest(plan.cases, limits=plan.limits, drawn=plan.drawn)
+    try:
+        finished = read_manifest(directory).get("digest") == digest
+        return load_summary(directory) if finished else None
+    except InputError:
+        return None  # the study repairs it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StudyPlan:
     """Cases and settings of a study. ``all_valid`` is False after a bad group document."""
 
-    cases: Sequence[Case]
+    cases: Cases
     description: dict[str, object]
     limits: CaseLimits
     all_valid: bool
-    batch_cases: int = BATCH_CASES
+    largest_batch: int = BATCH_CASES
     drawn: int | None = None
 
 
@@ -126,12 +164,14 @@ def _plan_from_options(options: StudyOptions, custom: list[str]) -> _StudyPlan:
     documents, all_valid = group_io.read_documents(options.groups or ())
     assignors, families = [*(options.assignor or ()), *custom], options.family or []
     limits, seeds, first_seed = options.case_limits(), options.cases, options.first_seed
-    cases = [
-        *imported_cases(documents, assignors=assignors),
-        *cases_of(families, seeds=seeds, assignors=assignors, first_seed=first_seed),
-    ]
+    cases = JoinedCases(
+        (
+            imported_cases(documents, assignors=assignors),
+            cases_of(families, seeds=seeds, assignors=assignors, first_seed=first_seed),
+        )
+    )
     description = configuration(
-        cases,
+        documents,
         families=families,
         seeds=seeds,
         first_seed=first_seed,
@@ -153,9 +193,9 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
         config = read_config(stream.read(), group_io.name_of(path), directory=path.parent)
     config = replace(config, assignors=(*config.assignors, *custom))
     documents, all_valid = group_io.read_documents(config.groups)
-    cases = [*imported_cases(documents, assignors=config.assignors), *config.cases()]
+    cases = JoinedCases((imported_cases(documents, assignors=config.assignors), config.cases()))
     description = configuration(
-        cases,
+        documents,
         families=list(config.families),
         seeds=len(cases),
         first_seed=config.first_seed,
@@ -168,7 +208,7 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
         description=description,
         limits=config.limits,
         all_valid=all_valid,
-        batch_cases=config.wave,
+        largest_batch=config.wave,
         drawn=config.drawn,
     )
 
@@ -183,9 +223,9 @@ def _settings(pairs: list[str]) -> dict[str, str]:
     return settings
 
 
-def _print_summary(directory: Path) -> None:
+def _print_summary(results: Summary) -> None:
     rows = []
-    for name, summary in totals(load_tables(directory)).items():
+    for name, summary in totals(results.outcomes).items():
         low, high = summary.minimum_imbalance.interval
         rows.append(
             {

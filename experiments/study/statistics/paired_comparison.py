@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from kassay.experiments.study.statistics.parameter_effects import CONFIDENCE, proven_rows
+from kassay.experiments.study.statistics.parameter_effects import CONFIDENCE
 
 RESAMPLES = 5000
 
@@ -34,44 +34,39 @@ class PairedComparison:
 
 
 def compare_pairs(
-    rows: pd.DataFrame, before: str, after: str, *, seed: int = 0
+    pairs: pd.DataFrame, before: str, after: str, *, seed: int = 0
 ) -> PairedComparison:
-    """Compare two assignors on their common groups. ``seed`` sets the bootstrap's samples."""
-    columns = ["case", "least_imbalance", "unnecessary_moves", "owned"]
-    proven = proven_rows(rows)
-    one, two = (
-        proven.loc[proven["assignor"] == name, columns].set_index("case")
-        for name in (before, after)
-    )
-    pairs = one.join(two, how="inner", lsuffix="_before", rsuffix="_after")
-    least = [
-        pairs[f"least_imbalance_{side}"].fillna(value=False).astype(bool)
-        for side in ("before", "after")
-    ]
-    only_before = int((least[0] & ~least[1]).sum())
-    only_after = int((least[1] & ~least[0]).sum())
-    moves = pairs[pairs["owned_before"] > 0]
-    moves = moves.dropna(subset=["unnecessary_moves_before", "unnecessary_moves_after"])
-    difference = (
-        (moves["unnecessary_moves_after"] - moves["unnecessary_moves_before"])
-        .to_numpy()
-        .astype(np.int64)
-    )
+    """Compare two assignors; ``seed`` sets the bootstrap's samples.
+
+    ``pairs`` counts groups by ``before``, ``after``, ``least_before``, ``least_after`` and
+    ``difference``, the unnecessary moves of the second assignor minus those of the first.
+    """
+    own = pairs[(pairs["before"] == before) & (pairs["after"] == after)]
+
+    def groups(*, first: bool, second: bool) -> int:
+        rows = own[(own["least_before"] == first) & (own["least_after"] == second)]
+        return int(rows["groups"].sum())
+
+    counts = own.dropna(subset=["difference"]).groupby("difference")["groups"].sum()
+    values = counts.index.to_numpy(np.int64)
+    numbers = counts.to_numpy(np.int64)
+    known = int(numbers.sum())
+    only_before, only_after = groups(first=True, second=False), groups(first=False, second=True)
     return PairedComparison(
         before=before,
         after=after,
-        groups=len(pairs),
-        both=int((least[0] & least[1]).sum()),
+        groups=int(own["groups"].sum()),
+        both=groups(first=True, second=True),
         only_before=only_before,
         only_after=only_after,
-        neither=int((~least[0] & ~least[1]).sum()),
+        neither=groups(first=False, second=False),
         p_value=mcnemar(only_before, only_after),
-        moves_known=len(difference),
-        fewer=int((difference < 0).sum()),
-        same=int((difference == 0).sum()),
-        more=int((difference > 0).sum()),
-        mean_difference=float(difference.mean()) if len(difference) else None,
-        interval=mean_interval(difference, seed=seed) if len(difference) else None,
+        moves_known=known,
+        fewer=int(numbers[values < 0].sum()),
+        same=int(numbers[values == 0].sum()),
+        more=int(numbers[values > 0].sum()),
+        mean_difference=float(values @ numbers / known) if known else None,
+        interval=mean_interval(values, numbers, seed=seed) if known else None,
     )
 
 
@@ -81,15 +76,15 @@ def mcnemar(only_before: int, only_after: int) -> float | None:
     return float(binomtest(only_before, discordant).pvalue) if discordant else None
 
 
-def mean_interval(values: np.typing.NDArray[np.int64], *, seed: int) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of a mean.
+def mean_interval(
+    values: np.typing.NDArray[np.int64], counts: np.typing.NDArray[np.int64], *, seed: int
+) -> tuple[float, float]:
+    """Return the percentile bootstrap interval of the mean of values that occur several times.
 
-    Resampling the counts of distinct integers is equivalent to resampling the values, and
-    fast for a million values, for which ``scipy.stats.bootstrap`` needs gigabytes.
+    Resampling the counts of distinct values is equivalent to resampling the values.
     """
-    distinct, counts = np.unique(values, return_counts=True)
     total = int(counts.sum())
     resampled = np.random.default_rng(seed).multinomial(total, counts / total, size=RESAMPLES)
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(resampled @ distinct / total, [tail, 1 - tail])
+    low, high = np.quantile(resampled @ values / total, [tail, 1 - tail])
     return float(low), float(high)

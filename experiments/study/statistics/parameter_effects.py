@@ -1,142 +1,168 @@
-"""Effects of the families' parameters on how often an assignor misses the optimum."""
+"""Effects of the families' parameters on how often an assignor misses the optimum.
+
+Tables of counts have the columns ``groups`` with a proven optimum; ``missed``, of these groups
+without minimum imbalance; ``known``, of these groups with owned partitions and known unnecessary
+moves; ``wasteful``, of the known groups with unnecessary moves.
+"""
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from scipy.stats import binomtest, spearmanr
+from scipy.stats import binomtest, t
 
 CONFIDENCE = 0.95
 MEASURED = ("members", "topics", "partitions", "partitions per member", "overlap", "owned")
-"""Parameters that are numbers of a group."""
+"""Parameters that are numbers of a group.
+
+``overlap`` is the mean share of members that subscribe to a topic; ``owned`` is the share of
+partitions with an owner.
+"""
 CHOSEN = ("event", "shape", "weights", "racks", "mixed")
 """Parameters that are equal for all groups of a family."""
-OUTCOMES = ("missed", "wasteful")
-PARAMETERS = ("members", "partitions", "owned", "mixed")
-"""Parameters of `effects`."""
+OUTCOMES = {"missed": "groups", "wasteful": "known"}
+"""Outcomes of an assignor, with the column that counts the groups with this information."""
+EFFECT_PARAMETERS = {
+    "all members": "members",
+    "all partitions": "partitions",
+    "all owned": "owned",
+}
+"""Parameters of `effects` that are columns of groups, in the table of counts by value."""
+_COUNTS = ["groups", "missed", "known", "wasteful"]
 _SHARES = ("overlap", "owned")
 _LEVELS = ["parameter", "level", "assignor", "outcome", "count", "groups", "share", "low", "high"]
 
 
-def proven_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the comparisons with a proven optimum."""
-    return rows[rows["proven"].fillna(value=False).astype(bool)]
-
-
-def with_parameters(
-    rows: pd.DataFrame, families: Iterable[Mapping[str, object]] = ()
+def levels(
+    parameters: pd.DataFrame,
+    outcomes: pd.DataFrame,
+    *,
+    families: Iterable[Mapping[str, object]] = (),
+    assignors: Sequence[str],
 ) -> pd.DataFrame:
-    """Return the comparisons with a proven optimum, with a column per parameter and outcome.
-
-    ``overlap`` is the mean share of members that subscribe to a topic; it is absent in tables
-    without the number of subscriptions. ``owned`` is the share of partitions with an owner.
-    ``missed`` is 1 if the assignor misses the minimum imbalance. ``wasteful`` is 1 if it makes
-    unnecessary moves, and missing if that is not known or nothing was owned. ``families`` are
-    the parameters in the manifest.
-    """
-    proven = proven_rows(rows)
-    members = _floats(proven, "participants")
-    partitions = _floats(proven, "partitions")
-    topics = _floats(proven, "consumed" if "consumed" in proven else "topics")
-    result = proven[["assignor", "family"]].assign(
-        members=members,
-        topics=topics,
-        partitions=partitions,
-        owned=_floats(proven, "owned") / partitions,
-    )
-    result["partitions per member"] = partitions / members
-    if "subscriptions" in proven:
-        result["overlap"] = _floats(proven, "subscriptions") / (members * topics)
-    chosen = {str(family["name"]): _chosen_parameters(family) for family in families}
-    for name in CHOSEN[:-1]:
-        result[name] = proven["family"].map(
-            {family: values[name] for family, values in chosen.items() if name in values}
-        )
-    result["mixed"] = proven["mixed"].map({True: "yes", False: "no"})
-    result["missed"] = _missed(proven)
-    moves = _floats(proven, "unnecessary_moves")
-    known = moves.notna() & (result["owned"] > 0)
-    return result.assign(wasteful=(moves > 0).astype(float).where(known))
-
-
-def levels(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
     """Return the frequency of each outcome per level of each parameter, in long form.
 
     The levels of counts are octaves, those of shares are quarters. ``low`` and ``high`` are
-    Wilson's 95 % interval. ``rows`` is a result of `with_parameters`.
+    Wilson's 95 % interval. ``parameters`` has counts by ``assignor``, ``parameter`` and
+    ``value``; ``outcomes`` has counts by ``family``, ``mixed`` and ``assignor``; ``families``
+    are the parameters in the manifest.
     """
     result: list[tuple[object, ...]] = []
-    for parameter in (*MEASURED, *CHOSEN):
-        if parameter not in rows:
+    for parameter, rows in _rows_by_parameter(parameters, outcomes, families):
+        if rows.empty:
             continue
-        known = rows.loc[rows[parameter].notna(), [parameter, "assignor", *OUTCOMES]]
-        level = _levels_of(known[parameter], parameter)
-        parts = known.groupby([level, "assignor"], observed=True)[list(OUTCOMES)]
-        sums, counts = parts.sum(), parts.count()
-        for key, assignor, outcome in itertools.product(sorted(set(level)), assignors, OUTCOMES):
-            groups = int(counts[outcome].get((key, assignor), 0))
+        found: dict[tuple[float | str, str], Counter[str]] = {}
+        for row in rows[["value", "assignor", *_COUNTS]].to_dict("records"):
+            key = (_level(row["value"], parameter), str(row["assignor"]))
+            found.setdefault(key, Counter()).update({name: int(row[name]) for name in _COUNTS})
+        steps = sorted({step for step, _ in found}, key=_sort_key)
+        for step, assignor, outcome in itertools.product(steps, assignors, OUTCOMES):
+            counts = found.get((step, assignor), Counter())
+            count, groups = counts[outcome], counts[OUTCOMES[outcome]]
             if groups:
-                count = int(sums.loc[(key, assignor), outcome])
                 interval = binomtest(count, groups).proportion_ci(CONFIDENCE, method="wilson")
-                names = (parameter, _level_name(key, parameter), assignor, outcome)
+                names = (parameter, _level_name(step, parameter), assignor, outcome)
                 share = (count / groups, float(interval.low), float(interval.high))
                 result.append((*names, count, groups, *share))
     return pd.DataFrame(result, columns=_LEVELS)
 
 
-def within_families(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
+def _rows_by_parameter(
+    parameters: pd.DataFrame, outcomes: pd.DataFrame, families: Iterable[Mapping[str, object]]
+) -> Iterable[tuple[str, pd.DataFrame]]:
+    for parameter in MEASURED:
+        yield parameter, parameters[parameters["parameter"] == parameter]
+    chosen = {str(family["name"]): _chosen_parameters(family) for family in families}
+    for parameter in CHOSEN:
+        if parameter == "mixed":
+            values = outcomes["mixed"].map({True: "yes", False: "no"})
+        else:
+            values = outcomes["family"].map(
+                {name: found[parameter] for name, found in chosen.items() if parameter in found}
+            )
+        yield parameter, outcomes.assign(value=values).dropna(subset=["value"])
+
+
+def within_families(parameters: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
     """Return Spearman's rank correlation of parameters with outcomes per family.
 
     Groups of one family differ in their seeds only, so that the choice of families does not
-    affect the correlation. Combinations without variation are omitted.
+    affect the correlation. Combinations without variation are omitted. ``parameters`` has
+    counts by ``family``, ``assignor``, ``parameter`` and ``value``.
     """
     columns = ["family", "parameter", "assignor", "outcome", "groups", "rho", "p_value"]
-    parameters = [parameter for parameter in MEASURED if parameter in rows]
-    result = []
-    for (family, assignor), part in rows.groupby(["family", "assignor"], observed=True):
+    result: list[tuple[object, ...]] = []
+    for (family, assignor), own in parameters.groupby(["family", "assignor"], observed=True):
         if assignor not in assignors:
             continue
-        for outcome, parameter in itertools.product(OUTCOMES, parameters):
-            pairs = part[[parameter, outcome]].dropna().astype(float)
-            rho, p_value = _rank_correlation(pairs[parameter], pairs[outcome])
+        parts = dict(iter(own.groupby("parameter")))
+        for outcome, parameter in itertools.product(OUTCOMES, MEASURED):
+            if parameter not in parts:
+                continue
+            part = parts[parameter]
+            groups = int(part[OUTCOMES[outcome]].sum())
+            rho, p_value = rank_correlation(part["value"], part[OUTCOMES[outcome]], part[outcome])
             if not math.isnan(rho):
-                result.append((family, parameter, assignor, outcome, len(pairs), rho, p_value))
+                result.append((family, parameter, assignor, outcome, groups, rho, p_value))
     return pd.DataFrame(result, columns=columns)
 
 
-def effects(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
+def effects(
+    parameters: pd.DataFrame, outcomes: pd.DataFrame, *, assignors: Sequence[str]
+) -> pd.DataFrame:
     """Return Spearman's rank correlation of parameters with a missed minimum imbalance.
 
-    NaN if the parameter or the outcome does not vary.
+    NaN if the parameter or the outcome does not vary. For the tables see `levels`.
     """
-    proven = proven_rows(rows)
     table = {}
     for name in assignors:
-        part = proven[proven["assignor"] == name]
-        missed = _missed(part)
+        own = parameters[parameters["assignor"] == name]
+        parts = [own[own["parameter"] == parameter] for parameter in EFFECT_PARAMETERS]
+        mixed = outcomes[outcomes["assignor"] == name].dropna(subset=["mixed"])
+        parts.append(mixed.assign(value=mixed["mixed"].astype(int)))
         table[name] = [
-            _rank_correlation(part[parameter].astype(float), missed)[0] for parameter in PARAMETERS
+            rank_correlation(part["value"], part["groups"], part["missed"])[0] for part in parts
         ]
-    return pd.DataFrame.from_dict(table, orient="index", columns=list(PARAMETERS))
+    columns = [*EFFECT_PARAMETERS.values(), "mixed"]
+    return pd.DataFrame.from_dict(table, orient="index", columns=columns)
 
 
-def _rank_correlation(one: pd.Series, two: pd.Series) -> tuple[float, float]:
-    """Return Spearman's rank correlation and its p-value, or NaN if a column is constant."""
-    if one.nunique() < 2 or two.nunique() < 2:
+def rank_correlation(values: pd.Series, groups: pd.Series, ones: pd.Series) -> tuple[float, float]:
+    """Return Spearman's correlation of values with a yes-or-no outcome, and its p-value.
+
+    The groups with a value have the same mean rank, and so have the groups with an outcome.
+    NaN if the value or the outcome is the same for all groups.
+
+    Parameters
+    ----------
+    values, groups, ones
+        Values, the number of groups with each value, and how many of them have the outcome.
+
+    Examples
+    --------
+    >>> rank_correlation(pd.Series([1, 2, 3]), pd.Series([2, 1, 1]), pd.Series([0, 1, 1]))[0]
+    0.9...
+    """
+    counts = pd.DataFrame({"n": groups.astype(float), "ones": ones.astype(float)})
+    counts = counts.groupby(values.astype(float).to_numpy()).sum()
+    counts = counts[counts["n"] > 0]
+    n, yes = float(counts["n"].sum()), float(counts["ones"].sum())
+    if len(counts) < 2 or yes in (0.0, n):
         return math.nan, math.nan
-    result = spearmanr(one, two)
-    return float(result.statistic), float(result.pvalue)
-
-
-def _missed(rows: pd.DataFrame) -> pd.Series:
-    return 1 - rows["least_imbalance"].fillna(value=False).astype(float)
-
-
-def _floats(rows: pd.DataFrame, name: str) -> pd.Series:
-    return pd.to_numeric(rows[name]).astype("Float64").astype(float)
+    # Deviations of the ranks from their mean (n + 1) / 2.
+    ranks = counts["n"].cumsum() - counts["n"] / 2 - n / 2
+    low, high = -yes / 2, (n - yes) / 2
+    covariance = float(
+        (ranks * ((counts["n"] - counts["ones"]) * low + counts["ones"] * high)).sum()
+    )
+    variance = float((counts["n"] * ranks**2).sum()) * ((n - yes) * low**2 + yes * high**2)
+    rho = max(-1.0, min(1.0, covariance / math.sqrt(variance)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = rho * np.sqrt(np.float64(n - 2) / ((1 + rho) * (1 - rho)))
+    return rho, float(2 * t.sf(abs(statistic), n - 2))
 
 
 def _chosen_parameters(family: Mapping[str, object]) -> dict[str, str]:
@@ -152,12 +178,11 @@ def _chosen_parameters(family: Mapping[str, object]) -> dict[str, str]:
     return chosen
 
 
-def _levels_of(values: pd.Series, parameter: str) -> npt.NDArray[np.object_]:
-    codes, distinct = pd.factorize(values)
-    return np.array([_level(value, parameter) for value in distinct], dtype=object)[codes]
+def _sort_key(level: float | str) -> tuple[float, str]:
+    return (0.0, level) if isinstance(level, str) else (level, "")
 
 
-def _level(value: object, parameter: str) -> object:
+def _level(value: object, parameter: str) -> float | str:
     if parameter in CHOSEN:
         return str(value)
     number = float(str(value))

@@ -2,59 +2,51 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
-from scipy.stats import ecdf
 
-from kassay.experiments.study.statistics.parameter_effects import proven_rows
-
+PROFILED = ("sum_of_squares", "makespan", "movement")
+"""Measures with a performance profile."""
 RATIOS = (1.0, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
-def profile(
-    rows: pd.DataFrame, measure: str, *, assignors: Sequence[str], ratios: Sequence[float] = RATIOS
-) -> pd.DataFrame:
+def profile(profiles: pd.DataFrame, measure: str, *, assignors: Sequence[str]) -> pd.DataFrame:
     """Return the share of groups in which an assignor is within each ratio of the optimum.
 
     Both sides of the ratio are increased by one, because the optimum of most measures can be 0.
-    An assignor without a result is within no ratio. ``measure`` is a prefix of columns.
+    A group counts if its optimum is known, even if the assignor has no result; then it is
+    within no ratio. ``profiles`` has the number of ``groups`` and the groups ``within_0``,
+    ``within_1``, … of `RATIOS`, by ``measure`` and ``assignor``.
 
     References
     ----------
     Dolan, Moré. "Benchmarking optimization software with performance profiles".
     Mathematical Programming 91, 2002.
+    """
+    own = profiles[profiles["measure"] == measure].set_index("assignor")
+    counts = own[[f"within_{place}" for place in range(len(RATIOS))]].astype(float)
+    shares = counts.div(own["groups"].astype(float), axis="index").T.reindex(
+        columns=list(assignors)
+    )
+    return shares.set_axis(pd.Index(RATIOS, name="ratio"), axis="index").rename_axis(columns=None)
+
+
+def distribution(gaps: pd.DataFrame, column: str, *, assignors: Sequence[str]) -> pd.DataFrame:
+    """Return the empirical distribution function of a gap, in long form.
+
+    ``gaps`` counts ``groups`` by ``gap``, ``assignor`` and ``value``.
 
     Examples
     --------
-    >>> rows = pd.DataFrame({"case": ["x", "y"], "assignor": "range", "proven": True})
-    >>> rows = rows.assign(makespan_greedy=[1, 3], makespan_optimum=1)
-    >>> profile(rows, "makespan", assignors=["range"], ratios=[1, 2])["range"].tolist()
-    [0.5, 1.0]
+    >>> gaps = pd.DataFrame({"gap": "moves", "assignor": "range", "value": [0, 2]})
+    >>> distribution(gaps.assign(groups=[3, 1]), "moves", assignors=["range"])["share"].tolist()
+    [0.75, 1.0]
     """
-    columns = ["case", "assignor", f"{measure}_greedy", f"{measure}_optimum"]
-    proven = proven_rows(rows)[columns]
-    # A group counts if its optimum is known, even if this assignor has no result.
-    optimum = proven.groupby("case", observed=True)[f"{measure}_optimum"].transform("max")
-    known, optimum = proven[optimum.notna()], optimum.dropna()
-    table = {}
-    for name in assignors:
-        part = known[known["assignor"] == name]
-        greedy = part[f"{measure}_greedy"].astype("Float64").to_numpy(float, na_value=np.inf)
-        least = optimum.loc[part.index].to_numpy(float)
-        ratio = (greedy + 1) / (least + 1)
-        table[name] = [float((ratio <= bound).mean()) if len(ratio) else None for bound in ratios]
-    return pd.DataFrame(table, index=pd.Index(ratios, name="ratio"))
-
-
-def distribution(rows: pd.DataFrame, column: str, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return the empirical distribution function of a gap, in long form."""
+    own = gaps[gaps["gap"] == column]
     parts = [pd.DataFrame(columns=["assignor", column, "share"])]
     for name in assignors:
-        values = rows.loc[rows["assignor"] == name, column].dropna().to_numpy(float)
-        if len(values):
-            cdf = ecdf(values).cdf
-            quantiles = cdf.quantiles.astype(int)
-            parts.append(
-                pd.DataFrame({"assignor": name, column: quantiles, "share": cdf.probabilities})
-            )
+        counts = own[own["assignor"] == name].groupby("value")["groups"].sum()
+        if len(counts):
+            shares = (counts.cumsum() / counts.sum()).astype(float).to_numpy()
+            values = counts.index.astype(int)
+            parts.append(pd.DataFrame({"assignor": name, column: values, "share": shares}))
     return pd.concat(parts[1:] or parts, ignore_index=True)

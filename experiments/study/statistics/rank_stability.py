@@ -8,13 +8,14 @@ from scipy.stats import kendalltau
 from kassay.reference.model.metrics import MEASURES
 
 
-def mean_gaps(rows: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return the mean heuristic gap per assignor and measure, over groups all assignors solved."""
-    columns = [f"{name}_gap" for name in MEASURES]
-    known = rows[["case", "assignor", *columns]].dropna()
-    results = known.groupby("case", observed=True)["assignor"].nunique()
-    shared = known[known["case"].isin(results.index[results == len(assignors)])]
-    means = shared.groupby("assignor", observed=True)[columns].mean().astype(float)
+def mean_gaps(gap_sums: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
+    """Return the mean heuristic gap per assignor and measure, over groups all assignors solved.
+
+    ``gap_sums`` has the number of these ``groups`` and the sum of each gap by ``assignor``.
+    """
+    sums = gap_sums.set_index("assignor")
+    means = sums[[f"{name}_gap" for name in MEASURES]].astype(float)
+    means = means.div(sums["groups"].astype(float), axis="index")
     means.columns = [str(name) for name in MEASURES]
     return means.reindex(list(assignors))
 

@@ -1,4 +1,3 @@
-import json
 import os
 import subprocess
 import sys
@@ -6,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.report.table_reader import load_tables
+from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.study.configuration import read_config
 
 GOOD = '{"id": "mine", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}]}\n'
@@ -28,7 +27,7 @@ def test_a_study_of_imported_groups_writes_a_report(tmp_path):
     (error,) = [line for line in study.stderr.splitlines() if not line.startswith("studying: ")]
     assert "groups.jsonl:2" in error
     assert "sticky" in study.stdout
-    manifest = json.loads((out / "manifest.json").read_text())
+    manifest = read_manifest(out)
     assert manifest["configuration"]["imported_groups"] == 1
     assert manifest["rows"]["groups"] == 1 + 5 + 10 + 2 * 2
     report = run_process("report", out)
@@ -45,12 +44,10 @@ def test_the_quick_study_writes_a_report(tmp_path):
     file = Path(__file__).parents[3] / "experiments/study/configurations/quick.yaml"
     study = run_process("study", file, "--output", out, "--master", "local[2]")
     assert study.returncode == 0, study.stderr
-    tables = load_tables(out)
-    assert len(tables.groups) == 313
-    assert set(tables.groups["family"]) == set(read_config(file.read_text(), "quick").families)
-    assert tables.groups["error"].isna().all()
-    assert (tables.optima["status"] == "optimal").all()
-    assert "error" not in set(tables.comparisons["ending"])
+    families = load_summary(out).families
+    assert families["groups"].sum() == families["proven"].sum() == 313
+    assert set(families["family"]) == set(read_config(file.read_text(), "quick").families)
+    assert families["errors"].sum() == families["comparison_errors"].sum() == 0
     report = run_process("report", out)
     assert report.returncode == 0, report.stderr
     assert "313 consumer groups; 313 optima proven, 0 not." in (out / "report.md").read_text()
@@ -77,6 +74,8 @@ def run_process(*arguments):
         (["--cases", "-1"], "--cases"),
         (["--groups", "no-such-file"], "no-such-file"),
         (["--cases", "0", "--family", "mixed-join"], "there is no group to study"),
+        (["--output", "s4://bucket/study"], "unknown scheme 's4'"),
+        (["--output", "/proc/study"], "/proc/study"),
     ],
 )
 def test_invalid_studies_fail_before_spark_starts(kassay, tmp_path, monkeypatch, options, message):
@@ -89,5 +88,5 @@ def test_invalid_studies_fail_before_spark_starts(kassay, tmp_path, monkeypatch,
 def test_a_report_of_a_directory_without_a_study_is_one_error_line(kassay, tmp_path):
     done = kassay("report", tmp_path)
     assert done.code == 2
-    assert "manifest.json" in done.err
+    assert "there is no manifest" in done.err
     assert done.err.count("\n") == 1

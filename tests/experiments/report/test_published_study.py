@@ -10,19 +10,20 @@ from kassay.experiments.report.published_study import (
     render_numbers,
     replace_numbers,
 )
-from kassay.experiments.report.study_summary import join_groups, summarise_rows
+from kassay.experiments.report.study_summary import totals
+
+pytestmark = pytest.mark.spark
 
 PAGE = Path(__file__).parents[3] / "docs" / "study.md"
 
 
 @pytest.fixture(scope="module")
-def text(tables):
-    return render_numbers(tables)
+def text(results):
+    return render_numbers(results)
 
 
-def test_numbers_of_the_tables_are_shown_with_intervals(tables, text):
-    rows = join_groups(tables)
-    found = summarise_rows(rows[(rows["assignor"] == "range") & (rows["family"] != "named")])
+def test_numbers_of_the_tables_are_shown_with_intervals(results, text):
+    found = totals(results.outcomes)["range"]
     low, high = found.missed.interval
     cell = f"{found.missed.percent} ({100 * low:.1f}–{100 * high:.1f})"
     assert f"| range | {found.groups} | {cell} |" in text
@@ -55,7 +56,7 @@ def test_a_missing_study_is_an_error(tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text(f"{BEGIN}\n{END}\n")
     assert main([str(tmp_path), str(page)]) == 2
-    assert "manifest.json" in capsys.readouterr().err
+    assert "there is no manifest" in capsys.readouterr().err
     assert main([str(tmp_path)]) == 2
     assert page.read_text() == f"{BEGIN}\n{END}\n"
 

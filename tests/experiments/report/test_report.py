@@ -13,10 +13,10 @@ import pytest
 from kassay.experiments.cli import main
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.report import study_summary as summary
+from kassay.experiments.report.output_reader import load_summary
 from kassay.experiments.report.study_figures import GAP_BINS, distributions
 from kassay.experiments.report.study_report import render, template_values
 from kassay.experiments.report.study_summary import Proportion
-from kassay.experiments.report.table_reader import Tables, load_tables
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
@@ -26,17 +26,19 @@ from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import parse_group
 from kassay.solver.improvement.explanation import explain
 
+pytestmark = pytest.mark.spark
+
 VOID = {"meta", "br", "path", "use", "rect", "circle", "i", "link"}
 
 
 @pytest.fixture(scope="session")
-def page(tables) -> str:
-    return render(tables).html
+def page(results) -> str:
+    return render(results).html
 
 
 @pytest.fixture(scope="session")
-def facts(tables):
-    return template_values(tables)
+def facts(results):
+    return template_values(results)
 
 
 class Balance(HTMLParser):
@@ -74,8 +76,8 @@ def test_the_page_is_well_formed_and_needs_no_network(page):
     assert "url(http" not in page
 
 
-def test_equal_tables_give_equal_pages(tables, page):
-    assert render(tables).html == page
+def test_equal_tables_give_equal_pages(results, page):
+    assert render(results).html == page
 
 
 def test_every_figure_and_table_links_its_csv(page):
@@ -92,20 +94,23 @@ def test_every_figure_and_table_shows_its_command(page):
     assert sorted(commands) == sorted(named)
 
 
-def test_the_page_shows_the_numbers_of_the_tables(tables, facts, page):
-    rows = summary.without_named(summary.join_groups(tables))
-    own = rows[(rows["assignor"] == "range") & (rows["ending"] == "ok")]
-    assert len(own) < (tables.comparisons["assignor"] == "range").sum()
-    reached = int(own["least_imbalance"].sum())
+def test_the_page_shows_the_numbers_of_the_tables(results, comparisons, facts, page):
+    own = [
+        row
+        for row in comparisons
+        if row["assignor"] == "range" and row["family"] != "named" and row["proven"]
+    ]
+    reached = sum(row["least_imbalance"] for row in own)
     result = facts["overall"]["range"]
     assert (result.minimum_imbalance.count, result.minimum_imbalance.total) == (reached, len(own))
     assert result.minimum_imbalance.percent in page
-    assert result.moves == int(own["movement_greedy"].sum())
-    assert result.unnecessary_moves == int(own["unnecessary_moves"].sum())
+    owned = [row for row in own if row["owned"]]
+    assert result.moves == sum(row["movement_greedy"] for row in owned)
+    assert result.unnecessary_moves == sum(row["unnecessary_moves"] for row in owned)
 
 
-def test_the_markdown_shows_the_same_numbers(tables, facts):
-    text = render(tables).markdown
+def test_the_markdown_shows_the_same_numbers(results, facts):
+    text = render(results).markdown
     result = facts["overall"]["range"]
     assert f"| range | {result.groups} | {result.minimum_imbalance.percent} |" in text
     assert not re.search(r"\n\n\n|^ +\||\{\{|\{%", text)
@@ -116,24 +121,6 @@ def test_the_markdown_shows_the_same_numbers(tables, facts):
 def test_groups_that_cannot_be_built_are_reported_as_errors(facts, page):
     assert facts["counts"]["errors"] == 1
     assert "Errors of the study itself: 1" in page
-
-
-def test_nontermination_counts_as_missing_the_minimum_imbalance():
-    rows = pd.DataFrame(
-        {
-            "ending": ["ok", "nonterminating", "failed"],
-            "proven": pd.array([True, True, True], dtype="boolean"),
-            "least_imbalance": pd.array([True, None, None], dtype="boolean"),
-            "owned": pd.array([1, 1, 1], dtype="Int64"),
-            "unnecessary_moves": pd.array([0, None, None], dtype="Int64"),
-            "movement_greedy": pd.array([0, None, None], dtype="Int64"),
-            "makespan_gap": pd.array([0, None, None], dtype="Int64"),
-        }
-    )
-    result = summary.summarise_rows(rows)
-    assert (result.minimum_imbalance.count, result.minimum_imbalance.total) == (1, 3)
-    assert (result.with_unnecessary_moves.count, result.with_unnecessary_moves.total) == (0, 1)
-    assert (result.nonterminating, result.failed) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -152,16 +139,11 @@ def test_percentages_are_0_or_100_only_if_they_are_exact(share, text):
 
 
 def test_every_gap_is_in_one_bin():
-    rows = pd.DataFrame(
-        {
-            "family": "equal-join",
-            "assignor": "range",
-            "gap": pd.array(list(range(100)), dtype="Int64"),
-        }
-    )
+    rows = pd.DataFrame({"gap": "gap", "family": "equal-join", "assignor": "range"}, range(100))
+    rows = rows.assign(value=pd.array(list(range(100)), dtype="Int64"), groups=2)
     (plot,) = distributions(rows, "gap", GAP_BINS, name="gap")
     table = pd.read_csv(io.StringIO(plot.csv), index_col="family")
-    assert table.loc["equal-join"].tolist() == [1, 2, 6, 24, 67]
+    assert table.loc["equal-join"].tolist() == [2, 4, 12, 48, 134]
 
 
 def test_a_drawing_has_one_cell_per_partition_and_one_arrow_per_pair_of_members():
@@ -180,62 +162,52 @@ def test_names_in_a_drawing_are_escaped():
     assert "<script>" not in svg
 
 
-def test_worst_groups_have_the_largest_gaps(tables):
-    rows = summary.join_groups(tables)
-    groups = list(worst_groups(tables, rows, assignors=["range"]))
-    about = tables.groups[tables.groups["error"].isna()]
-    drawable = set(about.loc[(about["partitions"] <= 60) & (about["members"] <= 12), "case"])
-    own = rows[(rows["assignor"] == "range") & rows["case"].isin(drawable)]
-    top = {row["case"]: row for _, row in own.iterrows()}
-    assert top[groups[0].case]["makespan_gap"] == own["makespan_gap"].max()
-    assert top[groups[1].case]["unnecessary_moves"] == own["unnecessary_moves"].max()
+def test_worst_groups_have_the_largest_gaps(results, comparisons):
+    groups = list(worst_groups(results, ["range"]))
+    own = {
+        row["case"]: row
+        for row in comparisons
+        if row["assignor"] == "range" and row["partitions"] <= 60 and row["members"] <= 12
+    }
+    for place, column in enumerate(("makespan_gap", "unnecessary_moves")):
+        values = [row[column] for row in own.values() if row["family"] != "named"]
+        assert own[groups[place].case][column] == max(value or 0 for value in values)
     assert [panel.title for panel in groups[0].panels] == ["range", "an optimum"]
 
 
-@pytest.mark.parametrize("missing", ["manifest.json", "optima"])
-def test_an_incomplete_study_is_an_input_error(study_directory, tmp_path, missing):
+def test_a_damaged_manifest_is_an_input_error(study_directory, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(study_directory, copy)
-    path = copy / missing
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
-    with pytest.raises(InputError, match=missing):
-        load_tables(copy)
+    [manifest] = copy.glob("manifest/run=*/part-*")
+    manifest.write_text(manifest.read_text()[:-5])
+    with pytest.raises(InputError, match="no manifest can be read"):
+        load_summary(copy)
+    shutil.rmtree(copy / "manifest")
+    with pytest.raises(InputError, match="there is no manifest"):
+        load_summary(copy)
 
 
-def test_an_invalid_manifest_is_an_input_error(study_directory, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(study_directory, copy)
-    (copy / "manifest.json").write_text(json.dumps({})[:-1])
-    with pytest.raises(InputError, match=r"manifest\.json"):
-        load_tables(copy)
+def change_candidates(results, **columns):
+    """Change columns of the groups among the candidates, and remove stored assignments."""
+    worst = [
+        {**row, "assignment": None, "optimum": None, "group": {**row["group"], **columns}}
+        for row in results.worst
+    ]
+    return replace(results, worst=worst)
 
 
-@pytest.fixture
-def seeds_only(tables):
-    """The same study without stored documents and assignments."""
-    return replace(
-        tables,
-        groups=tables.groups.assign(document=None),
-        assignments=tables.assignments.assign(assignment=None),
-        optima=tables.optima.assign(assignment=None),
-    )
-
-
-def test_worst_groups_are_rebuilt_from_their_seeds(tables, seeds_only):
-    rows = summary.join_groups(tables)
-    stored = list(worst_groups(tables, rows, assignors=["range"]))
-    rebuilt = list(worst_groups(seeds_only, rows, assignors=["range"]))
+def test_worst_groups_are_rebuilt_from_their_seeds(results):
+    stored = list(worst_groups(results, ["range"]))
+    rebuilt = list(worst_groups(change_candidates(results, document=None), ["range"]))
     assert [item.case for item in rebuilt] == [item.case for item in stored]
     assert [item.document for item in rebuilt] == [item.document for item in stored]
     assert [item.steps for item in rebuilt] == [item.steps for item in stored]
     assert [item.panels[0] for item in rebuilt] == [item.panels[0] for item in stored]
 
 
-def test_a_rebuilt_group_with_other_properties_is_not_shown(seeds_only):
-    other = replace(
-        seeds_only, groups=seeds_only.groups.assign(owned=seeds_only.groups["owned"] + 1)
-    )
-    assert list(worst_groups(other, summary.join_groups(other), assignors=["range"])) == []
+def test_a_rebuilt_group_with_other_properties_is_not_shown(results):
+    other = change_candidates(results, document=None, owned=-1)
+    assert list(worst_groups(other, ["range"])) == []
 
 
 def test_worst_groups_are_explained_like_the_explain_command(facts, page):
@@ -248,24 +220,22 @@ def test_worst_groups_are_explained_like_the_explain_command(facts, page):
     assert worst.steps[0] in html.unescape(page)
 
 
-def test_nontermination_is_drawn_with_the_repeated_state(tmp_path):
+def test_nontermination_is_drawn_with_the_repeated_state(results):
     record = evaluate_case(Case(family="named", seed=3, assignors=("sticky",)))
-    result = {
-        name: pd.DataFrame([asdict(row) for row in rows])
-        for name, rows in {
-            "groups": [record.group],
-            "assignments": record.assignments,
-            "optima": [record.optimum],
-            "comparisons": record.comparisons,
-        }.items()
+    [comparison] = record.comparisons
+    candidate = {
+        "kind": "named",
+        "group": asdict(record.group),
+        "comparison": asdict(comparison),
+        "assignment": record.assignments[0].assignment,
+        "optimum": record.optimum.assignment,
     }
-    tables = Tables(**result, manifest={})
-    (worst,) = named_groups(tables, summary.join_groups(tables))
+    (worst,) = named_groups(replace(results, worst=[candidate]))
     assert worst.panels[0].title == "sticky, a state that repeats"
     assert worst.steps
 
 
-def test_the_page_shows_the_parameters_of_the_families(tables, facts, page):
+def test_the_page_shows_the_parameters_of_the_families(results, comparisons, facts, page):
     parameters = facts["parameters"]
     events = {row[1] for row in parameters["levels"].rows if row[0] == "event"}
     assert events == {"fresh", "join", "several"}
@@ -273,19 +243,13 @@ def test_the_page_shows_the_parameters_of_the_families(tables, facts, page):
     assert len(overlaps) > 1
     assert "mixed, steps 5, own history, members 3 to 20, topics 2 to 10" in page
     counts = dict(row[:2] for row in parameters["families"].rows)
-    assert int(counts["equal-join"]) == (tables.groups["family"] == "equal-join").sum()
+    cases = {row["case"] for row in comparisons if row["family"] == "equal-join"}
+    assert int(counts["equal-join"]) == len(cases)
 
 
-def test_a_study_without_subscription_columns_has_no_overlap_parameter(tables):
-    old = replace(tables, groups=tables.groups.drop(columns=["consumed", "subscriptions"]))
-    parameters = {row[0] for row in template_values(old)["parameters"]["levels"].rows}
-    assert "overlap" not in parameters
-    assert {"members", "topics", "mixed"} <= parameters
-
-
-def test_each_family_has_a_figure(tables, facts):
+def test_each_family_has_a_figure(comparisons, facts):
     shown = [plot.title for plot in facts["family_plots"]]
-    assert shown == list(summary.families_of(summary.join_groups(tables)))
+    assert shown == list(summary.families_of(row["family"] for row in comparisons))
 
 
 def test_the_command_writes_one_csv_per_figure_and_table(study_directory, tmp_path, capsys):

@@ -13,9 +13,9 @@ ENTER = "\ue007"
 
 
 @pytest.fixture(scope="module")
-def page(tables, tmp_path_factory):
+def page(results, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(render(tables).html, encoding="utf-8")
+    path.write_text(render(results).html, encoding="utf-8")
     return path
 
 

@@ -4,7 +4,7 @@ from kassay.experiments.counterexamples.exhaustive_search import exhaustive_case
 from kassay.experiments.counterexamples.search import search_case
 from kassay.experiments.counterexamples.shortcomings import SearchOptions, Shortcoming
 from kassay.experiments.spark.counterexample_search import search_cases
-from kassay.experiments.study.case import Case
+from kassay.experiments.study.case import Case, ListedCases
 
 pytestmark = pytest.mark.spark
 
@@ -20,7 +20,7 @@ CASES = [
 )
 def test_spark_finds_the_same_counterexamples_as_one_process(spark, assignor):
     options = SearchOptions(assignor=assignor, shortcoming=Shortcoming.IMBALANCE)
-    found = search_cases(spark, CASES, options, tasks=3)
+    found = list(search_cases(spark, ListedCases(tuple(CASES)), options, tasks=3))
     assert sorted(found, key=lambda result: result.case) == sorted(
         (search_case(case, options) for case in CASES), key=lambda result: result.case
     )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from unittest.mock import MagicMock
 
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from kassay.experiments.history.table_rows import compared_row, generation_rows, rebalance_rows
 from kassay.experiments.report.history_report import is_history, render
+from kassay.experiments.report.output_reader import read_manifest
 from kassay.experiments.spark.capture_source import register
 from kassay.experiments.spark.history_output import GROUPS, write_history
 from kassay.experiments.spark.history_pipeline import ClusterMetadata
@@ -34,7 +37,9 @@ def _records() -> list[dict]:
     return [row for history in histories for row in history]
 
 
-def _write(spark: SparkSession, records: list[dict], home: Path, *, tasks: int) -> dict[str, int]:
+def _write(
+    spark: SparkSession, records: list[dict], home: Path, *, tasks: int
+) -> Mapping[str, int]:
     home.mkdir()
     half = len(records) // 2
     for name, part in (("a.parquet", records[:half]), ("b.parquet", records[half:])):
@@ -42,11 +47,11 @@ def _write(spark: SparkSession, records: list[dict], home: Path, *, tasks: int) 
     return write_history(
         spark,
         read_files(spark, [home / "a.parquet", home / "b.parquet"]),
-        home / "out",
+        str(home / "out"),
         known=ClusterMetadata(partition_counts=PARTITION_COUNTS),
         tasks=tasks,
         manifest=lambda counts: {"rows": counts},
-    )
+    ).counts
 
 
 def test_tables_do_not_depend_on_the_order_of_records(spark: SparkSession, tmp_path: Path) -> None:
@@ -63,14 +68,18 @@ def test_tables_do_not_depend_on_the_order_of_records(spark: SparkSession, tmp_p
     damaged = {**records[0], "value": b"\0\3\0", "partition": 9, "offset": 7}
     counts = _write(spark, [*records, damaged, records[3]], tmp_path / "once", tasks=2)
     out = tmp_path / "once" / "out"
-    assert pq.read_table(out / "generations").to_pylist() == generations
-    assert sorted(pq.read_table(out / "rebalances").to_pylist(), key=_case) == sorted(
-        solved, key=_case
-    )
-    [error] = pq.read_table(out / "errors").to_pylist()
+    manifest = read_manifest(out)
+    tables = out / manifest["history"]
+
+    def read(name: str) -> list[dict]:
+        return pyarrow.dataset.dataset(tables / name, format="parquet").to_table().to_pylist()
+
+    assert sorted(read("generations"), key=_generation) == generations
+    assert sorted(read("rebalances"), key=_case) == sorted(solved, key=_case)
+    [error] = read("errors")
     assert (error["partition"], error["offset"]) == (9, 7)
     assert counts["records"] == len(records) + 2
-    commits = pq.read_table(out / "commits").to_pylist()
+    commits = read("commits")
     assert {(row["group"], row["topic_partition"]) for row in commits} == {
         (name, n) for name in ASSIGNORS for n in range(3)
     }
@@ -78,11 +87,15 @@ def test_tables_do_not_depend_on_the_order_of_records(spark: SparkSession, tmp_p
     assert all(row["committed"] == 10 * last[row["group"]] for row in commits)
     documents = [json.loads(line) for line in (out / GROUPS).read_text().splitlines()]
     assert [document["id"] for document in documents] == sorted(ASSIGNORS)
-    assert is_history(out)
-    page, summary = render(out)
+    assert is_history(manifest)
+    page, summary = render(out, manifest)
     assert page.count("<svg") == 1 + 2 * len(ASSIGNORS)
     assert "| h | range |" in summary
-    assert render(out) == (page, summary)
+    assert render(out, manifest) == (page, summary)
+
+
+def _generation(row: dict) -> tuple:
+    return row["group"], row["incarnation"], row["number"]
 
 
 def _case(row: dict) -> str:

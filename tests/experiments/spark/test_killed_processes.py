@@ -13,8 +13,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.java_runtime import find_java
-from tests.experiments.spark.conftest import table_files
+from tests.experiments.conftest import stored_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.survival, pytest.mark.slow]
 
@@ -40,7 +41,7 @@ def config(tmp_path_factory):
 def uninterrupted(config, tmp_path_factory):
     out = tmp_path_factory.mktemp("uninterrupted")
     finish(start(config, out), out)
-    return table_files(out)
+    return rows_of(out)
 
 
 def test_a_study_resumes_after_its_driver_is_killed(config, uninterrupted, tmp_path):
@@ -50,22 +51,61 @@ def test_a_study_resumes_after_its_driver_is_killed(config, uninterrupted, tmp_p
         driver = start(config, tmp_path)
         wait_for(driver, tmp_path, lambda before=before: batches(tmp_path) > before)
         time.sleep(rng.random())
+        kill_java(driver)
         driver.send_signal(signal.SIGKILL)
         driver.wait()
-    times = {path: path.stat().st_mtime_ns for path in (tmp_path / ".parts").rglob("batch-*")}
+    kept = set(tmp_path.glob("cases/*/batch=*/run=*/part-*.parquet"))
     finish(start(config, tmp_path), tmp_path)
-    assert times
-    assert table_files(tmp_path) == uninterrupted
+    assert kept
+    assert rows_of(tmp_path) == uninterrupted
 
 
-def test_a_cluster_that_loses_a_worker_gives_the_same_tables(config, uninterrupted, tmp_path):
+def test_a_killed_java_process_is_one_message(config, uninterrupted, tmp_path):
+    driver = start(config, tmp_path)
+    wait_for(driver, tmp_path, lambda: batches(tmp_path) >= 1)
+    kill_java(driver)
+    assert driver.wait(timeout=TIMEOUT_SECONDS) == 2
+    lines = [x for x in log_of(tmp_path).read_text().splitlines() if "studying" not in x]
+    assert lines == ["kassay: the Java process of Spark ended unexpectedly; run again"]
+    finish(start(config, tmp_path), tmp_path)
+    assert rows_of(tmp_path) == uninterrupted
+
+
+def test_two_drivers_share_the_batches(config, uninterrupted, tmp_path):
+    drivers = [start(config, tmp_path, "--master", "local[1]") for _ in range(2)]
+    for driver in drivers:
+        finish(driver, tmp_path)
+    assert rows_of(tmp_path) == uninterrupted
+    runs = {path.parent.name for path in tmp_path.glob("cases/*/batch=*/run=*/part-*.parquet")}
+    assert len(runs) == 2
+    numbers = {path.name for path in tmp_path.glob("cases/*/batch=*")}
+    both = [n for n in numbers if len(list(tmp_path.glob(f"cases/*/{n}/run=*"))) == 2]
+    assert len(both) < len(numbers)
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_same_rows(config, uninterrupted, tmp_path):
     with cluster(tmp_path / "spark") as (url, workers):
         out = tmp_path / "out"
         driver = start(config, out, "--master", url, "--conf", "spark.executor.memory=512m")
         wait_for(driver, out, lambda: batches(out) >= 2)
         workers[0].kill()
         finish(driver, out)
-    assert table_files(out) == uninterrupted
+    assert rows_of(out) == uninterrupted
+
+
+def rows_of(out):
+    load_summary(out)
+    return stored_rows(out, read_manifest(out))
+
+
+def kill_java(driver):
+    """Kill the Java process that a driver has started."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        name, _, rest = status.read_text().rpartition(")")
+        if name.endswith("(java") and int(rest.split()[1]) == driver.pid:
+            os.kill(int(status.parent.name), signal.SIGKILL)
+            return
+    pytest.fail("the driver has no Java process")
 
 
 def start(config, out, *options):
@@ -98,7 +138,7 @@ def wait_for(driver, out, condition):
 
 
 def batches(out):
-    return len(list((out / ".parts").glob("batch-*")))
+    return len({p.parts[-3] for p in out.glob("cases/*/batch=*/run=*/part-*.parquet")})
 
 
 @contextmanager

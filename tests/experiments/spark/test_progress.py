@@ -10,10 +10,11 @@ def test_a_log_shows_finished_groups_speed_and_remaining_time(monkeypatch, capsy
     spark = MagicMock()
     spark.sparkContext.statusTracker().getActiveStageIds.return_value = []
     text = ""
-    with progress.with_progress(spark, total=10_000, done=100) as reporter:
+    counts = progress.CaseCounts(10_000, finished=100)
+    with progress.with_progress(spark, counts):
         deadline = time.monotonic() + 30
         while "left" not in text and time.monotonic() < deadline:
-            reporter.advance(1)
+            counts.finished += 1
             time.sleep(0.01)
             text += capsys.readouterr().err
     assert text.startswith("studying: ")

@@ -1,142 +1,272 @@
 import json
+import re
 import shutil
 from functools import partial
 
-import pyarrow.dataset
+import pyarrow as pa
 import pytest
 
 from kassay.experiments.compare import CaseLimits
-from kassay.experiments.report.table_reader import load_tables
+from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.code_distribution import code_identity
-from kassay.experiments.spark.output_directory import directory_lock
-from kassay.experiments.spark.study_pipeline import evaluate_cases, write_study
-from kassay.experiments.spark.study_schemas import PLACE, TABLES, record_row
-from kassay.experiments.study.case import Case, cases_of, imported_cases
+from kassay.experiments.spark.study_pipeline import complete_runs, evaluate_cases, write_study
+from kassay.experiments.spark.study_schemas import CASES as CASE_SCHEMA
+from kassay.experiments.spark.study_schemas import case_row
+from kassay.experiments.study.batches import Batch, batches_of, case_index
+from kassay.experiments.study.case import (
+    Case,
+    JoinedCases,
+    ListedCases,
+    cases_of,
+    imported_cases,
+)
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.reference.model.errors import RunError
-from tests.experiments.spark import crashing_evaluations
-from tests.experiments.spark.conftest import table_files
+from tests.experiments.conftest import stored_rows
+from tests.experiments.spark import crashing_evaluations as faults
 
 pytestmark = pytest.mark.spark
 
 ASSIGNORS = ("range", "roundrobin")
 VALID = json.dumps({"id": "mine", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}]})
-CASES = [
-    *imported_cases([VALID, "{}"], assignors=ASSIGNORS),
-    *cases_of(["named", "equal-join", "mixed-churn"], seeds=6, assignors=ASSIGNORS),
-    Case(family="no-such-family", seed=0, assignors=ASSIGNORS),
-]
+CASES = JoinedCases(
+    (
+        imported_cases([VALID, "{}"], assignors=ASSIGNORS),
+        cases_of(["named", "equal-join", "mixed-churn"], seeds=6, assignors=ASSIGNORS),
+        ListedCases((Case(family="no-such-family", seed=0, assignors=ASSIGNORS),)),
+    )
+)
+ALL = Batch(0, 0, len(CASES))
 
 
-def comparable(value):
-    """Remove values that differ between runs."""
-    if isinstance(value, dict):
-        return {
-            key: comparable(item) for key, item in value.items() if key not in ("seconds", PLACE)
-        }
-    return [comparable(item) for item in value] if isinstance(value, list) else value
-
-
-def by_case(rows):
-    return sorted((comparable(row) for row in rows), key=lambda row: row["groups"][0]["case"])
+def without_timings(rows):
+    kept = [{name: row[name] for name in row if name != "timings"} for row in rows]
+    return sorted(kept, key=lambda row: row["position"])
 
 
 @pytest.fixture(scope="module")
 def expected():
-    return by_case(record_row(evaluate_case(case)) for case in CASES)
+    total = len(CASES)
+    records = (evaluate_case(CASES[case_index(position, total)]) for position in range(total))
+    rows = [case_row(record, position=p, study="") for p, record in enumerate(records)]
+    return without_timings(pa.Table.from_pylist(rows, schema=CASE_SCHEMA).to_pylist())
 
 
 @pytest.mark.parametrize("tasks", [1, 5])
-def test_the_records_do_not_depend_on_the_number_of_tasks(spark, expected, tasks):
-    rows = evaluate_cases(spark, CASES, tasks=tasks).to_pylist()
-    assert by_case(rows) == expected
+def test_the_rows_do_not_depend_on_the_number_of_tasks(spark, expected, tasks):
+    rows = evaluate_cases(spark, CASES, ALL, tasks=tasks).toArrow().to_pylist()
+    assert without_timings(rows) == expected
 
 
-def test_the_tables_of_another_study_are_replaced(spark, expected, tmp_path):
-    def manifest(rows):
-        return {"rows": rows}
-
-    (tmp_path / "mine.txt").write_text("not a table")
-    write_study(spark, CASES[:3], tmp_path, manifest=manifest)
-    counts = write_study(spark, CASES, tmp_path, manifest=manifest, wave=7)["rows"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        [*TABLES, ".lock", "manifest.json", "mine.txt"]
-    )
-    assert json.loads((tmp_path / "manifest.json").read_text())["rows"] == counts
-    for name, schema in TABLES.items():
-        table = pyarrow.dataset.dataset(tmp_path / name, exclude_invalid_files=True).to_table()
-        assert table.schema.names == schema.names
-        assert table.schema.types == schema.types
-        rows = [row for record in expected for row in record[name]]
-        found = sorted(comparable(table.to_pylist()), key=lambda row: row["case"])
-        assert found == rows
-        assert counts[name] == len(rows)
-    assert len(load_tables(tmp_path).groups) == len(CASES)
+def test_a_study_stores_each_case_once(spark, expected, tmp_path):
+    write_study(spark, CASES, str(tmp_path), manifest=dict, largest_batch=12)
+    manifest = read_manifest(tmp_path)
+    rows = stored_rows(tmp_path, manifest)
+    assert {row.pop("study") for row in rows} == {manifest["digest"]}
+    assert rows == [{k: v for k, v in row.items() if k != "study"} for row in expected]
+    assert manifest["groups"] == len(CASES)
+    assert manifest["comparisons"] == sum(len(row["comparisons"]) for row in expected)
+    assert load_summary(tmp_path).families["groups"].sum() == len(CASES)
 
 
-def test_an_interrupted_study_resumes_with_identical_tables(spark, tmp_path):
-    cases = CASES[2:12]
-    complete, resumed = tmp_path / "complete", tmp_path / "resumed"
-    write_study(spark, cases, complete, manifest=dict, wave=3)
-    with pytest.raises(InterruptedStudyError):
-        write_study(spark, cases, resumed, manifest=interrupt, wave=3)
-    assert not (resumed / "manifest.json").exists()
-    shutil.rmtree(resumed / ".parts" / "batch-00002")
-    write_study(spark, cases, resumed, manifest=dict, wave=3)
-    assert table_files(resumed) == table_files(complete)
-    times = {path: path.stat().st_mtime_ns for path in resumed.rglob("*.parquet")}
-    write_study(spark, cases, resumed, manifest=interrupt, wave=3)
-    assert {path: path.stat().st_mtime_ns for path in resumed.rglob("*.parquet")} == times
+def test_only_missing_batches_are_evaluated_again(spark, tmp_path):
+    cases = cases_of(["equal-join"], seeds=6, assignors=ASSIGNORS)
+    write_study(spark, cases, str(tmp_path), manifest=dict, largest_batch=2)
+    before = stored_rows(tmp_path, read_manifest(tmp_path))
+    files = set(tmp_path.rglob("cases/**/*.parquet"))
+    lost = next(path for path in files if "batch=2" in str(path))
+    shutil.rmtree(lost.parent)
+    bad = {case.name: "abort" for case in cases if case.seed not in _seeds_of(Batch(2, 4, 6), 6)}
+    judge = partial(faults.evaluate_with_crashes, bad=bad)
+    write_study(spark, cases, str(tmp_path), manifest=dict, largest_batch=2, judge=judge)
+    assert stored_rows(tmp_path, read_manifest(tmp_path)) == before
+    new = set(tmp_path.rglob("cases/**/*.parquet")) - files
+    assert ["batch=2" in str(path) for path in new] == [True]
 
 
-def test_two_studies_cannot_use_one_directory(spark, tmp_path):
-    with directory_lock(tmp_path), pytest.raises(RunError, match="another study is running"):
-        write_study(spark, CASES, tmp_path, manifest=dict)
+def _seeds_of(batch, total):
+    return {case_index(position, total) for position in range(batch.first, batch.end)}
+
+
+def _files_of(directory, batch):
+    return sorted(directory.glob(f"cases/*/batch={batch}/run=*/*.parquet"))
+
+
+def _truncate(directory, batch):
+    [path] = _files_of(directory, batch)
+    path.write_bytes(path.read_bytes()[:500])
+
+
+def _delete(directory, batch):
+    [path] = _files_of(directory, batch)
+    path.unlink()
+
+
+def _zero(directory, batch):
+    [path] = _files_of(directory, batch)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3 : len(data) // 3 + 40] = bytes(40)
+    path.write_bytes(data)
+
+
+def _add_text(directory, batch):
+    [path] = _files_of(directory, batch)
+    (path.parent / "notes.txt").write_text("hello")
+
+
+def _add_batch(directory, batch):
+    [path] = _files_of(directory, batch)
+    [other] = _files_of(directory, batch + 1)
+    shutil.copy(other, path.with_name("part-00001.zstd.parquet"))
+
+
+def _double(directory, batch):
+    [path] = _files_of(directory, batch)
+    shutil.copy(path, path.with_name("part-00001.zstd.parquet"))
+
+
+def _replace_by_other_study(directory, batch):
+    [path] = _files_of(directory, batch)
+    [other] = _files_of(directory.with_name("other"), 0)  # as many cases
+    shutil.copy(other, path)
+
+
+DAMAGE = {
+    _replace_by_other_study: "has",
+    _truncate: "has 500 bytes instead of",
+    _delete: "is missing",
+    _zero: "has changed content",
+    _add_text: "does not belong to the output",
+    _add_batch: "does not belong to the output",
+    _double: "does not belong to the output",
+}
+
+
+@pytest.fixture(scope="module")
+def intact(spark, tmp_path_factory):
+    """Two studies of the same size with different configurations."""
+    root = tmp_path_factory.mktemp("damage")
+    for name, assignor, seeds in (("study", "range", 24), ("other", "roundrobin", 3)):
+        cases = cases_of(["mixed-join"], seeds=seeds, assignors=[assignor])
+        write_study(spark, cases, str(root / name), manifest=dict, largest_batch=3)
+        for path in (root / name).rglob(".*.crc"):
+            path.unlink()  # other tools than Hadoop do not copy these files
+    return root
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+def test_a_report_names_damaged_batches(kassay, intact, tmp_path, damage):
+    copy = tmp_path / "copy"
+    shutil.copytree(intact, copy)
+    damage(copy / "study", 3)
+    done = kassay("report", copy / "study")
+    assert done.code == 2
+    assert "damaged batches: 3; cases/" in done.err
+    assert DAMAGE[damage] in done.err
+    assert done.err.count("\n") == 1
+    partial_report = kassay("report", copy / "study", "--partial")
+    assert partial_report.code == 0
+    assert kassay("report", intact / "study", "-o", tmp_path / "intact.html").code == 0
+    damaged_page = (copy / "study" / "report.md").read_text()
+    assert damaged_page == (tmp_path / "intact.md").read_text()
+
+
+def test_a_study_repairs_every_damage_and_keeps_other_batches(spark, intact, tmp_path):
+    shutil.copytree(intact, tmp_path / "copy")
+    directory = tmp_path / "copy" / "study"
+    before = stored_rows(directory, read_manifest(directory))
+    digest = read_manifest(directory)["digest"]
+    cases = cases_of(["mixed-join"], seeds=24, assignors=["range"])
+    batches = list(batches_of(24, largest=3))
+    assert len(batches) == len(DAMAGE) + 1
+    for number, damage in enumerate(DAMAGE):
+        damage(directory, number)
+    found = complete_runs(spark, f"{directory.as_uri()}/cases/{digest}", batches, digest)
+    assert set(found) == {len(DAMAGE)}
+    write_study(spark, cases, str(directory), manifest=dict, largest_batch=3)
+    assert stored_rows(directory, read_manifest(directory)) == before
+    runs = {number: len(list(directory.glob(f"cases/*/batch={number}/*"))) for number in range(8)}
+    assert runs == {**dict.fromkeys(range(7), 2), 7: 1}
+    load_summary(directory)
+
+
+def test_a_damaged_summary_is_an_error_even_with_partial(kassay, intact, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(intact / "study", copy)
+    [path] = copy.glob("summary/run=*/outcomes/*.parquet")
+    path.write_bytes(path.read_bytes()[:-40])
+    done = kassay("report", copy, "--partial")
+    assert done.code == 2
+    assert "outcomes" in done.err
+
+
+def test_a_finished_study_starts_no_spark(kassay, tmp_path, monkeypatch, spark):
+    options = ["--family", "named", "--assignor", "range", "--output", tmp_path]
+    monkeypatch.setattr("kassay.experiments.cli.commands.study.spark_session", _shared(spark))
+    first = kassay("study", *options)
+    monkeypatch.setattr("kassay.experiments.cli.commands.study.spark_session", None)
+    assert kassay("study", *options).out == first.out
+
+
+def _shared(spark):
+    class Session:
+        def __init__(self, **_):
+            pass
+
+        def __enter__(self):
+            return spark
+
+        def __exit__(self, *_):
+            return None
+
+    return Session
 
 
 def test_crashes_of_the_evaluating_process_become_rows(spark, expected):
-    cases = CASES[2:10]
-    bad = {cases[1].name: "abort", cases[3].name: "segfault", cases[6].name: "exhaust_memory"}
-    judge = partial(crashing_evaluations.evaluate_with_crashes, bad=bad)
-    rows = evaluate_cases(spark, cases, tasks=2, limits=CaseLimits(memory=8192), judge=judge)
-    found = {row["groups"][0]["case"]: row for row in rows.to_pylist()}
-    assert len(found) == len(cases)
-    errors = {fault: found.pop(name)["groups"][0]["error"] for name, fault in bad.items()}
-    died = "the process that evaluated this group was killed by"
+    by_name = {row["groups"]["case"]: row for row in expected}
+    names = list(by_name)[2:10]
+    bad = {names[1]: "abort", names[3]: "segfault", names[6]: "exhaust_memory"}
+    cases = ListedCases(tuple(case for case in CASES if case.name in names))
+    judge = partial(faults.evaluate_with_crashes, bad=bad)
+    frame = evaluate_cases(
+        spark, cases, Batch(0, 0, 8), tasks=2, limits=CaseLimits(memory=8192), judge=judge
+    )
+    found = {row["groups"]["case"]: row for row in frame.toArrow().to_pylist()}
+    assert len(found) == len(names)
+    errors = {fault: found.pop(name)["groups"]["error"] for name, fault in bad.items()}
+    died = "the process that evaluated this group died of"
     assert errors["abort"] == f"{died} SIGABRT"
     assert errors["segfault"] == f"{died} SIGSEGV"
     assert errors["exhaust_memory"].startswith("MemoryError: Unable to allocate")
-    assert by_case(found.values()) == [r for r in expected if r["groups"][0]["case"] in found]
+    for name, row in found.items():
+        assert row["comparisons"] == by_name[name]["comparisons"]
 
 
 @pytest.mark.slow
 def test_the_time_limit_applies_to_native_code(spark):
-    cases = CASES[2:5]
-    judge = partial(crashing_evaluations.evaluate_with_crashes, bad={cases[1].name: "hang"})
-    rows = evaluate_cases(spark, cases, tasks=1, limits=CaseLimits(group=8.0), judge=judge)
-    errors = {row["groups"][0]["case"]: row["groups"][0]["error"] for row in rows.to_pylist()}
-    assert errors == {case.name: None for case in cases} | {
-        cases[1].name: "the evaluation took more than 8 s"
-    }
+    cases = ListedCases(tuple(CASES)[2:5])
+    names = [case.name for case in cases]
+    judge = partial(faults.evaluate_with_crashes, bad={names[1]: "hang"})
+    limits = CaseLimits(group=8.0)
+    frame = evaluate_cases(spark, cases, Batch(0, 0, 3), tasks=1, limits=limits, judge=judge)
+    errors = {row["groups"]["case"]: row["groups"]["error"] for row in frame.collect()}
+    assert errors == dict.fromkeys(names) | {names[1]: "took more than 8 s"}
 
 
 def test_workers_with_another_version_are_rejected(spark, tmp_path, monkeypatch):
     other = (("kassay", "0123"), *code_identity()[1:])
     monkeypatch.setattr("kassay.experiments.spark.study_pipeline.code_identity", lambda: other)
-    with pytest.raises(RunError, match=r"has kassay .*, the driver 0123"):
-        write_study(spark, CASES[:1], tmp_path, manifest=dict)
-
-
-class InterruptedStudyError(Exception):
-    pass
-
-
-def interrupt(_):
-    raise InterruptedStudyError
+    with pytest.raises(RunError, match=r"has kassay .*, the driver has 0123|the driver 0123"):
+        write_study(spark, CASES, str(tmp_path), manifest=dict)
 
 
 def test_invalid_groups_become_rows_with_an_error(expected):
-    groups = {row["groups"][0]["case"]: row["groups"][0] for row in expected}
+    groups = {row["groups"]["case"]: row["groups"] for row in expected}
     assert "missing key 'topics'" in groups["imported/1"]["error"]
     assert "unknown family 'no-such-family'" in groups["no-such-family/0"]["error"]
     assert groups["imported/0"]["error"] is None
+
+
+def test_names_of_runs_sort_by_time(intact):
+    runs = {path.name for path in (intact / "study").glob("cases/*/batch=*/run=*")}
+    assert all(re.fullmatch(r"run=\d{8}T\d{6}-[0-9a-f]{8}", name) for name in runs)

@@ -3,7 +3,7 @@ from dataclasses import make_dataclass
 import pyarrow as pa
 import pytest
 
-from kassay.experiments.spark.study_schemas import TABLES, record_row, schema_of
+from kassay.experiments.spark.study_schemas import CASES, case_row, schema_of
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.table_rows import CaseRecord, OptimumRow, TimingRow
@@ -22,15 +22,17 @@ def test_unsupported_field_types_are_rejected():
         schema_of(make_dataclass("Row", [("loads", tuple)]))
 
 
-def test_records_fit_the_schemas():
-    record = record_row(evaluate_case(Case(family="named", seed=4, assignors=("range",))))
-    for name, schema in TABLES.items():
-        rows = pa.Table.from_pylist(record[name], schema=schema).num_rows
-        assert rows == (2 if name == "timings" else 1)
+def test_rows_of_cases_fit_the_schema():
+    record = evaluate_case(Case(family="named", seed=4, assignors=("range",)))
+    row = case_row(record, position=7, study="s")
+    [found] = pa.Table.from_pylist([row], schema=CASES).to_pylist()
+    assert (found["position"], found["study"], found["groups"]["case"]) == (7, "s", "named/4")
+    assert [len(found[name]) for name in ("assignments", "comparisons", "timings")] == [1, 1, 2]
+    assert found["optima"]["status"] == "optimal"
 
 
 def test_integers_beyond_64_bits_become_null():
     group = evaluate_case(Case(family="named", seed=0, assignors=())).group
     row = OptimumRow(case="big", status="optimal", imbalance_value=2**63)
-    columns = record_row(CaseRecord(group=group, optimum=row))["optima"][0]
+    columns = case_row(CaseRecord(group=group, optimum=row), position=0, study="")["optima"]
     assert columns["imbalance_value"] is None

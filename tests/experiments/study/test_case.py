@@ -1,28 +1,35 @@
-from kassay.experiments.study.case import batches_of, cases_of, tasks_of
+import pytest
 
-CASES = list(cases_of(["mixed-join", "mixed-churn"], seeds=40, assignors=["range", "sticky"]))
+from kassay.experiments.study.case import JoinedCases, Stratum, cases_of, imported_cases
 
-
-def test_batches_contain_every_case_once_and_have_nearly_equal_sizes():
-    batches = batches_of(CASES, wave=7)
-    assert sorted(c.name for batch in batches for c in batch) == sorted(c.name for c in CASES)
-    assert len({len(batch) for batch in batches}) <= 2
-    assert max(map(len, batches)) <= 7
+CASES = cases_of(
+    ["mixed-join", "mixed-churn", "named"], seeds=41, assignors=["range", "sticky"], first_seed=3
+)
 
 
-def test_without_cases_there_are_no_batches_and_no_tasks():
-    assert batches_of([]) == []
-    assert tasks_of([]) == []
+def test_a_case_follows_from_its_index():
+    assert len(CASES) == 21 + 20 * 2 + 5
+    assert [CASES[index] for index in range(len(CASES))] == list(CASES)
+    assert CASES[0].name == "mixed-join/3"
+    assert [CASES[index].name for index in (21, 22, 23)] == [
+        "mixed-churn/3@range",
+        "mixed-churn/3@sticky",
+        "mixed-churn/4@range",
+    ]
+    assert CASES[len(CASES) - 1].name == "named/4"
+    assert len({case.name for case in CASES}) == len(CASES)
 
 
-def test_every_case_of_a_batch_is_in_one_task():
-    for tasks in (None, 1, 3, 1000):
-        placed = [batched for task in tasks_of(CASES, tasks=tasks) for batched in task]
-        assert sorted(batched.place for batched in placed) == list(range(len(CASES)))
-        assert all(CASES[batched.place] == batched.case for batched in placed)
+def test_empty_parts_are_skipped():
+    empty = Stratum(family="mixed-join", first_seed=0, seeds=0, assignors=("range",))
+    imported = imported_cases(["{}"], assignors=["range"])
+    joined = JoinedCases((empty, imported, empty))
+    assert [case.name for case in joined] == ["imported/0"]
+    assert len(JoinedCases(())) == 0
 
 
-def test_tasks_have_nearly_equal_sizes_and_mix_the_families():
-    tasks = tasks_of(CASES)
-    assert [len(task) for task in tasks] == [20, 20, 20]
-    assert all(len({batched.case.family for batched in task}) == 2 for task in tasks)
+@pytest.mark.parametrize("change", [{"first_seed": 4}, {"seeds": 42}, {"assignors": ["range"]}])
+def test_descriptions_of_different_cases_differ(change):
+    options = {"seeds": 41, "assignors": ["range", "sticky"], "first_seed": 3, **change}
+    other = cases_of(["mixed-join", "mixed-churn", "named"], **options)
+    assert repr(other) != repr(CASES)

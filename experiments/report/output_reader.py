@@ -1,0 +1,191 @@
+"""Reader of the outputs of studies and histories: manifest, file digests and summary tables."""
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset
+
+from kassay.reference.model.errors import InputError, UsageError
+
+MANIFESTS = "manifest"
+"""Folder of the manifests, one per run."""
+_COUNTS = ("families", "outcomes", "gaps", "pairs", "parameters", "profiles", "gap_sums")
+_SCHEMES = ("hdfs", "viewfs", "s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "o3fs", "ofs", "oss")
+_SHOWN_FILES = 5
+
+
+class FileState(NamedTuple):
+    """Size and SHA-256 of a file."""
+
+    bytes: int
+    sha256: str
+
+
+FileDigests = dict[str, FileState]
+"""States of files, by path relative to the output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Aggregated results of a study: tables of counts, and candidates for the worst groups."""
+
+    families: pd.DataFrame
+    outcomes: pd.DataFrame
+    gaps: pd.DataFrame
+    pairs: pd.DataFrame
+    parameters: pd.DataFrame
+    profiles: pd.DataFrame
+    gap_sums: pd.DataFrame
+    worst: Sequence[Mapping[str, Any]]
+    manifest: Mapping[str, Any]
+
+
+def location(output: str) -> Path | None:
+    """Return the local path of an output; None if it is on another Hadoop file system.
+
+    Examples
+    --------
+    >>> location("file:///tmp/study"), location("s3a://bucket/study")
+    (PosixPath('/tmp/study'), None)
+    """
+    scheme, separator, path = output.partition(":")
+    if not separator or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
+        return Path(output).absolute()
+    if scheme == "file":
+        return Path("/" + path.lstrip("/"))
+    if scheme not in _SCHEMES:
+        raise UsageError(
+            f"{output}: unknown scheme {scheme!r}, expected file, {', '.join(_SCHEMES)}"
+        )
+    return None
+
+
+def check_writable(output: str) -> None:
+    """Check that a local output can be written; raise `UsageError` or `OSError` otherwise."""
+    directory = location(output)
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """Return the newest manifest of an output directory; raise `InputError` without one."""
+    runs = sorted((directory / MANIFESTS).glob("run=*"), reverse=True)
+    for run in runs:
+        for part in sorted(run.glob("part-*")):
+            try:
+                document = json.loads(part.read_text(encoding="utf-8"))
+            except ValueError:
+                continue
+            if isinstance(document, dict) and isinstance(document.get("files"), dict):
+                return document
+    reason = "no manifest can be read" if runs else "there is no manifest"
+    raise InputError(f"{directory}: {reason}, so the output is incomplete; run the command again")
+
+
+def digest_local_files(directory: Path, folders: Iterable[str]) -> FileDigests:
+    """Return size and SHA-256 of each file in folders of an output directory."""
+    found: FileDigests = {}
+    for folder in folders:
+        for path in sorted((directory / folder).rglob("*")):
+            relative = path.relative_to(directory)
+            if path.is_file() and not any(part.startswith(("_", ".")) for part in relative.parts):
+                with path.open("rb") as stream:
+                    sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+                found[relative.as_posix()] = FileState(path.stat().st_size, sha256)
+    return found
+
+
+def damaged_files(manifest: Mapping[str, Any], found: FileDigests) -> dict[str, str]:
+    """Compare files with the manifest; return the damage by path."""
+    expected = {name: FileState(*state) for name, state in manifest["files"].items()}
+    damage = {}
+    for name in sorted(expected.keys() | found.keys()):
+        if name not in found:
+            damage[name] = "is missing"
+        elif name not in expected:
+            damage[name] = "does not belong to the output"
+        elif found[name].bytes != expected[name].bytes:
+            damage[name] = f"has {found[name].bytes} bytes instead of {expected[name].bytes}"
+        elif found[name] != expected[name]:
+            damage[name] = "has changed content"
+    return damage
+
+
+def describe_damage(damage: Mapping[str, str]) -> str:
+    """Return the damaged batches and the first damaged files as text."""
+    batches = sorted(
+        {int(match[1]) for name in damage if (match := re.search(r"batch=(\d+)", name))}
+    )
+    shown = [f"{name} {text}" for name, text in list(damage.items())[:_SHOWN_FILES]]
+    if len(damage) > _SHOWN_FILES:
+        shown.append(f"{len(damage) - _SHOWN_FILES} more files")
+    named = f"damaged batches: {', '.join(map(str, batches))}; " if batches else ""
+    return named + "; ".join(shown)
+
+
+def verified_manifest(
+    directory: Path, *, found: FileDigests | None = None, partial: bool = False
+) -> dict[str, Any]:
+    """Return the newest manifest of an output, and verify all files that it describes.
+
+    Parameters
+    ----------
+    directory
+        The output directory.
+    found
+        Digests of the files, if the directory has only copies of the manifests and the tables
+        of a report.
+    partial
+        Ignore damaged cases of a study. Its summary, which is always verified, was computed
+        from undamaged cases.
+
+    Raises
+    ------
+    InputError
+        If there is no complete manifest, or if files are damaged.
+    """
+    manifest = read_manifest(directory)
+    states = digest_local_files(directory, manifest["folders"]) if found is None else found
+    damage = damaged_files(manifest, states)
+    if partial:
+        damage = {name: text for name, text in damage.items() if not name.startswith("cases/")}
+    if damage:
+        raise InputError(f"{directory}: {describe_damage(damage)}; run the same command again")
+    return manifest
+
+
+def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> Summary:
+    """Read the summary of a study; verify the output unless its manifest is given."""
+    manifest = manifest or verified_manifest(directory)
+    if "summary" not in manifest:
+        raise InputError(f"{directory} contains no output of kassay study")
+    root = directory / manifest["summary"]
+    return Summary(
+        **{name: read_table(root / name) for name in _COUNTS},
+        worst=_arrow_table(root / "worst").sort_by("rank").to_pylist(),
+        manifest=manifest,
+    )
+
+
+def read_table(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
+    """Read a Parquet table or some of its columns, with nullable column types."""
+    types = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    types[pa.float64()] = pd.Float64Dtype()
+    frame: pd.DataFrame = _arrow_table(path, columns).to_pandas(types_mapper=types.get)
+    return frame
+
+
+def _arrow_table(path: Path, columns: list[str] | None = None) -> pa.Table:
+    if not path.is_dir():
+        raise InputError(f"{path}: the table does not exist")
+    return pyarrow.dataset.dataset(path, format="parquet").to_table(columns=columns)

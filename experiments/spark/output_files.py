@@ -1,0 +1,122 @@
+"""Files of an output directory on any Hadoop file system: digests, manifests and copies.
+
+Spark lists, reads and writes all files, so that the driver needs no access to the file system.
+"""
+
+import json
+import secrets
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+
+from kassay.experiments.report.output_reader import (
+    MANIFESTS,
+    FileDigests,
+    FileState,
+    Summary,
+    load_summary,
+    location,
+    read_manifest,
+    verified_manifest,
+)
+
+PARQUET_OPTIONS = {
+    "compression": "zstd",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",  # counts prove completeness
+    "parquet.page.write-checksum.enabled": "true",
+    "parquet.block.size": str(32 << 20),
+}
+
+
+def new_run() -> str:
+    """Return the name of a new run; names sort by time."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+
+def uri_of(output: str) -> str:
+    """Return the URI of an output, for Spark."""
+    path = location(output)
+    return output.rstrip("/") if path is None else path.as_uri()
+
+
+def digest_files(spark: SparkSession, output: str, folders: Iterable[str]) -> FileDigests:
+    """Return size and SHA-256 of each file in folders of an output; missing folders are empty."""
+    return {
+        f"{folder}/{row['name']}": FileState(row["length"], row["sha256"])
+        for folder in folders
+        for row in _files(spark, output, folder, "length", "sha256")
+    }
+
+
+def write_manifest(
+    spark: SparkSession,
+    output: str,
+    run: str,
+    document: Mapping[str, object],
+    *,
+    folders: Iterable[str],
+) -> None:
+    """Write the manifest of a run, with the digests of all files in ``folders``.
+
+    A run with a manifest is complete: nothing is written after the manifest.
+    """
+    folders = list(folders)
+    files = digest_files(spark, output, folders)
+    text = json.dumps({**document, "folders": folders, "files": files}, ensure_ascii=False)
+    frame = spark.createDataFrame([(text,)], "value string").coalesce(1)
+    frame.write.text(f"{uri_of(output)}/{MANIFESTS}/run={run}")
+
+
+@contextmanager
+def local_copy(spark: SparkSession, output: str) -> Iterator[tuple[Path, FileDigests | None]]:
+    """Copy the files that a report reads to this machine; yield their directory.
+
+    The second value are the digests of all files of the output. A local output is not copied,
+    and its digests are None.
+    """
+    local = location(output)
+    if local is not None:
+        yield local, None
+        return
+    with tempfile.TemporaryDirectory(prefix="kassay-") as scratch:
+        directory = Path(scratch)
+        _fetch(spark, output, MANIFESTS, directory)
+        manifest = read_manifest(directory)
+        _fetch(spark, output, str(manifest.get("summary") or manifest["history"]), directory)
+        yield directory, digest_files(spark, output, manifest["folders"])
+
+
+def read_summary(spark: SparkSession, output: str) -> Summary:
+    """Read the verified summary of a study."""
+    with local_copy(spark, output) as (directory, found):
+        return load_summary(directory, verified_manifest(directory, found=found))
+
+
+def _fetch(spark: SparkSession, output: str, folder: str, directory: Path) -> None:
+    """Copy the files of a folder, manifests or a summary, to a directory of this machine."""
+    for row in _files(spark, output, folder, "content"):
+        target = directory / folder / row["name"]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(row["content"])
+
+
+def _files(spark: SparkSession, output: str, folder: str, *columns: str) -> Iterator[Row]:
+    """Yield the name and columns of each file in a folder; a missing folder has no files."""
+    try:
+        frame = (
+            spark.read.format("binaryFile")
+            .option("recursiveFileLookup", "true")
+            .load(f"{uri_of(output)}/{folder}")
+            .withColumn("sha256", F.sha2("content", 256))
+        )
+        name = F.substring_index("path", f"/{folder}/", -1).alias("name")
+        yield from frame.select(name, *columns).toLocalIterator()
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise

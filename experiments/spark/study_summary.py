@@ -1,0 +1,276 @@
+"""Aggregate the cases of a study on Spark into tables of counts.
+
+`kassay report` computes all figures and statistics from these tables. They are exact and small:
+their size depends on the number of distinct values, not on the number of cases.
+"""
+
+import itertools
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+
+from kassay.experiments.report.study_summary import (
+    COMPARED_ASSIGNORS,
+    NAMED_FAMILY,
+    WORST_CANDIDATES,
+    assignors_of,
+    compared_assignors,
+    without_named,
+)
+from kassay.experiments.spark.output_files import PARQUET_OPTIONS
+from kassay.experiments.spark.study_schemas import TABLES
+from kassay.experiments.study.evaluate_case import DRAWN_MEMBERS, DRAWN_PARTITIONS
+from kassay.experiments.study.families.registry import FAMILIES
+from kassay.experiments.study.statistics.parameter_effects import (
+    EFFECT_PARAMETERS,
+    MEASURED,
+)
+from kassay.experiments.study.statistics.performance_profiles import PROFILED, RATIOS
+from kassay.reference.model.metrics import MEASURES
+
+_PROVEN = "c -> c.proven AND c.ending <> 'error'"
+_MISSED = "NOT coalesce(least_imbalance, false)"
+_KNOWN = "owned > 0 AND unnecessary_moves IS NOT NULL"
+
+
+def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
+    """Write all summary tables below a URI; return the number of rows per table of the study."""
+    rows = _rows(cases)
+    counted = rows.where(F.col("family") != NAMED_FAMILY)
+    outcomes = without_named(_written(_outcomes(rows), f"{uri}/outcomes").toPandas())
+    names = assignors_of(outcomes["assignor"])
+    compared = compared_assignors(names)
+    tables = {
+        "gaps": _gaps(rows),
+        "pairs": _pairs(cases, compared),
+        "parameters": _parameters(counted, compared),
+        "profiles": _profiles(counted),
+        "gap_sums": _gap_sums(counted, len(names)),
+        "worst": _worst(rows, compared),
+    }
+    for name, table in tables.items():
+        _written(table, f"{uri}/{name}")
+    totals = _written(_families(cases), f"{uri}/families").agg(
+        *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in TABLES)
+    )
+    [found] = totals.collect()
+    return found.asDict()
+
+
+def _written(table: DataFrame, uri: str) -> DataFrame:
+    table.coalesce(1).write.options(**PARQUET_OPTIONS).parquet(uri)
+    return table.sparkSession.read.parquet(uri)
+
+
+def _rows(cases: DataFrame) -> DataFrame:
+    """Return one row per comparison, with its group; skip groups on which kassay failed."""
+    all_known = " AND ".join(f"c.{name}_gap IS NOT NULL" for name in MEASURES)
+    complete = f"filter(comparisons, c -> c.ending <> 'error' AND {all_known})"
+    optima = (
+        F.expr(
+            f"array_max(transform(filter(comparisons, {_PROVEN}), c -> c.{name}_optimum))"
+        ).alias(f"{name}_known")
+        for name in PROFILED
+    )
+    rows = cases.select(
+        "groups",
+        "optima",
+        F.size(F.expr(complete)).alias("complete"),
+        *optima,
+        F.inline(F.arrays_zip("assignments", "comparisons")),
+    )
+    return rows.select("*", "groups.*", "comparisons.*").where("ending <> 'error'")
+
+
+def _outcomes(rows: DataFrame) -> DataFrame:
+    known = f"proven AND {_KNOWN}"
+    return rows.groupBy("family", "mixed", "assignor").agg(
+        F.expr("count_if(proven)").alias("groups"),
+        F.expr(f"count_if(proven AND {_MISSED})").alias("missed"),
+        F.expr(f"count_if({known})").alias("known"),
+        F.expr(f"count_if({known} AND unnecessary_moves > 0)").alias("wasteful"),
+        F.expr(f"sum(if({known}, movement_greedy, 0))").alias("moves"),
+        F.expr(f"sum(if({known}, unnecessary_moves, 0))").alias("unnecessary_moves"),
+        F.expr("max(if(proven, makespan_gap, null))").alias("largest_excess"),
+        F.expr("count_if(ending = 'nonterminating')").alias("nonterminating"),
+        F.expr("count_if(ending IN ('failed', 'invalid'))").alias("failed"),
+    )
+
+
+def _families(cases: DataFrame) -> DataFrame:
+    def number(condition: str) -> Column:
+        return F.sum(F.size(F.expr(f"filter(comparisons, c -> {condition})")))
+
+    return cases.groupBy(F.col("groups.family").alias("family")).agg(
+        F.count("*").alias("groups"),
+        F.count("groups.error").alias("errors"),
+        F.expr("count_if(optima.status = 'optimal')").alias("proven"),
+        F.expr("count_if(optima.status <> 'optimal')").alias("unproven"),
+        F.expr("count_if(exists(comparisons, c -> c.ending <> 'error'))").alias("compared"),
+        F.count("optima").alias("optima"),
+        *(F.sum(F.size(name)).alias(name) for name in ("assignments", "comparisons", "timings")),
+        number("c.ending = 'error'").alias("comparison_errors"),
+        number("c.ending = 'ok' AND c.unnecessary_moves IS NULL").alias("unknown_moves"),
+    )
+
+
+def _gaps(rows: DataFrame) -> DataFrame:
+    """Count the rows by value of each gap."""
+    values = F.array(
+        *(
+            F.struct(F.lit(name).alias("gap"), F.col(name).alias("value"))
+            for name in ("sum_of_squares_gap", "unnecessary_moves")
+        )
+    )
+    return (
+        rows.select("family", "assignor", F.expr("owned > 0").alias("owned"), F.inline(values))
+        .where("value IS NOT NULL")
+        .groupBy("gap", "family", "assignor", "owned", "value")
+        .agg(F.count("*").alias("groups"))
+    )
+
+
+def _pairs(cases: DataFrame, compared: Sequence[str]) -> DataFrame:
+    """Count the cases by the results of two assignors on the same group."""
+    proven = cases.where(F.col("groups.family") != NAMED_FAMILY).select(
+        F.col("groups.owned").alias("owned"),
+        F.expr(f"filter(comparisons, {_PROVEN})").alias("rows"),
+    )
+
+    def row(name: str) -> Column:
+        return F.get(F.filter("rows", lambda each: each["assignor"] == name), F.lit(0))
+
+    frames = [
+        proven.select("owned", row(before).alias("one"), row(after).alias("two"))
+        .where("one IS NOT NULL AND two IS NOT NULL")
+        .select(
+            F.lit(before).alias("before"),
+            F.lit(after).alias("after"),
+            F.expr("coalesce(one.least_imbalance, false)").alias("least_before"),
+            F.expr("coalesce(two.least_imbalance, false)").alias("least_after"),
+            F.expr("if(owned > 0, two.unnecessary_moves - one.unnecessary_moves, null)").alias(
+                "difference"
+            ),
+        )
+        for before, after in itertools.combinations(compared, 2)
+    ]
+    columns = ("before", "after", "least_before", "least_after", "difference")
+    if not frames:  # one assignor
+        schema = "before string, after string, least_before boolean, least_after boolean"
+        return cases.sparkSession.createDataFrame([], f"{schema}, difference long, groups long")
+    return reduce(DataFrame.unionAll, frames).groupBy(*columns).agg(F.count("*").alias("groups"))
+
+
+def _parameters(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
+    """Count the rows by value of each parameter of the groups."""
+    formulas = {
+        "members": "participants",
+        "topics": "consumed",
+        "partitions": "partitions",
+        "partitions per member": "try_divide(partitions, participants)",
+        "overlap": "try_divide(subscriptions, participants * consumed)",
+        "owned": "try_divide(owned, partitions)",
+        **EFFECT_PARAMETERS,
+    }
+    values = F.array(
+        *(
+            F.struct(F.lit(name).alias("parameter"), F.expr(formula).cast("double").alias("value"))
+            for name, formula in formulas.items()
+        )
+    )
+    needed = F.col("assignor").isin(*compared) | ~F.col("parameter").isin(*MEASURED)
+    return (
+        rows.where("proven")
+        .select("*", F.inline(values))
+        .where(needed & F.col("value").isNotNull())
+        .groupBy("family", "assignor", "parameter", "value")
+        .agg(
+            F.count("*").alias("groups"),
+            F.expr(f"count_if({_MISSED})").alias("missed"),
+            F.expr(f"count_if({_KNOWN})").alias("known"),
+            F.expr(f"count_if({_KNOWN} AND unnecessary_moves > 0)").alias("wasteful"),
+        )
+    )
+
+
+def _profiles(rows: DataFrame) -> DataFrame:
+    """Count the rows within each ratio of the optimum, by measure."""
+    proven = rows.where("proven").select(
+        "assignor",
+        F.inline(
+            F.array(
+                *(
+                    F.struct(
+                        F.lit(name).alias("measure"),
+                        F.col(f"{name}_greedy").alias("greedy"),
+                        F.col(f"{name}_known").alias("optimum"),
+                    )
+                    for name in PROFILED
+                )
+            )
+        ),
+    )
+    ratio = "(greedy + 1) / (optimum + 1)"
+    return (
+        proven.where("optimum IS NOT NULL")
+        .groupBy("measure", "assignor")
+        .agg(
+            F.count("*").alias("groups"),
+            *(
+                F.expr(f"count_if({ratio} <= double('{bound}'))").alias(f"within_{place}")
+                for place, bound in enumerate(RATIOS)
+            ),
+        )
+    )
+
+
+def _gap_sums(rows: DataFrame, assignors: int) -> DataFrame:
+    """Sum the gaps of the groups for which all gaps of all assignors are known."""
+    return (
+        rows.where(F.col("complete") == assignors)
+        .groupBy("assignor")
+        .agg(
+            F.count("*").alias("groups"),
+            *(F.sum(f"{name}_gap").alias(f"{name}_gap") for name in MEASURES),
+        )
+    )
+
+
+def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
+    """Return candidates for the worst groups per assignor and kind, and the named groups."""
+    available = F.col("document").isNotNull() | F.col("family").isin(*FAMILIES)
+    small = f"partitions <= {DRAWN_PARTITIONS} AND members <= {DRAWN_MEMBERS}"
+    # Gaps in weight units are not comparable with gaps in partitions.
+    kinds = F.expr("""filter(array(
+        named_struct('kind', 'imbalance', 'one', weighted, 'two', -makespan_gap,
+            'three', -sum_of_squares_gap,
+            'present', coalesce(makespan_gap, 0) > 0 OR coalesce(sum_of_squares_gap, 0) > 0),
+        named_struct('kind', 'moves', 'one', false, 'two', -unnecessary_moves, 'three', 0L,
+            'present', coalesce(unnecessary_moves > 0, false)),
+        named_struct('kind', 'endless', 'one', false, 'two', 0L, 'three', 0L,
+            'present', ending = 'nonterminating')
+    ), kind -> kind.present)""")
+    order = [F.col(name).asc_nulls_last() for name in ("one", "two", "three", "partitions", "case")]
+    columns = (
+        *("kind", "rank", F.col("groups").alias("group"), F.col("comparisons").alias("comparison")),
+        F.col("assignments.assignment").alias("assignment"),
+        F.col("optima.assignment").alias("optimum"),
+    )
+    worst = (
+        rows.where(F.col("family") != NAMED_FAMILY)
+        .where(F.col("assignor").isin(*compared) & available & F.expr(small))
+        .select("*", F.inline(kinds))
+        .withColumn(
+            "rank", F.row_number().over(Window.partitionBy("assignor", "kind").orderBy(*order))
+        )
+        .where(F.col("rank") <= WORST_CANDIDATES)
+        .select(*columns)
+    )
+    named = rows.where(F.col("family") == NAMED_FAMILY).where(
+        F.col("assignor").isin(*COMPARED_ASSIGNORS)
+    )
+    return worst.unionAll(
+        named.withColumns({"kind": F.lit("named"), "rank": F.lit(0)}).select(*columns)
+    )

@@ -1,0 +1,56 @@
+"""Batches of a study: ranges of positions in an order that mixes all cases."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+BATCH_CASES = 100_000
+"""Maximum number of cases per batch, about 32 MB of Parquet."""
+_FIRST_BATCH = 1_000
+_GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Cases at the positions from ``first`` to ``end - 1``."""
+
+    number: int
+    first: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Return the number of cases."""
+        return self.end - self.first
+
+
+def batches_of(total: int, *, largest: int = BATCH_CASES) -> Iterator[Batch]:
+    """Divide positions into batches of doubling size, so that the first is finished early.
+
+    Examples
+    --------
+    >>> [batch.size for batch in batches_of(10_000, largest=4_000)]
+    [1000, 2000, 4000, 3000]
+    """
+    number = first = 0
+    while first < total:
+        end = min(total, first + min(largest, _FIRST_BATCH << min(number, 32)))
+        yield Batch(number, first, end)
+        number, first = number + 1, end
+
+
+def case_index(position: int, total: int) -> int:
+    """Return the index of the case at a position, a bijection of 0 to ``total - 1``.
+
+    Neighbouring positions have distant indices: each range of positions contains cases of all
+    families, and expensive cases are spread over all tasks.
+
+    Examples
+    --------
+    >>> [case_index(position, 10) for position in range(10)]
+    [0, 7, 4, 1, 8, 5, 2, 9, 6, 3]
+    """
+    factor = int(total * _GOLDEN_RATIO) or 1
+    while math.gcd(factor, total) != 1:
+        factor += 1
+    return position * factor % total

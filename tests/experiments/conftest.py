@@ -1,0 +1,69 @@
+"""Spark session and study that tests share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.dataset
+import pytest
+from pyspark.sql import SparkSession
+
+from kassay.experiments.compare import LIMITS
+from kassay.experiments.report.output_reader import Summary, load_summary, read_manifest
+from kassay.experiments.spark.session import spark_session
+from kassay.experiments.spark.study_pipeline import write_study
+from kassay.experiments.study.case import Case, Cases, JoinedCases, ListedCases, cases_of
+from kassay.experiments.study.manifest import configuration, manifest
+
+ASSIGNORS = ("range", "roundrobin")
+FAMILIES = ("named", "equal-join", "mixed-fresh", "mixed-join", "mixed-churn")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    with spark_session(master="local[2]") as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def study_cases() -> Cases:
+    """The generated cases of a study, and a case that cannot be built."""
+    broken = Case(family="no-such-family", seed=0, assignors=ASSIGNORS)
+    generated = cases_of(FAMILIES, seeds=20, assignors=ASSIGNORS)
+    return JoinedCases((generated, ListedCases((broken,))))
+
+
+@pytest.fixture(scope="session")
+def study_directory(spark, study_cases, tmp_path_factory) -> Path:
+    """Output of a study; tests must not change it."""
+    described = configuration(
+        (), families=FAMILIES, seeds=20, first_seed=0, assignors=ASSIGNORS, limits=LIMITS
+    )
+    directory = tmp_path_factory.mktemp("study")
+    write_study(
+        spark,
+        study_cases,
+        str(directory),
+        largest_batch=20,
+        manifest=lambda rows: manifest(described, rows=rows, run={"seconds": 1.0}),
+    )
+    return directory
+
+
+def stored_rows(directory: Path, manifest: dict) -> list[dict]:
+    """Return the case rows of a study by position, without the timings."""
+    files = [directory / name for name in manifest["files"] if name.startswith("cases/")]
+    table = pyarrow.dataset.dataset([str(path) for path in files], format="parquet").to_table()
+    return table.drop_columns("timings").sort_by("position").to_pylist()
+
+
+@pytest.fixture(scope="session")
+def results(study_directory) -> Summary:
+    """Summary of the study."""
+    return load_summary(study_directory)
+
+
+@pytest.fixture(scope="session")
+def comparisons(study_directory) -> list[dict]:
+    """The columns of each comparison and of its group."""
+    rows = stored_rows(study_directory, read_manifest(study_directory))
+    return [{**row["groups"], **each} for row in rows for each in row["comparisons"]]

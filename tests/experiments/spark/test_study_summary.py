@@ -1,0 +1,121 @@
+"""The tables of counts equal counts of the rows in plain Python."""
+
+from collections import Counter
+
+import pytest
+
+from kassay.experiments.study.statistics.parameter_effects import rank_correlation
+from kassay.experiments.study.statistics.performance_profiles import RATIOS
+from kassay.reference.model.metrics import MEASURES
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def counted(comparisons):
+    """Rows with a proven optimum, without hand-written groups."""
+    return [row for row in comparisons if row["family"] != "named" and row["proven"]]
+
+
+def test_outcomes_are_counted_per_family_and_assignor(results, comparisons):
+    missed, wasteful = Counter(), Counter()
+    for row in comparisons:
+        key = (row["family"], row["mixed"], row["assignor"])
+        missed[key] += bool(row["proven"]) and row["least_imbalance"] is not True
+        wasteful[key] += bool(row["proven"] and row["owned"] and row["unnecessary_moves"])
+    found = results.outcomes.set_index(["family", "mixed", "assignor"])
+    assert found["missed"].to_dict() == missed
+    assert found["wasteful"].to_dict() == wasteful
+    assert sum(missed.values()) > 10
+
+
+def test_gaps_are_counted_by_value(results, comparisons):
+    expected = Counter(
+        (gap, row["family"], row["assignor"], row["owned"] > 0, row[gap])
+        for row in comparisons
+        for gap in ("sum_of_squares_gap", "unnecessary_moves")
+        if row[gap] is not None
+    )
+    keys = ["gap", "family", "assignor", "owned", "value"]
+    assert results.gaps.set_index(keys)["groups"].to_dict() == expected
+
+
+def test_pairs_are_counted_by_both_results(results, counted):
+    by_case = {}
+    for row in counted:
+        by_case.setdefault(row["case"], {})[row["assignor"]] = row
+    expected = Counter()
+    for rows in by_case.values():
+        if len(rows) == 2:
+            before, after = rows["roundrobin"], rows["range"]
+            difference = None
+            if before["owned"] and None not in (
+                moves := (after["unnecessary_moves"], before["unnecessary_moves"])
+            ):
+                difference = moves[0] - moves[1]
+            least = (before["least_imbalance"] or False, after["least_imbalance"] or False)
+            expected[*least, difference] += 1
+    known = results.pairs.astype({"difference": object}).where(results.pairs.notna(), None)
+    keys = ["least_before", "least_after", "difference"]
+    found = {tuple(row[key] for key in keys): row["groups"] for row in known.to_dict("records")}
+    assert set(results.pairs["before"]) == {"roundrobin"}
+    assert found == expected
+
+
+@pytest.mark.parametrize("measure", ["sum_of_squares", "makespan", "movement"])
+def test_profiles_count_groups_within_each_ratio(results, counted, measure):
+    own = results.profiles[results.profiles["measure"] == measure].set_index("assignor")
+    for assignor in ("range", "roundrobin"):
+        rows = [row for row in counted if row["assignor"] == assignor]
+        known = [row for row in rows if row[f"{measure}_optimum"] is not None]
+        assert own.loc[assignor, "groups"] == len(known)
+        for place, bound in enumerate(RATIOS):
+            within = [
+                row
+                for row in known
+                if row[f"{measure}_greedy"] is not None
+                and (row[f"{measure}_greedy"] + 1) / (row[f"{measure}_optimum"] + 1) <= bound
+            ]
+            assert own.loc[assignor, f"within_{place}"] == len(within)
+
+
+def test_gaps_are_added_over_groups_that_all_assignors_solved(results, counted):
+    solved = Counter(
+        row["case"] for row in counted if all(row[f"{m}_gap"] is not None for m in MEASURES)
+    )
+    for row in results.gap_sums.to_dict("records"):
+        own = [r for r in counted if r["assignor"] == row["assignor"] and solved[r["case"]] == 2]
+        assert row["groups"] == len(own) > 10
+        for measure in MEASURES:
+            assert row[f"{measure}_gap"] == sum(each[f"{measure}_gap"] for each in own)
+
+
+def test_parameters_are_counted_by_value(results, counted):
+    def ratio(row):
+        return row["subscriptions"] / (row["participants"] * row["consumed"])
+
+    values = {
+        "overlap": ratio,
+        "owned": lambda row: row["owned"] / row["partitions"],
+        "all members": lambda row: float(row["members"]),
+    }
+    for parameter, value in values.items():
+        expected = Counter((row["family"], row["assignor"], value(row)) for row in counted)
+        own = results.parameters[results.parameters["parameter"] == parameter]
+        found = own.set_index(["family", "assignor", "value"])
+        assert found["groups"].to_dict() == expected
+    range_rows = own[own["assignor"] == "range"]
+    rho, _ = rank_correlation(range_rows["value"], range_rows["groups"], range_rows["missed"])
+    assert -1 <= rho <= 1
+
+
+def test_candidates_are_ordered_by_their_gaps(results):
+    for kind, column in (("imbalance", "makespan_gap"), ("moves", "unnecessary_moves")):
+        for assignor in ("range", "roundrobin"):
+            gaps = [
+                row["comparison"][column]
+                for row in results.worst
+                if row["kind"] == kind and row["comparison"]["assignor"] == assignor
+            ]
+            assert 1 < len(gaps) <= 16
+            assert gaps == sorted(gaps, reverse=True)
