@@ -7,6 +7,7 @@ optima, read from a folder beside the repository where there is one) and ``moves
 """
 
 import json
+import math
 import random
 import sys
 import time
@@ -97,6 +98,20 @@ def log_normal(seed: int, partitions: int = 1_000, members: int = 50) -> Group:
     owners = [number % members for number in range(partitions)]
     rng.shuffle(owners)
     return weighted_group(weights, owners, members)
+
+
+def dealt_in_turn(seed: int, partitions: int, members: int) -> Group:
+    """Return log-normal weights (sigma 1); partition p belongs to member p modulo members.
+
+    Examples
+    --------
+    >>> group = dealt_in_turn(1, 300, 20)
+    >>> group.topics[0].weights[:3], -(-sum(group.topics[0].weights) // 20)
+    ((3627, 4261, 1069), 26248)
+    """
+    rng = random.Random(seed)
+    weights = [1 + int(1000 * math.exp(rng.gauss(0, 1))) for _ in range(partitions)]
+    return weighted_group(weights, [at % members for at in range(partitions)], members)
 
 
 def identical_machines(path: Path) -> Group:

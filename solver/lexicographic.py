@@ -4,6 +4,7 @@ Modules that load OR-Tools or SciPy are imported in functions, because most smal
 solved by counting bounds alone and loading these libraries takes seconds.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from kassay.solver.bounds import level_bound, makespan_bound, max_loads_within
 from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.enumeration.complete_search import CompleteResult, search_all
-from kassay.solver.evaluation import level_value, movement_costs, violated
+from kassay.solver.evaluation import imbalance_of, level_value, movement_costs, violated
 from kassay.solver.flow.flow_levels import FlowLevels
 from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
@@ -29,8 +30,10 @@ _MIN_SECONDS = 2.0
 # CP-SAT solves smaller groups faster than any other method starts.
 _MIN_PARTITIONS = 12
 _MANY_PER_MEMBER = 4
+# The first placement with few moves may take this many seconds, whatever the limit.
+_SECONDS_FOR_FEW_MOVES = 1.0
 _MIN_PARTITIONS_FOR_EXCHANGE = 60
-_MIN_CHOICES_FOR_LONG_EXCHANGE = 10_000
+_MIN_CHOICES_FOR_LONG_EXCHANGE = 3_000
 _MIN_CHOICES_FOR_LIMITED_MOVES = 2_000
 
 
@@ -92,6 +95,7 @@ def solve_levels(
             return LexicographicResult(None)
         candidates = [result.placement]
     pool = IncumbentPool(problem, levels, constraints, candidates)
+    _add_few_moves(pool)
     solver = _LexicographicSolver(pool, flows)
     for index in range(len(levels)):
         solver.solve_level(index, budget)
@@ -101,6 +105,33 @@ def solve_levels(
         tuple(_final_claim(problem, done, placement) for done in pool.reached),
         flows.prices if any(done.claim.origin is Origin.PRICES for done in pool.reached) else None,
     )
+
+
+def _add_few_moves(pool: IncumbentPool) -> None:
+    """Add a placement with the best makespan so far that moves few owned partitions."""
+    problem, level = pool.problem, pool.levels[0]
+    if (
+        not isinstance(level, Imbalance)
+        or level.measure is not Measure.MAKESPAN
+        or not problem.group.is_weighted
+        or not (problem.owner != NO_OWNER).any()
+        or not all(isinstance(rule, MaxMoves) for rule in pool.constraints)
+        or problem.total >= EXACT_IN_64_BITS
+    ):
+        return
+    owned = keep_owned(problem)
+    best = pool.value(level)
+    if max(problem.loads(owned)) <= best:
+        return
+    from kassay.solver.weighted.few_moves import FewMovesSearch  # noqa: PLC0415
+
+    costs = np.ones(problem.partition_count, dtype=np.int64)
+    deadline = time.monotonic() + _SECONDS_FOR_FEW_MOVES
+    for max_load in dict.fromkeys((best, makespan_bound(problem))):
+        search = FewMovesSearch(problem, max_load, costs, np.random.default_rng(0))
+        placement = search.initial_solution(owned, lambda: time.monotonic() < deadline)
+        if placement is not None:
+            pool.add(placement)
 
 
 def _final_claim(problem: Problem, done: LevelResult, placement: Placement) -> LevelClaim:
@@ -261,7 +292,12 @@ class _LexicographicSolver:
         from kassay.solver.weighted.load_local_search import LoadBalancer  # noqa: PLC0415
 
         rng = np.random.default_rng(budget.seed)
-        balancer = LoadBalancer(problem, pool.incumbent(level).copy(), rng)
+        best = pool.value(level)
+        start = min(
+            (one for one in pool.placements if level_value(problem, level, one) == best),
+            key=lambda one: imbalance_of(Measure.SUM_OF_SQUARES, problem.loads(one)),
+        )
+        balancer = LoadBalancer(problem, start.copy(), rng)
         may_continue = _continuation(budget.share(2), 5_000)
         balancer.lower_makespan(makespan_bound(problem), may_continue)
         balancer.even_out(may_continue)
@@ -320,14 +356,15 @@ class _LexicographicSolver:
         ):
             rng = np.random.default_rng(budget.seed)
             search = FewMovesSearch(problem, min(max_loads), costs, rng)
-            start = search.initial_solution(keep_owned(problem))
+            soon = budget.until(budget.seconds / 4).at_least(_SECONDS_FOR_FEW_MOVES / 2)
+            start = search.initial_solution(keep_owned(problem), lambda: soon.seconds > 0)
             if start is not None:
                 pool.add(start)  # Without search, so that it is there when no time is left.
             if budget.seconds <= 0:
                 return 0
             if start is None or search.cost(start) > pool.value(level):
                 start = pool.incumbent(level)
-            first = _continuation(budget.until(budget.seconds / 4), 150)
+            first = _continuation(budget.until(budget.seconds / 4), 60)
             pool.add(search.improve(start, bound, first))
         if budget.seconds <= 0:
             return 0
@@ -343,7 +380,7 @@ class _LexicographicSolver:
         )
         if search is not None and is_large:
             best = pool.incumbent(level)
-            improved = search.improve(best, max(bound, proven), _continuation(rest, 150))
+            improved = search.improve(best, max(bound, proven), _continuation(rest, 60))
             pool.add(improved)
         return proven
 

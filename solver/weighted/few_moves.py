@@ -1,20 +1,40 @@
-"""Minimise moves under a load limit: initial solution and large neighbourhood search."""
+"""Minimise moves under a load limit: large neighbourhood search and annealing."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum, auto
 
 import numpy as np
-from numpy.typing import NDArray
-from ortools.sat.python import cp_model
 
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.evaluation import moves_cost
 from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.weighted.exchange_beam import ExchangeBeam
+from kassay.solver.weighted.overload_annealing import OverloadAnnealing
+from kassay.solver.weighted.overload_moves import OverloadMoves
 
 _MEMBERS = 5
 _MAX_DRAWS = 40  # of moves that choose the members; a small group has fewer members
 _MAX_PARTITIONS = 260
-_DETERMINISTIC_TIME = 0.25  # per neighbourhood
+
+
+_BEAM_WIDTH = 4
+_MAX_BEAM_MEMBERS = 60
+_LINKED = 0.9  # probability of a member that exchanges partitions with others
+
+
+class _Method(Enum):
+    """Method that improves a part of a placement."""
+
+    EXCHANGE = auto()
+    ANNEALING = auto()
+    CP_SAT = auto()
+
+
+# Exact exchanges are best if almost no capacity remains free, annealing otherwise.
+_TIGHT = 0.05  # free capacity per member, as a share of the mean weight
+_TIGHT_SHARES = {_Method.EXCHANGE: 8, _Method.ANNEALING: 1, _Method.CP_SAT: 1}
+_LOOSE_SHARES = {_Method.EXCHANGE: 1, _Method.ANNEALING: 16, _Method.CP_SAT: 4}
 
 
 @dataclass
@@ -25,83 +45,102 @@ class FewMovesSearch:
     max_load: int
     costs: Ints
     rng: np.random.Generator
+    annealing: OverloadAnnealing = field(init=False)
+    shares: dict[_Method, int] = field(init=False)
+    turns: dict[_Method, int] = field(init=False)
+    gains: dict[_Method, int] = field(init=False)
 
-    def initial_solution(self, start: Placement) -> Placement | None:
-        """Move partitions from members above the load limit to members below it.
+    def __post_init__(self) -> None:
+        """Start with equal shares of all methods."""
+        seed = int(self.rng.integers(2**31))
+        self.annealing = OverloadAnnealing(self.problem, self.costs, self.max_load, seed)
+        slack = self.max_load * self.problem.member_count - self.problem.total
+        is_tight = slack < _TIGHT * float(self.problem.weight.mean()) * self.problem.member_count
+        self.shares = _TIGHT_SHARES if is_tight else _LOOSE_SHARES
+        self.turns = dict.fromkeys(_Method, 0)
+        self.gains = dict.fromkeys(_Method, 0)
 
-        Return None if a member stays above the limit. The lightest partition that ends the
-        overload of its member moves first, otherwise the heaviest one.
-        """
-        placement = start.copy()
-        loads = np.array(self.problem.loads(placement), dtype=np.int64)
-        failed = np.zeros(self.problem.member_count, dtype=np.bool_)
-        while (waiting := (loads > self.max_load) & ~failed).any():
-            overloaded = int(np.where(waiting, loads, -1).argmax())
-            if not self._move_one(placement, loads, overloaded):
-                failed[overloaded] = not self._swap_one(placement, loads, overloaded)
-        return None if failed.any() else placement
-
-    def _move_one(self, placement: Placement, loads: Ints, overloaded: int) -> bool:
-        partitions = np.flatnonzero(placement == overloaded)
-        weights = self.problem.weight[partitions]
-        free_capacity = np.where(self.problem.may_consume, self.max_load - loads, -1)
-        free_capacity[:, overloaded] = -1
-        fits = weights <= free_capacity[self.problem.consumer_set[partitions]].max(axis=1)
-        if not (fits & (weights > 0)).any():
-            return False
-        enough = fits & (weights >= loads[overloaded] - self.max_load)
-        if enough.any():
-            at = int(np.where(enough, weights, np.iinfo(np.int64).max).argmin())
-        else:
-            at = int(np.where(fits, weights, -1).argmax())
-        rooms = free_capacity[self.problem.consumer_set[partitions[at]]]
-        fitting = np.where(rooms >= weights[at], rooms, np.iinfo(np.int64).max)
-        self._move(placement, loads, int(partitions[at]), int(fitting.argmin()))
-        return True
-
-    def _swap_one(self, placement: Placement, loads: Ints, overloaded: int) -> bool:
-        """Exchange a partition of an overloaded member for a lighter one of another member."""
-        weight, sets = self.problem.weight, self.problem.consumer_set
-        may_consume = self.problem.may_consume
-        best: tuple[int, int, int] | None = None
-        partitions = np.flatnonzero(placement == overloaded)
-        for other in np.argsort(loads, kind="stable")[: max(8, len(loads) // 3)].tolist():
-            if other == overloaded:
-                continue
-            candidates = np.flatnonzero(placement == other)
-            change = weight[partitions][:, None] - weight[candidates][None, :]
-            allowed = (change > 0) & (change <= self.max_load - loads[other])
-            allowed &= may_consume[sets[partitions], other][:, None]
-            allowed &= may_consume[sets[candidates], overloaded][None, :]
-            if not allowed.any():
-                continue
-            one, two = np.unravel_index(int(np.where(allowed, change, -1).argmax()), allowed.shape)
-            if best is None or change[one, two] > best[0]:
-                best = int(change[one, two]), int(partitions[one]), int(candidates[two])
-        if best is None:
-            return False
-        other = int(placement[best[2]])
-        self._move(placement, loads, best[1], other)
-        self._move(placement, loads, best[2], overloaded)
-        return True
-
-    def _move(self, placement: Placement, loads: Ints, partition: int, target: int) -> None:
-        weight = int(self.problem.weight[partition])
-        loads[placement[partition]] -= weight
-        loads[target] += weight
-        placement[partition] = target
+    def initial_solution(
+        self, start: Placement, may_continue: Callable[[], bool] = lambda: True
+    ) -> Placement | None:
+        """Move partitions from overloaded members to members with capacity; None on failure."""
+        placement = OverloadMoves(self.problem, self.max_load).relieve(start, may_continue)
+        if placement is None and self.problem.member_count <= _MAX_BEAM_MEMBERS:
+            members = self._by_load(start, range(self.problem.member_count))
+            beam = self._beam(start, members)
+            budget = self.problem.partition_count * int(self.costs.max(initial=0))
+            placement = beam.search(1, budget, may_continue)
+        return placement
 
     def improve(
         self, placement: Placement, bound: int, may_continue: Callable[[], bool]
     ) -> Placement:
-        """Reassign neighbourhoods until the movement cost reaches a bound or time is up."""
-        placement = placement.copy()
-        while may_continue() and self.cost(placement) > bound:
-            members = self._choose_members(placement)
-            partitions = np.flatnonzero(np.isin(placement, members))
-            if len(partitions) <= _MAX_PARTITIONS and len(members) > 1:
-                self._reassign(placement, partitions, members)
-        return placement
+        """Improve a placement until its movement cost reaches a bound or time is up.
+
+        A method runs less often the more turns it had without success.
+        """
+        best, cost = placement, self.cost(placement)
+        while cost > bound and may_continue():
+            method = min(self.turns, key=self._rank)
+            self.turns[method] += 1
+            following = self._improved(method, best, cost, may_continue)
+            if following is None or (reached := self.cost(following)) > cost:
+                continue
+            self.gains[method] += reached < cost
+            best, cost = following, reached
+        return best
+
+    def _rank(self, method: _Method) -> float:
+        return self.turns[method] / (self.shares[method] * (1 + self.gains[method]))
+
+    def _improved(
+        self, method: "_Method", placement: Placement, cost: int, may_continue: Callable[[], bool]
+    ) -> Placement | None:
+        if method is _Method.ANNEALING:
+            return self.annealing.run(placement, cost)
+        if method is _Method.EXCHANGE:
+            members = self._by_load(placement, self._linked_members(placement))
+            away = np.isin(placement, members) & np.isin(self.problem.owner, members)
+            inside = np.where(away, placement, self.problem.owner)
+            beam = self._beam(placement, members)
+            return beam.search(_BEAM_WIDTH, self.cost(inside), may_continue)
+        members = self._choose_members(placement)
+        if np.count_nonzero(np.isin(placement, members)) > _MAX_PARTITIONS or len(members) < 2:
+            return None
+        # Imported here: loading OR-Tools takes longer than the search in a small group.
+        from kassay.solver.weighted.cpsat_reassignment import reassign  # noqa: PLC0415
+
+        seed = int(self.rng.integers(2**31))
+        return reassign(
+            self.problem, self.costs, self.max_load, placement, members=members, seed=seed
+        )
+
+    def _beam(self, placement: Placement, members: list[int]) -> ExchangeBeam:
+        return ExchangeBeam(self.problem, self.costs, self.max_load, members, placement, self.rng)
+
+    def _by_load(self, placement: Placement, members: Iterable[int]) -> list[int]:
+        """Order members by descending owned load, with some noise."""
+        problem = self.problem
+        home = np.where(np.isin(problem.owner, [*members]), problem.owner, placement)
+        loads = np.array(problem.loads(home), dtype=np.float64)
+        loads += self.rng.normal(0, 0.05, len(loads)) * loads.mean()
+        return sorted(members, key=lambda at: -loads[at])
+
+    def _linked_members(self, placement: Placement) -> list[int]:
+        """Choose members at random, preferably those that exchange partitions with others."""
+        owner, width = self.problem.owner, self.problem.member_count
+        moved = np.flatnonzero((owner != NO_OWNER) & (owner != placement))
+        count = int(self.rng.integers(2, min(width, _MAX_BEAM_MEMBERS) + 1)) if width > 2 else width
+        chosen = {int(self.rng.integers(width)): None}
+        while len(chosen) < count:
+            near = np.array(list(chosen))
+            linked = moved[np.isin(owner[moved], near) ^ np.isin(placement[moved], near)]
+            if len(linked) and self.rng.random() < _LINKED:
+                partition = int(self.rng.choice(linked))
+                chosen[int(owner[partition])] = chosen[int(placement[partition])] = None
+            else:
+                chosen[int(self.rng.integers(width))] = None
+        return list(chosen)
 
     def cost(self, placement: Placement) -> int:
         """Return the cost of all moves."""
@@ -127,45 +166,3 @@ class FewMovesSearch:
                 break
         chosen[int(self.rng.integers(self.problem.member_count))] = None
         return list(chosen)
-
-    def _reassign(
-        self, placement: Placement, partitions: NDArray[np.intp], members: list[int]
-    ) -> None:
-        """Reassign all partitions of the chosen members among these members, with CP-SAT."""
-        model = cp_model.CpModel()
-        loads: dict[int, list[tuple[cp_model.IntVar, int]]] = {at: [] for at in members}
-        cost: list[tuple[cp_model.IntVar, int]] = []
-        choice: dict[tuple[int, int], cp_model.IntVar] = {}
-        for partition in partitions.tolist():
-            owner, weight = int(self.problem.owner[partition]), int(self.problem.weight[partition])
-            consumers = [
-                at
-                for at in members
-                if self.problem.may_consume[self.problem.consumer_set[partition], at]
-            ]
-            for at in consumers:
-                choice[partition, at] = variable = model.new_bool_var("")
-                model.add_hint(variable, int(placement[partition] == at))
-                loads[at].append((variable, weight))
-                if owner in members and at != owner:
-                    cost.append((variable, int(self.costs[partition])))
-            model.add_exactly_one(choice[partition, at] for at in consumers)
-        for terms in loads.values():
-            model.add(_sum(terms) <= self.max_load)
-        model.minimize(_sum(cost))
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = int(self.rng.integers(2**31))
-        solver.parameters.max_deterministic_time = _DETERMINISTIC_TIME
-        if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return
-        for (partition, at), variable in choice.items():
-            if solver.value(variable):
-                placement[partition] = at
-
-
-def _sum(terms: list[tuple[cp_model.IntVar, int]]) -> cp_model.LinearExpr:
-    total: cp_model.LinearExpr = cp_model.LinearExpr.weighted_sum(
-        [variable for variable, _ in terms], [weight for _, weight in terms]
-    )
-    return total

@@ -3,16 +3,20 @@
 import random
 
 import numpy as np
+import pytest
 
+from benchmarks.weighted_groups import dealt_in_turn
 from kassay.reference import Group, Member, Topic
 from kassay.solver import Imbalance, Movement, Tolerance, solve
 from kassay.solver.bounds import overload_moves_bound
 from kassay.solver.evaluation import level_value
-from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
+from kassay.solver.weighted.exchange_beam import ExchangeBeam
 from kassay.solver.weighted.few_moves import FewMovesSearch
 from kassay.solver.weighted.movement_bound import exchange_bound
+from kassay.solver.weighted.overload_annealing import OverloadAnnealing
 from tests import brute_force
 from tests.solver.random_cases import weighted_problems
 
@@ -83,3 +87,69 @@ def test_a_deterministic_limit_gives_the_same_assignment_again():
     assert first.assignment == second.assignment
     assert first.levels == second.levels
     assert first.movement.bound > 0
+
+
+@pytest.mark.parametrize(
+    ("seed", "partitions", "members", "most"),
+    [(1, 300, 20, 45), (2, 300, 20, 47), (1, 600, 30, 70)],
+)
+def test_the_exact_maximum_load_needs_few_moves(seed, partitions, members, most):
+    group = dealt_in_turn(seed, partitions, members)
+    solution = solve(group, limits=SearchLimits(time=6))
+    assert solution.imbalance.gap == 0
+    assert solution.movement.value <= most
+
+
+def test_the_first_solution_keeps_most_owned_partitions():
+    group = dealt_in_turn(1, 1000, 50)
+    solution = solve(group, limits=SearchLimits(time=0))
+    lightest_loads = solve_without_owners(group)
+    assert solution.imbalance.value <= lightest_loads
+    assert solution.movement.value <= 200
+
+
+def solve_without_owners(group: Group) -> int:
+    """Return the maximum load of the longest-processing-time rule."""
+    problem = build_problem(group)
+    return max(problem.loads(longest_processing_time(problem)))
+
+
+def test_more_search_never_gives_more_moves():
+    problem = build_problem(crowded(5, 150, 10))
+    ceiling = problem.total // 10 * 103 // 100
+    costs = np.ones(problem.partition_count, dtype=np.int64)
+    before = None
+    for rounds in (0, 4, 12, 24):
+        search = FewMovesSearch(problem, ceiling, costs, np.random.default_rng(0))
+        turns = iter(range(rounds))
+        first = search.initial_solution(keep_owned(problem))
+        found = search.improve(first, 0, lambda turns=turns: next(turns, None) is not None)
+        assert before is None or search.cost(found) <= before
+        before = search.cost(found)
+
+
+@pytest.mark.parametrize("method", [ExchangeBeam, OverloadAnnealing])
+def test_each_method_finds_only_valid_placements_that_are_cheap_enough(method):
+    rng = random.Random(17)
+    found = optimal = 0
+    for group, problem in weighted_problems(rng, 120):
+        least, moves = brute_force.optimum(group, "makespan")
+        costs = np.ones(problem.partition_count, dtype=np.int64)
+        start = keep_owned(problem)
+        if method is ExchangeBeam:
+            members = list(range(problem.member_count))
+            beam = ExchangeBeam(problem, costs, least, members, start, np.random.default_rng(0))
+            placement = beam.search(10, problem.partition_count, lambda: True)
+        else:
+            annealing = OverloadAnnealing(problem, costs, least, seed=0)
+            placement = annealing.run(start, problem.partition_count + 1)
+        if placement is None:
+            continue
+        found += 1
+        assert problem.may_consume[problem.consumer_set, placement].all()
+        assert max(problem.loads(placement)) <= least
+        value = level_value(problem, Movement(), placement)
+        assert value >= moves
+        optimal += value == moves
+    assert found > 60
+    assert method is OverloadAnnealing or optimal > 40

@@ -1,0 +1,58 @@
+"""Reassign the partitions of a few members with CP-SAT, with minimum cost of moves."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from kassay.solver.problem import Ints, Placement, Problem
+
+_DETERMINISTIC_TIME = 0.25
+
+
+def reassign(
+    problem: Problem,
+    costs: Ints,
+    max_load: int,
+    placement: Placement,
+    *,
+    members: Sequence[int],
+    seed: int,
+) -> Placement | None:
+    """Reassign all partitions of the members among them; None if the search finds nothing."""
+    model = cp_model.CpModel()
+    loads: dict[int, list[tuple[cp_model.IntVar, int]]] = {at: [] for at in members}
+    cost: list[tuple[cp_model.IntVar, int]] = []
+    choice: dict[tuple[int, int], cp_model.IntVar] = {}
+    for partition in np.flatnonzero(np.isin(placement, members)).tolist():
+        owner, weight = int(problem.owner[partition]), int(problem.weight[partition])
+        allowed = problem.may_consume[problem.consumer_set[partition]]
+        consumers = [at for at in members if allowed[at]]
+        for at in consumers:
+            choice[partition, at] = variable = model.new_bool_var("")
+            model.add_hint(variable, int(placement[partition] == at))
+            loads[at].append((variable, weight))
+            if owner in members and at != owner:
+                cost.append((variable, int(costs[partition])))
+        model.add_exactly_one(choice[partition, at] for at in consumers)
+    for terms in loads.values():
+        model.add(_sum(terms) <= max_load)
+    model.minimize(_sum(cost))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = seed
+    solver.parameters.max_deterministic_time = _DETERMINISTIC_TIME
+    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    reassigned = placement.copy()
+    for (partition, at), variable in choice.items():
+        if solver.value(variable):
+            reassigned[partition] = at
+    return reassigned
+
+
+def _sum(terms: list[tuple[cp_model.IntVar, int]]) -> cp_model.LinearExpr:
+    total: cp_model.LinearExpr = cp_model.LinearExpr.weighted_sum(
+        [variable for variable, _ in terms], [weight for _, weight in terms]
+    )
+    return total

@@ -1,0 +1,168 @@
+"""Beam search for few moves: fix the loads of members one after the other by exchanges.
+
+Each state has some members with final loads, and loose partitions that left their owners. The
+next member exchanges partitions with the loose ones and with the members that are not final yet,
+such that its load is at most the maximum load and little of its capacity remains free.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from kassay.solver.bounds import min_count
+from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.weighted.member_exchanges import Exchange, ExchangeLimits, MemberExchanges
+
+_LOOSE_VALUE = 0.3  # moves that a loose partition saves
+_NOISE = 0.3  # moves
+_MAX_LOOSE = 14
+_MAX_POSTPONED = 4
+
+
+class _State(NamedTuple):
+    """Members with final loads, and the partitions that changed their members."""
+
+    score: float
+    cost: int
+    slack: int  # capacity that may remain free in the other members
+    open: tuple[int, ...]  # members without final loads, in order
+    loose: tuple[int, ...]
+    left: frozenset[int]  # partitions that left their owners
+    placed: tuple[tuple[int, int], ...]  # partition and member
+    needs: int  # minimum number of partitions that the open members give
+
+
+@dataclass
+class ExchangeBeam:
+    """Beam search among some members; the partitions of all others stay."""
+
+    problem: Problem
+    costs: Ints
+    max_load: int
+    members: Sequence[int]  # in the order in which their loads become final
+    placement: Placement
+    rng: np.random.Generator
+    limits: ExchangeLimits = field(default_factory=ExchangeLimits)
+    own: dict[int, Ints] = field(init=False)
+    loose: Ints = field(init=False)
+    fixed_load: dict[int, int] = field(init=False)  # of partitions that stay
+    unit: float = field(init=False)  # mean cost of a move
+    least_cost: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Divide the partitions of the members into owned, loose, and others, which stay."""
+        problem = self.problem
+        here = np.flatnonzero(np.isin(self.placement, self.members))
+        owner = problem.owner[here]
+        away = here[~np.isin(owner, self.members)]
+        self.loose = away
+        if len(away) > _MAX_LOOSE:
+            self.loose = np.sort(self.rng.choice(away, _MAX_LOOSE, replace=False))
+        stay = np.setdiff1d(away, self.loose)
+        self.own = {member: here[owner == member] for member in self.members}
+        self.fixed_load = {
+            member: int(problem.weight[stay[self.placement[stay] == member]].sum())
+            for member in self.members
+        }
+        costs = self.costs[here[np.isin(owner, self.members)]]
+        self.unit = max(float(costs.mean()), 1e-9) if len(costs) else 1.0
+        self.least_cost = int(costs.min()) if len(costs) else 0
+
+    def search(self, width: int, budget: int, may_continue: Callable[[], bool]) -> Placement | None:
+        """Find a placement with a cost of at most ``budget`` among these members, or None."""
+        weight = self.problem.weight
+        total = sum(self.fixed_load.values()) + int(weight[self.loose].sum())
+        total += sum(int(weight[own].sum()) for own in self.own.values())
+        slack = len(self.members) * self.max_load - total
+        if slack < 0:
+            return None
+        needs = sum(self._need(member, frozenset()) for member in self.members)
+        loose = tuple(self.loose.tolist())
+        states = [_State(0.0, 0, slack, tuple(self.members), loose, frozenset(), (), needs)]
+        for _ in self.members:
+            following: dict[tuple[frozenset[int], frozenset[int], tuple[int, ...]], _State] = {}
+            for state in states:
+                if not may_continue():
+                    return None
+                for child in self._next_states(state, budget):
+                    key = child.left, frozenset(child.loose), child.open
+                    if key not in following or child.slack > following[key].slack:
+                        following[key] = child
+            states = sorted(following.values())[:width]
+        return self._read(min(states, key=lambda state: state.cost)) if states else None
+
+    def _read(self, state: _State) -> Placement:
+        placement = self.placement.copy()
+        for member, own in self.own.items():
+            placement[own] = member
+        for partition, member in state.placed:
+            placement[partition] = member
+        return placement
+
+    def _need(self, member: int, left: frozenset[int]) -> int:
+        """Return the minimum number of partitions that a member must give."""
+        weights = [int(self.problem.weight[p]) for p in self._owned(member, left)]
+        excess = sum(weights) + self.fixed_load[member] - self.max_load
+        return min_count(weights, excess) if 0 < excess <= sum(weights) else 0
+
+    def _owned(self, member: int, left: frozenset[int]) -> list[int]:
+        return [p for p in self.own[member].tolist() if p not in left]
+
+    def _next_states(self, state: _State, budget: int) -> Iterator[_State]:
+        """Fix the next member; postpone members without an exchange."""
+        for member in state.open[:_MAX_POSTPONED]:
+            found = False
+            for child in self._children(state, member):
+                found = True
+                if child.cost + child.needs * self.least_cost <= budget:
+                    yield child
+            if found:
+                return
+
+    def _children(self, state: _State, member: int) -> Iterator[_State]:
+        """Yield the states in which the load of a further member is final."""
+        rest = tuple(other for other in state.open if other != member)
+        own = self._owned(member, state.left)
+        load = self.fixed_load[member] + sum(int(self.problem.weight[p]) for p in own)
+        if not rest:
+            more = sum(int(self.problem.weight[p]) for p in state.loose)
+            if load + more <= self.max_load and all(self._may(p, member) for p in state.loose):
+                yield self._child(state, member, rest, Exchange(state.loose, (), (), 0))
+            return
+        usable = [p for p in state.loose if self._may(p, member)]
+        required = [p for p in state.loose if not any(self._may(p, other) for other in rest)]
+        if not set(required) <= set(usable):
+            return
+        takeable = [p for other in rest for p in self._owned(other, state.left)]
+        exchanges = MemberExchanges(
+            weight=self.problem.weight,
+            loose=np.array([p for p in usable if p not in required], dtype=np.int64),
+            required=tuple(required),
+            own=np.array(own, dtype=np.int64),
+            takeable=np.array([p for p in takeable if self._may(p, member)], dtype=np.int64),
+        )
+        high = self.max_load - load
+        allowed = min(state.slack, max(1, 2 * state.slack // (len(rest) + 1)))
+        for exchange in exchanges.within(high - allowed, high, self.limits, self.rng):
+            yield self._child(state, member, rest, exchange)
+
+    def _may(self, partition: int, member: int) -> bool:
+        return bool(self.problem.may_consume[self.problem.consumer_set[partition], member])
+
+    def _child(
+        self, state: _State, member: int, rest: tuple[int, ...], exchange: Exchange
+    ) -> _State:
+        moved = exchange.given + exchange.taken
+        cost = state.cost + sum(int(self.costs[p]) for p in moved)
+        left = state.left.union(moved)
+        received = frozenset(exchange.received)
+        loose = tuple(p for p in state.loose if p not in received) + exchange.given
+        needs = state.needs - self._need(member, state.left)
+        for owner in {int(self.problem.owner[p]) for p in exchange.taken}:
+            needs += self._need(owner, left) - self._need(owner, state.left)
+        score = cost / self.unit + needs - _LOOSE_VALUE * len(loose) + _NOISE * self.rng.random()
+        placed = tuple((p, member) for p in exchange.received + exchange.taken)
+        slack = state.slack - exchange.free_capacity
+        return _State(score, cost, slack, rest, loose, left, state.placed + placed, needs)

@@ -1,0 +1,145 @@
+"""Enumerate exchanges that bring the load of one member into a range.
+
+A member receives loose partitions, gives owned partitions away, and takes partitions that other
+members own. Received partitions are free; each given or taken partition is a move. Sums of loose
+partitions and sums of the others meet in the middle (Horowitz and Sahni, 1974).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from kassay.solver.problem import Ints
+
+_MAX_ITEMS = 60  # bits of a mask
+_MAX_GIVEN = 4
+_MAX_TAKEN = 2
+_MAX_MOVES = 6
+_ENOUGH = 10  # exchanges, after which those with more moves are not listed
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeLimits:
+    """Limits of an enumeration, for combinations with an equal number of moves."""
+
+    subsets: int = 3_000  # of loose partitions, and of given partitions
+    pairs: int = 400_000  # of given subset and taken subset
+    results: int = 40  # drawn at random
+
+
+class Exchange(NamedTuple):
+    """Partitions that a member receives, gives and takes, and its free capacity afterwards."""
+
+    received: tuple[int, ...]
+    given: tuple[int, ...]
+    taken: tuple[int, ...]
+    free_capacity: int
+
+
+class _Subsets(NamedTuple):
+    """Subsets as bit masks, in ascending order of their total weights."""
+
+    total: Ints
+    mask: Ints
+    size: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class MemberExchanges:
+    """Partitions that one member may exchange."""
+
+    weight: Ints  # of all partitions of the problem
+    loose: Ints  # partitions without a member that this member may receive
+    required: tuple[int, ...]  # loose partitions that this member must receive
+    own: Ints
+    takeable: Ints  # owned by others
+
+    def within(
+        self, low: int, high: int, limits: ExchangeLimits, rng: np.random.Generator
+    ) -> Iterator[Exchange]:
+        """Yield exchanges that add ``low`` to ``high`` to the load, fewest moves first."""
+        fixed = int(self.weight[list(self.required)].sum())
+        low, high = low - fixed, high - fixed
+        loose, own = _at_most(self.loose, _MAX_ITEMS, rng), _at_most(self.own, _MAX_ITEMS, rng)
+        received = _small_subsets(self.weight[loose], _MAX_ITEMS, limits.subsets)
+        gifts = _small_subsets(-self.weight[own], _MAX_GIVEN, limits.subsets)
+        found = 0
+        for moves in range(_MAX_MOVES + 1):
+            for count in range(min(moves, _MAX_TAKEN) + 1):
+                partial = np.flatnonzero(gifts.size == moves - count)
+                taken = self._taken(count, len(partial), limits, rng)
+                if not len(partial) or not len(taken):
+                    continue
+                change = np.add.outer(gifts.total[partial], self.weight[taken].sum(axis=1)).ravel()
+                pairs = _matches(received.total, low - change, high - change, limits.results, rng)
+                found += len(pairs)
+                for first, second in pairs:
+                    at, pick = divmod(second, len(taken))
+                    yield Exchange(
+                        self.required + _items(loose, int(received.mask[first])),
+                        _items(own, int(gifts.mask[partial[at]])),
+                        tuple(taken[pick].tolist()),
+                        high - int(change[second]) - int(received.total[first]),
+                    )
+            if found >= _ENOUGH:
+                return
+
+    def _taken(
+        self, count: int, gifts: int, limits: ExchangeLimits, rng: np.random.Generator
+    ) -> Ints:
+        """Return sets of ``count`` partitions of other members, one per row."""
+        if count == 0:
+            return np.zeros((1, 0), dtype=np.int64)
+        most = limits.pairs // max(gifts, 1)
+        if count == 1:
+            return _at_most(self.takeable, most, rng)[:, None]
+        if len(self.takeable) < count:
+            return np.zeros((0, count), dtype=np.int64)
+        rows = rng.integers(len(self.takeable), size=(min(most, 300), count))
+        return self.takeable[rows[rows[:, 0] < rows[:, 1]]]
+
+
+def _at_most(items: Ints, count: int, rng: np.random.Generator) -> Ints:
+    """Return all items, or a random selection in ascending order."""
+    if len(items) <= count:
+        return items
+    return np.sort(rng.choice(items, count, replace=False))
+
+
+def _items(items: Ints, mask: int) -> tuple[int, ...]:
+    return tuple(item for at, item in enumerate(items.tolist()) if mask >> at & 1)
+
+
+def _small_subsets(weights: Ints, max_size: int, limit: int) -> _Subsets:
+    """List subsets by size, up to the greatest size that is within the limit of subsets."""
+    total, mask = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    highest = np.full(1, -1)
+    parts = [(total, mask)]
+    count = 1
+    items = np.arange(len(weights))
+    for _ in range(min(max_size, len(weights))):
+        at, item = np.nonzero(highest[:, None] < items[None, :])
+        count += len(at)
+        if not len(at) or count > limit:
+            break
+        total, mask, highest = total[at] + weights[item], mask[at] | (1 << item), item
+        parts.append((total, mask))
+    sizes = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+    totals, masks = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(totals, kind="stable")
+    return _Subsets(totals[order], masks[order], sizes[order])
+
+
+def _matches(
+    ascending: Ints, low: Ints, high: Ints, limit: int, rng: np.random.Generator
+) -> list[tuple[int, int]]:
+    """Return index pairs with ``low <= ascending <= high``, at most ``limit`` at random."""
+    start = np.searchsorted(ascending, low, side="left")
+    ends = np.cumsum(np.searchsorted(ascending, high, side="right") - start)
+    total = int(ends[-1])
+    numbers = np.arange(total) if total <= limit else rng.integers(total, size=limit)
+    second = np.searchsorted(ends, numbers, side="right")
+    first = start[second] + numbers - np.where(second > 0, ends[second - 1], 0)
+    return list(zip(first.tolist(), second.tolist(), strict=True))
