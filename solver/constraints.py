@@ -10,7 +10,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Constraint: maximum load of a member. Capacities of group members imply it.
+    """Constraint: maximum load of a member. The capacity of a group member implies this constraint.
 
     The limit is in the unit of the weights. Without a member it applies to every member.
     """

@@ -121,7 +121,7 @@ def print_json(records: Sequence[Record]) -> None:
 def read_source(file: Path, options: ImportOptions | None = None) -> Iterator[ParsedGroup]:
     """Read group documents or captures. Yield an `InputError` for an invalid group.
 
-    Notes state what a capture lacks; a document contains these notes.
+    Notes describe the data that a capture does not contain. A document contains its notes.
     """
     if file != STDIN and not file.exists():
         raise InputError(f"{file}: no such file or directory")

@@ -40,7 +40,7 @@ class SolutionDocument:
 
 
 def solution_record(group: Group, solution: Solution, *, certified: bool = False) -> dict[str, Any]:
-    """Return the JSON document of a solution; if ``certified``, with a certificate."""
+    """Return the JSON document of a solution, with a certificate if ``certified``."""
     document = None
     if certified and solution.certificate is not None:
         certificate = certify(group, solution)
@@ -119,7 +119,7 @@ class SolutionFile:
 
 
 def parse_solution(located: LocatedDocument) -> SolutionDocument:
-    """Read a solution document; errors become part of the result."""
+    """Read a solution document. Errors become part of the result."""
     if located.error is not None:
         return SolutionDocument(None, error=located.error)
     value = located.value

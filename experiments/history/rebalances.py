@@ -93,7 +93,7 @@ def _rebalances_of_incarnation(
 def _is_intermediate(state: _State, rebalance: Rebalance) -> bool:
     """Return whether members must revoke partitions before other members can get them.
 
-    The partitions of a topic that nobody has ever owned are not withheld.
+    Partitions of a topic that no member has ever owned are not withheld.
     """
     group = rebalance.group
     if group is None or not group.members:
@@ -167,7 +167,8 @@ def _check_gap(state: _State, generation: Generation) -> None:
 def _claims(generation: Generation) -> dict[str, tuple[_Pairs, int]] | None:
     """Return the partitions that the members stated to own, or None if they do not state them.
 
-    Members of sticky and cooperative assignors state them; one without has just joined.
+    Members of sticky and cooperative assignors state these partitions. A member without such
+    partitions has just joined.
     """
     members = generation.members
     states_them = "sticky" in (generation.assignor or "") or generation.cooperative

@@ -206,7 +206,8 @@ def _classic_member(member: Fields) -> GenerationMember:
 def _is_cooperative(group: Fields) -> bool:
     """Return whether members keep their partitions while they join.
 
-    Under eager rebalancing they revoke them first, so no subscription contains any.
+    Under eager rebalancing, members revoke their partitions first, so that no subscription
+    contains owned partitions.
     """
     subscriptions = (member["subscription"] for member in group["members"])
     return "cooperative" in (group["protocol"] or "") or any(
@@ -217,7 +218,8 @@ def _is_cooperative(group: Fields) -> bool:
 def _claim(subscription: Fields) -> tuple[AssignedNumbers | None, int | None]:
     """Return the partitions that a member stated to own when it joined, and their generation.
 
-    Sticky assignors state them in their user data, cooperative members in the subscription.
+    Members of sticky assignors state these partitions in the user data, cooperative members in
+    the subscription.
     """
     data, owned = subscription.get("user_data"), subscription.get("owned")
     stated: int = subscription.get("generation", -1)

@@ -24,7 +24,7 @@ _COLUMNS = [
 class GroupHistory:
     """Totals of one group. Moves are counted only in rebalances with a proven optimum.
 
-    ``invalid`` counts rebalances with an invalid assignment, such as one without all topics.
+    ``invalid`` counts rebalances with an invalid assignment, which for example omits a topic.
     """
 
     name: str

@@ -22,7 +22,7 @@ class Consumer(ABC):
     """A simulated consumer process that is stopped, running or suspended.
 
     A suspended consumer is either stalled or frozen. A stalled consumer does not poll, so
-    it neither consumes nor rejoins, but it sends heartbeats. A frozen one, as in a long
+    it neither consumes nor rejoins, but it sends heartbeats. A frozen consumer, as in a long
     garbage collection, does nothing, and must reach the coordinator before it consumes again.
     """
 

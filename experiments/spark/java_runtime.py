@@ -41,7 +41,10 @@ class NoJavaError(RunError):
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Path:
-    """Find the home of a suitable Java runtime, else raise `NoJavaError`."""
+    """Find the home directory of a suitable Java runtime.
+
+    Raise `NoJavaError` if no runtime is suitable.
+    """
     rejected = []
     for origin, home in _candidates(environment):
         reason = rejection_reason(home)

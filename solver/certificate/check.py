@@ -115,7 +115,7 @@ def certificate_errors(
 
 
 def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
-    """Return the errors in a certificate of infeasibility; without errors, it is proven.
+    """Return the errors in a certificate of infeasibility. Without errors, infeasibility is proven.
 
     A conflict with an origin that is not checked is only compared with the constraints.
 

@@ -79,7 +79,7 @@ def _fractional_profit(items: Sequence[Item], max_load: int) -> int:
 
 
 def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | None:
-    """Return the maximum by dynamic programming over profit or load; None if it is too large."""
+    """Return the maximum by dynamic programming over profit or load, or None if it is too large."""
     profit = sum(item.profit for item in items)
     weight = sum(item.weight for item in items)
     width = min(max_load, weight)

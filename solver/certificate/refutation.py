@@ -139,7 +139,7 @@ def _member_maxima(
 def cases_refute(
     problem: Problem, rules: Sequence[constraints.Constraint], limits: Sequence[Limit]
 ) -> bool:
-    """Return whether no assignment meets rules and limits; False if there are many cases."""
+    """Return whether no assignment meets rules and limits, or False if there are many cases."""
     if problem.partition_count * problem.member_count > _MAX_CASES:
         return False
     relaxation = build_relaxation(problem, rules, limits)
@@ -171,7 +171,7 @@ class _Cases:
         return not self._has_solution(0) and self.left > 0
 
     def _has_solution(self, depth: int) -> bool:
-        """Return whether the remaining blocks can be placed; stop when no cases are left."""
+        """Return whether the remaining blocks can be placed. Stop when no cases are left."""
         self.left -= 1 if depth < len(self.order) else _CASES_PER_ASSIGNMENT
         if self.left <= 0:
             return False

@@ -38,7 +38,7 @@ class CostRow:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """Blocks to place within limits; assignments that meet all constraints are among its solutions.
+    """Blocks to place within limits. Assignments that meet all constraints are among its solutions.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def _clashes(
 def _row(
     problem: Problem, blocks: Sequence[tuple[int, ...]], level: objective.Level, limit: int
 ) -> CostRow | None:
-    """Return the costs of a level that is linear in the blocks; None for other levels."""
+    """Return the costs of a level that is linear in the blocks, or None for other levels."""
     match level:
         case objective.Movement():
             return CostRow(_move_costs(problem, blocks, level), limit)

@@ -14,7 +14,7 @@ from kassay.solver.problem import Placement, Problem, Weights
 
 @dataclass(frozen=True, slots=True)
 class CompleteResult:
-    """Best placement of all, and the minimum of each level; or the conflicting constraints.
+    """Best placement with the minimum of each level, or the conflicting constraints.
 
     A tolerance may make the placement worse than ``best``, a placement with the minimum of each
     level.

@@ -102,7 +102,7 @@ class _Program:
                 self.rows.add([*columns, self.square[member]], [*slopes, -1.0], load * (load + 1))
 
     def solve(self) -> DualPrices | None:
-        """Solve the program; None if HiGHS finds no optimum."""
+        """Solve the program. Return None if HiGHS finds no optimum."""
         from scipy import sparse  # noqa: PLC0415
         from scipy.optimize import linprog  # noqa: PLC0415
 
@@ -156,7 +156,7 @@ class _Program:
 
 
 def solve_dual(relaxation: Relaxation) -> DualPrices | None:
-    """Return dual values of the linear relaxation; None if there are none or loads are large.
+    """Return dual values of the linear relaxation, or None if there are none or loads are large.
 
     The last level is minimised within the other limits if it is linear or a sum of squares;
     otherwise the greatest excess over a limit.

@@ -19,7 +19,7 @@ _MAX_THRESHOLDS = 60
 def find_prices(
     problem: Problem, rules: Sequence[Constraint], limits: Sequence[Limit]
 ) -> PartitionPrices | None:
-    """Return prices that prove that no assignment meets rules and limits; None if not found.
+    """Return prices that prove that no assignment meets rules and limits, or None if not found.
 
     The candidates are cuts, dual feasible functions of the weights, and duals of the linear
     relaxation. The checker of certificates decides whether they are sufficient.

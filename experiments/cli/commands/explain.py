@@ -42,7 +42,7 @@ def explain(
     """Explain why an assignment is not optimal, as chains of transfers.
 
     Without --assignor and --assignment, the current assignment is explained. If no member owns
-    a partition, it is the assignment of the group's own assignor, or of range, the default of
+    a partition, kassay explains the result of the assignor of the group, or of range, the default of
     Java's client.
 
     Equal weights: each step is a shortest improving chain; after the last step the assignment

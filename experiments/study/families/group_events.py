@@ -53,7 +53,8 @@ def leave(group: Group, rng: Random) -> Group:
 def resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription) -> Group:
     """Change the subscriptions of 1 to n/4 members, for n members.
 
-    They still claim what they owned, so that claims to unsubscribed topics become stale.
+    These members still claim their old partitions, so that claims to unsubscribed topics become
+    stale.
     """
     count = rng.randint(1, max(1, len(group.members) // 4))
     changed = frozenset(rng.sample(range(len(group.members)), min(count, len(group.members))))
