@@ -26,7 +26,7 @@ class Proof(StrEnum):
 
 
 class Origin(StrEnum):
-    """Origin of a bound, or of a conflict. The first four origins can be checked without a solver."""
+    """Origin of a bound or conflict. The first four origins can be checked without a solver."""
 
     PRICES = "prices"
     COUNTING = "counting"
