@@ -41,9 +41,9 @@ def explain(
 ) -> None:
     """Explain why an assignment is not optimal, as chains of transfers.
 
-    Without --assignor and --assignment, the current assignment is explained. If no member owns
-    a partition, kassay explains the result of the assignor of the group, or of range, the default of
-    Java's client.
+    Without --assignor and --assignment, kassay explains the current assignment. If no member
+    owns a partition, kassay explains the result of the group's assignor, or of range, the
+    default of Java's client.
 
     Equal weights: each step is a shortest improving chain; after the last step the assignment
     is optimal. A step with "direct" true is one transfer between members with loads that differ
