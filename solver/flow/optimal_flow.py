@@ -1,5 +1,6 @@
 """Optimal assignment for equal weights by network flows, with its prices."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,9 +8,10 @@ import numpy as np
 from kassay.reference.model.errors import InternalError
 from kassay.solver.certificate.certificate import PriceTable
 from kassay.solver.certificate.check import price_counts
-from kassay.solver.flow.load_levels import level_sets
+from kassay.solver.flow.load_levels import LevelSet, level_sets
 from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
 from kassay.solver.flow.primal_dual import few_chains_counts
+from kassay.solver.flow.topic_spreading import spread_over_topics
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
@@ -42,21 +44,32 @@ def solve_flow(problem: Problem) -> OptimalFlow:
 def optimal_counts(network: SubscriptionNetwork) -> Ints:
     """Return the counts with the fewest moves among those with least majorised loads.
 
-    One flow is sufficient: all members receive the lower load of their level set; ``at_high`` of
-    them, one more. There must be an assignment within the capacities of the network.
+    Partitions that do not stay at their owner are spread over topics. There must be an
+    assignment within the capacities of the network.
     """
     levels = level_sets(network)
-    nodes = network.topics + network.members
-    if network.capacity is None and nodes >= _MIN_NODES and len(network.tail) <= 4 * nodes:
-        counts = few_chains_counts(network, levels)
-        if counts is not None:
-            return counts
     level_of_topic = np.full(network.topics, -1, dtype=np.int64)
     level_of_member = np.full(network.members, -1, dtype=np.int64)
     for index, level in enumerate(levels):
         level_of_topic[level.topics] = index
         level_of_member[level.members] = index
     arcs = np.flatnonzero(level_of_topic[network.tail] == level_of_member[network.head])
+    counts: Ints | None = None
+    nodes = network.topics + network.members
+    if network.capacity is None and nodes >= _MIN_NODES and len(network.tail) <= 4 * nodes:
+        counts = few_chains_counts(network, levels)
+    if counts is None:
+        counts = _fewest_moves(network, levels, arcs, level_of_member)
+    return spread_over_topics(network, counts, arcs)
+
+
+def _fewest_moves(
+    network: SubscriptionNetwork, levels: Sequence[LevelSet], arcs: Ints, level_of_member: Ints
+) -> Ints:
+    """Return the counts with the fewest moves within the level sets, by one flow.
+
+    All members receive the lower load of their level set; ``at_high`` of them, one more.
+    """
     with_topics = np.array([len(level.topics) > 0 for level in levels], dtype=np.bool_)
     members = np.flatnonzero(with_topics[level_of_member])
     demand = np.zeros(network.members + len(levels), dtype=np.int64)
