@@ -142,7 +142,8 @@ def sticky_seed(plan: Plan) -> dict[str, object]:
     """Return the user data of a sticky assignor, with the planned assignment as last assignment.
 
     Per member, base64 of version 1 of the user data of Kafka's ``StickyAssignor``:
-    the value that ``subscriptionUserData`` must return when the consumer first joins.
+    the value that ``subscriptionUserData`` must return until the first assignment. A consumer
+    calls it at every attempt to join, usually twice before its first assignment.
     """
     members = rejoin(plan.group, plan.assignment).members
     return {

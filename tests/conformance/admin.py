@@ -130,6 +130,11 @@ class Administrator:
             members={member.client: member for member in members},
         )
 
+    def members(self, name: str) -> list[MemberView]:
+        """Describe the members of a group, in the order of the coordinator."""
+        described = _result(self._admin.describeConsumerGroups(_list(name)).all()).get(name)
+        return [_member(member) for member in described.members()]
+
     def await_group(
         self, name: str, condition: Callable[[GroupView], bool], *, seconds: float = 60.0
     ) -> GroupView:

@@ -133,11 +133,11 @@ def end_offset(topic: str, partition: int) -> int:
     return min(5000, 40 + _skewed(f"{topic}/{partition}", 80))
 
 
-def run_tool(tool: str, *arguments: str) -> str:
+def run_tool(tool: str, *arguments: str, kind: jars.Kind = "tools") -> str:
     """Run one of Kafka's command line tools; return its output and errors."""
     command = [jars.java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-    command += ["-cp", os.pathsep.join(jars.classpath("tools")), tool, *arguments]
+    command += ["-cp", os.pathsep.join(jars.classpath(kind)), tool, *arguments]
     done = subprocess.run(
         command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120
     )

@@ -34,7 +34,8 @@ class Profile:
     """Configuration of a consumer.
 
     The assignor, a key of `CLIENT_ASSIGNORS` or `BROKER_ASSIGNORS`, determines the protocol.
-    The session timeout applies under the classic protocol.
+    The session timeout applies under the classic protocol. ``seed`` is the member's entry in
+    ``sticky-seed.json``, from which the sticky assignor starts.
     """
 
     client: str
@@ -43,6 +44,7 @@ class Profile:
     instance: str | None = None
     rack: str | None = None
     session_millis: int = 45_000
+    seed: str | None = None
 
     @property
     def protocol(self) -> str:
@@ -70,6 +72,11 @@ class Profile:
                 "partition.assignment.strategy": CLIENT_ASSIGNORS[self.assignor],
                 "session.timeout.ms": str(self.session_millis),
                 "heartbeat.interval.ms": "200",
+            }
+        if self.seed is not None:
+            properties |= {
+                "partition.assignment.strategy": "SeededStickyAssignor",
+                "kassay.seed": self.seed,
             }
         if self.instance is not None:
             properties["group.instance.id"] = self.instance

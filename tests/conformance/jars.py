@@ -17,9 +17,10 @@ from typing import Literal, get_args
 
 import jpype
 
-Kind = Literal["clients", "broker", "tools"]
+Kind = Literal["clients", "broker", "tools", "older-tools"]
 """``clients``: consumers, client assignors, broker assignors. ``broker``: a whole KRaft
-broker. ``tools``: the classes behind ``kafka-consumer-groups.sh`` and its siblings."""
+broker. ``tools``: the classes behind ``kafka-consumer-groups.sh`` and its siblings;
+``older-tools``: those of release 3.9, with ``kafka-dump-log.sh``."""
 
 POM = Path(__file__).with_name("pom.xml")
 CACHE = Path(__file__).parents[2] / ".cache" / "jars"
@@ -42,7 +43,7 @@ def version(kind: Kind = "clients") -> str:
     >>> version("clients") == version("broker")
     True
     """
-    name = "kafka.tools.version" if kind == "tools" else "kafka.version"
+    name = f"kafka.{kind}.version" if kind.endswith("tools") else "kafka.version"
     pinned = ET.parse(POM).findtext(f"m:properties/m:{name}", namespaces=_NAMESPACE)
     if pinned is None:
         raise JarsUnavailableError(f"{POM.name} pins no {name!r}")

@@ -1,19 +1,26 @@
 """Execution of plans on a real broker."""
 
 import json
+import time
 from collections import Counter
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from jpype import JClass
 
 from kassay.experiments.cli import main
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.plan_files import sticky_seed
+from kassay.experiments.planning.plan_files import static_assignment, sticky_seed
 from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
+from kassay.reference.assignors import assign
+from kassay.reference.model.ownership import rejoin
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster
+from tests.conformance.consumers import Profile
+from tests.conformance.jvm import java_map
+from tests.conformance.running_group import RunningGroup
 from tests.conformance.upstream import upstream_assign
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -48,6 +55,85 @@ def test_consumers_with_the_planned_lists_have_the_planned_loads(tmp_path, capsy
         "loads"
     ]
     assert sum(read.values(), Counter()) == Counter(partitions)
+
+
+def _run_with_seeds(group, seeds):
+    """Return the assignment of Java consumers that join with seeds, by member of the plan."""
+    counts = {topic.name: topic.partitions for topic in group.topics}
+    settings = {"group.initial.rebalance.delay.ms": "4000"}
+    with ExitStack() as stack:
+        cluster = stack.enter_context(running_cluster(heap_mib=384, settings=settings))
+        admin = stack.enter_context(administrator(cluster.bootstrap))
+        admin.create_topics(counts)
+        live = RunningGroup("seeded", cluster.bootstrap, admin, counts)
+        stack.callback(live.close)
+        live.join(
+            *(
+                Profile(
+                    client=member.id,
+                    topics=member.subscription,
+                    assignor="sticky",
+                    seed=seeds[member.id],
+                )
+                for member in group.members
+            )
+        )
+        view = live.await_stable()
+        assert live.generation == 1, "all consumers must join in the same rebalance"
+        return {client: set(member.assigned) for client, member in view.members.items()}
+
+
+def test_java_consumers_keep_the_assignment_of_the_seed():
+    group = NAMED_GROUPS["E"].group
+    found = plan(group)
+    planned = {member: set(map(tuple, found.assignment[member])) for member in found.assignment}
+    assert planned != {
+        member: set(map(tuple, partitions))
+        for member, partitions in assign(rejoin(group, {}, generation=-1), "sticky").items()
+    }
+    assert _run_with_seeds(group, sticky_seed(found)["members"]) == planned
+
+
+def test_java_consumers_read_exactly_the_partitions_of_the_static_assignment():
+    found = plan(NAMED_GROUPS["E"].group)
+    lists = static_assignment(found)["members"]
+    counts = {topic.name: topic.partitions for topic in found.group.topics}
+    partitions = {(topic, number) for topic, count in counts.items() for number in range(count)}
+    with ExitStack() as stack:
+        cluster = stack.enter_context(running_cluster(heap_mib=384))
+        admin = stack.enter_context(administrator(cluster.bootstrap))
+        admin.create_topics(counts)
+        admin.produce(dict.fromkeys(partitions, 1))
+        read = {member: _read_with_java(cluster.bootstrap, lists[member]) for member in lists}
+    assert read == {
+        member: {(topic, number) for topic, numbers in topics.items() for number in numbers}
+        for member, topics in lists.items()
+    }
+    assert set().union(*read.values()) == partitions
+
+
+def _read_with_java(bootstrap, topics):
+    """Return the partitions of which a Java consumer reads records after ``assign``."""
+    bytes_of = JClass("org.apache.kafka.common.serialization.ByteArrayDeserializer")
+    settings = {"bootstrap.servers": bootstrap, "group.id": "plan", "auto.offset.reset": "earliest"}
+    consumer = JClass("org.apache.kafka.clients.consumer.KafkaConsumer")(
+        java_map(settings), bytes_of(), bytes_of()
+    )
+    chosen = JClass("java.util.ArrayList")()
+    partition = JClass("org.apache.kafka.common.TopicPartition")
+    for topic, numbers in topics.items():
+        for number in numbers:
+            chosen.add(partition(topic, number))
+    seen = set()
+    try:
+        consumer.assign(chosen)
+        deadline = time.monotonic() + 60
+        while len(seen) < chosen.size() and time.monotonic() < deadline:
+            for record in consumer.poll(JClass("java.time.Duration").ofMillis(200)):
+                seen.add((str(record.topic()), int(record.partition())))
+    finally:
+        consumer.close()
+    return seen
 
 
 @pytest.mark.parametrize("name", "DE")

@@ -1,0 +1,143 @@
+"""Groups of real consumers of eight client libraries are read as the cluster reports them."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from functools import cache
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+import pytest
+
+from kassay.experiments.history.rebalances import Rebalance, find_rebalances
+from kassay.experiments.history.group_records import from_row
+from kassay.experiments.history.log_dumps import read_dump
+from kassay.experiments.history.reconstruct_generations import reconstruct_generations
+from kassay.experiments.planning.plan import plan
+from kassay.experiments.sources.capture_files import import_groups, load_metadata
+from kassay.experiments.sources.import_options import AssumedSubscriptions, ImportOptions
+from kassay.experiments.sources.live_cluster.live_groups import import_live
+from kassay.reference.model.group import Group
+from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS
+from tests.experiments.sources.recorded_clients import (
+    DATA,
+    EXPECTED,
+    TOPICS,
+    VERSIONS,
+    RecordedCluster,
+    expected_owners,
+)
+
+CONSUMER_PROTOCOL = ("uniform", "server-range")
+OLDER, NEWER = (f"kafka-{VERSIONS[name]}" for name in ("older tools", "tools"))
+
+
+@cache
+def live_groups() -> dict[str | None, Group | str]:
+    """Import the recorded cluster; a group that cannot be read is its error."""
+    imported = import_live(RecordedCluster(), [], ImportOptions(), sleep=lambda _: None)
+    return {each.id: each.group or each.error or "" for each in imported}
+
+
+def captured_groups(release: str) -> dict[str | None, Group]:
+    metadata = load_metadata(DATA / "topics.txt")
+    options = ImportOptions(
+        assumed_subscriptions=AssumedSubscriptions.EQUAL,
+        partition_counts=metadata.partition_counts,
+        topic_ids=metadata.topic_ids,
+    )
+    imported = import_groups([DATA / release], options)
+    return {each.id: each.group for each in imported if each.group is not None}
+
+
+def owners(group: Group) -> dict[str, list[tuple[str, int]]]:
+    return {member.id: sorted(tuple(tp) for tp in member.owned) for member in group.members}
+
+
+READABLE = [name for name, group in EXPECTED.items() if group["members"] is not None]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_live_groups_have_the_assignment_that_the_cluster_reports(name: str) -> None:
+    group = live_groups()[name]
+    if name not in READABLE:
+        assert isinstance(group, str)
+        assert group.startswith(f"group {name!r}: ")
+        return
+    assert isinstance(group, Group)
+    assert owners(group) == expected_owners(name)
+    assert group.status.state == "Stable"
+    assert group.status.registered_assignor == EXPECTED[name]["assignor"]
+    assert all(member.rack in (None, "left") for member in group.members)
+    assert (name == "java-range") is any(member.rack for member in group.members)
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_the_client_library_of_live_groups_is_recognised(name: str) -> None:
+    group = live_groups()[name]
+    assert isinstance(group, Group)
+    assert {member.client.library for member in group.members} == {EXPECTED[name]["library"]}
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_subscriptions_of_classic_live_groups_are_those_sent(name: str) -> None:
+    group = live_groups()[name]
+    assert isinstance(group, Group)
+    if EXPECTED[name]["assignor"] in CONSUMER_PROTOCOL:
+        assert any("subscriptions are not shown" in note for note in group.notes)
+        return
+    sent = sorted(sorted(member.subscription) for member in group.members)
+    assert sent == sorted(EXPECTED[name]["subscriptions"])
+
+
+@pytest.mark.parametrize("release", [NEWER, OLDER])
+@pytest.mark.parametrize("name", READABLE)
+def test_captured_groups_have_the_assignment_that_the_cluster_reports(
+    name: str, release: str
+) -> None:
+    assert owners(captured_groups(release)[name]) == expected_owners(name)
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_groups_of_all_clients_can_be_planned(name: str) -> None:
+    group = live_groups()[name]
+    assert isinstance(group, Group)
+    found = plan(group)
+    assert found.makespan.is_proven
+    assert found.current.makespan == max(map(len, expected_owners(name).values()))
+
+
+@cache
+def rebalances(release: str) -> dict[str, list[Rebalance]]:
+    """Return the rebalances of all groups in the dump of one release."""
+    metadata = load_metadata(DATA / "topics.txt")
+    names = {str(id): topic for topic, id in metadata.topic_ids.items()}
+    with gzip.open(DATA / release / "dump.txt.gz", "rt") as lines:
+        rows = [line.row() for line in read_dump(lines, name="dump.txt")]
+    assert [row["error"] for row in rows if row["error"]] == []
+    known = [row for row in rows if row["payload"] and row["kind"] not in OFFSET_COMMIT_KINDS]
+    known.sort(key=itemgetter("group", "offset"))
+    found = {}
+    for name, group_rows in groupby(known, key=itemgetter("group")):
+        records = map(from_row, group_rows)
+        generations = reconstruct_generations(name, records, topic_names=names)
+        found[name] = list(find_rebalances(generations, partition_counts=TOPICS))
+    return found
+
+
+@pytest.mark.parametrize("release", [NEWER, OLDER])
+@pytest.mark.parametrize("name", READABLE)
+def test_the_last_rebalance_in_the_history_is_the_assignment_of_the_cluster(
+    name: str, release: str
+) -> None:
+    last = rebalances(release)[name][-1]
+    assert last.group is not None
+    assert last.unknown is None
+    assigned = {
+        id: sorted(tuple(tp) for tp in partitions) for id, partitions in last.assignment.items()
+    }
+    assert assigned == expected_owners(name)
+    subscriptions = sorted(sorted(member.subscription) for member in last.group.members)
+    assert subscriptions == sorted(EXPECTED[name]["subscriptions"])
