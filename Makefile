@@ -141,6 +141,10 @@ forgeries: setup ## Check 100,000 edited solution documents against brute force
 captures: setup ## Create examples/captures again with a broker (needs JDK 17+ and Maven)
 	$(BIN)/python -m tests.conformance.captures
 
+.PHONY: client-captures
+client-captures: setup ## Record groups of eight client libraries again (needs JDK 17+, Maven, Go and Node.js)
+	$(BIN)/python -m tests.conformance.client_captures
+
 .PHONY: clean
 clean: ## Remove the files created by the other targets
 	rm -rf $(VENV) $(LINKS) *.egg-info build .cache out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

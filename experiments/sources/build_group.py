@@ -27,7 +27,7 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
     """Build a group from its merged captures."""
     notes: list[str] = []
     _check_partition_numbers_shown(observed)
-    members = sorted(observed.members.values(), key=lambda member: member.id)
+    members = list(observed.members.values())
     subscriptions = _subscriptions(observed, members, options, notes)
     counts = _partition_counts(observed, subscriptions, options, notes)
     weights = {
@@ -50,7 +50,7 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
                 Member(
                     id=member.id,
                     subscription=subscriptions[member.id],
-                    owned=Partitions.of(sorted(member.owned)),
+                    owned=Partitions.of(member.owned_in_order()),
                     generation=ASSUMED_GENERATION if member.epoch is None else member.epoch,
                     instance_id=member.instance_id,
                     target=None if member.target is None else Partitions.of(sorted(member.target)),
@@ -139,6 +139,10 @@ def _subscriptions(
     given = (options.subscriptions or {}).get(observed.id)
     if given is not None:
         return {member.id: _given_subscription(observed, member, given) for member in members}
+    sent = {member.id: member.subscription for member in members if member.subscription is not None}
+    if members and len(sent) == len(members):
+        notes.extend(_foreign_notes(members))
+        return sent
     if options.assumed_subscriptions is AssumedSubscriptions.EQUAL:
         all_topics = tuple(sorted({topic for topic, _ in observed.partitions}))
         if members:
@@ -150,6 +154,20 @@ def _subscriptions(
         member.id: tuple(sorted({topic for topic, _ in member.owned | (member.target or set())}))
         for member in members
     }
+
+
+def _foreign_notes(members: Sequence[ObservedMember]) -> Iterator[str]:
+    """State topics that members have partitions of without a subscription to them.
+
+    Leaders of some clients assign the topics of their own subscription to all members.
+    """
+    for member in members:
+        topics = {topic for topic, _ in member.owned} - set(member.subscription or ())
+        if topics and member.target is None:
+            yield (
+                f"member {member.id!r} has partitions of topics that it does not subscribe to: "
+                + ", ".join(sorted(topics))
+            )
 
 
 def _given_subscription(

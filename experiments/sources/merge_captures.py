@@ -43,6 +43,13 @@ class ObservedMember:
     unnamed: tuple[tuple[int, ...], ...] | None = None
     owned: set[PartitionKey] = field(default_factory=set)
     target: set[PartitionKey] | None = None  # if it is not equal to owned
+    subscription: tuple[str, ...] | None = None  # as the member sent it
+    ordered: tuple[PartitionKey, ...] = ()  # partitions in the coordinator's order
+
+    def owned_in_order(self) -> list[PartitionKey]:
+        """Return the owned partitions in the coordinator's order, else sorted."""
+        first = [partition for partition in self.ordered if partition in self.owned]
+        return first + sorted(self.owned.difference(first))
 
 
 @dataclass(slots=True)

@@ -45,6 +45,8 @@ public final class LiveConsumer {
         properties.putAll(settings);
         thread = new Thread(() -> run(topics), settings.get("client.id"));
         thread.setDaemon(true);
+        // The consumer loads assignors of this directory with this loader.
+        thread.setContextClassLoader(LiveConsumer.class.getClassLoader());
         thread.start();
     }
 

@@ -28,6 +28,8 @@ class LiveMember:
     assigned: frozenset[PartitionKey]  # current assignment
     target: frozenset[PartitionKey] | None = None  # under the consumer protocol
     host: str | None = None
+    # The partitions in the coordinator's order, which affects the broker's assignors.
+    ordered: tuple[PartitionKey, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,13 +74,8 @@ def import_live(
 def build_live_group(reading: ClusterReading, options: ImportOptions) -> Group:
     """Build a group. Partition counts come from the cluster, not from the options."""
     joined = reading.subscriptions
-    all_joined = bool(joined) and all(member.id in joined for member in reading.group.members)
-    subscriptions = dict(options.subscriptions or {})
-    if all_joined and reading.group.id not in subscriptions:
-        subscriptions[reading.group.id] = {id: each.topics for id, each in joined.items()}
     known = replace(
         options,
-        subscriptions=subscriptions,
         partition_counts={name: topic.partitions for name, topic in reading.topics.items()},
         minimum_counts=None,
     )
@@ -136,7 +131,7 @@ def _sample(
 
 
 def _observed_group(reading: ClusterReading) -> ObservedGroup:
-    group = reading.group
+    group, sent = reading.group, reading.subscriptions
     observed = ObservedGroup(
         group.id,
         has_members_table=True,
@@ -155,6 +150,8 @@ def _observed_group(reading: ClusterReading) -> ObservedGroup:
             host=member.host,
             instance_id=member.instance_id,
             owned=set(member.assigned),
+            ordered=member.ordered,
+            subscription=None if member.id not in sent else sent[member.id].topics,
             target=None if member.target in (None, member.assigned) else set(member.target or ()),
         )
         for partition in member.assigned & observed.partitions.keys():

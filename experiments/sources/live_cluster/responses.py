@@ -39,6 +39,7 @@ def convert_group(name: str, described: Any) -> LiveGroup:
             assigned=_partitions(member.assignment),
             target=member.target_assignment and _partitions(member.target_assignment),
             host=member.host or None,
+            ordered=_ordered(member.target_assignment or member.assignment),
         )
         for member in described.members
     )
@@ -51,8 +52,12 @@ def convert_group(name: str, described: Any) -> LiveGroup:
     return LiveGroup(name, state, members, described.partition_assignor or None, protocol)
 
 
+def _ordered(assignment: Any) -> tuple[PartitionKey, ...]:
+    return tuple((tp.topic, tp.partition) for tp in assignment.topic_partitions)
+
+
 def _partitions(assignment: Any) -> frozenset[PartitionKey]:
-    return frozenset((tp.topic, tp.partition) for tp in assignment.topic_partitions)
+    return frozenset(_ordered(assignment))
 
 
 def convert_offsets(name: str, answer: Any) -> dict[PartitionKey, int]:
