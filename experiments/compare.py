@@ -11,7 +11,7 @@ from functools import partial
 from kassay.experiments.implementations.convergence import Ending, StableResult, run_until_stable
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.metrics import MEASURES, Measure, measures, movement
 from kassay.reference.model.result_cache import cached
 from kassay.solver.flow.convex_frontier import fewest_moves
@@ -163,6 +163,7 @@ def compare(
     >>> result.least_imbalance, result.movement.greedy, result.movement.optimum
     (True, 2, 1)
     """
+    require_group(group)
     optimum = optimum or solve_optimum(group, limits=limits)
     result = result or run_until_stable(group, assignor)
     assignment = result.assignment if result.ending is Ending.OK else None

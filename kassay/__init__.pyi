@@ -3,6 +3,11 @@ from kassay.experiments.compare import Comparison as Comparison
 from kassay.experiments.compare import compare as compare
 from kassay.experiments.planning.plan import Plan as Plan
 from kassay.experiments.planning.plan import plan as plan
+from kassay.experiments.views.captures import load_captures as load_captures
+from kassay.experiments.views.figures import plot as plot
+from kassay.experiments.views.frames import to_frame as to_frame
+from kassay.experiments.views.networks import residual_network as residual_network
+from kassay.experiments.views.networks import to_networkx as to_networkx
 from kassay.reference.assignors import ASSIGNORS as ASSIGNORS
 from kassay.reference.assignors import assign as assign
 from kassay.reference.documents.json_codec import load_assignment as load_assignment
@@ -10,6 +15,8 @@ from kassay.reference.documents.json_codec import load_group as load_group
 from kassay.reference.documents.json_codec import load_groups as load_groups
 from kassay.reference.model.assignment import Assignment as Assignment
 from kassay.reference.model.assignment import violations as violations
+from kassay.reference.model.errors import InputError as InputError
+from kassay.reference.model.errors import UsageError as UsageError
 from kassay.reference.model.group import Group as Group
 from kassay.reference.model.group import Member as Member
 from kassay.reference.model.group import Topic as Topic

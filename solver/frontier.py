@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError, UsageError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds import overload_moves_bound
 from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
@@ -112,6 +112,7 @@ def frontier(
     >>> [(point.movement.value, point.imbalance.value) for point in frontier(group).points]
     [(0, 16), (1, 10), (2, 8)]
     """
+    require_group(group)
     if max_points is not None and max_points < 2:
         raise UsageError(f"max_points must be at least 2, got {max_points!r}")
     first, second = default_levels(group, measure=measure)

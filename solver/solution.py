@@ -8,6 +8,9 @@ from typing import Self
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
+from kassay.reference.model.group import Group
+from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.certificate.certificate import (
     Certificate,
     LevelClaim,
@@ -15,6 +18,7 @@ from kassay.solver.certificate.certificate import (
     Proof,
     weakest_proof,
 )
+from kassay.solver.improvement.transfer_chains import Transfer
 
 
 class Status(StrEnum):
@@ -111,6 +115,8 @@ class Solution:
         Claims and evidence that `certificate_errors` checks without a solver.
     conflict
         A small subset of the constraints that is infeasible, as text.
+    group
+        The solved group.
     """
 
     assignment: Assignment | None
@@ -120,6 +126,20 @@ class Solution:
     timings: Mapping[str, float] = field(default_factory=dict)
     certificate: Certificate | None = None
     conflict: tuple[str, ...] = ()
+    group: Group | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def moves(self) -> tuple[Transfer, ...]:
+        """List the owned partitions that another member gets; empty without an assignment."""
+        if self.assignment is None or self.group is None:
+            return ()
+        owners, members = ownership(self.group).owners, self.group.members
+        return tuple(
+            Transfer(TopicPartition(topic, number), members[owner].id, member)
+            for member, partitions in self.assignment.items()
+            for topic, number in partitions
+            if (owner := int(owners[topic][number])) != NO_OWNER and members[owner].id != member
+        )
 
     @property
     def status(self) -> Status:

@@ -8,7 +8,7 @@ from functools import partial
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, require_group
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
 from kassay.solver.certificate.check import prices_prove
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
@@ -67,6 +67,7 @@ def solve(
     InputError
         If a constraint refers to a member, topic or partition that the group does not have.
     """
+    require_group(group)
     start = time.monotonic()
     levels = default_levels(group) if levels is None else tuple(levels)
     constraints = tuple(constraints)
@@ -97,7 +98,7 @@ def solve(
     solution = _solution(problem, used, result, constraints)
     end = time.monotonic()
     timings = {"build": built - start, "search": solved - built, "read back": end - solved}
-    return replace(solution, seconds=end - start, timings=timings)
+    return replace(solution, seconds=end - start, timings=timings, group=group)
 
 
 def _is_pure_flow(

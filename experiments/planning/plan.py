@@ -23,7 +23,7 @@ from kassay.experiments.planning.rack_locality import RackLocality, compare_rack
 from kassay.experiments.planning.time_shares import Progress, TimeShares
 from kassay.experiments.planning.what_if import makespan_of
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.metrics import Measure, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver.constraints import Constraint
@@ -155,6 +155,7 @@ def plan(
     >>> result.current.makespan, result.makespan.value, result.movement
     (11, 10, 2)
     """
+    require_group(group)
     levels = planning_levels(group) if levels is None else tuple(levels)
     constraints, clock = tuple(constraints), TimeShares(limits, progress)
     solution, optimum = _solutions(group, levels, constraints, clock, seed)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jinja2
 
@@ -27,6 +28,9 @@ from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.group import Member
 from kassay.solver.solution import LevelValue
+
+if TYPE_CHECKING:
+    from kassay.experiments.plotting.frontier_figure import FrontierCurve
 
 _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -155,15 +159,20 @@ def _draw_frontier(plan: Plan) -> str:
     points = plan.frontier.points
     if len(points) < 2:
         return ""
-    from kassay.experiments.plotting.frontier_figure import FrontierCurve, frontier_svg
+    from kassay.experiments.plotting.frontier_figure import frontier_svg
 
-    return frontier_svg(
-        FrontierCurve(
-            points=[(point.movement.value, point.imbalance.value) for point in points],
-            bounds=[(point.movement.value, point.imbalance.bound) for point in points],
-            prefixes=_prefixes(plan),
-        ),
-        measure=str(plan.frontier.measure),
+    return frontier_svg(frontier_curve(plan), measure=str(plan.frontier.measure))
+
+
+def frontier_curve(plan: Plan) -> "FrontierCurve":
+    """Return the points of a plan's frontier, their bounds, and its list of moves."""
+    from kassay.experiments.plotting.frontier_figure import FrontierCurve
+
+    points = plan.frontier.points
+    return FrontierCurve(
+        points=[(point.movement.value, point.imbalance.value) for point in points],
+        bounds=[(point.movement.value, point.imbalance.bound) for point in points],
+        prefixes=_prefixes(plan),
     )
 
 

@@ -14,7 +14,7 @@ from kassay.reference.assignors.legacy import roundrobin as legacy_roundrobin
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import AssignorResult, LivelockError, UpstreamError
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, require_group
 
 __all__ = [
     "ASSIGNORS",
@@ -108,6 +108,7 @@ def assign(group: Group, name: str) -> Assignment:
     >>> assign(Group(topics=(Topic(name="t", partitions=3),), members=members), "range").loads()
     {'C0': 2, 'C1': 1}
     """
+    require_group(group)
     return _find(name).assign(group)
 
 

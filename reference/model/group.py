@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import index as as_integer
 from types import MappingProxyType
-from typing import cast
+from typing import SupportsIndex, cast
 
 from kassay.reference.java.strings import name_uuid
 from kassay.reference.model import notebook_tables
 from kassay.reference.model.client import NO_CLIENT, Client
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group_status import NO_STATUS, GroupStatus
 from kassay.reference.model.result_cache import Results, cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
@@ -52,12 +53,14 @@ class Topic:
 
     def __post_init__(self) -> None:
         where = f"topic {self.name!r}"
+        if not isinstance(self.partitions, SupportsIndex):
+            raise InputError(f"{where}: partitions must be an integer, got {self.partitions!r}")
         if not 0 <= self.partitions <= MAX_PARTITIONS:
             raise InputError(
                 f"{where}: partitions must be from 0 to {MAX_PARTITIONS}, got {self.partitions!r}"
             )
         if self.weights is not None:
-            object.__setattr__(self, "weights", tuple(self.weights))
+            object.__setattr__(self, "weights", _integers(where, self.weights))
             _check_length(where, "weights", self.weights, self.partitions)
             bad = next((w for w in self.weights if not 0 <= w <= MAX_WEIGHT), None)
             if bad is not None:
@@ -138,6 +141,10 @@ class Member:
     def __post_init__(self) -> None:
         if self.rack == "":
             object.__setattr__(self, "rack", None)
+        for name in ("subscription", "owned"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise self._invalid(f"{name} must be a list, got the string {value!r}")
         if type(self.subscription) is not tuple:
             object.__setattr__(self, "subscription", tuple(self.subscription))
         for name in ("owned", "target"):
@@ -284,9 +291,31 @@ class Group:
         return notebook_tables.table(caption, ("member", "subscribes to", "owns"), rows)
 
 
+def require_group(group: object) -> None:
+    """Raise UsageError if a value is not a group."""
+    if not isinstance(group, Group):
+        raise UsageError(
+            f"group must be a Group, got {type(group).__name__}; load group documents with "
+            "kassay.load_group, captures with kassay.load_captures"
+        )
+
+
 def _merged(parts: list[tuple[int, ...]]) -> tuple[int, ...]:
     """Return the sorted union of disjoint parts."""
     return parts[0] if len(parts) == 1 else tuple(sorted(chain.from_iterable(parts)))
+
+
+def _integers(where: str, weights: Iterable[int]) -> tuple[int, ...]:
+    """Return weights as integers. Raise InputError for other numbers, which lose precision."""
+    numbers = tuple(weights)
+    try:
+        return tuple(map(as_integer, numbers))
+    except TypeError:
+        bad = next(number for number in numbers if not isinstance(number, SupportsIndex))
+        raise InputError(
+            f"{where}: weights must be integers, got {bad!r}; multiply them by a common factor and "
+            "round, for example [round(1000 * weight) for weight in weights]"
+        ) from None
 
 
 def _check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:

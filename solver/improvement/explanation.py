@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.metrics import movement, sum_of_squares
 from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, improving_chain
 
@@ -76,6 +76,7 @@ def explain(group: Group, assignment: Assignment) -> tuple[Explanation, ...]:
     ...     print(step)
     a gives t-0 to b: a drops from 2 to 1, b rises from 0 to 1, one more owned partition moves
     """
+    require_group(group)
     steps: list[Explanation] = []
     while chain := improving_chain(group, assignment):
         better = apply_chain(group, assignment, chain)

@@ -1,0 +1,1 @@
+"""Views of groups and results for notebooks: tables, graphs, figures, captures."""

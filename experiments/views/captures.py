@@ -1,0 +1,56 @@
+"""Groups of captures with one call."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kassay.experiments.sources.capture_files import EmptyGroups, import_groups
+from kassay.experiments.sources.import_options import (
+    AssumedSubscriptions,
+    ImportOptions,
+    WeightSource,
+)
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
+
+
+def load_captures(
+    source: Path | str,
+    *,
+    subscriptions: str = AssumedSubscriptions.ASSIGNED.value,
+    weights: str | Mapping[str, Sequence[int]] = WeightSource.NONE.value,
+    missing_lag: int | None = None,
+) -> tuple[Group, ...]:
+    """Load the groups of a capture or group document, or of a directory with captures.
+
+    Parameters
+    ----------
+    subscriptions
+        Assumption about subscriptions that the source does not show: ``assigned`` or ``equal``.
+    weights
+        ``none``, ``lag``, or a table of topic to one integer per partition.
+    missing_lag
+        Lag of partitions without a lag.
+
+    Raises
+    ------
+    InputError
+        If the source does not exist, a group is not valid, or there is no group with members.
+    """
+    path = Path(source).expanduser()
+    if not path.exists():
+        raise InputError(f"{path}: no such file or directory")
+    options = ImportOptions(
+        assumed_subscriptions=AssumedSubscriptions(subscriptions),
+        weights=WeightSource(weights) if isinstance(weights, str) else WeightSource.NONE,
+        weight_table=None if isinstance(weights, str) else weights,
+        missing_lag=missing_lag,
+    )
+    groups = []
+    for imported in import_groups([path], options, empty=EmptyGroups.REJECT):
+        if imported.error is not None:
+            raise InputError(imported.error)
+        if imported.group is not None:
+            groups.append(imported.group)
+    if not groups:
+        raise InputError(f"{path}: no group with members found")
+    return tuple(groups)

@@ -1,0 +1,88 @@
+"""Figures of results with one call; notebooks show them."""
+
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kassay.experiments.planning.plan import Plan
+from kassay.experiments.planning.plan_page import frontier_curve
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import UsageError
+from kassay.solver.frontier import Frontier
+from kassay.solver.solution import Solution
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A Matplotlib figure that notebooks show, and that can be saved."""
+
+    figure: "Figure"
+
+    def save(self, file: Path | str) -> None:
+        """Save the figure as SVG or PNG depending on the file suffix."""
+        from kassay.experiments.plotting.save_figure import save_figure  # noqa: PLC0415
+
+        save_figure(self.figure, Path(file))
+
+    def _repr_svg_(self) -> str:
+        """Show the figure in a notebook."""
+        from kassay.experiments.plotting.save_figure import save_figure  # noqa: PLC0415
+
+        text = StringIO()
+        save_figure(self.figure, text)
+        return text.getvalue()
+
+
+def plot(value: Frontier | Plan | Solution | Assignment, *, title: str | None = None) -> Drawing:
+    """Draw a frontier or plan as imbalance by moves, an assignment or solution as loads.
+
+    The loads of an assignment are numbers of partitions.
+
+    Raises
+    ------
+    UsageError
+        If there is no figure of the value, or a solution has no assignment.
+    """
+    from kassay.experiments.plotting.frontier_figure import (  # noqa: PLC0415
+        FrontierCurve,
+        frontier_figure,
+    )
+
+    if isinstance(value, Plan):
+        curve, measure = frontier_curve(value), str(value.frontier.measure)
+        return Drawing(frontier_figure(curve, measure=measure, title=title or value.group.id))
+    if isinstance(value, Frontier):
+        curve = FrontierCurve(
+            points=[(point.movement.value, point.imbalance.value) for point in value.points],
+            bounds=[(point.movement.value, point.imbalance.bound) for point in value.points],
+        )
+        return Drawing(frontier_figure(curve, measure=str(value.measure), title=title))
+    assignment = value.assignment if isinstance(value, Solution) else value
+    if not isinstance(assignment, Assignment):
+        raise UsageError(
+            "plot takes a frontier, plan, assignment or solution with an assignment, got "
+            f"{type(value).__name__}"
+        )
+    return Drawing(_loads_figure(assignment.loads(), title))
+
+
+def _loads_figure(loads: dict[str, int], title: str | None) -> "Figure":
+    from matplotlib.figure import Figure  # noqa: PLC0415 - loads for a second
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+
+    figure = Figure(figsize=(6.4, 1 + 0.26 * max(1, len(loads))), layout="constrained")
+    axes = figure.subplots()
+    axes.barh(range(len(loads)), list(map(float, loads.values())), color="#0b66a8", height=0.62)
+    axes.set_yticks(range(len(loads)), list(loads), fontsize=8)
+    axes.invert_yaxis()
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("partitions")
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_axisbelow(True)
+    if title:
+        axes.set_title(title, loc="left", fontsize=10)
+    return figure

@@ -1,0 +1,118 @@
+"""Tables, graphs, figures and captures in notebooks."""
+
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+import kassay
+from kassay import Group, InputError, Member, Topic, UsageError
+from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
+
+GROUP = NAMED_GROUPS["E"].group
+CAPTURE = Path(__file__).parents[3] / "examples" / "captures" / "billing-roundrobin"
+
+
+@pytest.mark.parametrize(
+    ("value", "rows"),
+    [
+        (GROUP, GROUP.partition_count),
+        (kassay.assign(GROUP, "sticky"), GROUP.partition_count),
+        (kassay.solve(GROUP), 2),
+        (kassay.compare(GROUP, "sticky"), 6),
+        (kassay.frontier(GROUP), 2),
+        (kassay.plan(GROUP, growth=()), 2),
+    ],
+    ids=["group", "assignment", "solution", "comparison", "frontier", "plan"],
+)
+def test_each_result_has_a_data_frame(value, rows):
+    assert len(kassay.to_frame(value)) == rows
+    assert len(kassay.to_frame([value, value])) == 2 * rows
+
+
+def test_a_value_without_a_table_is_an_error():
+    with pytest.raises(UsageError, match="got int"):
+        kassay.to_frame(3)
+
+
+def test_the_graph_of_a_group_and_of_an_assignment_is_bipartite():
+    for graph in (
+        kassay.to_networkx(GROUP),
+        kassay.to_networkx(GROUP, kassay.assign(GROUP, "sticky")),
+    ):
+        assert nx.is_bipartite(graph)
+    edges = kassay.to_networkx(GROUP, kassay.assign(GROUP, "sticky")).number_of_edges()
+    assert edges == GROUP.partition_count
+
+
+def test_paths_of_the_residual_network_are_the_improving_chains():
+    members = (
+        Member(id="a", subscription=("t", "u"), owned=[("t", 0), ("u", 0), ("u", 1)]),
+        Member(id="b", subscription=("t",)),
+    )
+    group = Group(
+        topics=(Topic(name="t", partitions=1), Topic(name="u", partitions=2)), members=members
+    )
+    graph = kassay.residual_network(
+        group, kassay.Assignment({"a": [("t", 0), ("u", 0), ("u", 1)], "b": []})
+    )
+    assert nx.has_path(graph, ("member", "a"), ("member", "b"))
+    assert not nx.has_path(graph, ("member", "b"), ("member", "a"))
+    assert graph.nodes["member", "a"]["load"] == 3
+
+
+@pytest.mark.parametrize("kind", ["frontier", "plan", "solution", "assignment"])
+def test_a_plot_is_one_call_and_notebooks_show_it(kind, tmp_path):
+    solution = kassay.solve(GROUP)
+    value = {
+        "frontier": lambda: kassay.frontier(GROUP),
+        "plan": lambda: kassay.plan(GROUP, growth=()),
+        "solution": lambda: solution,
+        "assignment": lambda: solution.assignment,
+    }[kind]()
+    drawing = kassay.plot(value, title="orders")
+    assert "<svg" in drawing._repr_svg_()
+    drawing.save(tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 1000
+
+
+def test_captures_load_with_one_call():
+    (group,) = kassay.load_captures(CAPTURE, subscriptions="equal")
+    assert (group.id, len(group.members)) == ("billing-roundrobin", 4)
+    with pytest.raises(InputError, match="no such file or directory"):
+        kassay.load_captures(CAPTURE / "missing")
+
+
+def test_a_solution_lists_its_moves():
+    solution = kassay.solve(GROUP)
+    assert len(solution.moves) == solution.movement.value == 2
+    assert all(move.giver != move.taker for move in solution.moves)
+
+
+def test_weights_that_are_not_integers_are_refused_with_advice():
+    with pytest.raises(InputError, match=r"weights must be integers, got 1\.5; multiply"):
+        Topic(name="t", partitions=2, weights=(1.5, 2))
+    with pytest.raises(InputError, match=r"partitions must be an integer, got 2\.0"):
+        Topic(name="t", partitions=2.0)
+
+
+def test_a_string_is_not_a_list_of_topics():
+    with pytest.raises(InputError, match="subscription must be a list, got the string 'abc'"):
+        Member(id="a", subscription="abc")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        kassay.solve,
+        kassay.frontier,
+        kassay.plan,
+        kassay.to_networkx,
+        lambda group: kassay.assign(group, "range"),
+        lambda group: kassay.compare(group, "range"),
+        lambda group: kassay.explain(group, kassay.Assignment({})),
+    ],
+)
+def test_a_value_that_is_not_a_group_is_a_clear_error(call):
+    with pytest.raises(UsageError, match="group must be a Group, got dict"):
+        call({})
