@@ -9,6 +9,7 @@ from kassay.reference.model import notebook_tables
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.certificate.certificate import (
@@ -96,6 +97,11 @@ def value_and_bound(level: LevelValue | None) -> dict[str, int] | None:
     return None if level is None else {"value": level.value, "bound": level.bound}
 
 
+def level_key(index: int, name: str) -> str:
+    """Return the JSON key of a level: ``imbalance`` for a first measure, else its name."""
+    return "imbalance" if index == 0 and name in list(Measure) else name
+
+
 @dataclass(frozen=True, slots=True)
 class Solution:
     """Best assignment found, with value and bound per level.
@@ -174,6 +180,13 @@ class Solution:
         Raise LookupError if there is no such level.
         """
         return self.level("movement")
+
+    def proof_by_level(self) -> dict[str, str]:
+        """Return the kind of proof per level, or of the conflict, as a JSON object."""
+        if self.assignment is None:
+            return {"conflict": str(self.proof)}
+        levels = enumerate(self.levels)
+        return {level_key(index, level.name): str(level.proof) for index, level in levels}
 
     def with_certificate(self, certificate: Certificate) -> Self:
         """Return the solution with another certificate and with the levels that it states."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kassay.experiments.cli.group_io import GroupResult
-from kassay.experiments.cli.solution_documents import SolutionDocument, level_key
+from kassay.experiments.cli.solution_documents import SolutionDocument
 from kassay.reference.documents.fingerprint import group_fingerprint
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import UsageError
@@ -17,6 +17,7 @@ from kassay.solver.certificate.objective_documents import constraint_document, l
 from kassay.solver.certify import certify
 from kassay.solver.constraints import Constraint, check_constraints
 from kassay.solver.objective import FURTHER_LEVELS, Level, Movement
+from kassay.solver.solution import level_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from kassay.reference.documents.json_text import LocatedDocument, read_json_docu
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, loads
+from kassay.reference.model.metrics import loads
 from kassay.solver.certificate.certificate import Certificate
 from kassay.solver.certificate.documents import certificate_document, parse_certificate
 from kassay.solver.certify import certify
-from kassay.solver.solution import Solution, value_and_bound
+from kassay.solver.solution import Solution, level_key, value_and_bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +63,9 @@ def solution_record(group: Group, solution: Solution, *, certified: bool = False
         record["loads"] = loads(group, assignment)
         record["assignment"] = assignment_document(assignment)
     record["seconds"] = round(solution.seconds, 6)
-    record["proof"] = _proof_record(solution)
+    record["proof"] = solution.proof_by_level()
     record["fingerprint"] = group_fingerprint(group)
     return record if document is None else record | {"certificate": document}
-
-
-def _proof_record(solution: Solution) -> dict[str, str]:
-    """Return the kind of proof by key of the record."""
-    if solution.assignment is None:
-        return {"conflict": str(solution.proof)}
-    levels = enumerate(solution.levels)
-    return {level_key(index, level.name): str(level.proof) for index, level in levels}
-
-
-def level_key(index: int, name: str) -> str:
-    """Return the key of a level: ``imbalance`` for a measure as first level, else its name."""
-    return "imbalance" if index == 0 and name in list(Measure) else name
 
 
 class SolutionFile:

@@ -40,6 +40,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
                 "value": level.value,
                 "bound": level.bound,
                 "tolerance": level.slack,
+                "proof": str(level.proof),
             }
             for level in plan.solution.levels
         ],

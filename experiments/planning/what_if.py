@@ -110,6 +110,7 @@ class ScenarioResult:
             "topics_without_subscribers": list(self.topics_without_subscribers),
             "own_assignor": None if self.own is None else self.own.record(),
             "seconds": round(self.seconds, 3),
+            "proof": self.solution.proof_by_level(),
         }
 
 

@@ -163,6 +163,7 @@ def _optimum(
         imbalance_bound=solution.imbalance.bound,
         movement_value=solution.movement.value,
         movement_bound=solution.movement.bound,
+        proof=str(solution.proof),
         loads=_loads_text(group, solution.assignment),
         assignment=_assignment_text(solution.assignment) if drawn else None,
     )

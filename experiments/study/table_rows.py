@@ -72,6 +72,7 @@ class OptimumRow:
     imbalance_bound: int | None = None
     movement_value: int | None = None
     movement_bound: int | None = None
+    proof: str | None = None
     detail: str | None = None
     loads: str | None = None
     assignment: str | None = None

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kassay.experiments.cli.solution_documents import level_key
 from kassay.reference import Assignment, Group
 from kassay.reference.documents.fingerprint import group_fingerprint
 from kassay.reference.documents.json_codec import assignment_document
@@ -13,6 +12,7 @@ from kassay.reference.model.metrics import loads
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.certificate.counting_bounds import value_of
 from kassay.solver.certificate.objective_documents import constraint_document, level_document
+from kassay.solver.solution import level_key
 from tests.forgeries.requests import Request, random_levels, random_rules
 
 Document = dict[str, Any]

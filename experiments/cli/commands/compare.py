@@ -55,6 +55,7 @@ def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str,
             _entry(compare_with_optimum(group, name, optimum=optimum, limits=limits))
             for name in names
         ],
+        "proof": optimum.proof_by_level(),
     }
 
 

@@ -223,4 +223,5 @@ def _record(plan: Plan, directory: Path) -> dict[str, object]:
         "makespan": {"current": plan.current.makespan, "planned": plan.planned.makespan},
         "moves": plan.movement,
         "placed": len(plan.moves) - plan.movement,
+        "proof": plan.solution.proof_by_level(),
     }
