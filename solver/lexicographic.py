@@ -346,7 +346,6 @@ class _LexicographicSolver:
         ):
             return 0
         from kassay.solver.weighted.few_moves import FewMovesSearch  # noqa: PLC0415
-        from kassay.solver.weighted.movement_bound import exchange_bound  # noqa: PLC0415
 
         costs = movement_costs(problem, level)
         search = None
@@ -368,6 +367,8 @@ class _LexicographicSolver:
             pool.add(search.improve(start, bound, first))
         if budget.seconds <= 0:
             return 0
+        from kassay.solver.weighted.movement_bound import exchange_bound  # noqa: PLC0415
+
         # CP-SAT improves this bound little if there are many choices.
         is_large = problem.partition_count * problem.member_count >= _MIN_CHOICES_FOR_LONG_EXCHANGE
         rest = budget.until(budget.seconds * (0.95 if is_large else 0.5))
