@@ -1,0 +1,1 @@
+"""Open benchmark: fewest moves within a maximum load, for partitions with weights."""

@@ -1,0 +1,136 @@
+"""Run the contestants of the few-moves benchmark, and print the results as tables.
+
+``python -m benchmarks.few_moves --seconds 60`` runs the published instances. ``--write FOLDER``
+writes the group document of each instance, with its maximum load as part of the file name.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.few_moves.check import check
+from benchmarks.few_moves.contestants import CONTESTANTS
+from benchmarks.few_moves.instances import Instance, instance, published_names
+from kassay.reference.documents.json_codec import assignment_document, group_document
+
+BEST_KNOWN = Path(__file__).with_name("best_known.json")
+_RATIOS = (1.0, 1.03, 1.1, 1.25, 1.5, 2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Checked result of one contestant on one instance."""
+
+    instance: str
+    contestant: str
+    max_load: int | None
+    moves: int | None  # None if the result is not a solution
+    bound: int | None
+    seconds: float
+    note: str
+
+    def row(self) -> str:
+        """Format the result as a row of a Markdown table."""
+        cells = (self.instance, self.contestant, self.moves, self.bound)
+        shown = " | ".join("–" if cell is None else str(cell) for cell in cells)
+        return f"| {shown} | {self.seconds:.1f} | {self.note} |"
+
+
+def run(one: Instance, contestant: str, seconds: float) -> Result:
+    """Run one contestant and check its assignment."""
+    start = time.perf_counter()
+    entry = CONTESTANTS[contestant](one, seconds)
+    used = time.perf_counter() - start
+    if entry.assignment is None:
+        return Result(one.name, contestant, None, None, entry.bound, used, entry.note)
+    load, moves, reasons = check(
+        group_document(one.group), assignment_document(entry.assignment), one.max_load
+    )
+    valid = moves if not reasons else None
+    return Result(one.name, contestant, load, valid, entry.bound, used, "; ".join(reasons[:1]))
+
+
+def profile(results: Sequence[Result]) -> dict[str, list[float]]:
+    """Return per contestant the share of instances within each ratio of the fewest moves.
+
+    Examples
+    --------
+    >>> rows = [Result("a", name, 1, moves, None, 0.0, "") for name, moves in (("x", 4), ("y", 5))]
+    >>> profile(rows)
+    {'x': [1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 'y': [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]}
+    """
+    best: dict[str, int] = {}
+    for result in results:
+        if result.moves is not None:
+            best[result.instance] = min(result.moves, best.get(result.instance, result.moves))
+    instances = list(dict.fromkeys(result.instance for result in results))
+    table: dict[str, list[float]] = {}
+    for name in dict.fromkeys(result.contestant for result in results):
+        own = {r.instance: r.moves for r in results if r.contestant == name and r.moves is not None}
+        table[name] = [
+            sum(one in own and own[one] <= ratio * best[one] for one in instances) / len(instances)
+            for ratio in _RATIOS
+        ]
+    return table
+
+
+def _print_tables(results: Sequence[Result]) -> None:
+    print("\n| contestant | " + " | ".join(f"≤ {ratio:g}" for ratio in _RATIOS) + " |")
+    print("|---|" + "--:|" * len(_RATIOS))
+    for name, shares in profile(results).items():
+        print(f"| {name} | " + " | ".join(f"{share:.0%}" for share in shares) + " |")
+    gaps = [
+        (result.moves - result.bound) / result.moves if result.moves else 0.0
+        for result in results
+        if result.contestant == "kassay" and result.moves is not None and result.bound is not None
+    ]
+    if gaps:
+        print(f"\nmean proven gap of kassay: {sum(gaps) / len(gaps):.1%}")
+
+
+def _write_best(results: Sequence[Result]) -> None:
+    """Update best known values and bounds with the results."""
+    known = json.loads(BEST_KNOWN.read_text()) if BEST_KNOWN.exists() else {}
+    for result in results:
+        facts = known.setdefault(result.instance, {"moves": None, "bound": 0})
+        if result.moves is not None and (facts["moves"] is None or result.moves < facts["moves"]):
+            facts.update(moves=result.moves, found_by=result.contestant)
+        if result.bound is not None and result.bound > facts["bound"]:
+            facts.update(bound=result.bound, bound_by=result.contestant)
+    BEST_KNOWN.write_text(json.dumps(known, indent=2) + "\n")
+
+
+def main() -> None:
+    """Run the benchmark from the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.few_moves", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="limit per run (default 60)")
+    parser.add_argument("--contestant", action="append", choices=list(CONTESTANTS))
+    parser.add_argument("--instance", action="append", help="instance name (default published)")
+    parser.add_argument("--write", type=Path, help="write the instances to this folder and stop")
+    parser.add_argument("--update", action="store_true", help="update best_known.json")
+    options = parser.parse_args()
+    instances = [instance(name) for name in options.instance or published_names()]
+    if options.write is not None:
+        options.write.mkdir(parents=True, exist_ok=True)
+        for one in instances:
+            path = options.write / f"{one.name.replace('/', '_')}_{one.max_load}.json"
+            path.write_text(json.dumps(group_document(one.group)) + "\n")
+        return
+    results = []
+    print("| instance | contestant | moves | bound | seconds | note |")
+    print("|---|---|--:|--:|--:|---|")
+    for one in instances:
+        for contestant in options.contestant or CONTESTANTS:
+            results.append(run(one, contestant, options.seconds))
+            print(results[-1].row(), flush=True)
+    _print_tables(results)
+    if options.update:
+        _write_best(results)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Open benchmark of few moves: instances, checker and contestants."""
+
+import random
+
+import pytest
+
+from benchmarks.few_moves.__main__ import run
+from benchmarks.few_moves.check import check
+from benchmarks.few_moves.contestants import CONTESTANTS
+from benchmarks.few_moves.instances import instance, published_names
+from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.metrics import loads
+from tests import brute_force
+from tests.solver.random_cases import weighted_problems
+
+SMALL = "two-speed/mixed/drifted/1%/40/4/3"
+
+
+def test_a_name_gives_the_same_instance_again():
+    assert instance(SMALL) == instance(SMALL)
+    assert instance(SMALL) != instance(SMALL[:-1] + "4")
+    assert all(instance(name).group.is_weighted for name in published_names())
+
+
+def test_the_checker_counts_loads_and_moves():
+    counted = 0
+    for group, problem in weighted_problems(random.Random(3), 60):
+        owner = brute_force.owners(group)
+        for placement in list(brute_force.every_placement(group))[:20]:
+            assignment = {member.id: [] for member in group.members}
+            for tp, member in placement.items():
+                assignment[member].append(list(tp))
+            document = group_document(group)
+            document["topics"] = {
+                name: topic for name, topic in document["topics"].items() if name in consumed(group)
+            }
+            load, moves, reasons = check(document, assignment, problem.total)
+            assert reasons == []
+            assert load == max(brute_force.loads_of(group, placement), default=0)
+            assert moves == sum(owner.get(tp, member) != member for tp, member in placement.items())
+            counted += 1
+    assert counted > 300
+
+
+def consumed(group):
+    return {topic for member in group.members for topic in member.subscription}
+
+
+def test_the_checker_refuses_what_is_not_a_solution():
+    one = instance("log-normal/identical/in-turn/1%/30/3/1")
+    document = group_document(one.group)
+    owned = {member.id: list(map(list, member.owned)) for member in one.group.members}
+    greatest = max(loads(one.group, Assignment(owned)).values())
+    assert check(document, owned, greatest) == (greatest, 0, [])
+    assert check(document, owned, greatest - 1)[2] == [
+        f"the maximum load {greatest} is above {greatest - 1}"
+    ]
+    first = next(iter(owned))
+    assert check(document, {**owned, first: owned[first][1:]}, greatest)[2] == [
+        "1 partitions are not assigned"
+    ]
+    twice = {**owned, first: [*owned[first], owned[first][0]]}
+    assert "is assigned twice" in check(document, twice, greatest * 2)[2][0]
+    unknown = {**owned, first: [*owned[first], ["x", 0]]}
+    assert check(document, unknown, greatest)[2] == ["x-0 does not exist"]
+
+
+@pytest.mark.parametrize("contestant", [name for name in CONTESTANTS if name != "Rebalancer"])
+def test_the_result_of_each_contestant_is_checked(contestant):
+    result = run(instance(SMALL), contestant, 2.0)
+    if contestant in {"kassay", "plain CP-SAT", "HiGHS"}:
+        assert result.moves is not None
+        assert result.bound is None or result.bound <= result.moves
+    assert result.note or result.moves is not None
