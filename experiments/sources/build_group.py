@@ -57,7 +57,10 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
                     client=Client(
                         id=member.client_id,
                         host=member.host,
-                        library=recognise_library(member.client_id, member_id=member.id),
+                        library=member.library
+                        or recognise_library(
+                            member.client_id, member_id=member.id, assignor=observed.assignor
+                        ),
                     ),
                 )
                 for member in members

@@ -1,6 +1,8 @@
-"""Client libraries, recognised by the client ids that they use by default."""
+"""Client libraries, recognised by their default client ids and by their subscriptions."""
 
 import re
+
+from kassay.reference.protocol.record_codec import Fields, has_version_prefix
 
 _PATTERNS = (
     ("kafka-go", re.compile(r".*\(github\.com/segmentio/kafka-go\)")),
@@ -14,14 +16,20 @@ _PATTERNS = (
     ("java", re.compile(r"consumer-(.+-)?\d+")),
 )
 LIBRARIES = frozenset(name for name, _ in _PATTERNS)
+# Assignors that only one library has.
+_ASSIGNORS = {"RoundRobinAssigner": "kafkajs"}
+_NULL = b"\xff\xff\xff\xff"
 _UUID_SUFFIX = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
-def recognise_library(client_id: str | None, *, member_id: str | None = None) -> str | None:
+def recognise_library(
+    client_id: str | None, *, member_id: str | None = None, assignor: str | None = None
+) -> str | None:
     """Return the name of the library with this default client id, or None if no library has it.
 
     A member id of the classic protocol is the client id and a UUID, so it replaces a client id
-    that the source does not show. An application that sets ``client.id`` is not recognised.
+    that the source does not show. An application that sets ``client.id`` is recognised only by
+    an assignor that no other library has.
 
     Examples
     --------
@@ -32,6 +40,21 @@ def recognise_library(client_id: str | None, *, member_id: str | None = None) ->
     """
     if client_id is None and member_id is not None and _UUID_SUFFIX.search(member_id):
         client_id = _UUID_SUFFIX.sub("", member_id)
-    if client_id is None:
-        return None
-    return next((name for name, form in _PATTERNS if form.fullmatch(client_id)), None)
+    found = (name for name, form in _PATTERNS if form.fullmatch(client_id or ""))
+    return next(found, _ASSIGNORS.get(assignor or ""))
+
+
+def library_of_subscription(fields: Fields, data: bytes) -> str | None:
+    """Return the name of the library that encodes subscriptions in this form; else None.
+
+    ``fields`` are the decoded fields. kafka-go ends version 1 after the user data, librdkafka
+    sends the empty rack, and kafka-python writes a version before the sticky user data.
+    """
+    version, user_data = fields["version"], fields["user_data"]
+    if version == 1 and user_data is None and data.endswith(_NULL):
+        return "kafka-go"
+    if fields["rack"] == "" and user_data is not None:
+        return "librdkafka"
+    if version == 0 and user_data and has_version_prefix(user_data):
+        return "kafka-python"
+    return None

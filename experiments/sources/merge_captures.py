@@ -44,6 +44,7 @@ class ObservedMember:
     owned: set[PartitionKey] = field(default_factory=set)
     target: set[PartitionKey] | None = None  # if it is not equal to owned
     subscription: tuple[str, ...] | None = None  # as the member sent it
+    library: str | None = None  # as the form of the subscription shows it
     ordered: tuple[PartitionKey, ...] = ()  # partitions in the coordinator's order
 
     def owned_in_order(self) -> list[PartitionKey]:

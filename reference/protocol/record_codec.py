@@ -101,7 +101,7 @@ def _user_data(data: bytes | None, protocol: str | None) -> Fields | None:
 
 
 def decode_sticky_fields(data: bytes) -> Fields:
-    """Decode user data of a sticky assignor. ``previous_assignment`` is None if it has none.
+    """Decode user data of a sticky assignor; ``previous_assignment`` is None if it has none.
 
     Examples
     --------
@@ -110,12 +110,20 @@ def decode_sticky_fields(data: bytes) -> Fields:
     """
     if len(data) == _COOPERATIVE_USER_DATA_SIZE:
         return decode_fields(COOPERATIVE_USER_DATA, data) | {"previous_assignment": None}
-    reader = Reader(data)
+    reader = Reader(data[2:] if has_version_prefix(data) else data)
     # Version 0 has no generation.
     fields: Fields = _structure(STICKY_USER_DATA, 0, compact=False, required=1).decode(reader)
     if reader.remaining:
-        raise CorruptRecordError(f"expected no bytes after the last field, got {reader.remaining}")
+        raise CorruptRecordError(f"the value has {reader.remaining} bytes too many")
     return fields
+
+
+def has_version_prefix(data: bytes) -> bool:
+    """Return whether sticky user data have their version before them, as in kafka-python 3.
+
+    Without it, they start with a number of topics, which then would be at least 65,536.
+    """
+    return data.startswith(b"\x00\x01")
 
 
 def _locate(where: str, function: Callable[..., Any], *arguments: object) -> Any:

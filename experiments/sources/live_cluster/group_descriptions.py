@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol as Interface
 
+from kassay.experiments.sources.client_libraries import library_of_subscription
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_status import GroupStatus, Protocol
@@ -70,7 +71,7 @@ class JoinedSubscription:
     version: int  # of the message, 0 to 3; later versions are reported as 3
     topics: tuple[str, ...]  # in the order sent
     rack: str | None = None  # client.rack, sent since version 3
-    user_data: bytes | None = None
+    library: str | None = None  # if the form of the subscription shows it
 
 
 class Cluster(Interface):
@@ -171,7 +172,7 @@ def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
     Examples
     --------
     >>> read_subscription(b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff", where="member 'm'")
-    JoinedSubscription(version=0, topics=('t',), rack=None, user_data=None)
+    JoinedSubscription(version=0, topics=('t',), rack=None, library=None)
     """
     try:
         fields = decode_message(SUBSCRIPTION, data)
@@ -181,7 +182,7 @@ def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
         version=min(fields["version"], SUBSCRIPTION.newest),
         topics=tuple(fields["topics"]),
         rack=fields["rack"] or None,
-        user_data=fields["user_data"],
+        library=library_of_subscription(fields, data),
     )
 
 

@@ -150,6 +150,7 @@ def _observed_group(reading: ClusterReading) -> ObservedGroup:
             host=member.host,
             instance_id=member.instance_id,
             owned=set(member.assigned),
+            library=sent[member.id].library if member.id in sent else None,
             ordered=member.ordered,
             subscription=None if member.id not in sent else sent[member.id].topics,
             target=None if member.target in (None, member.assigned) else set(member.target or ()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
@@ -20,6 +21,7 @@ from kassay.experiments.history.reconstruct_generations import reconstruct_gener
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
 from kassay.experiments.sources.import_options import AssumedSubscriptions, ImportOptions
+from kassay.experiments.sources.live_cluster.group_descriptions import LiveGroup
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS
@@ -192,3 +194,44 @@ def test_captured_members_are_in_the_order_of_the_coordinator(name: str, release
     assert isinstance(live, Group)
     captured = captured_groups(release)[name]
     assert [member.id for member in captured.members] == [member.id for member in live.members]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("kafka-go-range", "kafka-python-sticky", "librdkafka-cooperative-sticky"),
+        *("librdkafka-range", "kafkajs-RoundRobinAssigner"),
+    ],
+)
+def test_some_libraries_are_recognised_although_the_application_sets_its_client_id(
+    name: str,
+) -> None:
+    cluster = RecordedCluster()
+    described = cluster.describe([name])[name]
+    assert isinstance(described, LiveGroup)
+    named = replace(
+        described, members=tuple(replace(member, client_id="app") for member in described.members)
+    )
+    cluster.describe = lambda _: {name: named}  # type: ignore[method-assign]
+    [imported] = import_live(cluster, [name], ImportOptions(), sleep=lambda _: None)
+    assert imported.group is not None
+    assert {m.client.library for m in imported.group.members} == {EXPECTED[name]["library"]}
+
+
+STICKY = [name for name in EXPECTED if "sticky" in name]
+
+
+@pytest.mark.parametrize("release", [NEWER, OLDER])
+@pytest.mark.parametrize("name", STICKY)
+def test_the_claims_of_sticky_members_tell_the_owners_after_compaction(
+    name: str, release: str
+) -> None:
+    complete = rebalances(release)[name][-1]
+    # Compaction keeps only the last record of a group.
+    [alone] = find_rebalances([complete.last], partition_counts=TOPICS)
+    assert alone.unknown is None
+    if complete.rounds == 1:
+        expected, actual = compare_rebalance(complete), compare_rebalance(alone)
+        assert expected is not None
+        assert actual is not None
+        assert actual.movement == expected.movement
