@@ -15,7 +15,7 @@ from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.client import Client
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
-from kassay.reference.model.group_status import Protocol
+from kassay.reference.model.group_status import GroupStatus, Protocol
 from kassay.reference.model.topic_partitions import Partitions
 
 _Pairs = tuple[tuple[str, int], ...]
@@ -204,6 +204,7 @@ def _rebalance(
                 ),
                 members=tuple(_member(state, member) for member in generation.members),
                 notes=tuple(_notes(generation, counts)),
+                status=GroupStatus(protocol=generation.protocol, assignor=generation.assignor),
             )
         except InputError as error:
             unknown = str(error)

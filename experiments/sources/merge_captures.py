@@ -143,6 +143,9 @@ def _add_table(groups: dict[str, ObservedGroup], capture: Capture, table: Parsed
                 raise error_at(capture.name, row.line, message)
             group = groups.setdefault(name, ObservedGroup(name))
             group.directories.add(str(Path(capture.name).parent))
+            if isinstance(row, MemberRow) and "CURRENT-EPOCH" in table.columns:
+                # Members of the classic protocol have no epoch.
+                group.protocol = group.protocol or Protocol.CLASSIC
             group.shows_owners |= not _OWNER_COLUMNS.isdisjoint(table.columns)
             try:
                 _add_row(group, row, f"{capture.name}:{row.line}")

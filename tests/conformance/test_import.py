@@ -15,7 +15,9 @@ from kassay.experiments.sources.capture_files import import_groups, load_sizes
 from kassay.experiments.sources.import_options import ImportOptions, WeightSource
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.documents.json_codec import parse_group
+from kassay.reference.model.client import NO_CLIENT
 from kassay.reference.model.group import Group
+from kassay.reference.model.group_status import NO_STATUS
 from kassay.reference.model.topic_partitions import Partitions
 from tests.conformance.admin import Administrator
 from tests.conformance.captures import GROUP_TOOL, LOG_DIRS_TOOL, VIEWS, run_tool
@@ -52,10 +54,11 @@ def _common_properties(group: Group) -> Group:
             generation=1,
             rack=None,
             protocol_version=3,
+            client=NO_CLIENT,
         )
-        for member in group.members
+        for member in sorted(group.members, key=lambda member: member.id)
     )
-    return replace(group, topics=tuple(topics), members=tuple(members), notes=())
+    return replace(group, topics=tuple(topics), members=tuple(members), notes=(), status=NO_STATUS)
 
 
 @pytest.mark.parametrize("weights", [WeightSource.NONE, WeightSource.LAG])
@@ -67,6 +70,12 @@ def test_live_import_equals_the_import_of_tool_output(
     assert list(live) == sorted(site.groups)
     assert {name: _common_properties(group) for name, group in live.items()} == {
         name: _common_properties(group) for name, group in text.items()
+    }
+    assert {name: group.status for name, group in live.items() if name != EMPTY} == {
+        name: group.status for name, group in text.items() if name != EMPTY
+    }
+    assert {m.id: m.client for group in live.values() for m in group.members} == {
+        m.id: m.client for group in text.values() for m in group.members
     }
     assert len(live[EMPTY].members) == 0
     assert sum(len(member.owned) for member in live["sticky"].members) == sum(TOPICS.values())
