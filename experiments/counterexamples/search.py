@@ -1,8 +1,10 @@
 """Search the group of one case for a counterexample, and shrink the counterexample."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 
 from kassay.experiments.compare import solve_optimum
 from kassay.experiments.counterexamples.canonical_form import canonical_form, with_canonical_names
@@ -15,10 +17,15 @@ from kassay.experiments.counterexamples.shortcomings import (
     measure_shortfall,
 )
 from kassay.experiments.counterexamples.shrinking import Predicate, shrink, size_of
+from kassay.experiments.implementations.runner import run
 from kassay.experiments.study.case import Case
 from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import ownership
+
+_CHECKED_CASES = 10
+"""Number of cases on which an assignor runs twice before a hunt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +43,25 @@ class CaseSearch:
     smallest: str | None = None  # the group after shrinking, as JSON
     smallest_kind: str | None = None
     smallest_severity: str | None = None
+
+
+def check_deterministic(assignor: str, cases: Iterable[Case]) -> None:
+    """Check that an assignor returns the same assignment twice, on the first cases.
+
+    Raises
+    ------
+    UsageError
+        If the assignments differ: shrinking compares an assignor with itself.
+    """
+    for case in islice(cases, _CHECKED_CASES):
+        group = case.build()
+        first, second = run(group, assignor), run(group, assignor)
+        if first.assignment != second.assignment:
+            raise UsageError(
+                f"assignor {assignor!r} is not deterministic: it returns two assignments of the "
+                f"group {case.name!r}; a hunt needs equal results for equal groups, give the "
+                "assignor a fixed seed"
+            )
 
 
 def search_case(case: Case, options: SearchOptions) -> CaseSearch:

@@ -1,41 +1,57 @@
 """Search many cases for counterexamples, on Spark."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 
-from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
 from kassay.experiments.counterexamples.search import CaseSearch, search_case
 from kassay.experiments.counterexamples.shortcomings import SearchOptions
 from kassay.experiments.spark.arrow_map import map_rows
+from kassay.experiments.spark.code_distribution import uses_connect
 from kassay.experiments.spark.progress import CaseCounts, with_progress
 from kassay.experiments.spark.study_schemas import schema_of
 from kassay.experiments.study.batches import case_index
 from kassay.experiments.study.case import Cases
 
-CASES_PER_TASK = 50
+_MAX_JOBS = 200
+_MIN_CASES = 10
+_CONNECT_JOBS = 8
+"""Number of jobs at a time on Spark Connect, which does not report the number of cores."""
 _RESULTS = schema_of(CaseSearch)
 
 
 def search_cases(
     spark: SparkSession, cases: Cases, options: SearchOptions, *, tasks: int | None = None
 ) -> Iterator[CaseSearch]:
-    """Search every case; yield one result per case, in no particular order.
+    """Search every case; yield each result as soon as the job of the case ends.
 
-    The workers derive each case from its number and keep the results on disk.
+    Each task is a job of its own, and several jobs run at a time, because a job returns its
+    rows only when all its tasks have ended. The workers derive each case from its number.
     """
     total = len(cases)
-    tasks = tasks or max(1, -(-total // CASES_PER_TASK))
-    results = map_rows(
-        spark.range(0, total, 1, tasks),
-        lambda rows: (
-            asdict(search_case(cases[case_index(row["id"], total)], options)) for row in rows
-        ),
-        _RESULTS,
-    ).persist(StorageLevel.DISK_ONLY)
-    with with_progress(spark, CaseCounts(total, running=total)):
-        results.count()
-    for row in results.toLocalIterator():
-        yield CaseSearch(**row.asDict())
-    results.unpersist()
+    size = max(1, -(-total // tasks)) if tasks else max(_MIN_CASES, -(-total // _MAX_JOBS))
+
+    def job(first: int) -> list[CaseSearch]:
+        rows = map_rows(
+            spark.range(first, min(total, first + size), 1, 1),
+            lambda rows: (
+                asdict(search_case(cases[case_index(row["id"], total)], options)) for row in rows
+            ),
+            _RESULTS,
+        ).collect()
+        return [CaseSearch(**row.asDict()) for row in rows]
+
+    counts = CaseCounts(total)
+    jobs = _CONNECT_JOBS if uses_connect(spark) else spark.sparkContext.defaultParallelism + 1
+    with with_progress(spark, counts), ThreadPoolExecutor(jobs) as pool:
+        running = [pool.submit(job, first) for first in range(0, total, size)]
+        try:
+            for done in as_completed(running):
+                found = done.result()
+                counts.finished += len(found)
+                yield from found
+        finally:
+            for future in running:
+                future.cancel()

@@ -1,7 +1,8 @@
 """``kassay hunt``: search for the smallest groups on which an assignor fails."""
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from kassay.experiments.cli import (
     generated_group_options,
     group_io,
     output_options,
+    print_note,
     search_options,
     spark_options,
 )
@@ -20,13 +22,15 @@ from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, exhaustive_cases
 from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
+from kassay.experiments.counterexamples.search import CaseSearch, check_deterministic
 from kassay.experiments.counterexamples.shortcomings import SearchOptions, Shortcoming
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.case import JoinedCases, ListedCases, cases_of, imported_cases
 from kassay.experiments.study.families.registry import FAMILIES
-from kassay.reference.documents.json_codec import group_document
+from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.errors import UsageError
 
 _FAMILIES = (EXHAUSTIVE, *FAMILIES)
@@ -87,7 +91,9 @@ def hunt(
     """Search for the smallest groups on which an assignor has a shortcoming.
 
     Spark searches families of groups and shrinks each counterexample; counterexamples that
-    differ only in names are kept once. Writes groups.jsonl, gallery.json and gallery.html.
+    differ only in names are kept once. Each one is printed, and appended to found.jsonl, when it
+    is found. Writes groups.jsonl, gallery.json and gallery.html at the end. A custom assignor
+    must be deterministic: it runs twice on the first groups.
     The family small-worlds has all groups up to the sizes of --members and --partitions.
 
     Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
@@ -117,8 +123,11 @@ def hunt(
     )
     if not len(searched):
         raise UsageError("there is no group to search: give --groups, or --cases above 0")
+    if name not in ASSIGNORS:
+        check_deterministic(name, (searched[number] for number in range(len(searched))))
     with spark_session(master=master) as spark:
-        result = gallery(search_cases(spark, searched, options, tasks=tasks), options)
+        results = search_cases(spark, searched, options, tasks=tasks)
+        result = gallery(_show_finds(results, output / "found.jsonl"), options)
     about = _description(options, [*families, *(["imported"] if documents else [])])
     if EXHAUSTIVE in families:
         about["small worlds"] = f"all groups up to {members} members and {partitions} partitions"
@@ -128,6 +137,26 @@ def hunt(
     _print_summary(result)
     if not all_valid:
         raise typer.Exit(BAD_INPUT)
+
+
+def _show_finds(results: Iterable[CaseSearch], file: Path) -> Iterator[CaseSearch]:
+    """Print each counterexample of a new kind when it is found, and append its group to a file."""
+    start, kinds = time.monotonic(), set[str]()
+    for result in results:
+        kind, smallest = result.smallest_kind, result.smallest
+        if kind is not None and smallest is not None and kind not in kinds:
+            if not kinds:
+                group_io.write_text(file, "")
+            kinds.add(kind)
+            group = parse_group(json.loads(smallest))
+            with file.open("a", encoding="utf-8") as found:
+                found.write(smallest + "\n")
+            print_note(
+                f"counterexample {len(kinds)} after {time.monotonic() - start:.0f} s: "
+                f"{len(group.members)} members, {group.partition_count} partitions, severity "
+                f"{result.smallest_severity}, from {result.case}"
+            )
+        yield result
 
 
 def _description(options: SearchOptions, families: Sequence[str]) -> dict[str, str]:

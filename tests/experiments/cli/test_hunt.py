@@ -1,5 +1,8 @@
 import pytest
 
+from kassay.experiments.cli.commands import hunt
+from kassay.experiments.counterexamples.search import CaseSearch
+
 GROUP = '{"id": "mine", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]}\n'
 
 
@@ -7,7 +10,7 @@ GROUP = '{"id": "mine", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["
     ("options", "message"),
     [
         ((), "give exactly one"),
-        (("--assignor", "sticky", "--assignor-cmd", "./mine"), "give exactly one"),
+        (("--assignor", "sticky", "--assignor-cmd", "cat"), "give exactly one"),
         (("--assignor", "stickier"), "unknown assignor"),
         (("--assignor-python", "os"), "module:function"),
         (("--assignor", "sticky", "--family", "nowhere"), "unknown family"),
@@ -24,7 +27,7 @@ def test_an_assignor_command_that_fails_is_a_result(kassay, tmp_path):
     groups = tmp_path / "groups.jsonl"
     groups.write_text(GROUP + GROUP)
     done = kassay("assign", groups, "--assignor-cmd", "false")
-    assert done.code == 0
+    assert done.code == 1
     assert [record["failed"] for record in done.records] == [
         "the process ended without an answer (exit code 1)"
     ] * 2
@@ -39,3 +42,42 @@ def test_an_assignor_function_is_compared_with_the_optimum(kassay, tmp_path):
     assert done.code == 0
     assert mine | {"assignor": ""} == theirs | {"assignor": ""}
     assert {mine["assignor"], theirs["assignor"]} == {"range", f"python:{function}"}
+
+
+def test_an_assignor_that_is_not_deterministic_is_refused_at_once(kassay, tmp_path):
+    module = tmp_path / "coin.py"
+    module.write_text(
+        "import itertools\n"
+        "from kassay import Assignment\n"
+        "turns = itertools.count()\n"
+        "def assign(group):\n"
+        "    names = [m.id for m in group.members]\n"
+        "    first = names[next(turns) % len(names)]\n"
+        "    partitions = [(t.name, n) for t in group.topics for n in range(t.partitions)]\n"
+        "    return Assignment({m: partitions if m == first else [] for m in names})\n"
+    )
+    groups = tmp_path / "groups.jsonl"
+    groups.write_text(GROUP.replace('[{"id"', '[{"id": "b", "topics": ["t"]}, {"id"'))
+    done = kassay(
+        "hunt", "--assignor-python", f"{module}:assign", "--groups", groups, "-o", tmp_path / "out"
+    )
+    assert done.code == 2
+    assert "is not deterministic" in done.message
+    assert not (tmp_path / "out").exists()
+
+
+def test_each_kind_of_counterexample_is_shown_when_it_is_found(tmp_path, capsys):
+    file = tmp_path / "out" / "found.jsonl"
+    smallest = GROUP.strip()
+    finds = [
+        CaseSearch(case="f/1", smallest=smallest, smallest_kind="k", smallest_severity="1/2"),
+        CaseSearch(case="f/2"),
+        CaseSearch(case="f/3", smallest=smallest, smallest_kind="k", smallest_severity="1/2"),
+    ]
+    shown = hunt._show_finds(iter(finds), file)
+    assert not file.exists()
+    next(shown)
+    assert file.read_text() == smallest + "\n"
+    assert "counterexample 1 after 0 s: 1 members, 1 partitions" in capsys.readouterr().err
+    assert len(list(shown)) == 2
+    assert capsys.readouterr().err == ""
