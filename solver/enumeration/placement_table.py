@@ -93,6 +93,8 @@ def list_placements(
 ) -> PlacementTable | None:
     """List the placements that meet the constraints. Return None if there may be too many."""
     rules = tuple(rules)
+    if _has_many_choices(problem, rules):
+        return None
     choices = _choices(problem, rules)
     # A partition with one choice adds no rows, but the table has a column for it.
     cells = max(problem.partition_count + problem.member_count, 1)
@@ -107,6 +109,16 @@ def list_placements(
             break
         table = table.select(table.meets(rule))
     return table
+
+
+def _has_many_choices(problem: Problem, rules: Sequence[constraints.Constraint]) -> bool:
+    """Return whether a count of the partitions with a choice shows that there are too many rows."""
+    sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
+    free = int((sizes[problem.consumer_set] > 1).sum()) if problem.partition_count else 0
+    for rule in rules:
+        if isinstance(rule, constraints.Pinned | constraints.Forbidden):
+            free -= len(topic_partitions(problem, rule.topic, rule.partition))
+    return free > MAX_PLACEMENTS.bit_length() + 4
 
 
 def _product(problem: Problem, choices: Sequence[Sequence[int]]) -> PlacementTable:

@@ -1,0 +1,69 @@
+"""Time limits of weighted groups: the solver stops soon after the limit."""
+
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+
+from benchmarks.weighted_groups import log_normal, weighted_group
+from kassay.reference import Group, violations
+from kassay.solver import Imbalance, Movement, solve
+from kassay.solver.limits import SearchLimits
+from tests.solver.test_weighted import even_group
+
+# Processor time, as other processes may delay the solver.
+SLACK = 2.0
+
+
+def megabytes() -> Group:
+    rng = random.Random(3)
+    weights = [round(rng.lognormvariate(0, 1) * 10**6) for _ in range(30)]
+    return even_group(weights, 6, [at % 6 for at in range(30)])
+
+
+def owned_by_one() -> Group:
+    rng = random.Random(3)
+    return even_group([rng.randint(1, 2**48) for _ in range(30)], 6, [0] * 30)
+
+
+def unowned() -> Group:
+    rng = random.Random(3)
+    return weighted_group([rng.randint(1, 10**6) for _ in range(120)], [-1] * 120, 20)
+
+
+GROUPS = {
+    "30 weights of megabytes": megabytes,
+    "30 weights up to 2**48 of one owner": owned_by_one,
+    "120 partitions without an owner": unowned,
+    "20,000 partitions on 400 members": lambda: log_normal(1, 20_000, 400),
+}
+
+
+@pytest.mark.parametrize("limit", [0.0, 1.0])
+@pytest.mark.parametrize("measure", ["makespan", "sum_of_squares", "leximax"])
+@pytest.mark.parametrize("case", GROUPS)
+def test_the_solver_stops_at_the_limit(case, measure, limit):
+    group = GROUPS[case]()
+    start = time.process_time()
+    levels = [Imbalance(measure), Movement()]
+    solution = solve(group, levels=levels, limits=SearchLimits(time=limit))
+    assert time.process_time() - start < limit + SLACK
+    assert list(violations(group, solution.assignment)) == []
+
+
+SMALL_GROUP = """
+import sys
+
+import kassay
+
+topic = kassay.Topic(name="t", partitions=3, weights=(5, 9, 4))
+members = tuple(kassay.Member(id=name, subscription=("t",)) for name in "ab")
+assert kassay.solve(kassay.Group(topics=(topic,), members=members)).is_optimal
+assert not {"ortools", "scipy", "pandas", "networkx"} & set(sys.modules)
+"""
+
+
+def test_a_small_weighted_group_needs_no_large_library():
+    subprocess.run([sys.executable, "-c", SMALL_GROUP], check=True)
