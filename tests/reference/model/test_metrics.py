@@ -128,3 +128,24 @@ def test_partitions_that_do_not_exist_have_weight_one() -> None:
     topics = (Topic(name="t", partitions=3, weights=(5, 1, 1)), Topic(name="u", partitions=1))
     group = Group(topics=topics, members=(Member(id="a", subscription=("t", "u")),))
     assert loads(group, Assignment({"a": [("t", 0), ("t", 3), ("u", 0), ("gone", 0)]})) == {"a": 8}
+
+
+def test_moves_of_topics_with_and_without_weights_count_together() -> None:
+    topics = (Topic(name="t", partitions=2, weights=(5, 7)), Topic(name="u", partitions=1))
+    owned = [("t", 0), ("t", 1), ("u", 0)]
+    group = Group(
+        topics=topics,
+        members=(
+            Member(id="a", subscription=("t", "u"), owned=owned),
+            Member(id="b", subscription=("t", "u")),
+        ),
+    )
+    count = movement_count(group, Assignment({"a": [("t", 1)], "b": [("t", 0), ("u", 0)]}))
+    assert (count.kept_weight, count.moved, count.moved_weight) == (7, 2, 6)
+
+
+def test_partitions_of_unknown_topics_have_weight_one() -> None:
+    topics = (Topic(name="t", partitions=1, weights=(5,)),)
+    group = Group(topics=topics, members=(Member(id="a", subscription=("t",)),))
+    assert loads(group, Assignment({"a": [("gone", 0), ("t", 0)]})) == {"a": 6}
+    assert loads(group, Assignment({"a": [("gone", 0), ("gone", 1)]})) == {"a": 2}

@@ -20,6 +20,7 @@ def claimant(name: str, *numbers: int, generation: int = 5, topics=("t",)) -> Me
 def test_an_undisputed_claim_is_valid():
     result = ownership(group_of(claimant("a", 2), claimant("b", 0)))
     assert result.owners["t"].tolist() == [1, NO_OWNER, 0]
+    assert NO_OWNER == -1
     assert result.owned_count == 2
     assert result.stale == result.contested == ()
 
