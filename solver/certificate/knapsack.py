@@ -91,7 +91,7 @@ def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | N
         return int((gains - squares * np.arange(width + 1, dtype=np.int64) ** 2).max())
     if profit < most:
         least = _least_weights(items, profit)
-        reached = np.flatnonzero(least <= max_load)
+        reached = np.flatnonzero(least <= width)
         return int((reached - squares * least[reached] ** 2).max())
     if squares:
         return None
@@ -114,9 +114,8 @@ def _greatest_profits(items: Sequence[Item], width: int) -> Ints:
     for choice in _sets_of(items):
         before = gains.copy() if len(choice) > 1 else gains
         for item in choice:
-            if item.weight <= width:
-                taken = before[: width + 1 - item.weight] + item.profit
-                gains[item.weight :] = np.maximum(gains[item.weight :], taken)
+            taken = before[: width + 1 - item.weight] + item.profit
+            gains[item.weight :] = np.maximum(gains[item.weight :], taken)
     return gains
 
 

@@ -90,3 +90,9 @@ def test_a_split_item_gives_a_bound_beyond_64_bits():
     assert maximum_profit(items, max_load=2**62 + 2**60) == 12 + 10 // 4
     assert maximum_profit(items, max_load=2**61 - 1) == 0
     assert maximum_profit([Item(3, 0), Item(5, 2**62)], max_load=2**62) == 8
+
+
+def test_one_item_of_a_set_counts_beyond_64_bits():
+    items = [Item(5, 2**62, 0), Item(4, 2**62, 0), Item(3, 2**62, 1), Item(2, 2**62)]
+    assert maximum_profit(items, max_load=2**64) == 10
+    assert maximum_profit(items, max_load=2**64, max_items=2) == 8
