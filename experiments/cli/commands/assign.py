@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kassay.experiments.cli import assignor_options, group_io, output_options
+from kassay.experiments.cli import assignor_options, group_io, output_options, source_options
 from kassay.experiments.implementations.runner import RunResult, run
 from kassay.experiments.implementations.user_assignors import is_user_assignor
 from kassay.reference.documents.json_codec import assignment_document
@@ -14,6 +14,7 @@ from kassay.reference.model.group import Group
 def assign(
     file: group_io.GroupFile = group_io.STDIN,
     *,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
     assignor: assignor_options.OptionalAssignorName = None,
     custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
@@ -35,7 +36,13 @@ def assign(
     layout = group_io.TableLayout(
         first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows
     )
-    group_io.process_groups(file, process, output_format=output_format, layout=layout)
+    group_io.process_groups(
+        file,
+        process,
+        output_format=output_format,
+        layout=layout,
+        options=source_data.import_options(),
+    )
 
 
 def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]:

@@ -2,7 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from kassay.experiments.cli import assignor_options, group_io, output_options, search_options
+from kassay.experiments.cli import (
+    assignor_options,
+    group_io,
+    output_options,
+    search_options,
+    source_options,
+)
 from kassay.experiments.compare import CaseLimits, Comparison, solve_optimum
 from kassay.experiments.compare import compare as compare_with_optimum
 from kassay.reference.model.group import Group
@@ -12,6 +18,7 @@ from kassay.reference.model.metrics import leximax, loads
 def compare(
     file: group_io.GroupFile = group_io.STDIN,
     *,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
     assignor: assignor_options.AssignorNames = None,
     custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,
@@ -36,7 +43,13 @@ def compare(
         last=("result",),
         rows=_rows,
     )
-    group_io.process_groups(file, process, output_format=output_format, layout=layout)
+    group_io.process_groups(
+        file,
+        process,
+        output_format=output_format,
+        layout=layout,
+        options=source_data.import_options(),
+    )
 
 
 def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str, object]:

@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import assignor_options, group_io, output_options, search_options
+from kassay.experiments.cli import (
+    assignor_options,
+    group_io,
+    output_options,
+    search_options,
+    source_options,
+)
 from kassay.experiments.compare import keep_owners
 from kassay.experiments.planning.weighted_explanation import explain_weighted
 from kassay.reference.assignors import ASSIGNORS, run_assignor
@@ -27,6 +33,7 @@ _REPEATED_STATE = "the assignor does not terminate; its repeated state is explai
 def explain(
     file: group_io.GroupFile = group_io.STDIN,
     *,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
     assignor: assignor_options.OptionalAssignorName = None,
     assignment: Annotated[
         Path | None,
@@ -86,7 +93,13 @@ def explain(
         )
 
     layout = group_io.TableLayout(first=("step", "improving chain", "by sticky"), rows=_rows)
-    group_io.process_groups(file, process, output_format=output_format, layout=layout)
+    group_io.process_groups(
+        file,
+        process,
+        output_format=output_format,
+        layout=layout,
+        options=source_data.import_options(),
+    )
 
 
 def _explained(

@@ -5,7 +5,13 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, objective_options, output_options, search_options
+from kassay.experiments.cli import (
+    group_io,
+    objective_options,
+    output_options,
+    search_options,
+    source_options,
+)
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
@@ -16,6 +22,7 @@ from kassay.solver.frontier import frontier as find_frontier
 def frontier(
     file: group_io.GroupFile = group_io.STDIN,
     *,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
     imbalance: objective_options.ImbalanceMeasure = None,
     points: Annotated[
         int | None,
@@ -63,7 +70,13 @@ def frontier(
         last=("proven",),
         rows=_rows,
     )
-    group_io.process_groups(file, process, output_format=output_format, layout=layout)
+    group_io.process_groups(
+        file,
+        process,
+        output_format=output_format,
+        layout=layout,
+        options=source_data.import_options(),
+    )
 
 
 def _record(group: Group, result: Frontier, assignments: bool) -> dict[str, object]:

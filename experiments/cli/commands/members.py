@@ -5,7 +5,13 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, member_options, output_options, search_options
+from kassay.experiments.cli import (
+    group_io,
+    member_options,
+    output_options,
+    search_options,
+    source_options,
+)
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
@@ -16,6 +22,7 @@ from kassay.solver.solution import value_and_bound
 def members(
     file: group_io.GroupFile = group_io.STDIN,
     *,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
     makespan: Annotated[
         int | None,
         typer.Option(min=0, help="Target: no member may have a higher load.", show_default=False),
@@ -80,7 +87,13 @@ def members(
         last=("sufficient",),
         rows=_rows,
     )
-    group_io.process_groups(file, process, output_format=output_format, layout=layout)
+    group_io.process_groups(
+        file,
+        process,
+        output_format=output_format,
+        layout=layout,
+        options=source_data.import_options(),
+    )
 
 
 def _record(group: Group, sizing: Sizing, sweep: range) -> dict[str, object]:

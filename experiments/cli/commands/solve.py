@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, output_options, search_options
+from kassay.experiments.cli import group_io, output_options, search_options, source_options
 from kassay.experiments.cli.objective_options import ObjectiveOptions
 from kassay.experiments.cli.solution_documents import solution_record
 from kassay.reference.model.errors import InputError
@@ -18,6 +18,7 @@ from kassay.solver.solve import solve as solve_group
 def solve(
     file: group_io.GroupFile = group_io.STDIN,
     *,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
     objective: ObjectiveOptions = ObjectiveOptions(),
     method: Annotated[
         Method,
@@ -65,7 +66,13 @@ def solve(
         numbers=("imbalance", "bound", "moves", "bound", "maximum load", "seconds"),
         rows=_rows,
     )
-    group_io.process_groups(file, process, output_format=output_format, layout=layout)
+    group_io.process_groups(
+        file,
+        process,
+        output_format=output_format,
+        layout=layout,
+        options=source_data.import_options(),
+    )
 
 
 def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:

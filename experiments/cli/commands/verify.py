@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kassay.experiments.cli import group_io, output_options
+from kassay.experiments.cli import group_io, output_options, source_options
 from kassay.experiments.cli.objective_options import ObjectiveOptions
 from kassay.experiments.cli.solution_check import Question, check_solution
 from kassay.experiments.cli.solution_documents import SolutionFile
@@ -16,6 +16,7 @@ from kassay.reference.model.group import Group
 def verify(
     file: group_io.GroupFile = group_io.STDIN,
     *,
+    source_data: source_options.SourceOptions = source_options.SourceOptions(),
     assignment: Annotated[
         Path,
         typer.Option(
@@ -57,4 +58,6 @@ def verify(
             raise InputError(f"group {group.id!r}: {error}") from error
         return check_solution(question, solution, require_optimal=require_optimal)
 
-    group_io.process_groups(file, process, output_format=output_format)
+    group_io.process_groups(
+        file, process, output_format=output_format, options=source_data.import_options()
+    )

@@ -91,6 +91,15 @@ def test_assumptions_about_a_capture_are_printed_once(kassay, site, monkeypatch)
     assert len(done.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "import"])
+def test_options_complete_the_captures_of_every_command(kassay, site, monkeypatch, command):
+    source = as_source("file", "capture.txt", CAPTURE, site, monkeypatch)
+    options = ("--subscriptions", "equal", "--weights", "lag")
+    done = kassay(command, source, *COMMANDS[command], *options)
+    assert done.code in (0, 1)
+    assert "all topics are assumed for every member" in done.message
+
+
 def test_a_cut_gzip_file_is_one_error_line(kassay, site):
     (site / "x.txt.gz").write_bytes(gzip.compress(CAPTURE.encode())[:-20])
     done = kassay("solve", "x.txt.gz")
