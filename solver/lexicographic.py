@@ -6,7 +6,8 @@ solved by counting bounds alone and loading these libraries takes seconds.
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,10 @@ from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
+from kassay.solver.solution import ProgressPoint
+
+if TYPE_CHECKING:
+    from kassay.solver.weighted.few_moves import FewMovesSearch
 
 # Finding any placement at all may take this many seconds, whatever the limit.
 _MIN_SECONDS = 2.0
@@ -46,6 +51,7 @@ class LexicographicResult:
     prices: PriceTable | None = None
     conflict: tuple[Constraint, ...] = ()
     conflict_origin: Origin = Origin.CP_SAT
+    progress: tuple[ProgressPoint, ...] = ()  # seconds of `time.monotonic`
 
     def is_proven_by(self, origins: Collection[Origin]) -> bool:
         """Return whether a placement exists and all its bounds have one of these origins."""
@@ -104,6 +110,7 @@ def solve_levels(
         placement,
         tuple(_final_claim(problem, done, placement) for done in pool.reached),
         flows.prices if any(done.claim.origin is Origin.PRICES for done in pool.reached) else None,
+        progress=tuple(solver.progress),
     )
 
 
@@ -174,6 +181,7 @@ class _LexicographicSolver:
     pool: IncumbentPool
     flow: FlowLevels
     proven: dict[int, int] | None = None  # by level index; None until requested
+    progress: list[ProgressPoint] = field(default_factory=list)
 
     def solve_level(self, index: int, budget: SearchBudget) -> None:
         """Minimise a level within the limits of the finished levels and its share of time."""
@@ -348,6 +356,8 @@ class _LexicographicSolver:
         from kassay.solver.weighted.few_moves import FewMovesSearch  # noqa: PLC0415
 
         costs = movement_costs(problem, level)
+        # CP-SAT improves little if there are many choices.
+        is_large = problem.partition_count * problem.member_count >= _MIN_CHOICES_FOR_LONG_EXCHANGE
         search = None
         if all(
             isinstance(done.claim.level, Imbalance) and done.claim.level.measure is Measure.MAKESPAN
@@ -355,7 +365,7 @@ class _LexicographicSolver:
         ):
             rng = np.random.default_rng(budget.seed)
             search = FewMovesSearch(problem, min(max_loads), costs, rng)
-            soon = budget.until(budget.seconds / 4).at_least(_SECONDS_FOR_FEW_MOVES / 2)
+            soon = budget.until(budget.seconds * 0.6).at_least(_SECONDS_FOR_FEW_MOVES / 2)
             start = search.initial_solution(keep_owned(problem), lambda: soon.seconds > 0)
             if start is not None:
                 pool.add(start)  # Without search, so that it is there when no time is left.
@@ -363,27 +373,38 @@ class _LexicographicSolver:
                 return 0
             if start is None or search.cost(start) > pool.value(level):
                 start = pool.incumbent(level)
-            first = _continuation(budget.until(budget.seconds / 4), 60)
+            first = _continuation(budget.until(budget.seconds * (0.5 if is_large else 0.25)), 60)
+            self._record(search.cost(start), bound)
             pool.add(search.improve(start, bound, first))
+            self._record_found(search, bound)
         if budget.seconds <= 0:
             return 0
         from kassay.solver.weighted.movement_bound import exchange_bound  # noqa: PLC0415
 
-        # CP-SAT improves this bound little if there are many choices.
-        is_large = problem.partition_count * problem.member_count >= _MIN_CHOICES_FOR_LONG_EXCHANGE
         rest = budget.until(budget.seconds * (0.95 if is_large else 0.5))
+        bounding = rest.until(rest.seconds * (0.7 if is_large else 1.0))
         proven = exchange_bound(
             problem,
             max_loads,
             costs,
             incumbent=pool.value(level),
-            may_continue=_continuation(rest, 250),
+            may_continue=_continuation(bounding, 250),
         )
+        if search is not None:
+            self._record(pool.value(level), max(bound, proven))
         if search is not None and is_large:
             best = pool.incumbent(level)
             improved = search.improve(best, max(bound, proven), _continuation(rest, 60))
             pool.add(improved)
+            self._record_found(search, max(bound, proven))
         return proven
+
+    def _record(self, value: int, bound: int) -> None:
+        self.progress.append(ProgressPoint(time.monotonic(), value, bound))
+
+    def _record_found(self, search: "FewMovesSearch", bound: int) -> None:
+        self.progress += [ProgressPoint(at, cost, bound) for at, cost in search.found]
+        search.found.clear()
 
 
 def _continuation(budget: SearchBudget, most: int) -> Callable[[], bool]:

@@ -103,6 +103,15 @@ def level_key(index: int, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgressPoint:
+    """Fewest moves found and greatest bound proven at one time of a search."""
+
+    seconds: float  # since the start of the solve
+    value: int
+    bound: int
+
+
+@dataclass(frozen=True, slots=True)
 class Solution:
     """Best assignment found, with value and bound per level.
 
@@ -121,6 +130,8 @@ class Solution:
         Claims and evidence that `certificate_errors` checks without a solver.
     conflict
         A small subset of the constraints that is infeasible, as text.
+    progress
+        Improvements of movement in time order, if the search for few moves ran.
     group
         The solved group.
     """
@@ -132,6 +143,7 @@ class Solution:
     timings: Mapping[str, float] = field(default_factory=dict)
     certificate: Certificate | None = None
     conflict: tuple[str, ...] = ()
+    progress: tuple[ProgressPoint, ...] = ()
     group: Group | None = field(default=None, repr=False, compare=False)
 
     @property

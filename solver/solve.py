@@ -98,7 +98,8 @@ def solve(
     solution = _solution(problem, used, result, constraints)
     end = time.monotonic()
     timings = {"build": built - start, "search": solved - built, "read back": end - solved}
-    return replace(solution, seconds=end - start, timings=timings, group=group)
+    progress = tuple(replace(at, seconds=at.seconds - start) for at in result.progress)
+    return replace(solution, seconds=end - start, timings=timings, group=group, progress=progress)
 
 
 def _is_pure_flow(

@@ -1,5 +1,6 @@
 """Minimise moves under a load limit: large neighbourhood search and annealing."""
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -49,6 +50,8 @@ class FewMovesSearch:
     shares: dict[_Method, int] = field(init=False)
     turns: dict[_Method, int] = field(init=False)
     gains: dict[_Method, int] = field(init=False)
+    found: list[tuple[float, int]] = field(init=False, default_factory=list)
+    """Seconds of `time.monotonic` and cost of each improvement."""
 
     def __post_init__(self) -> None:
         """Start with equal shares of all methods."""
@@ -86,7 +89,9 @@ class FewMovesSearch:
             following = self._improved(method, best, cost, may_continue)
             if following is None or (reached := self.cost(following)) > cost:
                 continue
-            self.gains[method] += reached < cost
+            if reached < cost:
+                self.gains[method] += 1
+                self.found.append((time.monotonic(), reached))
             best, cost = following, reached
         return best
 

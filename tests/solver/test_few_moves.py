@@ -95,9 +95,16 @@ def test_a_deterministic_limit_gives_the_same_assignment_again():
 )
 def test_the_exact_maximum_load_needs_few_moves(seed, partitions, members, most):
     group = dealt_in_turn(seed, partitions, members)
-    solution = solve(group, limits=SearchLimits(time=6))
+    solution = solve(group, limits=SearchLimits(time=10))
     assert solution.imbalance.gap == 0
     assert solution.movement.value <= most
+    seconds, values, bounds = zip(
+        *((point.seconds, point.value, point.bound) for point in solution.progress), strict=True
+    )
+    assert list(seconds) == sorted(seconds)
+    assert list(values) == sorted(values, reverse=True)
+    assert list(bounds) == sorted(bounds)
+    assert (values[-1], bounds[-1]) == (solution.movement.value, solution.movement.bound)
 
 
 def test_the_first_solution_keeps_most_owned_partitions():
