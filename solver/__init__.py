@@ -1,8 +1,16 @@
 """Find assignments with minimum imbalance, then minimum movement, and prove it."""
 
 from kassay.reference.model.metrics import Measure
-from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin, PriceTable
-from kassay.solver.certificate.check import certificate_errors
+from kassay.solver.certificate.certificate import (
+    Certificate,
+    Conflict,
+    LevelClaim,
+    Origin,
+    PriceTable,
+    Proof,
+)
+from kassay.solver.certificate.check import certificate_errors, conflict_errors
+from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.certify import certify
 from kassay.solver.constraints import (
     Capacity,
@@ -35,6 +43,7 @@ __all__ = [
     "Capacity",
     "Certificate",
     "Colocated",
+    "Conflict",
     "CrossRack",
     "Explanation",
     "Forbidden",
@@ -54,8 +63,10 @@ __all__ = [
     "Movement",
     "MovementCost",
     "Origin",
+    "PartitionPrices",
     "Pinned",
     "PriceTable",
+    "Proof",
     "SearchLimits",
     "Separated",
     "Sizing",
@@ -66,6 +77,7 @@ __all__ = [
     "Transfer",
     "certificate_errors",
     "certify",
+    "conflict_errors",
     "explain",
     "frontier",
     "improving_chain",
