@@ -10,6 +10,9 @@ UV_VERSION := 0.13.8
 LINKS := .links
 DEMO := out/demo
 SITE := out/site
+MACHINES := out/identical-machines
+MACHINES_SOURCE ?= https://github.com/JayWestfield/pcmax
+SAMPLE ?= 20
 CASES ?= 1200
 SOAK ?= 5000
 
@@ -128,6 +131,11 @@ coverage: setup ## Measure the branch coverage of the tests
 .PHONY: bench
 bench: $(VENV)/.bench ## Run the benchmarks: kassay, Kafka's Java classes, other Python clients
 	$(BIN)/python -m benchmarks
+
+.PHONY: identical-machines
+identical-machines: setup ## Fetch public instances of identical machines, and measure a sample
+	@test -d $(MACHINES) || git clone --quiet --depth 1 $(MACHINES_SOURCE) $(MACHINES) || echo "cannot fetch $(MACHINES_SOURCE)" >&2
+	$(BIN)/python -m benchmarks.identical_machines $(MACHINES) --sample $(SAMPLE)
 
 .PHONY: exhaustive
 exhaustive: setup ## Compare the solver with brute force on 700,000 small groups
