@@ -98,23 +98,37 @@ def even_loads(total: int, parts: int) -> list[int]:
 
 def components(problem: Problem) -> list[tuple[list[int], NDArray[np.intp]]]:
     """Return the connected components of the subscription graph as (members, partitions)."""
-    consumer_sets = [consumers.tolist() for consumers in problem.consumer_sets]
-    if any(len(consumers) == problem.member_count for consumers in consumer_sets):
+    if any(len(consumers) == problem.member_count for consumers in problem.consumer_sets):
         return [([*range(problem.member_count)], np.arange(problem.partition_count))]
-    if not consumer_sets:
+    if not problem.consumer_sets:
         return []
     # Imported here: loading it takes longer than the solution of a small group.
-    import networkx as nx  # noqa: PLC0415
+    from scipy.sparse import coo_array  # noqa: PLC0415
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
 
-    graph: nx.Graph[int] = nx.Graph()
-    graph.add_nodes_from(range(problem.member_count))
-    for consumers in consumer_sets:
-        nx.add_path(graph, consumers)
-    parts = sorted(sorted(members) for members in nx.connected_components(graph))
-    part_of = {member: index for index, members in enumerate(parts) for member in members}
-    part_of_set = np.array([part_of[consumers[0]] for consumers in consumer_sets], dtype=np.int64)
-    part = part_of_set[problem.consumer_set]
-    return [(members, np.flatnonzero(part == index)) for index, members in enumerate(parts)]
+    members = np.concatenate(problem.consumer_sets)
+    sizes = [len(consumers) for consumers in problem.consumer_sets]
+    sets = problem.member_count + np.repeat(np.arange(len(sizes)), sizes)
+    nodes = problem.member_count + len(sizes)
+    graph = coo_array((np.ones(len(members), np.int8), (members, sets)), shape=(nodes, nodes))
+    _, labels = connected_components(graph, directed=False)
+    # Numbered by their first member, as every component has one.
+    _, first, part_of = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))[part_of]
+    part_of_member, part_of_set = rank[: problem.member_count], rank[problem.member_count :]
+    members_of = _positions(part_of_member, len(first))
+    partitions_of = _positions(part_of_set[problem.consumer_set], len(first))
+    return [
+        (inside.tolist(), partitions)
+        for inside, partitions in zip(members_of, partitions_of, strict=True)
+    ]
+
+
+def _positions(column: NDArray[np.integer], count: int) -> list[NDArray[np.intp]]:
+    """Return the ascending positions of each value from 0 to ``count - 1``."""
+    order = np.argsort(column, kind="stable")
+    starts = np.searchsorted(column[order], np.arange(count + 1))
+    return [order[starts[at] : starts[at + 1]] for at in range(count)]
 
 
 def makespan_bound(problem: Problem) -> int:
@@ -217,9 +231,7 @@ def overload_moves_bound(
 
 def owned_partitions(problem: Problem) -> list[NDArray[np.intp]]:
     """Return the partitions that each member owns, in ascending order."""
-    order = np.argsort(problem.owner, kind="stable")
-    starts = np.searchsorted(problem.owner[order], np.arange(problem.member_count + 1))
-    return [order[starts[at] : starts[at + 1]] for at in range(problem.member_count)]
+    return _positions(problem.owner, problem.member_count)
 
 
 def min_count(weights: Iterable[int], excess: int) -> int:

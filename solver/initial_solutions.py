@@ -7,6 +7,9 @@ import numpy as np
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.problem import Placement, Problem
 
+# A queue takes about this many times as long per entry as a scan.
+_MAX_SCANNED_PER_ENTRY = 50
+
 
 def keep_owned(problem: Problem) -> Placement:
     """Keep owned partitions, and assign the others by the longest-processing-time rule."""
@@ -34,6 +37,33 @@ def _fill(problem: Problem, placement: Placement) -> Placement:
         np.flatnonzero(~placed).tolist(),
         key=lambda at: (-problem.weight[at], breadth[problem.consumer_set[at]], at),
     )
+    sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
+    scanned = int(sizes[problem.consumer_set[order]].sum()) if order else 0
+    if problem.weight.dtype != object and scanned < _MAX_SCANNED_PER_ENTRY * int(sizes.sum()):
+        _place_by_scan(problem, placement, order, loads)
+    else:
+        _place_by_queue(problem, placement, order, loads)
+    return placement
+
+
+def _place_by_scan(
+    problem: Problem, placement: Placement, order: list[int], loads: list[int]
+) -> None:
+    """Give each partition to its least loaded consumer, found by a scan over the consumers."""
+    load = np.array(loads, dtype=np.int64)
+    for partition in order:
+        consumers = problem.consumer_sets[problem.consumer_set[partition]]
+        member, owner = consumers[np.argmin(load[consumers])], problem.owner[partition]
+        if owner != NO_OWNER and load[owner] == load[member]:
+            member = owner
+        placement[partition] = member
+        load[member] += problem.weight[partition]
+
+
+def _place_by_queue(
+    problem: Problem, placement: Placement, order: list[int], loads: list[int]
+) -> None:
+    """Give each partition to its least loaded consumer, from a queue per set of consumers."""
     queues = [_LoadQueue(consumers.tolist(), loads) for consumers in problem.consumer_sets]
     sets, owners, weights = (
         column.tolist() for column in (problem.consumer_set, problem.owner, problem.weight)
@@ -42,7 +72,6 @@ def _fill(problem: Problem, placement: Placement) -> Placement:
         member = queues[sets[partition]].least_loaded(loads, owners[partition])
         placement[partition] = member
         loads[member] += weights[partition]
-    return placement
 
 
 class _LoadQueue:

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from kassay.reference.model.errors import UsageError
 
@@ -65,3 +66,28 @@ class SearchBudget:
     def at_least(self, seconds: float) -> "SearchBudget":
         """Return a budget that ends at the deadline, but lasts at least these seconds."""
         return replace(self, deadline=max(self.deadline, time.monotonic() + seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class FlowClock:
+    """Decides by its expected duration whether a flow, which cannot be interrupted, may start.
+
+    Parameters
+    ----------
+    deadline
+        In seconds of `time.monotonic`. A flow may end up to `FlowClock.GRACE` seconds later.
+    expected
+        Expected seconds of one flow.
+    """
+
+    deadline: float
+    expected: float
+    GRACE: ClassVar[float] = 1.0
+
+    def may_start(self) -> bool:
+        """Return whether a flow is expected to end in time."""
+        return time.monotonic() + self.expected <= self.deadline + self.GRACE
+
+    def is_over(self) -> bool:
+        """Return whether the next part of a flow starts too late."""
+        return time.monotonic() > self.deadline + self.GRACE

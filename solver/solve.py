@@ -14,9 +14,9 @@ from kassay.solver.certificate.check import prices_prove
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import level_value
 from kassay.solver.flow.flow_levels import solve_levels_by_flow
-from kassay.solver.flow.optimal_flow import solve_flow
+from kassay.solver.flow.optimal_flow import expected_seconds, solve_flow
 from kassay.solver.lexicographic import LexicographicResult, solve_levels
-from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
 from kassay.solver.objective import Level, default_levels
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution, level_values
@@ -78,11 +78,12 @@ def solve(
     built = time.monotonic()
     budget = SearchBudget(start + limits.time, limits, seed)
     flow = None
-    if is_pure:
-        result = _solve_by_flow(problem, levels)
-    else:
+    clock = FlowClock(budget.deadline, expected_seconds(problem))
+    result = _solve_by_flow(problem, levels, clock) if is_pure else None
+    is_pure = result is not None
+    if result is None:
         if enumerates and group.common_weight and problem.partition_count:
-            flow = partial(solve_levels_by_flow, problem, levels, rules, lambda: budget.seconds > 0)
+            flow = partial(solve_levels_by_flow, problem, levels, rules, clock)
         result = solve_levels(
             problem,
             levels=levels,
@@ -118,8 +119,12 @@ def _is_pure_flow(
     return is_pure and method is not Method.CP_SAT
 
 
-def _solve_by_flow(problem: Problem, levels: Sequence[Level]) -> LexicographicResult:
-    flow = solve_flow(problem)
+def _solve_by_flow(
+    problem: Problem, levels: Sequence[Level], clock: FlowClock
+) -> LexicographicResult | None:
+    flow = solve_flow(problem, clock)
+    if flow is None:
+        return None
     values = [(level, level_value(problem, level, flow.placement)) for level in levels]
     claims = tuple(LevelClaim(level, value, value, Origin.PRICES) for level, value in values)
     return LexicographicResult(flow.placement, claims, flow.prices)

@@ -5,7 +5,7 @@ tolerance of imbalance, are found on the convex hull of both values. All other c
 ignored here: the bounds remain valid, and the caller checks the placements.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from kassay.solver.flow.infeasibility import find_conflict_by_flow
 from kassay.solver.flow.load_levels import is_feasible
 from kassay.solver.flow.optimal_flow import optimal_counts, solve_flow
 from kassay.solver.flow.priced_flow import LoadWindows, fewest_moves_point
+from kassay.solver.limits import FlowClock
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
@@ -42,12 +43,12 @@ def solve_levels_by_flow(
     problem: Problem,
     levels: Sequence[Level],
     constraints: Sequence[Constraint],
-    may_continue: Callable[[], bool],
+    clock: FlowClock,
 ) -> FlowLevels:
     """Find placements and bounds for the first levels of a problem with equal weights."""
-    search = _LevelFlows(problem, levels, constraints, may_continue)
+    search = _LevelFlows(problem, levels, constraints, clock)
     if not search.run():
-        search.found.conflict = find_conflict_by_flow(problem, constraints, may_continue)
+        search.found.conflict = find_conflict_by_flow(problem, constraints, clock.may_start)
     return search.found
 
 
@@ -58,7 +59,7 @@ class _LevelFlows:
     problem: Problem
     levels: Sequence[Level]
     constraints: Sequence[Constraint]
-    may_continue: Callable[[], bool]
+    clock: FlowClock
     found: FlowLevels = field(default_factory=FlowLevels)
 
     def run(self) -> bool:
@@ -66,7 +67,9 @@ class _LevelFlows:
 
         Return whether the constraints can be met, as far as flows can decide.
         """
-        plain = solve_flow(self.problem)
+        plain = solve_flow(self.problem, self.clock)
+        if plain is None:
+            return True
         self.found.placements.append(plain.placement)
         if not any(violated(self.problem, self.constraints, plain.placement)):
             network = build_network(self.problem)
@@ -74,9 +77,14 @@ class _LevelFlows:
                 self.found.prices = plain.prices
         else:
             network = build_network(self.problem, self.constraints)
-            if not is_feasible(network):
+            if self.clock.may_start() and not is_feasible(network):
                 return False
         balanced = self._balanced(network, plain.placement)
+        if balanced is None:
+            # Without constraints, the imbalance is at most as large.
+            if isinstance(self.levels[0], Imbalance):
+                self._bound(0, level_value(self.problem, self.levels[0], plain.placement))
+            return True
         match self.levels:
             case [Imbalance() as first, *_]:
                 return self._imbalance_first(network, first, balanced)
@@ -85,11 +93,13 @@ class _LevelFlows:
             case _:
                 return True
 
-    def _balanced(self, network: SubscriptionNetwork, plain: Placement) -> Ints:
-        """Return the counts with optimal loads and then the fewest moves."""
+    def _balanced(self, network: SubscriptionNetwork, plain: Placement) -> Ints | None:
+        """Return the counts with optimal loads and then the fewest moves; None without time."""
         if not any(violated(self.problem, self.constraints, plain)):
             return network.counts(plain)
-        counts = optimal_counts(network)
+        counts = optimal_counts(network, self.clock) if self.clock.may_start() else None
+        if counts is None:
+            return None
         self.found.placements.append(network.place(counts))
         return counts
 
@@ -110,6 +120,8 @@ class _LevelFlows:
         # Optimal loads minimise every measure.
         self._bound(0, level_value(self.problem, first, optimum))
         if network.min_movement(balanced) > self._max_moves:
+            if not self.clock.may_start():
+                return True
             search = HullSearch.of(network, balanced)
             if not self._few_moves(search, first):
                 return False
@@ -130,10 +142,12 @@ class _LevelFlows:
         optimum = network.place(balanced)
         if first.measure in _STRICT and limit == level_value(self.problem, first, optimum):
             self._bound_moves(1, network.min_movement(balanced))
+        elif not self.clock.may_start():
+            return
         elif first.measure is Measure.SUM_OF_SQUARES:
             search = search or HullSearch.of(network, balanced)
             squares = limit // int(self.problem.weight[0]) ** 2
-            found = search.within_squares(squares, self.may_continue)
+            found = search.within_squares(squares, self.clock.may_start)
             if found is not None:
                 self._add(1, network, found)
         elif first.measure is not Measure.LEXIMAX:
@@ -148,7 +162,7 @@ class _LevelFlows:
 
         Return False if the limit is too low.
         """
-        found = search.within_moves(self._max_moves, self.may_continue)
+        found = search.within_moves(self._max_moves, self.clock.may_start)
         if found is None:
             return False
         self.found.placements.append(search.network.place(found.point.counts))
@@ -163,7 +177,7 @@ class _LevelFlows:
         network = search.network
         low = int(network.loads(search.ends[1].counts).max(initial=0))
         high = int(network.loads(search.ends[0].counts).max(initial=0))
-        while low < high and self.may_continue():
+        while low < high and self.clock.may_start():
             middle = (low + high) // 2
             limited = _with_max_load(network, middle)
             point = fewest_moves_point(limited, search.windows)
@@ -190,6 +204,8 @@ class _LevelFlows:
 
         Return False if the limit on moves is too low.
         """
+        if not self.clock.may_start():
+            return True
         search = HullSearch.of(network, balanced)
         fewest = search.ends[0]
         if fewest.moves > self._max_moves:
@@ -205,7 +221,7 @@ class _LevelFlows:
             placement = network.place(fewest.counts)
             self._bound(1, level_value(self.problem, self.levels[1], placement))
         elif self.levels[1].measure is Measure.SUM_OF_SQUARES:
-            found = search.within_moves(min(moves, self._max_moves), self.may_continue)
+            found = search.within_moves(min(moves, self._max_moves), self.clock.may_start)
             if found is not None:
                 self.found.placements.append(network.place(found.point.counts))
                 self._bound(1, found.bound * unit**2)

@@ -60,6 +60,8 @@ class HullSearch:
     def of(cls, network: SubscriptionNetwork, balanced: Ints | None = None) -> "HullSearch":
         """Find both ends of the hull. ``balanced`` are optimal counts, if they are known."""
         counts = optimal_counts(network) if balanced is None else balanced
+        if counts is None:
+            raise InternalError("a flow without a time limit was not completed")
         loads = network.loads(counts)
         kept = np.minimum(network.loads(network.owned), network.max_counts)
         windows = LoadWindows.around(loads, np.maximum(loads, kept))

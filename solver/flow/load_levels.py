@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kassay.reference.model.errors import InternalError
+from kassay.solver.limits import FlowClock
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
 
@@ -41,14 +42,19 @@ class _Part:
     arcs: Ints
 
 
-def level_sets(network: SubscriptionNetwork) -> tuple[LevelSet, ...]:
+def level_sets(
+    network: SubscriptionNetwork, clock: FlowClock | None = None
+) -> tuple[LevelSet, ...] | None:
     """Split the network into level sets by descending load. The last may have no topics.
 
-    There must be an assignment within the capacities of the network: see `is_feasible`.
+    There must be an assignment within the capacities of the network: see `is_feasible`. The
+    result is None if there is too little time.
     """
     sets: list[LevelSet] = []
     waiting = [_whole(network)]
     while waiting:
+        if clock is not None and clock.is_over():
+            return None
         part = waiting.pop()
         if not len(part.topics):
             if len(part.members):

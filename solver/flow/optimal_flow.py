@@ -12,6 +12,7 @@ from kassay.solver.flow.load_levels import LevelSet, level_sets
 from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
 from kassay.solver.flow.primal_dual import few_chains_counts
 from kassay.solver.flow.topic_spreading import spread_over_topics
+from kassay.solver.limits import FlowClock
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
@@ -27,27 +28,41 @@ class OptimalFlow:
     prices: PriceTable
 
 
-def solve_flow(problem: Problem) -> OptimalFlow:
+def expected_seconds(problem: Problem) -> float:
+    """Estimate the seconds of one flow on a processor of 2020, from the size of the network."""
+    sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
+    placed = problem.consumer_set_of_topic[problem.consumer_set_of_topic >= 0]
+    arcs = int(sizes[placed].sum())
+    nodes = len(placed) + problem.member_count
+    return 1.5e-6 * arcs + 2.5e-5 * nodes + 1e-6 * problem.partition_count
+
+
+def solve_flow(problem: Problem, clock: FlowClock) -> OptimalFlow | None:
     """Find the placement with the fewest moves among those with optimal loads.
 
     Weights must be equal: only counts are used. The prices are computed independently of the
-    flows and prove the result.
+    flows and prove the result. The result is None if there is too little time.
     """
     network = build_network(problem)
-    counts = optimal_counts(network)
+    counts = optimal_counts(network, clock) if clock.may_start() else None
+    if counts is None:
+        return None
     prices = price_counts(network, counts, moved=network.min_movement(counts))
     if prices is None:
         raise InternalError("the result of the flow is not optimal")
     return OptimalFlow(network.place(counts), prices)
 
 
-def optimal_counts(network: SubscriptionNetwork) -> Ints:
+def optimal_counts(network: SubscriptionNetwork, clock: FlowClock | None = None) -> Ints | None:
     """Return the counts with the fewest moves among those with least majorised loads.
 
     Partitions that do not stay at their owner are spread over topics. There must be an
-    assignment within the capacities of the network.
+    assignment within the capacities of the network. The result is None if there is too little
+    time.
     """
-    levels = level_sets(network)
+    levels = level_sets(network, clock)
+    if levels is None:
+        return None
     level_of_topic = np.full(network.topics, -1, dtype=np.int64)
     level_of_member = np.full(network.members, -1, dtype=np.int64)
     for index, level in enumerate(levels):

@@ -1,7 +1,9 @@
 """Equal weights with tolerances, constraints and further levels."""
 
 import random
+import sys
 import time
+from math import inf
 
 import pytest
 
@@ -18,10 +20,12 @@ from kassay.solver import (
 )
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
 from kassay.solver.flow.flow_levels import solve_levels_by_flow
+from kassay.solver.flow.load_levels import level_sets
 from kassay.solver.lexicographic import solve_levels
-from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
 from kassay.solver.objective import CrossRack, MembersUsed, default_levels, leximax_rank
 from kassay.solver.problem import build_problem
+from kassay.solver.subscription_network import build_network
 from tests import brute_force
 from tests.solver.random_cases import (
     all_partitions,
@@ -68,7 +72,7 @@ def solve_without_enumeration(group, levels, constraints):
         constraints=constraints,
         initial_assignment=None,
         budget=budget,
-        flow=lambda: solve_levels_by_flow(problem, levels, constraints, lambda: True),
+        flow=lambda: solve_levels_by_flow(problem, levels, constraints, FlowClock(inf, 0)),
         enumerates=False,
     )
 
@@ -198,3 +202,23 @@ def test_a_conflict_of_many_constraints_is_small():
         assert len(solution.conflict) == size
     moves = solve(group, constraints=(MaxMoves(3), *capacities, Capacity(0, "m1")))
     assert len(moves.conflict) == 2
+
+
+def test_a_flow_without_enough_time_leaves_an_assignment_and_a_bound(monkeypatch):
+    group = half_subscriptions(30, 20, 30)
+    best = solve(group)
+    module = sys.modules["kassay.solver.solve"]
+    monkeypatch.setattr(module, "expected_seconds", lambda problem: 100.0)
+    for constraints in ((), (MaxPartitions(1_000),), (MaxMoves(5),)):
+        start = time.monotonic()
+        solution = solve(group, constraints=constraints, limits=SearchLimits(time=0))
+        assert time.monotonic() - start < 30
+        assert list(violations(group, solution.assignment)) == []
+        assert solution.imbalance.bound <= best.imbalance.value <= solution.imbalance.value
+    assert solve(group, limits=SearchLimits(time=100)).is_optimal
+
+
+def test_a_flow_that_runs_out_of_time_ends_before_the_next_part():
+    network = build_network(build_problem(half_subscriptions(10, 5, 10)))
+    assert level_sets(network, FlowClock(-inf, 0.0)) is None
+    assert level_sets(network, FlowClock(inf, 0.0))
