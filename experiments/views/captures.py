@@ -8,6 +8,7 @@ from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
     WeightSource,
+    load_subscriptions,
 )
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -16,7 +17,7 @@ from kassay.reference.model.group import Group
 def load_captures(
     source: Path | str,
     *,
-    subscriptions: str = AssumedSubscriptions.ASSIGNED.value,
+    subscriptions: Path | str = AssumedSubscriptions.ASSIGNED.value,
     weights: str | Mapping[str, Sequence[int]] = WeightSource.NONE.value,
     missing_lag: int | None = None,
 ) -> tuple[Group, ...]:
@@ -25,7 +26,8 @@ def load_captures(
     Parameters
     ----------
     subscriptions
-        Assumption about subscriptions that the source does not show: ``assigned`` or ``equal``.
+        Subscriptions that the source does not show: ``assigned``, ``equal``, or a JSON file as in
+        ``kassay import --subscriptions``.
     weights
         ``none``, ``lag``, or a table of topic to one integer per partition.
     missing_lag
@@ -39,8 +41,12 @@ def load_captures(
     path = Path(source).expanduser()
     if not path.exists():
         raise InputError(f"{path}: no such file or directory")
+    is_assumed = subscriptions in list(AssumedSubscriptions)
     options = ImportOptions(
-        assumed_subscriptions=AssumedSubscriptions(subscriptions),
+        assumed_subscriptions=AssumedSubscriptions(subscriptions)
+        if is_assumed
+        else AssumedSubscriptions.ASSIGNED,
+        subscriptions=None if is_assumed else load_subscriptions(Path(subscriptions)),
         weights=WeightSource(weights) if isinstance(weights, str) else WeightSource.NONE,
         weight_table=None if isinstance(weights, str) else weights,
         missing_lag=missing_lag,
