@@ -43,7 +43,7 @@ def load_captures(
         raise InputError(f"{path}: no such file or directory")
     is_assumed = subscriptions in list(AssumedSubscriptions)
     options = ImportOptions(
-        assumed_subscriptions=AssumedSubscriptions(subscriptions)
+        assumed_subscriptions=AssumedSubscriptions(str(subscriptions))
         if is_assumed
         else AssumedSubscriptions.ASSIGNED,
         subscriptions=None if is_assumed else load_subscriptions(Path(subscriptions)),
