@@ -23,7 +23,7 @@ def test_invalid_options_write_nothing(kassay, tmp_path, options, message):
     assert not (tmp_path / "out").exists()
 
 
-def test_an_assignor_command_that_fails_is_a_result(kassay, tmp_path):
+def test_an_assignor_command_that_fails_gives_a_result_and_exit_code_1(kassay, tmp_path):
     groups = tmp_path / "groups.jsonl"
     groups.write_text(GROUP + GROUP)
     done = kassay("assign", groups, "--assignor-cmd", "false")

