@@ -70,7 +70,8 @@ def report(
     directory = location(source)
     if directory is None and output is None:
         raise typer.BadParameter(f"--output is required, because {source} is not a local directory")
-    page = output or Path(source if directory is None else directory) / "report.html"
+    is_uri = directory is None or source.startswith("file:")
+    page = output or Path(directory if is_uri and directory else source) / "report.html"
     markdown = markdown or page.with_suffix(".md")
     with _opened(source, directory, master) as (opened, found):
         manifest = verified_manifest(opened, found=found, partial=partial)
