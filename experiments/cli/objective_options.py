@@ -51,8 +51,9 @@ class ObjectiveOptions:
         list[str] | None,
         typer.Option(
             callback=known_names("level", [*FURTHER_LEVELS, Movement.name]),
-            help="Level minimised after imbalance, repeatable, in order: "
-            f"{', '.join(FURTHER_LEVELS)}, movement. Movement is the first one unless it is given.",
+            help=f"Level to minimise after imbalance: {', '.join(FURTHER_LEVELS)}, movement. "
+            "Repeatable; the levels are minimised in the given order. Without movement in this "
+            "list, movement comes directly after imbalance.",
             show_default=False,
         ),
     ] = None

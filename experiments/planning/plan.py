@@ -11,8 +11,8 @@ from kassay.experiments.planning.assignor_outcomes import (
     assignment_metrics,
     assignor_outcomes,
 )
+from kassay.experiments.planning.explained_steps import MoveStep, move_steps
 from kassay.experiments.planning.move_schedule import Move, MoveBatch, moves_between, schedule_moves
-from kassay.experiments.planning.move_steps import MoveStep, move_steps
 from kassay.experiments.planning.plan_options import PlanOption, plan_options, scheduled_measure
 from kassay.experiments.planning.planning_levels import (
     exact_levels,

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from kassay.experiments.planning.explained_steps import MoveStep, move_steps
 from kassay.experiments.planning.move_schedule import schedule_moves
-from kassay.experiments.planning.move_steps import MoveStep, move_steps
 from kassay.experiments.planning.planning_levels import planning_levels
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pandas as pd
 
 from kassay.experiments.plotting.page_figures import Plot, shares_by_level
+from kassay.experiments.report.assignor_summary import Proportion, ReportTable, without_named
 from kassay.experiments.report.output_reader import Summary
-from kassay.experiments.report.study_summary import Proportion, ReportTable, without_named
 from kassay.experiments.study.statistics.parameter_effects import (
     MEASURED,
     levels,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
+from kassay.experiments.report.assignor_summary import Proportion
 from kassay.experiments.report.output_reader import Summary, load_summary
 from kassay.experiments.report.study_report import template_values
-from kassay.experiments.report.study_summary import Proportion
 from kassay.reference.model.errors import InputError
 
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"

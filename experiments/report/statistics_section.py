@@ -8,8 +8,8 @@ from dataclasses import asdict
 import pandas as pd
 
 from kassay.experiments.plotting.page_figures import Plot, cumulative_shares
+from kassay.experiments.report.assignor_summary import ReportTable, without_named
 from kassay.experiments.report.output_reader import Summary
-from kassay.experiments.report.study_summary import ReportTable, without_named
 from kassay.experiments.study.statistics.paired_comparison import PairedComparison, compare_pairs
 from kassay.experiments.study.statistics.parameter_effects import effects
 from kassay.experiments.study.statistics.performance_profiles import (

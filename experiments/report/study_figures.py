@@ -7,7 +7,7 @@ import pandas as pd
 
 from kassay.experiments.plotting.page_figures import Plot, dot_plot, stacked_bars
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE
-from kassay.experiments.report.study_summary import (
+from kassay.experiments.report.assignor_summary import (
     AssignorSummary,
     Proportion,
     assignors_of,

@@ -8,11 +8,7 @@ import pandas as pd
 from kassay.experiments.plotting.page_figures import STEPS, Plot
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES, study_figures
-from kassay.experiments.report.output_reader import Summary
-from kassay.experiments.report.parameter_section import parameter_section
-from kassay.experiments.report.statistics_section import statistics_section
-from kassay.experiments.report.study_figures import GAP_BINS, MOVE_BINS
-from kassay.experiments.report.study_summary import (
+from kassay.experiments.report.assignor_summary import (
     AssignorSummary,
     Proportion,
     ReportTable,
@@ -22,6 +18,10 @@ from kassay.experiments.report.study_summary import (
     compared_assignors,
     without_named,
 )
+from kassay.experiments.report.output_reader import Summary
+from kassay.experiments.report.parameter_section import parameter_section
+from kassay.experiments.report.statistics_section import statistics_section
+from kassay.experiments.report.study_figures import GAP_BINS, MOVE_BINS
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
 from kassay.experiments.study.case import IMPORTED
 

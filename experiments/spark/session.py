@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from kassay.experiments.spark.code_distribution import send_code, uses_connect
 from kassay.experiments.spark.java_runtime import find_java, make_java_home
-from kassay.experiments.spark.maven_download import PACKAGES, captured_stderr
+from kassay.experiments.spark.package_download_errors import PACKAGES, captured_stderr
 from kassay.reference.model.errors import RunError
 
 LOOPBACK = "127.0.0.1"

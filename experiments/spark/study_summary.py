@@ -11,7 +11,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from kassay.experiments.report.study_summary import (
+from kassay.experiments.report.assignor_summary import (
     COMPARED_ASSIGNORS,
     NAMED_FAMILY,
     WORST_CANDIDATES,

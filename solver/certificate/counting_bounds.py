@@ -69,7 +69,7 @@ def wrong_claims(
     claims: Sequence[LevelClaim],
     constraints: Sequence[Constraint] = (),
 ) -> Iterator[str]:
-    """Describe the claims about a valid assignment that a check without search refutes.
+    """Yield a message for each claim that a check without search shows to be wrong.
 
     The best known assignments of the claims must be valid and meet the constraints.
     """

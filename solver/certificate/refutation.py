@@ -31,7 +31,7 @@ _CASES_PER_ASSIGNMENT = 40  # a complete assignment takes as long as this many c
 
 @dataclass(frozen=True, slots=True)
 class PartitionPrices:
-    """Prices and multipliers that refute limits.
+    """Prices and multipliers that prove that no assignment stays within limits.
 
     Parameters
     ----------

@@ -117,7 +117,10 @@ def _max_load(model: AssignmentModel) -> cp_model.IntVar:
 
 
 def _sum_of_greatest(model: AssignmentModel, size: int) -> Expression:
-    """Return the sum of the greatest loads: minimum over t of ``size * t`` plus excess over t."""
+    """Return the sum of the ``size`` greatest loads.
+
+    It is the minimum over t of ``size * t`` plus the sum of each load's excess over t.
+    """
     if size == len(model.load):
         return model.total
     threshold = model.cp.new_int_var(0, model.total, f"threshold{size}")

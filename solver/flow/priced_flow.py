@@ -11,7 +11,7 @@ from kassay.solver.subscription_network import SubscriptionNetwork
 
 
 class FlowPoint(NamedTuple):
-    """Moves and sum of squared loads of partition counts per arc."""
+    """Partition counts per arc, with their moves and their sum of squared loads."""
 
     moves: int
     squares: int

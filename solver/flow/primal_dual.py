@@ -1,4 +1,4 @@
-"""Fewest moves within level sets by the primal-dual method, for sparse networks.
+"""Fewest moves at optimal loads by the primal-dual method, for sparse networks.
 
 The flow starts with all partitions at their owners. Then each phase finds shortest paths from
 members and topics with too many partitions to members with too few, and sends partitions along

@@ -27,7 +27,7 @@ from kassay.experiments.spark.history_pipeline import (
     ClusterMetadata,
     decode_records,
 )
-from kassay.experiments.spark.maven_download import PACKAGES
+from kassay.experiments.spark.package_download_errors import PACKAGES
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.manifest import manifest
 

@@ -53,7 +53,8 @@ def report(
     partial: Annotated[
         bool,
         typer.Option(
-            "--partial", help="Use the summary of a study if files of its cases are damaged."
+            "--partial",
+            help="Write the report from the summary even if files of cases are damaged.",
         ),
     ] = False,
     master: spark_options.SparkMaster = None,

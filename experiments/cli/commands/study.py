@@ -18,6 +18,7 @@ from kassay.experiments.cli import (
 )
 from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.compare import CaseLimits
+from kassay.experiments.report.assignor_summary import totals
 from kassay.experiments.report.output_reader import (
     Summary,
     check_writable,
@@ -25,7 +26,6 @@ from kassay.experiments.report.output_reader import (
     location,
     read_manifest,
 )
-from kassay.experiments.report.study_summary import totals
 from kassay.experiments.sources.text_files import open_text
 from kassay.experiments.spark.output_files import read_summary
 from kassay.experiments.spark.session import spark_session

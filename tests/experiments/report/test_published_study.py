@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from kassay.experiments.report.assignor_summary import totals
 from kassay.experiments.report.published_study import (
     BEGIN,
     END,
@@ -10,7 +11,6 @@ from kassay.experiments.report.published_study import (
     render_numbers,
     replace_numbers,
 )
-from kassay.experiments.report.study_summary import totals
 
 pytestmark = pytest.mark.spark
 

@@ -12,11 +12,11 @@ import pytest
 
 from kassay.experiments.cli import main
 from kassay.experiments.plotting.assignment_figure import draw_assignment
-from kassay.experiments.report import study_summary as summary
+from kassay.experiments.report import assignor_summary as summary
+from kassay.experiments.report.assignor_summary import Proportion
 from kassay.experiments.report.output_reader import load_summary
 from kassay.experiments.report.study_figures import GAP_BINS, distributions
 from kassay.experiments.report.study_report import render, template_values
-from kassay.experiments.report.study_summary import Proportion
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
