@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kassay.solver.weighted.few_moves import FewMovesSearch
 
 # Finding any placement at all may take this many seconds, whatever the limit.
-_MIN_SECONDS = 2.0
+_MIN_SECONDS = 1.0
 # CP-SAT solves smaller groups faster than any other method starts.
 _MIN_PARTITIONS = 12
 _MANY_PER_MEMBER = 4

@@ -13,7 +13,7 @@ from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import EXACT_IN_64_BITS, Problem
 
 # Seconds to shrink a conflict, beyond the caller's limit: infeasibility is proven by then.
-_SHRINKING_SECONDS = 5.0
+_SHRINKING_SECONDS = 1.5
 
 
 def find_any_placement(

@@ -112,7 +112,7 @@ def list_placements(
 
 
 def _has_many_choices(problem: Problem, rules: Sequence[constraints.Constraint]) -> bool:
-    """Return whether a count of the partitions with a choice shows that there are too many rows."""
+    """Return whether the partitions with a choice are too many for a table of all placements."""
     sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
     free = int((sizes[problem.consumer_set] > 1).sum()) if problem.partition_count else 0
     for rule in rules:

@@ -70,7 +70,7 @@ class Repacking:
             return False
         answer, packed = problem.pack(self.clock.at_most(_SECONDS))
         if answer is not Answer.YES:
-            # A proof that there is no packing is fast: take more members.
+            # It takes little time to prove that no packing exists: take more members.
             change = 1 if answer is Answer.NO else -1
             self.size = min(max(self.size + change, _SMALLEST), len(self.packing))
             return False
