@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -118,22 +118,26 @@ def print_json(records: Sequence[Record]) -> None:
     typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
 
 
-def read_source(file: Path, options: ImportOptions | None = None) -> Iterator[ParsedGroup]:
+def read_source(
+    file: Path, options: ImportOptions | None = None, *, selected: Collection[str] = ()
+) -> Iterator[ParsedGroup]:
     """Read group documents or captures. Yield an `InputError` for an invalid group.
 
     Notes describe the data that a capture does not contain. A document contains its notes.
+    If groups are ``selected``, only their notes are printed.
     """
     if file != STDIN and not file.exists():
         raise InputError(f"{file}: no such file or directory")
     known = ImportOptions() if options is None else options
     for imported in import_groups([file], known, empty=EmptyGroups.REJECT):
+        shown = not selected or imported.id in selected
         if imported.group is not None:
-            if imported.group.notes and not imported.is_document:
+            if shown and imported.group.notes and not imported.is_document:
                 print_note(f"group {imported.id!r}: {'; '.join(imported.group.notes)}")
             yield imported.id, imported.group
         elif imported.error is not None:
             yield imported.id, InputError(imported.error)
-        else:
+        elif shown:
             print_note(f"skipped {imported.id!r}: {imported.skipped}")
 
 

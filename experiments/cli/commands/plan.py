@@ -170,7 +170,7 @@ def plan(
 def _read(source: Path, options: ImportOptions, selected: set[str]) -> tuple[list[Group], bool]:
     """Return the selected groups, or all groups, and whether all documents are valid."""
     groups, all_valid = [], True
-    for id, parsed in group_io.read_source(source, options):
+    for id, parsed in group_io.read_source(source, options, selected=selected):
         if isinstance(parsed, InputError):
             typer.echo(group_io.to_json(group_io.error_record(id, parsed)))
             all_valid = False

@@ -100,6 +100,14 @@ def test_options_complete_the_captures_of_every_command(kassay, site, monkeypatc
     assert "all topics are assumed for every member" in done.message
 
 
+def test_notes_concern_the_selected_groups(kassay, site, monkeypatch):
+    both = CAPTURE + CAPTURE.replace("g     t", "h     t")
+    source = as_source("file", "capture.txt", both, site, monkeypatch)
+    done = kassay("plan", source, "--group", "h", "-o", "out")
+    assert "group 'h': subscriptions are not shown" in done.message
+    assert "group 'g'" not in done.err
+
+
 def test_a_cut_gzip_file_is_one_error_line(kassay, site):
     (site / "x.txt.gz").write_bytes(gzip.compress(CAPTURE.encode())[:-20])
     done = kassay("solve", "x.txt.gz")
