@@ -94,11 +94,8 @@ def test_max_moves_of_zero_keeps_every_partition_at_its_owner(group, time_limit)
 @pytest.mark.parametrize("time_limit", [60.0, 0.0])
 def test_capacities_below_every_partition_are_reported_as_conflict(time_limit):
     solution = solve(CAPPED, limits=SearchLimits(time=time_limit))
-    assert (solution.status, solution.assignment, solution.certificate) == (
-        "infeasible",
-        None,
-        None,
-    )
+    assert (solution.status, solution.assignment) == ("infeasible", None)
+    assert solution.certificate.conflict.constraints
     assert solution.conflict
     assert "is at most 4" in solution.conflict[0]
     assert frontier(CAPPED).conflict
