@@ -82,6 +82,10 @@ demo: setup ## Study captured groups and 1,200 seeded groups; write out/demo/rep
 	$(BIN)/kassay report $(DEMO) --output $(DEMO)/report.html --markdown $(DEMO)/report.md
 	@echo "open $(DEMO)/report.html"
 
+.PHONY: commands
+commands: setup ## Write docs/commands.md from the help of the commands
+	$(BIN)/python -m docs.command_reference
+
 .PHONY: site
 site: $(VENV)/.docs ## Build the documentation site in out/site
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --conf-dir docs . $(SITE)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from docs import command_reference
 from kassay.experiments.cli import COMMANDS, app
 from kassay.experiments.simulation.script_parser import parse_script
 from kassay.reference.documents.json_codec import parse_group
@@ -120,6 +121,11 @@ def test_console_and_python_blocks_contain_a_command_or_an_example(page):
     starts = {"console": "$ ", "python": ">>> "}
     for kind, text in blocks(page):
         assert any(line.startswith(starts.get(kind, "")) for line in text.splitlines()), text
+
+
+def test_the_command_reference_is_the_help_of_the_commands():
+    message = "run: make commands"
+    assert command_reference.PAGE.read_text(encoding="utf-8") == command_reference.page(), message
 
 
 def test_group_documents_and_scripts_are_valid():
