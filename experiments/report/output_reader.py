@@ -58,7 +58,7 @@ def location(output: str) -> Path | None:
     """
     scheme, separator, path = output.partition(":")
     if not separator or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
-        return Path(output).absolute()
+        return Path(output)
     if scheme == "file":
         return Path("/" + path.lstrip("/"))
     if scheme not in _SCHEMES:
@@ -89,7 +89,11 @@ def read_manifest(directory: Path) -> dict[str, Any]:
             if isinstance(document, dict) and isinstance(document.get("files"), dict):
                 return document
     reason = "no manifest can be read" if runs else "there is no manifest"
-    raise InputError(f"{directory}: {reason}, so the output is incomplete; run the command again")
+    batches = len({path.parent for path in directory.glob("cases/*/batch=*/run=*")})
+    written = f" ({batches} batches are written)" if batches else ""
+    raise InputError(
+        f"{directory}: {reason}, so the output is incomplete{written}; run the command again"
+    )
 
 
 def digest_local_files(directory: Path, folders: Iterable[str]) -> FileDigests:

@@ -20,11 +20,14 @@ from kassay.experiments.report.output_reader import (
     FileDigests,
     FileState,
     Summary,
+    damaged_files,
+    digest_local_files,
     load_summary,
     location,
     read_manifest,
     verified_manifest,
 )
+from kassay.reference.model.errors import InputError
 
 PARQUET_OPTIONS = {
     "compression": "zstd",
@@ -42,7 +45,7 @@ def new_run() -> str:
 def uri_of(output: str) -> str:
     """Return the URI of an output, for Spark."""
     path = location(output)
-    return output.rstrip("/") if path is None else path.as_uri()
+    return output.rstrip("/") if path is None else path.absolute().as_uri()
 
 
 def digest_files(spark: SparkSession, output: str, folders: Iterable[str]) -> FileDigests:
@@ -96,6 +99,17 @@ def read_summary(spark: SparkSession, output: str) -> Summary:
     """Read the verified summary of a study."""
     with local_copy(spark, output) as (directory, found):
         return load_summary(directory, verified_manifest(directory, found=found))
+
+
+def changed_folders(spark: SparkSession, output: str) -> set[str]:
+    """Return the folders of an output with files that differ from the newest manifest."""
+    try:
+        with local_copy(spark, output) as (directory, found):
+            manifest = read_manifest(directory)
+            states = digest_local_files(directory, manifest["folders"]) if found is None else found
+    except InputError:
+        return set()  # there is no manifest
+    return {name.rpartition("/")[0] for name in damaged_files(manifest, states)}
 
 
 def _fetch(spark: SparkSession, output: str, folder: str, directory: Path) -> None:

@@ -11,10 +11,12 @@ from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from kassay.experiments.history.live_topic import OffsetsReader
 from kassay.experiments.history.log_dumps import read_dump
+from kassay.experiments.report.output_reader import location
 from kassay.experiments.sources.text_files import open_text, without_gzip
 from kassay.experiments.spark.arrow_map import map_rows
 from kassay.experiments.spark.history_pipeline import decode_records
 from kassay.experiments.spark.history_schemas import RAW, RECORDS
+from kassay.experiments.spark.output_files import uri_of
 from kassay.reference.model.errors import InputError
 
 TOPIC = "__consumer_offsets"
@@ -23,17 +25,22 @@ _PARQUET_MAGIC = b"PAR1"
 _REQUIRED_COLUMNS = ("key", "value")
 
 
-def read_files(spark: SparkSession, paths: Sequence[Path]) -> list[DataFrame]:
+def read_files(spark: SparkSession, paths: Sequence[str | Path]) -> list[DataFrame]:
     """Read and decode records: files with `DUMP_SUFFIXES` as dumps, others as Parquet.
 
-    Directories are searched for both. Dumps may be compressed with gzip.
+    Directories are searched for both. Dumps may be compressed with gzip. URIs of other file
+    systems are Parquet.
     """
     texts: list[Path] = []
-    tables: list[Path] = []
-    for path in paths:
-        dumps, parquet = record_files(path)
+    tables: list[str] = []
+    for path in map(str, paths):
+        local = location(path)
+        if local is None:
+            tables.append(path)
+            continue
+        dumps, parquet = record_files(local)
         texts += dumps
-        tables += parquet
+        tables += map(str, parquet)
     frames = [read_dumps(spark, texts)] if texts else []
     return [*frames, decode_records(read_parquet(spark, tables))] if tables else frames
 
@@ -77,14 +84,14 @@ def _check_parquet(path: Path) -> None:
     )
 
 
-def read_parquet(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
+def read_parquet(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """Read raw records from Parquet as rows of `RAW`.
 
     The columns are those of Spark's Kafka source: ``key``, ``value``, and optionally
     ``partition``, ``offset``, ``timestamp`` (a time or milliseconds) and ``topic``. Rows of
     topics other than ``__consumer_offsets`` are skipped.
     """
-    frame = spark.read.parquet(*(path.absolute().as_uri() for path in paths))
+    frame = spark.read.parquet(*map(uri_of, paths))
     missing = [name for name in _REQUIRED_COLUMNS if name not in frame.columns]
     if missing or not {"offset", "timestamp"} & set(frame.columns):
         required = ", ".join(missing) if missing else "offset or timestamp"

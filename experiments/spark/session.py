@@ -76,6 +76,8 @@ def _one_message_per_failure() -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         raise RunError(f"Spark failed: {_cause(str(error))}") from error
+    except BrokenPipeError:
+        raise  # of the output
     except (Py4JError, ConnectionError) as error:
         raise RunError("the Java process of Spark ended unexpectedly; run again") from error
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -23,7 +23,13 @@ from kassay.experiments.spark.code_distribution import (
     check_identity,
     code_identity,
 )
-from kassay.experiments.spark.output_files import PARQUET_OPTIONS, new_run, uri_of, write_manifest
+from kassay.experiments.spark.output_files import (
+    PARQUET_OPTIONS,
+    changed_folders,
+    new_run,
+    uri_of,
+    write_manifest,
+)
 from kassay.experiments.spark.progress import CaseCounts, with_progress
 from kassay.experiments.spark.session import cores_of
 from kassay.experiments.spark.study_schemas import CASES, POSITION, STUDY, case_row
@@ -122,7 +128,7 @@ def write_study(
 
     def write(batch: Batch) -> None:
         path = f"{root}/batch={batch.number}"
-        if complete_runs(spark, path, [batch], digest):
+        if complete_runs(spark, path, [batch], digest, without=changed):
             return  # by another driver
         frame = evaluate_cases(
             spark, cases, batch, study=digest, tasks=tasks, limits=limits, judge=judge, drawn=drawn
@@ -131,13 +137,14 @@ def write_study(
         files = -(-batch.size // _CASES_PER_FILE)
         frame.repartition(files).write.options(**PARQUET_OPTIONS).parquet(f"{path}/run={run}")
 
-    runs = complete_runs(spark, root, batches, digest)
+    changed = changed_folders(spark, output)
+    runs = complete_runs(spark, root, batches, digest, without=changed)
     missing = [batch for batch in batches if batch.number not in runs]
     # Drivers that share an output start with different batches.
     missing[1:] = Random(run).sample(missing[1:], len(missing[1:]))  # noqa: S311
     if missing:
         _run_batches(spark, write, missing, total=len(cases))
-        runs = complete_runs(spark, root, batches, digest)
+        runs = complete_runs(spark, root, batches, digest, without=changed)
     absent = [str(batch.number) for batch in batches if batch.number not in runs]
     if absent:
         raise RunError(f"batches {', '.join(absent)} are incomplete; run the same study again")
@@ -182,12 +189,18 @@ def read_cases(spark: SparkSession, root: str, paths: Sequence[str]) -> DataFram
 
 
 def complete_runs(
-    spark: SparkSession, root: str, batches: Sequence[Batch], digest: str
+    spark: SparkSession,
+    root: str,
+    batches: Sequence[Batch],
+    digest: str,
+    *,
+    without: Container[str] = (),
 ) -> dict[int, str]:
     """Return the first complete run of each complete batch below a directory.
 
     All columns of all files are read, with their page checksums. A run is complete if it has
-    the rows of this study at exactly the positions of its batch, and no unreadable file.
+    the rows of this study at exactly the positions of its batch, and no unreadable file. The
+    folders in ``without`` are ignored.
     """
     try:
         frame = (
@@ -228,7 +241,10 @@ def complete_runs(
     runs: dict[int, str] = {}
     for row in sorted(found, key=lambda row: str(row["run"])):
         batch = sizes.get(row["batch"])
-        if batch is not None and tuple(row)[2:8] == (
+        folder = f"{CASES_FOLDER}/{digest}/batch={row['batch']}/run={row['run']}"
+        if batch is None or folder in without:
+            continue
+        if tuple(row)[2:8] == (
             *(batch.size, batch.size, batch.first, batch.end - 1, batch.size),
             listed.count((row["batch"], row["run"])),
         ):

@@ -2,7 +2,7 @@
 
 import json
 import time
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated
 
 import typer
@@ -34,11 +34,12 @@ from kassay.experiments.study.manifest import manifest
 
 def history(
     paths: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(
             metavar="PATH...",
-            help="Parquet files of raw records; .txt, .log and .out files, also with gzip, with "
-            "output of kafka-dump-log.sh --offsets-decoder; directories of them.",
+            help="Parquet files of raw records, also as URIs such as s3a://; .txt, .log and .out "
+            "files, also with gzip, with output of kafka-dump-log.sh --offsets-decoder; "
+            "directories of them.",
             show_default=False,
         ),
     ] = None,
@@ -78,7 +79,7 @@ def history(
     known = _cluster_metadata(metadata, settings, cluster)
     description = {
         "kind": "history",
-        "paths": sorted(path.name for path in paths or ()),
+        "paths": sorted(PurePath(path).name for path in paths or ()),
         "limits": {"time": limits.time_limit, "deterministic": limits.deterministic_limit},
     }
     package = {} if spark_package is None else {PACKAGES: spark_package}

@@ -97,8 +97,8 @@ def study(
     Example: `kassay study --groups groups.jsonl --cases 1000 -o out/study`
     """
     begin = time.perf_counter()
-    check_writable(output)
     if convert is not None:
+        check_writable(output)
         with spark_session(master=master, settings=_settings(conf or [])) as spark:
             convert_study(spark, convert, output)
             _print_summary(read_summary(spark, output))
@@ -109,6 +109,7 @@ def study(
         plan = _plan_from_file(context, config, custom.names())
     if not len(plan.cases):
         raise UsageError("there is no group to study: give --groups, or --cases above 0")
+    check_writable(output)
     results = _finished(plan, output)
     if results is None:
         with spark_session(master=master, settings=_settings(conf or [])) as spark:

@@ -105,7 +105,14 @@ def _delete(directory, batch):
 def _zero(directory, batch):
     [path] = _files_of(directory, batch)
     data = bytearray(path.read_bytes())
-    data[len(data) // 3 : len(data) // 3 + 40] = bytes(40)
+    data[len(data) // 6 : len(data) // 6 + 40] = bytes(40)  # in a page with values
+    path.write_bytes(data)
+
+
+def _zero_metadata(directory, batch):
+    [path] = _files_of(directory, batch)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3 : len(data) // 3 + 40] = bytes(40)  # between pages and footer
     path.write_bytes(data)
 
 
@@ -136,6 +143,7 @@ DAMAGE = {
     _truncate: "has 500 bytes instead of",
     _delete: "is missing",
     _zero: "has changed content",
+    _zero_metadata: "has changed content",
     _add_text: "does not belong to the output",
     _add_batch: "does not belong to the output",
     _double: "does not belong to the output",
@@ -146,8 +154,8 @@ DAMAGE = {
 def intact(spark, tmp_path_factory):
     """Two studies of the same size with different configurations."""
     root = tmp_path_factory.mktemp("damage")
-    for name, assignor, seeds in (("study", "range", 24), ("other", "roundrobin", 3)):
-        cases = cases_of(["mixed-join"], seeds=seeds, assignors=[assignor])
+    for name, assignor, seeds in (("study", "roundrobin", 27), ("other", "sticky", 3)):
+        cases = cases_of(["mixed-join"], seeds=seeds, assignors=["range", assignor])
         write_study(spark, cases, str(root / name), manifest=dict, largest_batch=3)
         for path in (root / name).rglob(".*.crc"):
             path.unlink()  # other tools than Hadoop do not copy these files
@@ -176,17 +184,18 @@ def test_a_study_repairs_every_damage_and_keeps_other_batches(spark, intact, tmp
     directory = tmp_path / "copy" / "study"
     before = stored_rows(directory, read_manifest(directory))
     digest = read_manifest(directory)["digest"]
-    cases = cases_of(["mixed-join"], seeds=24, assignors=["range"])
-    batches = list(batches_of(24, largest=3))
+    cases = cases_of(["mixed-join"], seeds=27, assignors=["range", "roundrobin"])
+    batches = list(batches_of(27, largest=3))
     assert len(batches) == len(DAMAGE) + 1
     for number, damage in enumerate(DAMAGE):
         damage(directory, number)
+    # Without the manifest, damage to bytes that no reader uses is not detected.
     found = complete_runs(spark, f"{directory.as_uri()}/cases/{digest}", batches, digest)
-    assert set(found) == {len(DAMAGE)}
+    assert set(found) == {number for number, d in enumerate(DAMAGE) if d is _zero_metadata} | {8}
     write_study(spark, cases, str(directory), manifest=dict, largest_batch=3)
     assert stored_rows(directory, read_manifest(directory)) == before
-    runs = {number: len(list(directory.glob(f"cases/*/batch={number}/*"))) for number in range(8)}
-    assert runs == {**dict.fromkeys(range(7), 2), 7: 1}
+    runs = {number: len(list(directory.glob(f"cases/*/batch={number}/*"))) for number in range(9)}
+    assert runs == {**dict.fromkeys(range(8), 2), 8: 1}
     load_summary(directory)
 
 
