@@ -203,23 +203,13 @@ def complete_runs(
     folders in ``without`` are ignored.
     """
     try:
-        frame = (
-            spark.read.schema(from_arrow_schema(CASES))
-            .option("recursiveFileLookup", "true")
-            .option("ignoreCorruptFiles", "true")
-            .option("ignoreMissingFiles", "true")
-            .option("parquet.page.verify-checksum.enabled", "true")
-            .parquet(root)
-        )
-        listed = [
-            match.groups()
-            for name in frame.inputFiles()
-            if (match := re.search(_RUN_OF_FILE, name))
-        ]
+        frame = _readable_rows(spark, root)
+        names = frame.inputFiles()
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             return {}
         raise
+    listed = [match.groups() for name in names if (match := re.search(_RUN_OF_FILE, name))]
     path = F.col("_metadata.file_path")
     found = (
         frame.groupBy(
@@ -250,6 +240,18 @@ def complete_runs(
         ):
             runs.setdefault(batch.number, row["run"])
     return runs
+
+
+def _readable_rows(spark: SparkSession, root: str) -> DataFrame:
+    """Return the rows of all files below a directory, without the rest of a damaged file."""
+    return (
+        spark.read.schema(from_arrow_schema(CASES))
+        .option("recursiveFileLookup", "true")
+        .option("ignoreCorruptFiles", "true")
+        .option("ignoreMissingFiles", "true")
+        .option("parquet.page.verify-checksum.enabled", "true")
+        .parquet(root)
+    )
 
 
 def study_digest(cases: Cases, *, limits: CaseLimits, drawn: int | None = None) -> str:

@@ -6,7 +6,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from kassay.experiments.compare import CaseLimits
+from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.code_distribution import code_identity
 from kassay.experiments.spark.study_pipeline import complete_runs, evaluate_cases, write_study
@@ -21,6 +21,7 @@ from kassay.experiments.study.case import (
     imported_cases,
 )
 from kassay.experiments.study.evaluate_case import evaluate_case
+from kassay.experiments.study.manifest import configuration, manifest
 from kassay.reference.model.errors import RunError
 from tests.experiments.conftest import stored_rows
 from tests.experiments.spark import crashing_evaluations as faults
@@ -59,13 +60,13 @@ def test_the_rows_do_not_depend_on_the_number_of_tasks(spark, expected, tasks):
 
 
 def test_a_study_stores_each_case_once(spark, expected, tmp_path):
-    write_study(spark, CASES, str(tmp_path), manifest=dict, largest_batch=12)
-    manifest = read_manifest(tmp_path)
-    rows = stored_rows(tmp_path, manifest)
-    assert {row.pop("study") for row in rows} == {manifest["digest"]}
+    write_study(spark, CASES, str(tmp_path), manifest=lambda rows: {"rows": rows}, largest_batch=12)
+    written = read_manifest(tmp_path)
+    rows = stored_rows(tmp_path, written)
+    assert {row.pop("study") for row in rows} == {written["digest"]}
     assert rows == [{k: v for k, v in row.items() if k != "study"} for row in expected]
-    assert manifest["groups"] == len(CASES)
-    assert manifest["comparisons"] == sum(len(row["comparisons"]) for row in expected)
+    assert written["rows"]["groups"] == len(CASES)
+    assert written["rows"]["comparisons"] == sum(len(row["comparisons"]) for row in expected)
     assert load_summary(tmp_path).families["groups"].sum() == len(CASES)
 
 
@@ -138,6 +139,10 @@ def _replace_by_other_study(directory, batch):
     shutil.copy(other, path)
 
 
+def _manifest(described, rows):
+    return manifest(described, rows=rows, run={})
+
+
 DAMAGE = {
     _replace_by_other_study: "has",
     _truncate: "has 500 bytes instead of",
@@ -155,8 +160,23 @@ def intact(spark, tmp_path_factory):
     """Two studies of the same size with different configurations."""
     root = tmp_path_factory.mktemp("damage")
     for name, assignor, seeds in (("study", "roundrobin", 27), ("other", "sticky", 3)):
-        cases = cases_of(["mixed-join"], seeds=seeds, assignors=["range", assignor])
-        write_study(spark, cases, str(root / name), manifest=dict, largest_batch=3)
+        assignors = ["range", assignor]
+        cases = cases_of(["mixed-join"], seeds=seeds, assignors=assignors)
+        described = configuration(
+            (),
+            families=["mixed-join"],
+            seeds=seeds,
+            first_seed=0,
+            assignors=assignors,
+            limits=LIMITS,
+        )
+        write_study(
+            spark,
+            cases,
+            str(root / name),
+            manifest=partial(_manifest, described),
+            largest_batch=3,
+        )
         for path in (root / name).rglob(".*.crc"):
             path.unlink()  # other tools than Hadoop do not copy these files
     return root
