@@ -157,96 +157,122 @@ def plan(
     """
     require_group(group)
     levels = planning_levels(group) if levels is None else tuple(levels)
-    constraints, clock = tuple(constraints), TimeShares(limits, progress)
-    solution, optimum = _solutions(group, levels, constraints, clock, seed)
-    assignment, current = solution.assignment, keep_owners(group)
-    if assignment is None:
-        raise LookupError(
-            "; ".join(solution.conflict) or "no assignment found within the time limit"
+    clock = TimeShares(limits, progress)
+    planner = _Planner(group, levels, tuple(constraints), clock, seed)
+    solution, optimum = planner.solutions()
+    return planner.plan(
+        solution, optimum, batch_size=batch_size, growth=tuple(growth), points=points
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """Searches of one plan, which share its time."""
+
+    group: Group
+    levels: tuple[Level, ...]
+    constraints: tuple[Constraint, ...]
+    clock: TimeShares
+    seed: int
+
+    def solutions(self) -> tuple[Solution, Solution]:
+        """Return the planned solution, and the optimum without tolerance and limit on moves."""
+        exact, rules = exact_levels(self.levels), without_move_limit(self.constraints)
+        is_exact = self.levels[:2] == exact and rules == self.constraints
+        solution = solve(
+            self.group,
+            levels=self.levels,
+            constraints=self.constraints,
+            limits=self.clock.share("plan", 0.5 if is_exact else 0.25),
+            seed=self.seed,
         )
-    measure = Measure(solution.imbalance.name)
-    found = frontier(
-        group,
-        measure=measure,
-        constraints=without_move_limit(constraints),
-        max_points=points,
-        optimum=optimum,
-        known=[solution],
-        limits=clock.share("frontier", 0.5),
-        seed=seed,
-    )
-    batches = schedule_moves(
-        group, assignment, batch_size=batch_size, measure=scheduled_measure(measure)
-    )
-    planned, consuming = assignment_metrics(group, assignment), participants(group)
-    racks = compare_racks(group, current, solution, limits=clock.share("racks", 0.2), seed=seed)
-    outcome_limits = clock.share("assignors", 0.2, parts=8)
-    outcomes = tuple(assignor_outcomes(group, optimum, outcome_limits))
-    factors = tuple(growth)
-    sizing_limits = clock.share("sizing", 0.6, parts=_SOLVES_PER_GROWTH * max(1, len(factors)))
-    sizings = tuple(
-        _growth_sizing(group, factor, int(planned.makespan / factor), sizing_limits, seed)
-        for factor in factors
-    )
-    loss_limits = clock.share("loss of a member", 0.9, parts=max(1, len(consuming)))
-    return Plan(
-        group=group,
-        current=assignment_metrics(group, current),
-        unowned=tuple(_unowned(group)),
-        idle=tuple(member.id for member in group.members if member.id not in consuming),
-        racks=racks,
-        levels=levels,
-        constraints=constraints,
-        solution=solution,
-        optimum=optimum,
-        planned=planned,
-        makespan=makespan_of(group, solution) or LevelValue("makespan", 0, 0),
-        moves=moves_between(group, assignment),
-        batches=batches,
-        steps=move_steps(group, batches),
-        options=plan_options(group, solution, optimum, found),
-        frontier=found,
-        assignor_outcomes=outcomes,
-        growth_sizings=sizings,
-        member_losses=member_loss(group, assignment, limits=loss_limits, seed=seed),
-    )
+        if is_exact or solution.assignment is None:
+            return solution, solution
+        optimum = solve(
+            self.group,
+            levels=exact,
+            constraints=rules,
+            initial_assignment=solution.assignment,
+            limits=self.clock.share("perfect balance", 0.3),
+            seed=self.seed,
+        )
+        return solution, optimum
 
+    def plan(
+        self,
+        solution: Solution,
+        optimum: Solution,
+        *,
+        batch_size: int,
+        growth: tuple[Fraction, ...],
+        points: int,
+    ) -> Plan:
+        """Return the plan that carries out a solution."""
+        group, assignment, current = self.group, solution.assignment, keep_owners(self.group)
+        if assignment is None:
+            raise LookupError(
+                "; ".join(solution.conflict) or "no assignment found within the time limit"
+            )
+        found = self._frontier(solution, optimum, points)
+        measure = scheduled_measure(found.measure)
+        batches = schedule_moves(group, assignment, batch_size=batch_size, measure=measure)
+        planned, consuming = assignment_metrics(group, assignment), participants(group)
+        return Plan(
+            group=group,
+            current=assignment_metrics(group, current),
+            unowned=tuple(_unowned(group)),
+            idle=tuple(member.id for member in group.members if member.id not in consuming),
+            racks=self._racks(current, solution),
+            levels=self.levels,
+            constraints=self.constraints,
+            solution=solution,
+            optimum=optimum,
+            planned=planned,
+            makespan=makespan_of(group, solution) or LevelValue("makespan", 0, 0),
+            moves=moves_between(group, assignment),
+            batches=batches,
+            steps=move_steps(group, batches),
+            options=plan_options(group, solution, optimum, found),
+            frontier=found,
+            assignor_outcomes=self._assignor_outcomes(optimum),
+            growth_sizings=self._growth_sizings(growth, planned.makespan),
+            member_losses=self._member_losses(assignment, len(consuming)),
+        )
 
-def _solutions(
-    group: Group,
-    levels: tuple[Level, ...],
-    constraints: tuple[Constraint, ...],
-    clock: TimeShares,
-    seed: int,
-) -> tuple[Solution, Solution]:
-    """Return the planned solution, and the optimum without tolerance and limit on moves."""
-    exact, rules = exact_levels(levels), without_move_limit(constraints)
-    is_exact = levels[:2] == exact and rules == constraints
-    solution = solve(
-        group,
-        levels=levels,
-        constraints=constraints,
-        limits=clock.share("plan", 0.5 if is_exact else 0.25),
-        seed=seed,
-    )
-    if is_exact or solution.assignment is None:
-        return solution, solution
-    optimum = solve(
-        group,
-        levels=exact,
-        constraints=rules,
-        initial_assignment=solution.assignment,
-        limits=clock.share("perfect balance", 0.3),
-        seed=seed,
-    )
-    return solution, optimum
+    def _frontier(self, solution: Solution, optimum: Solution, points: int) -> Frontier:
+        return frontier(
+            self.group,
+            measure=Measure(solution.imbalance.name),
+            constraints=without_move_limit(self.constraints),
+            max_points=points,
+            optimum=optimum,
+            known=[solution],
+            limits=self.clock.share("frontier", 0.5),
+            seed=self.seed,
+        )
 
+    def _racks(self, current: Assignment, solution: Solution) -> RackLocality | None:
+        limits = self.clock.share("racks", 0.2)
+        return compare_racks(self.group, current, solution, limits=limits, seed=self.seed)
 
-def _growth_sizing(
-    group: Group, growth: Fraction, makespan: int, limits: CaseLimits, seed: int
-) -> GrowthSizing:
-    sizing = members_needed(group, makespan=makespan, limits=limits, seed=seed)
-    return GrowthSizing(growth=growth, makespan=makespan, sizing=sizing)
+    def _assignor_outcomes(self, optimum: Solution) -> tuple[AssignorOutcome, ...]:
+        limits = self.clock.share("assignors", 0.2, parts=8)
+        return tuple(assignor_outcomes(self.group, optimum, limits))
+
+    def _growth_sizings(
+        self, factors: tuple[Fraction, ...], makespan: int
+    ) -> tuple[GrowthSizing, ...]:
+        parts = _SOLVES_PER_GROWTH * max(1, len(factors))
+        limits = self.clock.share("sizing", 0.6, parts=parts)
+        return tuple(self._growth_sizing(one, int(makespan / one), limits) for one in factors)
+
+    def _growth_sizing(self, growth: Fraction, makespan: int, limits: CaseLimits) -> GrowthSizing:
+        sizing = members_needed(self.group, makespan=makespan, limits=limits, seed=self.seed)
+        return GrowthSizing(growth=growth, makespan=makespan, sizing=sizing)
+
+    def _member_losses(self, assignment: Assignment, members: int) -> MemberLosses:
+        limits = self.clock.share("loss of a member", 0.9, parts=max(1, members))
+        return member_loss(self.group, assignment, limits=limits, seed=self.seed)
 
 
 def _unowned(group: Group) -> Iterable[str]:

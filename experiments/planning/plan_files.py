@@ -15,7 +15,8 @@ from kassay.experiments.planning.rack_locality import RackLocality
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.ownership import rejoin
 from kassay.reference.protocol.consumer_protocol import StickyUserData, encode_sticky_user_data
-from kassay.solver.solution import value_and_bound
+from kassay.solver.frontier import Frontier
+from kassay.solver.solution import LevelValue, value_and_bound
 
 VERSION = 3
 """Version of the format of ``plan.json``; see ``plan.schema.json``."""
@@ -34,16 +35,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
         "not_considered": not_considered(plan),
         "status": str(plan.solution.status),
         "method": plan.solution.method,
-        "levels": [
-            {
-                "level": level.name,
-                "value": level.value,
-                "bound": level.bound,
-                "tolerance": level.slack,
-                "proof": str(level.proof),
-            }
-            for level in plan.solution.levels
-        ],
+        "levels": [_level(level) for level in plan.solution.levels],
         "constraints": [str(constraint) for constraint in plan.constraints],
         "makespan": value_and_bound(plan.makespan),
         "current": {
@@ -56,22 +48,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
         "options": [_option(option) for option in plan.options],
         "batches": _batches(plan.batches),
         "assignment": assignment_document(plan.assignment),
-        "frontier": {
-            "measure": str(plan.frontier.measure),
-            "complete": plan.frontier.complete,
-            "points": [
-                {
-                    "moves": point.movement.value,
-                    "imbalance": point.imbalance.value,
-                    "bound": {
-                        "moves": point.movement.bound,
-                        "imbalance": point.imbalance.bound,
-                    },
-                    "proven": point.is_proven,
-                }
-                for point in plan.frontier.points
-            ],
-        },
+        "frontier": _frontier(plan.frontier),
         "steps": [
             {"step": str(step), "moves": len(step.moves), "makespan": list(step.makespan)}
             for step in plan.steps
@@ -163,6 +140,32 @@ def sticky_seed(plan: Plan) -> dict[str, object]:
 
 def _metrics(metrics: AssignmentMetrics) -> dict[str, object]:
     return {"loads": metrics.loads, "measures": metrics.measures}
+
+
+def _level(level: LevelValue) -> dict[str, object]:
+    return {
+        "level": level.name,
+        "value": level.value,
+        "bound": level.bound,
+        "tolerance": level.slack,
+        "proof": str(level.proof),
+    }
+
+
+def _frontier(found: Frontier) -> dict[str, object]:
+    return {
+        "measure": str(found.measure),
+        "complete": found.complete,
+        "points": [
+            {
+                "moves": point.movement.value,
+                "imbalance": point.imbalance.value,
+                "bound": {"moves": point.movement.bound, "imbalance": point.imbalance.bound},
+                "proven": point.is_proven,
+            }
+            for point in found.points
+        ],
+    }
 
 
 def _option(option: PlanOption) -> dict[str, object]:

@@ -15,8 +15,8 @@ from kassay.reference.documents.document_fields import (
     has_only,
 )
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import MAX_PARTITIONS
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+from kassay.reference.model.value_checks import MAX_PARTITIONS
 
 
 def parse_partitions(value: object, where: str) -> Partitions:

@@ -1,13 +1,11 @@
 """Consumer groups: topics, members, subscriptions and owned partitions."""
 
 import uuid
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from operator import index as as_integer
 from types import MappingProxyType
-from typing import SupportsIndex, cast
+from typing import cast
 
 from kassay.reference.java.strings import name_uuid
 from kassay.reference.model import notebook_tables
@@ -16,12 +14,16 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group_status import NO_STATUS, GroupStatus
 from kassay.reference.model.result_cache import Results, cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+from kassay.reference.model.value_checks import (
+    check_length,
+    check_partition_count,
+    checked_weights,
+    first_repeated,
+)
 
 NO_GENERATION = -1
 LATEST_PROTOCOL_VERSION = 3
 USER_DATA_WITHOUT_GENERATION = "v0"
-MAX_PARTITIONS = 2**31 - 1
-MAX_WEIGHT = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,22 +55,14 @@ class Topic:
 
     def __post_init__(self) -> None:
         where = f"topic {self.name!r}"
-        if not isinstance(self.partitions, SupportsIndex):
-            raise InputError(f"{where}: partitions must be an integer, got {self.partitions!r}")
-        if not 0 <= self.partitions <= MAX_PARTITIONS:
-            raise InputError(
-                f"{where}: partitions must be from 0 to {MAX_PARTITIONS}, got {self.partitions!r}"
-            )
+        check_partition_count(where, self.partitions)
         if self.weights is not None:
-            object.__setattr__(self, "weights", _integers(where, self.weights))
-            _check_length(where, "weights", self.weights, self.partitions)
-            bad = next((w for w in self.weights if not 0 <= w <= MAX_WEIGHT), None)
-            if bad is not None:
-                raise InputError(f"{where}: weights must be from 0 to {MAX_WEIGHT}, got {bad!r}")
+            weights = checked_weights(where, self.weights, self.partitions)
+            object.__setattr__(self, "weights", weights)
         if self.racks is not None:
             racks = tuple(tuple(rack or None for rack in row) for row in self.racks)
             object.__setattr__(self, "racks", racks)
-            _check_length(where, "racks", self.racks, self.partitions)
+            check_length(where, "racks", self.racks, self.partitions)
 
     def weight(self, partition: int) -> int:
         """Return the weight of one partition."""
@@ -158,7 +152,7 @@ class Member:
 
     def _check(self) -> None:
         if len(set(self.subscription)) != len(self.subscription):
-            repeated = _first_repeated(self.subscription)
+            repeated = first_repeated(self.subscription)
             raise self._invalid(f"the subscription lists topic {repeated!r} twice")
         if self.generation < NO_GENERATION:
             raise self._invalid(f"generation must be at least -1, got {self.generation!r}")
@@ -226,10 +220,10 @@ class Group:
         object.__setattr__(self, "notes", tuple(self.notes))
         names = [topic.name for topic in self.topics]
         if len(set(names)) != len(names):
-            raise InputError(f"topic {_first_repeated(names)!r} is listed twice")
+            raise InputError(f"topic {first_repeated(names)!r} is listed twice")
         ids = [member.id for member in self.members]
         if len(set(ids)) != len(ids):
-            raise InputError(f"member id {_first_repeated(ids)!r} is listed twice")
+            raise InputError(f"member id {first_repeated(ids)!r} is listed twice")
 
     @cached
     def topic_table(self) -> Mapping[str, Topic]:
@@ -303,27 +297,3 @@ def require_group(group: object) -> None:
 def _merged(parts: list[tuple[int, ...]]) -> tuple[int, ...]:
     """Return the sorted union of disjoint parts."""
     return parts[0] if len(parts) == 1 else tuple(sorted(chain.from_iterable(parts)))
-
-
-def _integers(where: str, weights: Iterable[int]) -> tuple[int, ...]:
-    """Return weights as integers. Raise InputError for other numbers, which lose precision."""
-    numbers = tuple(weights)
-    try:
-        return tuple(map(as_integer, numbers))
-    except TypeError:
-        bad = next(number for number in numbers if not isinstance(number, SupportsIndex))
-        raise InputError(
-            f"{where}: weights must be integers, got {bad!r}; multiply them by a common factor and "
-            "round, for example [round(1000 * weight) for weight in weights]"
-        ) from None
-
-
-def _check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:
-    if len(values) != partitions:
-        raise InputError(
-            f"{where}: {name} must have one entry per partition ({partitions}), got {len(values)}"
-        )
-
-
-def _first_repeated(names: Iterable[str]) -> str:
-    return next(name for name, count in Counter(names).items() if count > 1)

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import MAX_WEIGHT, Group, Member, Topic
+from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.value_checks import MAX_WEIGHT
 from kassay.solver.evaluation import valid_placement
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance

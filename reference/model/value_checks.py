@@ -1,0 +1,57 @@
+"""Checks of the values of topics and members."""
+
+from collections import Counter
+from collections.abc import Iterable
+from operator import index as as_integer
+from typing import SupportsIndex
+
+from kassay.reference.model.errors import InputError
+
+MAX_PARTITIONS = 2**31 - 1
+MAX_WEIGHT = 2**63 - 1
+
+
+def check_partition_count(where: str, partitions: object) -> None:
+    """Raise InputError unless a number of partitions is an integer from 0 to the maximum."""
+    if not isinstance(partitions, SupportsIndex):
+        raise InputError(f"{where}: partitions must be an integer, got {partitions!r}")
+    if not 0 <= as_integer(partitions) <= MAX_PARTITIONS:
+        raise InputError(
+            f"{where}: partitions must be from 0 to {MAX_PARTITIONS}, got {partitions!r}"
+        )
+
+
+def checked_weights(where: str, weights: Iterable[int], partitions: int) -> tuple[int, ...]:
+    """Return one integer weight per partition. Raise InputError for other values."""
+    integers = _integers(where, weights)
+    check_length(where, "weights", integers, partitions)
+    bad = next((weight for weight in integers if not 0 <= weight <= MAX_WEIGHT), None)
+    if bad is not None:
+        raise InputError(f"{where}: weights must be from 0 to {MAX_WEIGHT}, got {bad!r}")
+    return integers
+
+
+def check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:
+    """Raise InputError unless there is one value per partition."""
+    if len(values) != partitions:
+        raise InputError(
+            f"{where}: {name} must have one entry per partition ({partitions}), got {len(values)}"
+        )
+
+
+def first_repeated(names: Iterable[str]) -> str:
+    """Return the first name that occurs more than once."""
+    return next(name for name, count in Counter(names).items() if count > 1)
+
+
+def _integers(where: str, weights: Iterable[int]) -> tuple[int, ...]:
+    """Return weights as integers. Raise InputError for other numbers, which lose precision."""
+    numbers = tuple(weights)
+    try:
+        return tuple(map(as_integer, numbers))
+    except TypeError:
+        bad = next(number for number in numbers if not isinstance(number, SupportsIndex))
+        raise InputError(
+            f"{where}: weights must be integers, got {bad!r}; multiply them by a common factor and "
+            "round, for example [round(1000 * weight) for weight in weights]"
+        ) from None
