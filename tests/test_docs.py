@@ -110,7 +110,8 @@ def test_commands_in_fenced_blocks_are_executed(page):
 def test_indented_commands_have_valid_arguments(page):
     if page.stem == "extending":
         pytest.skip("test_extending.py runs the commands")
-    for line in re.findall(r"^    kassay (.*)$", text_outside_blocks(page), re.MULTILINE):
+    text = text_outside_blocks(page).replace("\\\n", "")
+    for line in re.findall(r"^    kassay (.*)$", text, re.MULTILINE):
         command, *arguments = shlex.split(line)
         table = typer.main.get_command(app)
         table.get_command(None, command).make_context(command, arguments).close()
