@@ -21,7 +21,8 @@ from kassay.solver.constraints import (
     Pinned,
     Separated,
 )
-from kassay.solver.frontier import Frontier, FrontierPoint, frontier
+from kassay.solver.frontier.frontier import frontier
+from kassay.solver.frontier.frontier_points import Frontier, FrontierPoint
 from kassay.solver.improvement.explanation import Explanation, explain
 from kassay.solver.improvement.transfer_chains import Transfer, improving_chain
 from kassay.solver.limits import SearchLimits

@@ -27,7 +27,8 @@ from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.metrics import Measure, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver.constraints import Constraint
-from kassay.solver.frontier import Frontier, frontier
+from kassay.solver.frontier.frontier import frontier
+from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.objective import Level
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
 from kassay.solver.sizing.members_needed import Sizing, members_needed

@@ -7,7 +7,7 @@ from kassay.experiments.planning.move_schedule import MoveBatch, schedule_moves
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
-from kassay.solver.frontier import Frontier
+from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.solution import LevelValue, Solution
 
 FEW_MOVES = 10

@@ -9,7 +9,7 @@ from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan_page import frontier_curve
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
-from kassay.solver.frontier import Frontier
+from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.solution import Solution
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import NO_OWNER, ownership
-from kassay.solver.frontier import Frontier
+from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.solution import Solution
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from kassay.experiments.cli import (
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import loads
-from kassay.solver.frontier import Frontier
-from kassay.solver.frontier import frontier as find_frontier
+from kassay.solver.frontier.frontier import frontier as find_frontier
+from kassay.solver.frontier.frontier_points import Frontier
 
 
 def frontier(

@@ -1,21 +1,25 @@
-"""Frontier: all non-dominated pairs of imbalance and number of moves."""
+"""Epsilon-constraint method: solve repeatedly with a decreasing limit on moves."""
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import InternalError, UsageError
-from kassay.reference.model.group import Group, require_group
-from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds import overload_moves_bound
-from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
-from kassay.solver.evaluation import level_value, violated
+from kassay.reference.model.errors import InternalError
+from kassay.reference.model.group import Group
+from kassay.solver.constraints import Constraint, MaxMoves, group_constraints
+from kassay.solver.frontier.frontier_points import (
+    Frontier,
+    FrontierPoint,
+    frontier_point,
+    non_dominated,
+)
+from kassay.solver.frontier.load_limit_scan import scanned_points
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Imbalance, Movement, default_levels
-from kassay.solver.problem import EXACT_IN_64_BITS, Problem, build_problem
+from kassay.solver.objective import Imbalance, Movement
+from kassay.solver.problem import Problem
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
@@ -25,114 +29,6 @@ if TYPE_CHECKING:
 # Maximum share of the time left that one search takes, and the reciprocal of the minimum.
 _MAX_SHARE = 0.5
 _MAX_SHARES = 10
-_SCAN_SECONDS = 2.0
-_MIN_SCANNED_PARTITIONS = 12
-_MAX_WEIGHT = 2**20  # squares of loads fit 64 bits
-
-
-@dataclass(frozen=True, slots=True)
-class FrontierPoint:
-    """Point of the frontier: moves, imbalance, and an assignment with these values.
-
-    Each bound applies to assignments with at most the other value.
-    """
-
-    movement: LevelValue
-    imbalance: LevelValue
-    assignment: Assignment = field(repr=False)
-
-    @property
-    def is_proven(self) -> bool:
-        """Return whether the point is proven to be non-dominated."""
-        return self.movement.is_proven and self.imbalance.is_proven
-
-
-@dataclass(frozen=True, slots=True)
-class Frontier:
-    """Non-dominated points by ascending moves, hence by descending imbalance.
-
-    Parameters
-    ----------
-    complete
-        Whether these are proven to be all non-dominated points.
-    conflict
-        Infeasible constraints as text, if there are no points.
-    """
-
-    measure: Measure
-    points: tuple[FrontierPoint, ...]
-    complete: bool
-    conflict: tuple[str, ...] = ()
-
-
-def frontier(
-    group: Group,
-    *,
-    measure: Measure | str | None = None,
-    constraints: Iterable[Constraint] = (),
-    max_points: int | None = None,
-    optimum: Solution | None = None,
-    known: Sequence[Solution] = (),
-    limits: SearchLimits = SearchLimits(),
-    seed: int = 0,
-) -> Frontier:
-    """Find non-dominated pairs of moves and imbalance, each with bounds.
-
-    Points at geometric numbers of moves come first (1, 2, 3, 5, 7, 10, 15, 20, ...), then the
-    points between them as long as time is left.
-
-    Parameters
-    ----------
-    measure
-        Measure of imbalance; by default as in `default_levels`.
-    max_points
-        Maximum number of points, geometric in the number of moves; at least 2.
-    optimum
-        Solution of the same measure and constraints, then movement, if it is known.
-    known
-        Further solutions that meet the constraints; each one gives a point.
-    limits
-        Time for all points together; the other limits apply per search.
-
-    Raises
-    ------
-    UsageError
-        If ``max_points`` is below 2.
-    InputError
-        If a constraint refers to a member, topic or partition that the group does not have.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> members = (
-    ...     Member(id="a", subscription=("t",), owned=[("t", p) for p in range(4)]),
-    ...     Member(id="b", subscription=("t",)),
-    ... )
-    >>> group = Group(topics=(Topic(name="t", partitions=4),), members=members)
-    >>> [(point.movement.value, point.imbalance.value) for point in frontier(group).points]
-    [(0, 16), (1, 10), (2, 8)]
-    """
-    require_group(group)
-    if max_points is not None and max_points < 2:
-        raise UsageError(f"max_points must be at least 2, got {max_points!r}")
-    first, second = default_levels(group, measure=measure)
-    if not isinstance(first, Imbalance) or not isinstance(second, Movement):
-        raise InternalError("the default levels must be imbalance, then movement")
-    deadline = time.monotonic() + limits.time
-    problem, rules = build_problem(group), tuple(constraints)
-    check_constraints(group, rules)
-    search = _EpsilonConstraint(
-        group=group,
-        levels=(first, second),
-        problem=problem,
-        constraints=rules,
-        step=_min_step(problem, first.measure),
-        hull=_hull(problem, first.measure, (*group_constraints(group), *rules), limits.time),
-        deadline=deadline,
-        limits=limits,
-        seed=seed,
-    )
-    return search.run(max_points, optimum, [_point(one) for one in known])
 
 
 def geometric_moves(most: int, max_points: int | None = None) -> list[int]:
@@ -157,31 +53,8 @@ def geometric_moves(most: int, max_points: int | None = None) -> list[int]:
     return [moves[(2 * place + 1) * len(moves) // (2 * kept)] for place in range(kept)]
 
 
-def _min_step(problem: Problem, measure: Measure) -> int:
-    """Return the minimum difference of two different imbalances of a group."""
-    if measure is not Measure.SUM_OF_SQUARES or not problem.partition_count:
-        return 1
-    # The sum of squares has the parity of the sum of loads, which is fixed.
-    return 2 * max(1, problem.group.common_weight or 0) ** 2
-
-
-def _hull(
-    problem: Problem, measure: Measure, rules: Sequence[Constraint], time_limit: float
-) -> "ConvexHull | None":
-    """Find the convex hull of the frontier by network flows, if weights are equal."""
-    if rules or measure is not Measure.SUM_OF_SQUARES or not time_limit > 0:
-        return None
-    weight = problem.group.common_weight
-    if not problem.partition_count or not weight or weight >= _MAX_WEIGHT:
-        return None
-    # Imported here: only equal weights need OR-Tools' flows.
-    from kassay.solver.flow.convex_frontier import convex_hull  # noqa: PLC0415
-
-    return convex_hull(problem)
-
-
 @dataclass(frozen=True, slots=True)
-class _EpsilonConstraint:
+class EpsilonConstraint:
     """Epsilon-constraint method: solve repeatedly with a decreasing limit on moves."""
 
     group: Group
@@ -209,14 +82,14 @@ class _EpsilonConstraint:
             best = optimum or self._solve(self.levels, _MAX_SHARE)
             if best.assignment is None:
                 return Frontier(measure, (), complete=bool(best.conflict), conflict=best.conflict)
-            top = _point(best)
+            top = frontier_point(best)
             fewest = self._fewest_moves(best.assignment)
             if fewest is None:
                 return Frontier(measure, (top,), complete=False)
             bottom = fewest
         points = self._geometric(top, bottom, max_points, known)
         points, complete = self._fill(points, max_points)
-        kept = _non_dominated(points)
+        kept = non_dominated(points)
         proven = complete and all(point.is_proven for point in kept)
         return Frontier(measure, kept, complete=proven)
 
@@ -224,9 +97,9 @@ class _EpsilonConstraint:
         """Return the point with the fewest moves, or None if no assignment was found in time."""
         still = self._solve(self.levels, _MAX_SHARE / 2, start=start, rules=(MaxMoves(0),))
         if still.assignment is not None:
-            return _point(still)
+            return frontier_point(still)
         fewest = self._solve(self.levels[::-1], _MAX_SHARE, start=start)
-        return None if fewest.assignment is None else _point(fewest)
+        return None if fewest.assignment is None else frontier_point(fewest)
 
     def _geometric(
         self,
@@ -238,7 +111,8 @@ class _EpsilonConstraint:
         """Return points at geometric numbers of moves and both ends, by descending moves."""
         first, room = bottom.movement.value, top.movement.value - bottom.movement.value
         caps = [first + moves for moves in geometric_moves(room, max_points)]
-        scanned = self._scanned()
+        rules = (*group_constraints(self.group), *self.constraints)
+        scanned = scanned_points(self.problem, self.levels, rules)
         found = [bottom]
         for index, cap in enumerate(caps):
             if self._is_next(top, found[-1]):
@@ -251,46 +125,10 @@ class _EpsilonConstraint:
             if time.monotonic() < self.deadline:
                 below = self._within(cap, start, 1 / (len(caps) - index + 1))
             found.append(start if below is None else below)
-        ordered = _non_dominated([*found, top, *known])[::-1]
+        ordered = non_dominated([*found, top, *known])[::-1]
         points = list(ordered[:1])
         for point in ordered[1:]:
             points.append(self._with_bound_of(point, points[-1]))
-        return points
-
-    def _scanned(self) -> list[FrontierPoint]:
-        """Return points of weighted groups that need no search."""
-        problem = self.problem
-        if (
-            self.levels[0].measure is not Measure.MAKESPAN
-            or not problem.group.is_weighted
-            or problem.total >= EXACT_IN_64_BITS
-            or problem.partition_count < _MIN_SCANNED_PARTITIONS
-        ):
-            return []
-        # Imported here: only weighted groups need OR-Tools.
-        from kassay.solver.weighted.limited_moves import (  # noqa: PLC0415
-            makespan_bound_within,
-            scan_load_limits,
-        )
-
-        rules = (*group_constraints(self.group), *self.constraints)
-        points = []
-        for placement in scan_load_limits(problem, _SCAN_SECONDS):
-            if any(violated(problem, rules, placement)):
-                continue
-            makespan = max(problem.loads(placement))
-            moves = level_value(problem, self.levels[1], placement)
-            fewest = overload_moves_bound(
-                problem, self.levels[1], [makespan] * problem.member_count
-            )
-            lowest = min(makespan_bound_within(problem, moves), makespan)
-            points.append(
-                FrontierPoint(
-                    LevelValue(Movement.name, moves, min(fewest, moves)),
-                    LevelValue(self.levels[0].name, makespan, lowest),
-                    problem.to_assignment(placement),
-                )
-            )
         return points
 
     def _fill(
@@ -342,7 +180,7 @@ class _EpsilonConstraint:
         solution = self._solve(self.levels, share, start=start, rules=(MaxMoves(cap),))
         if solution.assignment is None:
             return None
-        point = _point(solution)
+        point = frontier_point(solution)
         bound = max(point.imbalance.bound, bound)
         return replace(point, imbalance=replace(point.imbalance, bound=bound))
 
@@ -395,21 +233,3 @@ class _EpsilonConstraint:
             limits=replace(self.limits, time=left * share),
             seed=self.seed,
         )
-
-
-def _point(solution: Solution) -> FrontierPoint:
-    if solution.assignment is None:
-        raise InternalError("the frontier point has no assignment")
-    imbalance = next(one for one in solution.levels if one.name in set(Measure))
-    # A point is proven only without tolerance.
-    exact = replace(imbalance, slack=0)
-    return FrontierPoint(replace(solution.movement, slack=0), exact, solution.assignment)
-
-
-def _non_dominated(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:
-    """Sort frontier points by number of moves and remove dominated points."""
-    kept: list[FrontierPoint] = []
-    for point in sorted(points, key=lambda point: (point.movement.value, point.imbalance.value)):
-        if not kept or point.imbalance.value < kept[-1].imbalance.value:
-            kept.append(point)
-    return tuple(kept)

@@ -1,0 +1,1 @@
+"""Frontier: all non-dominated pairs of imbalance and number of moves."""

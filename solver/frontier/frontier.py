@@ -1,0 +1,125 @@
+"""Find the frontier of a group."""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kassay.reference.model.errors import InternalError, UsageError
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure
+from kassay.solver.constraints import Constraint, check_constraints, group_constraints
+from kassay.solver.frontier.epsilon_constraint import EpsilonConstraint
+from kassay.solver.frontier.frontier_points import Frontier, frontier_point
+from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import Imbalance, Movement, default_levels
+from kassay.solver.problem import Problem, build_problem
+from kassay.solver.solution import Solution
+
+if TYPE_CHECKING:
+    from kassay.solver.flow.convex_frontier import ConvexHull
+
+_MAX_WEIGHT = 2**20  # squares of loads fit 64 bits
+
+
+def frontier(
+    group: Group,
+    *,
+    measure: Measure | str | None = None,
+    constraints: Iterable[Constraint] = (),
+    max_points: int | None = None,
+    optimum: Solution | None = None,
+    known: Sequence[Solution] = (),
+    limits: SearchLimits = SearchLimits(),
+    seed: int = 0,
+) -> Frontier:
+    """Find non-dominated pairs of moves and imbalance, each with bounds.
+
+    Points at geometric numbers of moves come first (1, 2, 3, 5, 7, 10, 15, 20, ...), then the
+    points between them as long as time is left.
+
+    Parameters
+    ----------
+    measure
+        Measure of imbalance; by default as in `default_levels`.
+    max_points
+        Maximum number of points, geometric in the number of moves; at least 2.
+    optimum
+        Solution of the same measure and constraints, then movement, if it is known.
+    known
+        Further solutions that meet the constraints; each one gives a point.
+    limits
+        Time for all points together; the other limits apply per search.
+
+    Raises
+    ------
+    UsageError
+        If ``max_points`` is below 2.
+    InputError
+        If a constraint refers to a member, topic or partition that the group does not have.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> members = (
+    ...     Member(id="a", subscription=("t",), owned=[("t", p) for p in range(4)]),
+    ...     Member(id="b", subscription=("t",)),
+    ... )
+    >>> group = Group(topics=(Topic(name="t", partitions=4),), members=members)
+    >>> [(point.movement.value, point.imbalance.value) for point in frontier(group).points]
+    [(0, 16), (1, 10), (2, 8)]
+    """
+    if max_points is not None and max_points < 2:
+        raise UsageError(f"max_points must be at least 2, got {max_points!r}")
+    search = _epsilon_constraint(group, measure, tuple(constraints), limits, seed)
+    return search.run(max_points, optimum, [frontier_point(one) for one in known])
+
+
+def _epsilon_constraint(
+    group: Group,
+    measure: Measure | str | None,
+    constraints: tuple[Constraint, ...],
+    limits: SearchLimits,
+    seed: int,
+) -> EpsilonConstraint:
+    """Check the constraints and prepare the search, whose time starts now."""
+    first, second = default_levels(group, measure=measure)
+    if not isinstance(first, Imbalance) or not isinstance(second, Movement):
+        raise InternalError("the default levels must be imbalance, then movement")
+    deadline = time.monotonic() + limits.time
+    problem = build_problem(group)
+    check_constraints(group, constraints)
+    rules = (*group_constraints(group), *constraints)
+    return EpsilonConstraint(
+        group=group,
+        levels=(first, second),
+        problem=problem,
+        constraints=constraints,
+        step=_min_step(problem, first.measure),
+        hull=_hull(problem, first.measure, rules, limits.time),
+        deadline=deadline,
+        limits=limits,
+        seed=seed,
+    )
+
+
+def _min_step(problem: Problem, measure: Measure) -> int:
+    """Return the minimum difference of two different imbalances of a group."""
+    if measure is not Measure.SUM_OF_SQUARES or not problem.partition_count:
+        return 1
+    # The sum of squares has the parity of the sum of loads, which is fixed.
+    return 2 * max(1, problem.group.common_weight or 0) ** 2
+
+
+def _hull(
+    problem: Problem, measure: Measure, rules: Sequence[Constraint], time_limit: float
+) -> "ConvexHull | None":
+    """Find the convex hull of the frontier by network flows, if weights are equal."""
+    if rules or measure is not Measure.SUM_OF_SQUARES or not time_limit > 0:
+        return None
+    weight = problem.group.common_weight
+    if not problem.partition_count or not weight or weight >= _MAX_WEIGHT:
+        return None
+    # Imported here: only equal weights need OR-Tools' flows.
+    from kassay.solver.flow.convex_frontier import convex_hull  # noqa: PLC0415
+
+    return convex_hull(problem)

@@ -1,0 +1,55 @@
+"""Frontier points of weighted groups from a scan of load limits, without search."""
+
+from collections.abc import Sequence
+
+from kassay.reference.model.metrics import Measure
+from kassay.solver.bounds import overload_moves_bound
+from kassay.solver.constraints import Constraint
+from kassay.solver.evaluation import level_value, violated
+from kassay.solver.frontier.frontier_points import FrontierPoint
+from kassay.solver.objective import Imbalance, Movement
+from kassay.solver.problem import EXACT_IN_64_BITS, Problem
+from kassay.solver.solution import LevelValue
+
+_SCAN_SECONDS = 2.0
+_MIN_PARTITIONS = 12
+
+
+def scanned_points(
+    problem: Problem, levels: tuple[Imbalance, Movement], rules: Sequence[Constraint]
+) -> list[FrontierPoint]:
+    """Return points of weighted groups that need no search.
+
+    The list is empty for other measures than the makespan, for equal weights and for small
+    groups.
+    """
+    imbalance, movement = levels
+    if (
+        imbalance.measure is not Measure.MAKESPAN
+        or not problem.group.is_weighted
+        or problem.total >= EXACT_IN_64_BITS
+        or problem.partition_count < _MIN_PARTITIONS
+    ):
+        return []
+    # Imported here: only weighted groups need OR-Tools.
+    from kassay.solver.weighted.limited_moves import (  # noqa: PLC0415
+        makespan_bound_within,
+        scan_load_limits,
+    )
+
+    points = []
+    for placement in scan_load_limits(problem, _SCAN_SECONDS):
+        if any(violated(problem, rules, placement)):
+            continue
+        makespan = max(problem.loads(placement))
+        moves = level_value(problem, movement, placement)
+        fewest = overload_moves_bound(problem, movement, [makespan] * problem.member_count)
+        lowest = min(makespan_bound_within(problem, moves), makespan)
+        points.append(
+            FrontierPoint(
+                LevelValue(Movement.name, moves, min(fewest, moves)),
+                LevelValue(imbalance.name, makespan, lowest),
+                problem.to_assignment(placement),
+            )
+        )
+    return points
