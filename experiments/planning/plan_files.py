@@ -1,7 +1,5 @@
 """Files of a plan for programs, tickets and consumers: JSON and CSV."""
 
-import csv
-import io
 import json
 from base64 import b64encode
 from collections.abc import Iterable
@@ -12,6 +10,7 @@ from kassay.experiments.planning.move_schedule import MoveBatch
 from kassay.experiments.planning.plan import GrowthSizing, Plan
 from kassay.experiments.planning.plan_options import PlanOption
 from kassay.experiments.planning.rack_locality import RackLocality
+from kassay.reference.documents.csv_text import write_csv
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.ownership import rejoin
 from kassay.reference.protocol.consumer_protocol import StickyUserData, encode_sticky_user_data
@@ -90,14 +89,14 @@ def moves_csv(plan: Plan) -> str:
         for move in batch.moves
     )
     header = ("batch", "topic", "partition", "from", "to", "weight", "maximum load after")
-    return _csv(header, rows)
+    return write_csv(header, rows)
 
 
 def loads_csv(plan: Plan) -> str:
     """Write the loads as CSV, one line per member."""
     planned = plan.planned.loads
     rows = ((member, load, planned.get(member, 0)) for member, load in plan.current.loads.items())
-    return _csv(("member", "current load", "planned load"), rows)
+    return write_csv(("member", "current load", "planned load"), rows)
 
 
 def static_assignment(plan: Plan) -> dict[str, object]:
@@ -240,11 +239,3 @@ def _members_needed(result: GrowthSizing) -> dict[str, object]:
         "members": value_and_bound(result.sizing.needed),
         "reason": result.sizing.reason,
     }
-
-
-def _csv(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()

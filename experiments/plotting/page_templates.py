@@ -6,6 +6,8 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
+from kassay.reference.documents.csv_text import formulas_as_text
+
 BLUE, ORANGE = "#0b66a8", "#c2521b"
 """Colours of pages and of the figures on them."""
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -31,7 +33,7 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
 
 def _csv_link(csv: str, name: str) -> Markup:
     """Return an HTML link that downloads a CSV embedded in the link."""
-    data = base64.b64encode(csv.encode()).decode()
+    data = base64.b64encode(formulas_as_text(csv).encode()).decode()
     return Markup(
         '<a class="data" download="{}.csv" href="data:text/csv;base64,{}">CSV</a>'
     ).format(name, data)

@@ -16,6 +16,7 @@ from kassay.experiments.report.output_reader import (
     verified_manifest,
 )
 from kassay.experiments.report.study_report import Report, render
+from kassay.reference.documents.csv_text import formulas_as_text
 from kassay.reference.model.errors import UsageError
 
 
@@ -116,7 +117,7 @@ def _write_data(study_report: Report, directory: Path, only: list[str] | None) -
                 f"--only: unknown name {name!r}; choose from {', '.join(study_report.data)}"
             )
     for name in only or study_report.data:
-        files = {f"{name}.csv": study_report.data[name]}
+        files = {f"{name}.csv": formulas_as_text(study_report.data[name])}
         if only and name in study_report.drawings:
             files[f"{name}.svg"] = study_report.drawings[name]
         for file, text in files.items():

@@ -139,3 +139,17 @@ def test_member_names_are_shortened_only_if_they_stay_unique():
     ids = [f"a{random[0]}", f"b{random[0]}", f"b{random[1]}", "c"]
     members = [Member(id=id, subscription=()) for id in ids]
     assert list(short_names(members).values()) == ["a", ids[1], ids[2], "c"]
+
+
+def test_a_member_name_that_is_a_formula_is_text_in_the_csv_files():
+    owned = (("@t", 0), ("@t", 1))
+    members = (
+        Member(id="=1+1", subscription=("@t",), owned=owned, generation=1),
+        Member(id="b", subscription=("@t",), generation=1),
+    )
+    result = plan(Group(topics=(Topic(name="@t", partitions=2),), members=members))
+    (move,) = csv.DictReader(io.StringIO(plan_files.moves_csv(result)))
+    assert (move["topic"], move["from"], move["to"]) == ("'@t", "'=1+1", "b")
+    rows = csv.DictReader(io.StringIO(plan_files.loads_csv(result)))
+    assert [row["member"] for row in rows] == ["'=1+1", "b"]
+    assert plan_files.plan_document(result)["current"]["loads"] == {"=1+1": 2, "b": 0}
