@@ -70,7 +70,9 @@ EXACT = Tolerance()
 
 @dataclass(frozen=True, slots=True)
 class Imbalance:
-    """Level: imbalance of the loads of members that consume a topic.
+    """Level: imbalance of the loads of all members except idle ones.
+
+    A member is idle if no topic of its subscription has a partition.
 
     The value of ``leximax`` is `leximax_rank` of the loads; it takes no tolerance.
     """

@@ -1,4 +1,4 @@
-"""Random walk over groups of equal size, to leave local minima of shrinking."""
+"""Random walk over groups of equal or smaller size, to leave local minima of shrinking."""
 
 from collections.abc import Callable
 from random import Random

@@ -10,7 +10,7 @@ from kassay.experiments.compare import LIMITS, UNKNOWN_GAP, CaseLimits, Comparis
 from kassay.experiments.history.generations import AssignedNumbers, Generation, GenerationMember
 from kassay.experiments.history.topic_counts import counts_by_generation
 from kassay.experiments.implementations.convergence import Ending, StableResult, withheld_partitions
-from kassay.experiments.sources.client_libraries import recognise_library
+from kassay.experiments.sources.recognise_library import recognise_library
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.client import Client
 from kassay.reference.model.errors import InputError

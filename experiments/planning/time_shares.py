@@ -23,7 +23,7 @@ class TimeShares:
         self.deadline = time.monotonic() + self.limits.time
 
     def share(self, name: str, share: float, *, parts: int = 1) -> CaseLimits:
-        """Start a part of the work, and return the limits of each of its equal searches."""
+        """Start a part of the work, and return the limits of each of its searches."""
         if self.progress is not None:
             self.progress(name)
         left = max(0.0, self.deadline - time.monotonic())

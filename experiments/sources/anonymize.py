@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kassay.experiments.sources.client_libraries import LIBRARIES
+from kassay.experiments.sources.recognise_library import LIBRARIES
 from kassay.reference.java.strings import utf16_key
 from kassay.reference.model.client import Client
 from kassay.reference.model.group import Group, Member, Topic
@@ -23,7 +23,7 @@ topic ids changes.
 
 
 def anonymize(groups: Sequence[Group]) -> tuple[list[Group], NewNames]:
-    """Replace all names of groups, and remove topic ids and notes.
+    """Replace all names in groups (of topics, members, hosts, ...), remove ids and notes.
 
     Numbers (partitions, weights, generations, capacities) stay.
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from kassay.experiments.sources.client_libraries import recognise_library
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
@@ -11,6 +10,7 @@ from kassay.experiments.sources.import_options import (
 )
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember
 from kassay.experiments.sources.partition_weights import topic_weights
+from kassay.experiments.sources.recognise_library import recognise_library
 from kassay.experiments.sources.topic_metadata import Counts
 from kassay.reference.model.client import Client
 from kassay.reference.model.errors import InputError

@@ -61,7 +61,7 @@ def source_texts(path: Path, *, stdin: TextIO | None, group: str | None) -> Iter
             return
         text = decode_text(first + data.read(), name=name)
     if not text.strip():
-        raise InputError(f"{name}: the file contains neither a group document nor a capture")
+        raise InputError(f"{name}: the input is empty; expected group documents or captures")
     yield SourceText(name, id, text, documents=_document_lines(text))
 
 

@@ -55,7 +55,10 @@ def _ascending(loads: Weights) -> Weights:
 
 
 def _wide(column: Weights, most: int) -> Weights:
-    """Return the column as int64, or as Python integers if results may reach ``most``."""
+    """Return the column as int64, or as Python integers if ``most`` exceeds 64 bits.
+
+    ``most`` is an upper bound of the results.
+    """
     return column.astype(np.int64 if most < EXACT_IN_64_BITS else object)
 
 

@@ -28,7 +28,7 @@ class Answer(Enum):
 
 @dataclass(frozen=True)
 class PatternPacking:
-    """Cover of weights by patterns, one pattern per member, within a capacity."""
+    """Search for a cover of all weights by patterns, one pattern per member."""
 
     classes: WeightClasses
     members: int

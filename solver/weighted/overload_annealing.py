@@ -70,7 +70,7 @@ class OverloadAnnealing:
         return np.array(self.member, dtype=np.int32) if self._anneal(temperature) else None
 
     def _restart(self, incumbent: Placement, budget: int) -> None:
-        """Start from the incumbent; the dearest moves are undone until the cost is permitted."""
+        """Start from the incumbent; undo its most expensive moves until the cost is permitted."""
         self.budget, self.finished = budget, 0
         self.member = incumbent.tolist()
         self.loads = self.problem.loads(incumbent)

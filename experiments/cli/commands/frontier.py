@@ -28,7 +28,8 @@ def frontier(
         int | None,
         typer.Option(
             min=2,
-            help="Maximum number of points. Their numbers of moves form a geometric sequence.",
+            help="Maximum number of points. With a maximum, the numbers of moves grow roughly "
+            "geometrically: 1, 2, 3, 5, 7, 10, ...",
             show_default="all",
         ),
     ] = None,

@@ -75,7 +75,9 @@ def hunt(
     walk_steps: Annotated[
         int,
         typer.Option(
-            min=0, help="Steps of the random walk over groups of equal size, per counterexample."
+            min=0,
+            help="Steps of the random walk after shrinking, per counterexample. A step leads to "
+            "a group of equal or smaller size.",
         ),
     ] = 0,
     walks: Annotated[

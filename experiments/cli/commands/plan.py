@@ -34,7 +34,7 @@ from kassay.experiments.planning.plan_files import (
 )
 from kassay.experiments.planning.plan_files import to_json as to_indented_json
 from kassay.experiments.planning.plan_page import render_html, render_summary, render_ticket
-from kassay.experiments.planning.rebalancing import planning_start
+from kassay.experiments.planning.planning_start import planning_start
 from kassay.experiments.planning.scenario_spec import parse_growth
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError

@@ -38,8 +38,9 @@ def verify(
     An assignment is valid if every partition has one subscribed assignee. It is optimal if a
     certificate proves it for the objective and the constraints of the options, by default the
     default objective and no constraints. The document must state the same objective,
-    constraints and group; all are shown, and all figures of the document are checked. Bounds
-    that only a solver can check do not make an assignment optimal: "proof" names them.
+    constraints and group; all are shown, and all figures of the document are checked. An
+    assignment is not reported as optimal if one of its bounds can be checked only by a solver;
+    "proof" has the kind of proof of each level.
     Exits with 1 for an invalid assignment, a difference, a wrong figure or an invalid certificate.
 
     Example: `kassay solve g.json --certificate > s.json; kassay verify g.json --assignment s.json`

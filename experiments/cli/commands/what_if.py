@@ -18,7 +18,7 @@ from kassay.experiments.cli import (
 )
 from kassay.experiments.cli.objective_options import ObjectiveOptions
 from kassay.experiments.planning.group_changes import MEAN_WEIGHT, added_weight
-from kassay.experiments.planning.rebalancing import RebalancingGroupError, planning_start
+from kassay.experiments.planning.planning_start import RebalancingGroupError, planning_start
 from kassay.experiments.planning.scenario_spec import ScenarioSpec
 from kassay.experiments.planning.what_if import ScenarioResult, current_state, scenarios
 from kassay.experiments.planning.what_if import what_if as solve_scenario

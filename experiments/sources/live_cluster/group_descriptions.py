@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol as Interface
 
-from kassay.experiments.sources.client_libraries import library_of_subscription
 from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.experiments.sources.recognise_library import library_of_subscription
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_status import GroupStatus, Protocol
 from kassay.reference.protocol.primitive_types import CorruptRecordError
