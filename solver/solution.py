@@ -173,7 +173,7 @@ class Solution:
 
     @property
     def proof(self) -> Proof:
-        """Return the kind of proof that every level is optimal, or that there is no assignment."""
+        """Return the kind of proof that every level is optimal, or that no assignment exists."""
         if self.certificate is not None and self.certificate.conflict is not None:
             return self.certificate.proof
         return weakest_proof(level.proof for level in self.levels)

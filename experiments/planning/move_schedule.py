@@ -11,7 +11,7 @@ from kassay.reference.model.metrics import MEASURES, Measure, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership
 
 _MAX_SEARCHED_MOVES = 5_000
-"""Maximum number of moves for which each step is searched; more moves go by load alone."""
+"""Maximum number of moves for which each step is searched; more moves are ordered by load alone."""
 _MAX_CANDIDATES = 200
 """Maximum number of moves of one source that are compared per step."""
 

@@ -113,7 +113,7 @@ def change_constraints(rng: random.Random, request: Request, document: Document)
         certificate["constraints"] = [constraint_document(rule) for rule in rules]
         if rng.random() < 0.3:
             certificate["constraints"].append(
-                {"constraint": "forbidden", "member": "nobody", "topic": "t9", "partition": None}
+                {"constraint": "forbidden", "member": "unknown", "topic": "t9", "partition": None}
             )
         if "conflict" in certificate and rng.random() < 0.7:
             certificate["conflict"]["constraints"] = certificate["constraints"]

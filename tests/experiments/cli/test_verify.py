@@ -275,7 +275,7 @@ def test_bounds_of_documents_without_a_certificate_are_not_believed(kassay, writ
     "rule",
     [
         {"constraint": "pinned", "topic": "gone", "partition": 0, "member": "a"},
-        {"constraint": "forbidden", "topic": "t", "member": "nobody"},
+        {"constraint": "forbidden", "topic": "t", "member": "unknown"},
         {"constraint": "max_partitions", "limit": -1},
     ],
 )
