@@ -19,7 +19,7 @@ from kassay.solver.certificate.refutation import PartitionPrices, cases_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import valid_placement
 from kassay.solver.objective import Level, default_levels
-from kassay.solver.problem import Problem, build_problem
+from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.solution import Solution
 from kassay.solver.subscription_network import build_network
 
@@ -80,6 +80,14 @@ def certify(
     violation = next(violated_constraints(group, assignment, stated.constraints), None)
     if violation is not None:
         raise UsageError(f"the assignment {violation}")
+    return _with_proof(problem, assignment, placement, stated)
+
+
+def _with_proof(
+    problem: Problem, assignment: Assignment, placement: Placement, stated: Certificate
+) -> Certificate:
+    """Add node prices, an improving chain or evidence to the stated certificate."""
+    group = problem.group
     if stated.prices is not None:
         return stated
     if not prices_prove(group, [claim.level for claim in stated.claims]):

@@ -1,6 +1,7 @@
 """Limits of a search."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -66,6 +67,16 @@ class SearchBudget:
     def at_least(self, seconds: float) -> "SearchBudget":
         """Return a budget that ends at the deadline, but lasts at least these seconds."""
         return replace(self, deadline=max(self.deadline, time.monotonic() + seconds))
+
+    def continuation(self, most: int) -> Callable[[], bool]:
+        """Return a function that reports whether the search may continue.
+
+        With a deterministic limit, the function permits ``most`` steps and ignores the time.
+        """
+        if self.limits.deterministic is None:
+            return lambda: self.seconds > 0
+        turns = iter(range(most))
+        return lambda: next(turns, None) is not None
 
 
 @dataclass(frozen=True, slots=True)

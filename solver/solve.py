@@ -15,7 +15,7 @@ from kassay.solver.constraints import Constraint, check_constraints, group_const
 from kassay.solver.evaluation import level_value
 from kassay.solver.flow.flow_levels import solve_levels_by_flow
 from kassay.solver.flow.optimal_flow import expected_seconds, solve_flow
-from kassay.solver.lexicographic import LexicographicResult, solve_levels
+from kassay.solver.lexicographic.solve_levels import LexicographicResult, solve_levels
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
 from kassay.solver.objective import Level, default_levels
 from kassay.solver.problem import Problem, build_problem
@@ -72,30 +72,20 @@ def solve(
     levels = default_levels(group) if levels is None else tuple(levels)
     constraints = tuple(constraints)
     rules = (*group_constraints(group), *constraints)
-    enumerates = Method(method) is Method.AUTO
     is_pure = _is_pure_flow(group, levels, rules, Method(method))
     problem = build_problem(group)
     built = time.monotonic()
     budget = SearchBudget(start + limits.time, limits, seed)
-    flow = None
-    clock = FlowClock(budget.deadline, expected_seconds(problem))
-    result = _solve_by_flow(problem, levels, clock) if is_pure else None
-    is_pure = result is not None
-    if result is None:
-        if enumerates and group.common_weight and problem.partition_count:
-            flow = partial(solve_levels_by_flow, problem, levels, rules, clock)
-        result = solve_levels(
-            problem,
-            levels=levels,
-            constraints=rules,
-            initial_assignment=initial_assignment,
-            budget=budget,
-            flow=flow,
-            enumerates=enumerates,
-        )
+    used, result = _search(
+        problem,
+        levels,
+        rules,
+        initial_assignment,
+        budget,
+        is_pure=is_pure,
+        is_auto=Method(method) is Method.AUTO,
+    )
     solved = time.monotonic()
-    by_flow = is_pure or (flow is not None and result.is_proven_by(_FLOW_ORIGINS))
-    used = Method.FLOW if by_flow else Method.CP_SAT
     solution = _solution(problem, used, result, constraints)
     end = time.monotonic()
     timings = {"build": built - start, "search": solved - built, "read back": end - solved}
@@ -117,6 +107,37 @@ def _is_pure_flow(
             "leximax) and then movement; no tolerance; no constraints"
         )
     return is_pure and method is not Method.CP_SAT
+
+
+def _search(
+    problem: Problem,
+    levels: Sequence[Level],
+    rules: Sequence[Constraint],
+    initial_assignment: Assignment | None,
+    budget: SearchBudget,
+    *,
+    is_pure: bool,
+    is_auto: bool,
+) -> tuple[Method, LexicographicResult]:
+    """Solve by one flow if possible, otherwise level by level; return the method too."""
+    clock = FlowClock(budget.deadline, expected_seconds(problem))
+    pure = _solve_by_flow(problem, levels, clock) if is_pure else None
+    if pure is not None:
+        return Method.FLOW, pure
+    flow = None
+    if is_auto and problem.group.common_weight and problem.partition_count:
+        flow = partial(solve_levels_by_flow, problem, levels, rules, clock)
+    result = solve_levels(
+        problem,
+        levels=levels,
+        constraints=rules,
+        initial_assignment=initial_assignment,
+        budget=budget,
+        flow=flow,
+        enumerates=is_auto,
+    )
+    by_flow = flow is not None and result.is_proven_by(_FLOW_ORIGINS)
+    return Method.FLOW if by_flow else Method.CP_SAT, result
 
 
 def _solve_by_flow(

@@ -1,0 +1,1 @@
+"""Lexicographic objective: minimise one level after the other."""

@@ -1,0 +1,116 @@
+"""Choice and order of the searches that minimise one level."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from kassay.reference.model.ownership import NO_OWNER
+from kassay.solver.bounds import level_bound
+from kassay.solver.certificate.certificate import LevelClaim, Origin
+from kassay.solver.flow.flow_levels import FlowLevels
+from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
+from kassay.solver.lexicographic.makespan_searches import (
+    MIN_PARTITIONS,
+    balance_loads,
+    limit_moves,
+    pack_identical,
+)
+from kassay.solver.lexicographic.movement_search import MovementSearch
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Imbalance, Level, Movement
+from kassay.solver.solution import ProgressPoint
+
+_MANY_PER_MEMBER = 4
+
+
+@dataclass
+class LevelSolver:
+    """Solver of the levels of one problem, in order."""
+
+    pool: IncumbentPool
+    flow: FlowLevels
+    proven: dict[int, int] | None = None  # by level index; None until requested
+    progress: list[ProgressPoint] = field(default_factory=list)
+
+    def solve_level(self, index: int, budget: SearchBudget) -> None:
+        """Minimise a level within the limits of the finished levels and its share of time."""
+        pool = self.pool
+        level = pool.levels[index]
+        bound = level_bound(pool.problem, level, pool.max_loads())
+        origin = Origin.COUNTING
+        known = self.flow.bounds.get(index)
+        if known is not None and (known[0] > bound or known == (bound, Origin.PRICES)):
+            bound, origin = known
+        budget = budget.share(1 + sum(map(self._needs_time, pool.levels[index + 1 :])))
+        for origin_of_step, search in self._searches(index, level, budget):
+            if pool.value(level) <= bound:
+                break
+            higher = search(bound)
+            if higher > bound:
+                bound, origin = higher, origin_of_step
+        value = pool.value(level)
+        claim = LevelClaim(level, value, min(bound, value), origin)
+        limit = level.tolerance.limit(value)
+        pool.reached.append(LevelResult(claim, limit, pool.incumbent(level)))
+
+    def _searches(
+        self, index: int, level: Level, budget: SearchBudget
+    ) -> Iterator[tuple[Origin, Callable[[int], int]]]:
+        """Yield the searches of a level; each takes the bound and returns a bound or 0."""
+        if budget.seconds > 0:
+            problem = self.pool.problem
+            # Few members with many partitions each: subsets of the mean load are frequent.
+            if problem.partition_count >= _MANY_PER_MEMBER * problem.member_count:
+                yield Origin.ENUMERATION, lambda _: self._proven_values(budget).get(index, 0)
+            if isinstance(level, Imbalance):
+                yield (
+                    Origin.PACKING,
+                    lambda _: pack_identical(
+                        self.pool, level, budget, before_enumeration=self.proven is None
+                    ),
+                )
+            yield Origin.ENUMERATION, lambda _: self._proven_values(budget).get(index, 0)
+            if isinstance(level, Imbalance):
+                yield Origin.EXCHANGE, lambda _: balance_loads(self.pool, level, budget)
+                yield Origin.EXCHANGE, lambda _: limit_moves(self.pool, level, budget)
+        if isinstance(level, Movement):
+            search = MovementSearch(self.pool, self.progress)
+            yield Origin.EXCHANGE, lambda bound: search.run(level, bound, budget)
+        yield Origin.CP_SAT, lambda bound: self._search_by_cpsat(level, bound, budget)
+
+    def _search_by_cpsat(self, level: Level, bound: int, budget: SearchBudget) -> int:
+        if budget.seconds <= 0:
+            return 0
+        from kassay.solver.cpsat.level_search import search_level  # noqa: PLC0415
+
+        return search_level(self.pool, level, bound, budget)
+
+    def _needs_time(self, level: Level) -> bool:
+        """Return whether a later level may need search.
+
+        Movement needs none if no partition is owned.
+        """
+        return not isinstance(level, Movement) or bool((self.pool.problem.owner != NO_OWNER).any())
+
+    def _proven_values(self, budget: SearchBudget) -> dict[int, int]:
+        """Return optimal values of the first levels by exact enumeration of small groups."""
+        if self.proven is None:
+            self.proven = {}
+            pool, problem = self.pool, self.pool.problem
+            if problem.partition_count >= MIN_PARTITIONS and problem.group.is_weighted:
+                from kassay.solver.weighted.solve_components import solve_components  # noqa: PLC0415
+
+                exact = budget.share(2)
+                first = self.pool.reached[0].claim if self.pool.reached else None
+                is_known = first is not None and first.value == first.bound
+                optimum = solve_components(
+                    problem,
+                    pool.levels,
+                    pool.constraints,
+                    seed=budget.seed,
+                    minimum=first.value if is_known and first is not None else None,
+                    may_continue=lambda: exact.seconds > 0,
+                )
+                if optimum is not None:
+                    pool.placements.append(optimum.placement)
+                    self.proven = dict(enumerate(optimum.values))
+        return self.proven

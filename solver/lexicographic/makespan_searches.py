@@ -1,0 +1,102 @@
+"""Searches for a lower makespan of a weighted group.
+
+Each search adds its placement to the pool and returns a lower bound on the level, or 0.
+"""
+
+import numpy as np
+
+from kassay.reference.model.metrics import Measure
+from kassay.solver.bounds import makespan_bound
+from kassay.solver.constraints import MaxMoves
+from kassay.solver.evaluation import imbalance_of, level_value
+from kassay.solver.incumbent_pool import IncumbentPool
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Imbalance
+from kassay.solver.problem import EXACT_IN_64_BITS
+
+# CP-SAT solves smaller groups faster than any other method starts.
+MIN_PARTITIONS = 12
+_MIN_CHOICES_FOR_LIMITED_MOVES = 2_000
+
+
+def pack_identical(
+    pool: IncumbentPool, level: Imbalance, budget: SearchBudget, *, before_enumeration: bool
+) -> int:
+    """Minimise the makespan of identical members; return a lower bound or 0."""
+    problem = pool.problem
+    if (
+        pool.reached
+        or pool.constraints
+        or level.measure is not Measure.MAKESPAN
+        or budget.seconds <= 0
+        or problem.partition_count < MIN_PARTITIONS
+        or not problem.group.is_weighted
+    ):
+        return 0
+    from kassay.solver.identical_members.identical_components import (  # noqa: PLC0415
+        minimise_makespan,
+    )
+    from kassay.solver.identical_members.search_clock import SearchClock  # noqa: PLC0415
+    from kassay.solver.weighted.subset_enumeration import MAX_ITEMS  # noqa: PLC0415
+
+    rng = np.random.default_rng(budget.seed)
+    clock = SearchClock.of(budget)
+    if problem.partition_count <= MAX_ITEMS and before_enumeration:
+        # The enumeration of subsets may prove the same, and the movement too.
+        clock = clock.part(0.5)
+    result = minimise_makespan(problem, pool.incumbent(level), clock, rng)
+    if result is None:
+        return 0
+    pool.add(result.placement)
+    return result.bound
+
+
+def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> int:
+    """Improve the incumbent on the first level by local search; return no bound, 0."""
+    problem = pool.problem
+    if pool.reached or pool.constraints:
+        return 0
+    if problem.partition_count < MIN_PARTITIONS:
+        return 0
+    from kassay.solver.weighted.load_local_search import LoadBalancer  # noqa: PLC0415
+
+    rng = np.random.default_rng(budget.seed)
+    best = pool.value(level)
+    start = min(
+        (one for one in pool.placements if level_value(problem, level, one) == best),
+        key=lambda one: imbalance_of(Measure.SUM_OF_SQUARES, problem.loads(one)),
+    )
+    balancer = LoadBalancer(problem, start.copy(), rng)
+    may_continue = budget.share(2).continuation(5_000)
+    balancer.lower_makespan(makespan_bound(problem), may_continue)
+    balancer.even_out(may_continue)
+    pool.placements.append(balancer.placement)
+    return 0
+
+
+def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> int:
+    """Search the minimum makespan within a number of moves.
+
+    Return a lower bound on it, or 0 if none is proven.
+    """
+    problem = pool.problem
+    limits = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
+    if (
+        not limits
+        or pool.reached
+        or level.measure is not Measure.MAKESPAN
+        or problem.partition_count < MIN_PARTITIONS
+        or problem.total >= EXACT_IN_64_BITS
+        or not problem.group.is_weighted
+    ):
+        return 0
+    from kassay.solver.weighted.limited_moves import LimitedMovesSearch  # noqa: PLC0415
+
+    rng = np.random.default_rng(budget.seed)
+    search = LimitedMovesSearch(problem, min(limits), pool.incumbent(level), rng)
+    # CP-SAT improves this bound little if there are many choices.
+    is_large = problem.partition_count * problem.member_count >= _MIN_CHOICES_FOR_LIMITED_MOVES
+    share = budget.until(budget.seconds * (0.9 if is_large else 0.5))
+    search.run(share.continuation(150))
+    pool.add(search.placement)
+    return search.bound

@@ -1,0 +1,132 @@
+"""Find the best placement of a lexicographic objective, with a claim per level.
+
+Modules that load OR-Tools or SciPy are imported in functions, because most small groups are
+solved by counting bounds alone and loading these libraries takes seconds.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+from kassay.reference.model.assignment import Assignment
+from kassay.solver.bounds import level_bound, max_loads_within
+from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
+from kassay.solver.constraints import Constraint
+from kassay.solver.enumeration.complete_search import CompleteResult, search_all
+from kassay.solver.evaluation import level_value, violated
+from kassay.solver.flow.flow_levels import FlowLevels
+from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
+from kassay.solver.initial_solutions import keep_owned, longest_processing_time
+from kassay.solver.lexicographic.level_solver import LevelSolver
+from kassay.solver.lexicographic.movement_search import add_few_moves
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Level
+from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
+from kassay.solver.solution import ProgressPoint
+
+# Finding any placement at all may take this many seconds, whatever the limit.
+_MIN_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LexicographicResult:
+    """Best placement with claims per level, or the conflicting constraints."""
+
+    placement: Placement | None  # None if there is none, or none was found in time
+    claims: tuple[LevelClaim, ...] = ()
+    prices: PriceTable | None = None
+    conflict: tuple[Constraint, ...] = ()
+    conflict_origin: Origin = Origin.CP_SAT
+    progress: tuple[ProgressPoint, ...] = ()  # seconds of `time.monotonic`
+
+    def is_proven_by(self, origins: Collection[Origin]) -> bool:
+        """Return whether a placement exists and all its bounds have one of these origins."""
+        return self.placement is not None and all(claim.origin in origins for claim in self.claims)
+
+
+def solve_levels(
+    problem: Problem,
+    *,
+    levels: Sequence[Level],
+    constraints: Sequence[Constraint],
+    initial_assignment: Assignment | None,
+    budget: SearchBudget,
+    flow: Callable[[], FlowLevels] | None = None,
+    enumerates: bool = True,
+) -> LexicographicResult:
+    """Find the best placement and return it with a value and bound per level.
+
+    With ``enumerates``, all placements of a small group are compared. Otherwise only those of
+    groups with loads beyond 64 bits. Other groups start with the placements and bounds of
+    ``flow``.
+    """
+    if enumerates or problem.total >= EXACT_IN_64_BITS:
+        complete = search_all(problem, levels, constraints)
+        if complete is not None:
+            return _enumerated(problem, levels, complete)
+    flows = FlowLevels() if flow is None else flow()
+    if flows.conflict:
+        return LexicographicResult(None, conflict=flows.conflict, conflict_origin=Origin.FLOW)
+    candidates = [*flows.placements, keep_owned(problem)]
+    if not flows.placements:
+        candidates.append(longest_processing_time(problem))
+    if initial_assignment is not None:
+        warm_start = problem.to_placement(initial_assignment)
+        candidates += [] if warm_start is None else [warm_start]
+    candidates = [one for one in candidates if not any(violated(problem, constraints, one))]
+    if not candidates:
+        from kassay.solver.cpsat.infeasibility import (  # noqa: PLC0415
+            find_any_placement,
+            find_conflict,
+        )
+
+        result = find_any_placement(problem, constraints, budget.at_least(_MIN_SECONDS))
+        if result.infeasible:
+            return LexicographicResult(None, conflict=find_conflict(problem, constraints, budget))
+        if result.placement is None:
+            return LexicographicResult(None)
+        candidates = [result.placement]
+    pool = IncumbentPool(problem, levels, constraints, candidates)
+    add_few_moves(pool)
+    solver = LevelSolver(pool, flows)
+    for index in range(len(levels)):
+        solver.solve_level(index, budget)
+    placement = pool.incumbent(levels[-1])
+    return LexicographicResult(
+        placement,
+        tuple(_final_claim(problem, done, placement) for done in pool.reached),
+        flows.prices if any(done.claim.origin is Origin.PRICES for done in pool.reached) else None,
+        progress=tuple(solver.progress),
+    )
+
+
+def _final_claim(problem: Problem, done: LevelResult, placement: Placement) -> LevelClaim:
+    """Return the claim of a level about the final placement, which a tolerance may worsen."""
+    return _claim_about(problem, done.claim, placement, best=done.placement)
+
+
+def _claim_about(
+    problem: Problem, claim: LevelClaim, placement: Placement, *, best: Placement
+) -> LevelClaim:
+    """Return a claim about a placement that may be worse than the best one of the level."""
+    value = level_value(problem, claim.level, placement)
+    shown = problem.to_assignment(best) if value > claim.value else None
+    return replace(claim, value=value, best=shown)
+
+
+def _enumerated(
+    problem: Problem, levels: Sequence[Level], complete: CompleteResult
+) -> LexicographicResult:
+    """Return the result of the comparison of all placements as claims."""
+    if complete.placement is None:
+        return LexicographicResult(
+            None, conflict=complete.conflict, conflict_origin=Origin.ENUMERATION
+        )
+    claims = []
+    limits: list[tuple[Level, int]] = []
+    for level, minimum, best in zip(levels, complete.minima, complete.best, strict=True):
+        counted = level_bound(problem, level, max_loads_within(problem, limits))
+        origin = Origin.COUNTING if counted >= minimum else Origin.ENUMERATION
+        claim = LevelClaim(level, minimum, minimum, origin)
+        claims.append(_claim_about(problem, claim, complete.placement, best=best))
+        limits.append((level, level.tolerance.limit(minimum)))
+    return LexicographicResult(complete.placement, tuple(claims))
