@@ -22,3 +22,11 @@ Capacity = Annotated[
         show_default=False,
     ),
 ]
+AllowLag = Annotated[
+    bool,
+    typer.Option(
+        "--allow-lag",
+        help="Accept lag as weight for a number of members. Lag is a backlog, not a load: the "
+        "result is the number of members that share the backlog.",
+    ),
+]

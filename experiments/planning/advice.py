@@ -7,6 +7,7 @@ from kassay.experiments.implementations.convergence import Ending, run_until_sta
 from kassay.experiments.planning.assignor_outcomes import assignment_metrics
 from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan_options import RECOMMENDED
+from kassay.experiments.sources.weight_notes import weight_advice, weight_note
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, movement
@@ -191,8 +192,12 @@ def not_considered(plan: Plan) -> list[str]:
 
 def weight_text(plan: Plan) -> str:
     """State the unit of the loads."""
-    if plan.group.is_weighted:
-        return "loads are sums of partition weights"
+    note = weight_note(plan.group)
+    if note is not None:
+        advice = weight_advice(note)
+        return f"{note}; loads are their sums" + (f". {advice}" if advice else "")
+    if plan.group.common_weight != 1:
+        return "loads are sums of partition weights; the source does not name their quantity"
     return (
         "loads are numbers of partitions: every partition counts 1. Use rates (--weights rate at "
         "import) if partitions differ in traffic, sizes if consumers reprocess whole topics. Lag "

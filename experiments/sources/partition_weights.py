@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from kassay.experiments.sources import weight_notes
 from kassay.experiments.sources.import_options import ImportOptions, WeightSource
 from kassay.experiments.sources.merge_captures import ObservedGroup, PartitionKey
 from kassay.reference.model.errors import InputError
@@ -15,6 +16,7 @@ def topic_weights(
     """Return the weights of a topic's partitions, or None for equal weights."""
     where = f"group {observed.id!r}"
     if options.weight_table is not None:
+        notes.append(weight_notes.TABLE)
         return _from_table(options.weight_table, topic, count, where)
     match options.weights:
         case WeightSource.NONE:
@@ -22,9 +24,10 @@ def topic_weights(
         case WeightSource.RATE:
             return tuple(_rate(observed, (topic, number), notes) for number in range(count))
         case WeightSource.SIZE:
-            notes.append("weights are bytes on disk, of the largest replica")
+            notes.append(weight_notes.SIZE)
             return _from_sizes(options.sizes or {}, topic, count, where)
         case WeightSource.LAG:
+            notes.append(weight_notes.LAG)
             return tuple(_lag(observed, (topic, n), options, notes) for n in range(count))
 
 
@@ -45,7 +48,9 @@ def apply_weights(group: Group, options: ImportOptions) -> Group:
         return _from_table(table, topic.name, topic.partitions, where)
 
     topics = (replace(topic, weights=weights(topic)) for topic in group.topics)
-    return replace(group, topics=tuple(topics))
+    note = weight_notes.SIZE if table is None else weight_notes.TABLE
+    notes = weight_notes.with_weight_note(group, note)
+    return replace(group, topics=tuple(topics), notes=notes)
 
 
 def _from_table(

@@ -12,6 +12,7 @@ from kassay.experiments.cli import (
     search_options,
     source_options,
 )
+from kassay.experiments.sources.weight_notes import require_no_lag
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
@@ -39,6 +40,7 @@ def members(
         typer.Option("--to", min=0, help="Largest number of members to show.", show_default=False),
     ] = None,
     like: member_options.SubscriptionLike = None,
+    allow_lag: member_options.AllowLag = False,
     resilience: Annotated[
         bool,
         typer.Option(
@@ -68,6 +70,8 @@ def members(
     limits = search.limits()
 
     def process(group: Group) -> group_io.GroupResult:
+        if not allow_lag:
+            require_no_lag(group, "--allow-lag")
         sizing = members_needed(
             group,
             makespan=makespan,

@@ -23,6 +23,7 @@ from kassay.experiments.planning.scenario_spec import ScenarioSpec
 from kassay.experiments.planning.what_if import ScenarioResult, current_state, scenarios
 from kassay.experiments.planning.what_if import what_if as solve_scenario
 from kassay.experiments.sources.import_options import WeightSource
+from kassay.experiments.sources.weight_notes import require_no_lag
 from kassay.reference.model.group import Group
 from kassay.solver.solution import Status
 
@@ -40,6 +41,7 @@ def what_if(
         ),
     ] = None,
     like: member_options.SubscriptionLike = None,
+    allow_lag: member_options.AllowLag = False,
     without: Annotated[
         list[str] | None,
         typer.Option(metavar="MEMBER", help="Remove this member; repeatable.", show_default=False),
@@ -114,6 +116,8 @@ def what_if(
     files = output_options.numbered(plot)
 
     def process(group: Group) -> group_io.GroupResult:
+        if members is not None and table is None and not allow_lag:
+            require_no_lag(group, "--allow-lag")
         try:
             group = planning_start(group)
         except RebalancingGroupError as error:

@@ -20,6 +20,7 @@ from kassay.experiments.sources.live_cluster.group_descriptions import (
     read_consumer_groups,
 )
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
+from kassay.experiments.sources.weight_notes import rate_note
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
@@ -174,4 +175,4 @@ def _notes(reading: ClusterReading, group: Group, options: ImportOptions) -> Ite
     if racks and any(member.id not in reading.subscriptions for member in group.members):
         yield "client.rack is not shown for members of the consumer protocol"
     if options.weights is WeightSource.RATE:
-        yield f"weights are messages appended within {reading.offsets.seconds:.1f} s"
+        yield rate_note(reading.offsets.seconds)

@@ -110,6 +110,10 @@ def test_missing_data_is_noted_in_the_document(run):
     assert document["notes"] == [
         "subscriptions are not shown, the assigned topics are assumed",
         "partition counts are not shown, the highest partition numbers are used: orders",
+        (
+            "the capture shows lag (5 messages), which is not used: lag is a backlog, not a load; "
+            "--weights lag spreads the backlog"
+        ),
         "generation is not shown, 1 is used",
         "no members table was given: members without partitions are not known",
     ]

@@ -102,3 +102,71 @@ def test_rates_are_rejected_for_captures(run):
     code, (line,), _ = run("plan", "offsets.txt", "--weights", "rate", "-o", "out")
     assert code == 2
     assert "kassay import --bootstrap-server" in line["error"]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ((), "Weights: loads are numbers of partitions"),
+        ((), "Note: the capture shows lag (5 messages), which is not used"),
+        (("--weights", "lag"), "Weights: weights are lags in messages; loads are their sums"),
+        (("--weights", "lag"), "Lag is a backlog, not a load"),
+        (SIZED, "Weights: weights are bytes on disk"),
+        (("--weights", "table.json"), "Weights: weights are from the given file or table"),
+    ],
+)
+def test_the_first_screen_names_the_weight_of_the_loads(kassay, run, options, text):
+    done = kassay("plan", "offsets.txt", *options, "--format", "text", "-o", "out")
+    assert done.code == 0
+    assert text in " ".join(done.out.split())
+    assert ("which is not used" in done.out) == (not options)
+
+
+def test_the_first_screen_says_that_the_quantity_of_weights_in_a_document_is_not_known(
+    kassay, run, write_groups
+):
+    topics = {"t": {"partitions": 2, "weights": [3, 4]}}
+    source = write_groups({"id": "g", "topics": topics, "members": [{"id": "c", "topics": ["t"]}]})
+    done = kassay("plan", source, "--format", "text", "-o", "out")
+    assert "the source does not name their quantity" in " ".join(done.out.split())
+
+
+BY_LAG = ("offsets.txt", "--weights", "lag")
+SIZING = (("members", "--makespan", "9"), ("what-if", "--members", "+1"))
+
+
+@pytest.mark.parametrize(("command", "option", "value"), SIZING)
+def test_a_number_of_members_by_lag_needs_an_explicit_option(run, command, option, value):
+    code, (line,), _ = run(command, *BY_LAG, option, value)
+    assert code == 2
+    assert "lag is a backlog, not a load" in line["error"]
+    assert "--allow-lag" in line["error"]
+    code, (line,), _ = run(command, *BY_LAG, option, value, "--allow-lag")
+    assert code == 0
+    assert "error" not in line
+
+
+@pytest.mark.parametrize(("command", "option", "value"), SIZING)
+@pytest.mark.parametrize("is_anonymous", [False, True])
+def test_a_document_that_was_imported_by_lag_is_refused_too(
+    kassay, run, tmp_path, command, option, value, is_anonymous
+):
+    document = kassay("import", *BY_LAG).out
+    (tmp_path / "by-lag.jsonl").write_text(document)
+    if is_anonymous:
+        (tmp_path / "by-lag.jsonl").write_text(kassay("anonymize", "by-lag.jsonl").out)
+    code, (line,), _ = run(command, "by-lag.jsonl", option, value)
+    assert code == 2
+    assert "the weights are lag" in line["error"]
+
+
+def test_weights_from_a_file_replace_lag(run, kassay, tmp_path):
+    (tmp_path / "by-lag.jsonl").write_text(kassay("import", *BY_LAG).out)
+    code, _, _ = run("members", "by-lag.jsonl", "--weights", "table.json", "--makespan", "11")
+    assert code == 0
+
+
+def test_changes_other_than_members_may_use_lag(run):
+    code, (answer,), _ = run("what-if", *BY_LAG, "--growth", "2")
+    assert code == 0
+    assert answer["scenarios"][-1]["makespan"]["value"] == 10
