@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kassay.reference.model.errors import InternalError, UsageError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.frontier.epsilon_constraint import EpsilonConstraint
@@ -53,7 +53,7 @@ def frontier(
     Raises
     ------
     UsageError
-        If ``max_points`` is below 2.
+        If ``max_points`` is below 2, or ``group`` is not a group.
     InputError
         If a constraint refers to a member, topic or partition that the group does not have.
 
@@ -68,6 +68,7 @@ def frontier(
     >>> [(point.movement.value, point.imbalance.value) for point in frontier(group).points]
     [(0, 16), (1, 10), (2, 8)]
     """
+    require_group(group)
     if max_points is not None and max_points < 2:
         raise UsageError(f"max_points must be at least 2, got {max_points!r}")
     search = _epsilon_constraint(group, measure, tuple(constraints), limits, seed)
