@@ -23,7 +23,7 @@ from kassay.experiments.cli import main
 from kassay.experiments.report.output_reader import read_manifest
 from tests.conformance.admin import Administrator, GroupView, Pairs, administrator
 from tests.conformance.broker import KafkaCluster, running_cluster
-from tests.conformance.captures import run_tool
+from tests.conformance.captures import TOPIC_TOOL, run_tool
 from tests.conformance.consumers import Profile
 from tests.conformance.running_group import RunningGroup
 
@@ -120,11 +120,8 @@ def _dump(cluster: KafkaCluster, home: Path) -> None:
     files = ",".join(str(log) for log in logs if log.stat().st_size)
     text = run_tool(DUMP_TOOL, "--offsets-decoder", "--files", files)
     (home / "dump.txt").write_text(text)
-    counts = [
-        f"Topic: {name}\tTopicId: x\tPartitionCount: {count}\tReplicationFactor: 1\tConfigs: \n"
-        for name, count in TOPICS.items()
-    ]
-    (home / "topics.txt").write_text("".join(counts))
+    topics = run_tool(TOPIC_TOOL, "--bootstrap-server", cluster.bootstrap, "--describe")
+    (home / "topics.txt").write_text(topics)
     metadata = ("--metadata", str(home / "topics.txt"))
     _history(str(home / "dump.txt"), "--output", str(home / "text"), *metadata)
 
@@ -180,7 +177,7 @@ def test_every_rebalance_is_compared_with_the_optimum(played: PlayedHistory) -> 
     for name, observed in played.groups.items():
         group_rows = [row for row in rows if row["group"] == name]
         assert len(group_rows) == len(observed.assignments)
-        assert [row["generation"] for row in group_rows] == sorted(observed.assignments)
+        assert sorted(row["generation"] for row in group_rows) == sorted(observed.assignments)
         assert all(row["unnecessary_moves"] >= 0 for row in group_rows)
     assert not played.table("live", "errors")
 
