@@ -263,7 +263,7 @@ def test_crashes_of_the_evaluating_process_become_rows(spark, expected):
     found = {row["groups"]["case"]: row for row in frame.toArrow().to_pylist()}
     assert len(found) == len(names)
     errors = {fault: found.pop(name)["groups"]["error"] for name, fault in bad.items()}
-    died = "the process that evaluated this group died of"
+    died = "the process that evaluated this group was killed by"
     assert errors["abort"] == f"{died} SIGABRT"
     assert errors["segfault"] == f"{died} SIGSEGV"
     assert errors["exhaust_memory"].startswith("MemoryError: Unable to allocate")
@@ -279,7 +279,7 @@ def test_the_time_limit_applies_to_native_code(spark):
     limits = CaseLimits(group=8.0)
     frame = evaluate_cases(spark, cases, Batch(0, 0, 3), tasks=1, limits=limits, judge=judge)
     errors = {row["groups"]["case"]: row["groups"]["error"] for row in frame.collect()}
-    assert errors == dict.fromkeys(names) | {names[1]: "took more than 8 s"}
+    assert errors == dict.fromkeys(names) | {names[1]: "the evaluation took more than 8 s"}
 
 
 def test_workers_with_another_version_are_rejected(spark, tmp_path, monkeypatch):
