@@ -113,4 +113,4 @@ def test_a_study_runs_beside_other_modules_named_solver(environment: Path, proje
     command = (environment / "bin" / "kassay", "study", *options, "--master", "local[2]")
     done = run(*command, directory=project)
     assert done.returncode == 0, done.stderr
-    assert (project / "out" / "manifest.json").is_file()
+    assert list((project / "out").glob("manifest/run=*/part-*")), done.stdout
