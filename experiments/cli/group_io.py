@@ -81,11 +81,11 @@ class TableLayout:
 def process_groups(
     file: Path,
     process: Callable[[Group], GroupResult],
-    *,
     output_format: Format = Format.JSONL,
     layout: TableLayout | None = None,
-    groups: Iterable[ParsedGroup] | None = None,
     options: ImportOptions | None = None,
+    *,
+    groups: Iterable[ParsedGroup] | None = None,
 ) -> None:
     """Process each group of a source, or each given group, and write its result.
 

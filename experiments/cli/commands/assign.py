@@ -36,13 +36,7 @@ def assign(
     layout = group_io.TableLayout(
         first=("member",), numbers=("partitions",), last=("assigned",), rows=_rows
     )
-    group_io.process_groups(
-        file,
-        process,
-        output_format=output_format,
-        layout=layout,
-        options=source_data.import_options(),
-    )
+    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
 
 
 def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]:

@@ -43,13 +43,7 @@ def compare(
         last=("result",),
         rows=_rows,
     )
-    group_io.process_groups(
-        file,
-        process,
-        output_format=output_format,
-        layout=layout,
-        options=source_data.import_options(),
-    )
+    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
 
 
 def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str, object]:

@@ -93,13 +93,7 @@ def explain(
         )
 
     layout = group_io.TableLayout(first=("step", "improving chain", "by sticky"), rows=_rows)
-    group_io.process_groups(
-        file,
-        process,
-        output_format=output_format,
-        layout=layout,
-        options=source_data.import_options(),
-    )
+    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
 
 
 def _explained(

@@ -71,13 +71,7 @@ def frontier(
         last=("proven",),
         rows=_rows,
     )
-    group_io.process_groups(
-        file,
-        process,
-        output_format=output_format,
-        layout=layout,
-        options=source_data.import_options(),
-    )
+    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
 
 
 def _record(group: Group, result: Frontier, assignments: bool) -> dict[str, object]:

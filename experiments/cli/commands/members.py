@@ -91,13 +91,7 @@ def members(
         last=("sufficient",),
         rows=_rows,
     )
-    group_io.process_groups(
-        file,
-        process,
-        output_format=output_format,
-        layout=layout,
-        options=source_data.import_options(),
-    )
+    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
 
 
 def _record(group: Group, sizing: Sizing, sweep: range) -> dict[str, object]:

@@ -66,13 +66,7 @@ def solve(
         numbers=("imbalance", "bound", "moves", "bound", "maximum load", "seconds"),
         rows=_rows,
     )
-    group_io.process_groups(
-        file,
-        process,
-        output_format=output_format,
-        layout=layout,
-        options=source_data.import_options(),
-    )
+    group_io.process_groups(file, process, output_format, layout, source_data.import_options())
 
 
 def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
