@@ -134,28 +134,36 @@ class ObjectiveOptions:
         if self.max_partitions is not None:
             constraints.append(MaxPartitions(self.max_partitions))
         for text in self.pin or ():
-            partitions, member = _partitions_and_member(group, "--pin", text)
-            if partitions[1] is None:
+            topic, number, member = _parse_placement(group, "--pin", text)
+            if number is None:
                 raise UsageError(f"--pin must be TOPIC-N=MEMBER, got {text!r}")
-            constraints.append(Pinned(partitions[0], partitions[1], member))
+            constraints.append(Pinned(topic, number, member))
         for text in self.forbid or ():
-            partitions, member = _partitions_and_member(group, "--forbid", text)
-            constraints.append(Forbidden(member, *partitions))
+            topic, number, member = _parse_placement(group, "--forbid", text)
+            if number is not None and f"{topic}-{number}" in group.topic_table():
+                raise InputError(
+                    f"--forbid: group {group.id!r} has the topic '{topic}-{number}' and the "
+                    f"partition {number} of the topic {topic!r}; for the topic, forbid each of "
+                    f"its partitions, such as {topic}-{number}-0"
+                )
+            constraints.append(Forbidden(member, topic, number))
         return tuple(constraints)
 
 
-def _partitions_and_member(
-    group: Group, option: str, text: str
-) -> tuple[tuple[str, int | None], str]:
-    """Parse TOPIC-N=MEMBER or TOPIC=MEMBER. Topic names may contain dashes."""
-    place, separator, name = text.partition("=")
-    if not separator or not place or not name:
+def _parse_placement(group: Group, option: str, text: str) -> tuple[str, int | None, str]:
+    """Parse TOPIC-N=MEMBER or TOPIC=MEMBER: topic, partition or None for all, member id.
+
+    Topic names may contain dashes. A name that is both a topic and a partition of another
+    topic denotes the partition.
+    """
+    name, separator, member_name = text.partition("=")
+    if not separator or not name or not member_name:
         raise UsageError(f"{option} must be TOPIC-N=MEMBER, got {text!r}")
-    member = find_member(group, name).id
+    member = find_member(group, member_name).id
     topics = group.topic_table()
-    topic, dash, number = place.rpartition("-")
-    if place in topics and not (topic in topics and number.isdecimal()):
-        return (place, None), member
-    if dash and topic in topics and number.isdecimal():
-        return (topic, int(number)), member
-    raise InputError(f"{option}: group {group.id!r} has no topic {place!r}")
+    topic, _, number = name.rpartition("-")
+    if topic in topics and number.isdecimal():
+        return topic, int(number), member
+    if name in topics:
+        return name, None, member
+    raise InputError(f"{option}: group {group.id!r} has no topic {name!r}")
