@@ -11,7 +11,7 @@ from kassay.reference.model.group import Group
 from kassay.solver.cpsat.levels import level_terms
 from kassay.solver.cpsat.model import AssignmentModel
 from kassay.solver.cpsat.partition_classes import symmetry_classes
-from kassay.solver.cpsat.search import minimise
+from kassay.solver.cpsat.single_search import minimise
 from kassay.solver.evaluation import level_value
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits

@@ -24,7 +24,7 @@ from kassay.solver.constraints import Capacity
 from kassay.solver.cpsat.constraints import add_constraint
 from kassay.solver.cpsat.model import AssignmentModel
 from kassay.solver.cpsat.partition_classes import symmetry_classes
-from kassay.solver.cpsat.search import minimise
+from kassay.solver.cpsat.single_search import minimise
 from kassay.solver.evaluation import movement_costs
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget, SearchLimits

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from kassay.experiments.compare import solve_optimum
 from kassay.experiments.counterexamples.canonical_form import short_name
-from kassay.experiments.counterexamples.search import CaseSearch
+from kassay.experiments.counterexamples.case_search import CaseSearch
 from kassay.experiments.counterexamples.shortcomings import (
     LARGEST_FIRST,
-    SearchOptions,
+    CounterexampleOptions,
     Shortcoming,
     measure_shortfall,
 )
@@ -72,7 +72,7 @@ class SizeCount(NamedTuple):
 class Gallery:
     """Result of a search for counterexamples."""
 
-    options: SearchOptions
+    options: CounterexampleOptions
     counts: dict[str, int]
     by_size: tuple[SizeCount, ...]
     entries: tuple[GalleryEntry, ...]
@@ -89,7 +89,7 @@ class Gallery:
         }
 
 
-def gallery(searches: Iterable[CaseSearch], options: SearchOptions) -> Gallery:
+def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> Gallery:
     """Build the gallery from the searched cases, independently of the order of the cases."""
     ordered = sorted(searches, key=lambda search: _case_key(search.case))
     by_kind: dict[str, list[CaseSearch]] = {}
@@ -140,7 +140,7 @@ def _counts(searches: Sequence[CaseSearch], smallest: int) -> dict[str, int]:
 
 
 def _entry(
-    group: Group, kind: str, same_kind: Sequence[CaseSearch], options: SearchOptions
+    group: Group, kind: str, same_kind: Sequence[CaseSearch], options: CounterexampleOptions
 ) -> GalleryEntry:
     shortfall = measure_shortfall(group, options)
     assigned = shortfall.result.assignment

@@ -33,7 +33,7 @@ _ENDINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchOptions:
+class CounterexampleOptions:
     """Options of a search for counterexamples."""
 
     assignor: str
@@ -59,14 +59,14 @@ class Shortfall:
 
 
 def measure_shortfall(
-    group: Group, options: SearchOptions, *, optimum: Solution | None = None
+    group: Group, options: CounterexampleOptions, *, optimum: Solution | None = None
 ) -> Shortfall:
     """Measure how severely an assignor misses the optimum on a group.
 
     Examples
     --------
     >>> from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
-    >>> options = SearchOptions(assignor="sticky", shortcoming=Shortcoming.RATIO)
+    >>> options = CounterexampleOptions(assignor="sticky", shortcoming=Shortcoming.RATIO)
     >>> measure_shortfall(NAMED_GROUPS["A"].group, options).severity
     Fraction(1, 1)
     """

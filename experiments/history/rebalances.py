@@ -42,7 +42,7 @@ class Rebalance:
 
 
 @dataclass(slots=True)
-class _State:
+class _GroupState:
     """State of a group before its next generation. ``number`` is the last generation number."""
 
     number: int = 0
@@ -68,7 +68,7 @@ def find_rebalances(
 def _rebalances_of_incarnation(
     generations: Sequence[Generation], given: Mapping[str, int]
 ) -> Iterator[Rebalance]:
-    state = _State()
+    state = _GroupState()
     known = counts_by_generation(generations, given)
     for generation, counts in zip(generations, known, strict=True):
         _check_gap(state, generation)
@@ -90,7 +90,7 @@ def _rebalances_of_incarnation(
         state.rounds = 0
 
 
-def _is_intermediate(state: _State, rebalance: Rebalance) -> bool:
+def _is_intermediate(state: _GroupState, rebalance: Rebalance) -> bool:
     """Return whether members must revoke partitions before other members can get them.
 
     Partitions of a topic that no member has ever owned are not withheld.
@@ -150,7 +150,7 @@ def compare_result(
     return replace(comparison, movement=UNKNOWN_GAP, movement_within=None)
 
 
-def _check_gap(state: _State, generation: Generation) -> None:
+def _check_gap(state: _GroupState, generation: Generation) -> None:
     missing = generation.number - state.number - 1
     if missing > generation.skipped_epochs:
         state.owned = {}
@@ -184,7 +184,7 @@ def _claims(generation: Generation) -> dict[str, tuple[_Pairs, int]] | None:
 
 
 def _rebalance(
-    state: _State, generation: Generation, first: int, counts: Mapping[str, int]
+    state: _GroupState, generation: Generation, first: int, counts: Mapping[str, int]
 ) -> Rebalance:
     group, unknown = None, state.unknown
     unresolved = _unresolved_topic(generation)
@@ -239,7 +239,7 @@ def _notes(generation: Generation, counts: Mapping[str, int]) -> Iterator[str]:
         )
 
 
-def _member(state: _State, member: GenerationMember) -> Member:
+def _member(state: _GroupState, member: GenerationMember) -> Member:
     owned, generation = state.owned.get(_identity(member), ()), state.owned_generation
     if state.claims is not None:
         owned, generation = state.claims.get(_identity(member), ((), NO_GENERATION))

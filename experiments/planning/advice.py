@@ -24,7 +24,7 @@ _UNEVEN = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class RecommendedAction:
     """Something that a person can do, with the maximum load and the moves that follow."""
 
     text: str
@@ -74,7 +74,7 @@ def _unchanged(plan: Plan) -> str:
     return "the current assignment is optimal, with proof"
 
 
-def actions(plan: Plan) -> list[Action]:
+def actions(plan: Plan) -> list[RecommendedAction]:
     """Return the effective actions, those with the fewest moves first."""
     found = [
         *_assignor_changes(plan),
@@ -90,7 +90,7 @@ def _is_effective(plan: Plan, makespan: int) -> bool:
     return makespan < plan.current.makespan and makespan <= planned + planned // (4 * _EXCESS)
 
 
-def _assignor_changes(plan: Plan) -> Iterator[Action]:
+def _assignor_changes(plan: Plan) -> Iterator[RecommendedAction]:
     own = plan.group.status.registered_assignor
     for outcome in plan.assignor_outcomes:
         if outcome.metrics is None or outcome.movement is None:
@@ -99,7 +99,7 @@ def _assignor_changes(plan: Plan) -> Iterator[Action]:
             text = f"trigger a rebalance: {own} then balances the group"
         else:
             text = f"switch the assignor to {outcome.assignor}"
-        yield Action(
+        yield RecommendedAction(
             text=f"{text} ({_count(outcome.movement, 'move')}, maximum load "
             f"{outcome.metrics.makespan:,})",
             makespan=outcome.metrics.makespan,
@@ -107,7 +107,7 @@ def _assignor_changes(plan: Plan) -> Iterator[Action]:
         )
 
 
-def _restarts(plan: Plan) -> Iterator[Action]:
+def _restarts(plan: Plan) -> Iterator[RecommendedAction]:
     """Try the restart of the members with the highest loads, with the group's own assignor."""
     own = plan.group.status.registered_assignor
     if own not in _STICKY or own not in ASSIGNORS:
@@ -120,7 +120,7 @@ def _restarts(plan: Plan) -> Iterator[Action]:
             continue
         makespan = assignment_metrics(group, stable.assignment).makespan
         moves = movement(plan.group, stable.assignment)
-        yield Action(
+        yield RecommendedAction(
             text=f"restart {member}, so that {own} redistributes its partitions "
             f"({_count(moves, 'move')}, maximum load {makespan:,})",
             makespan=makespan,
@@ -135,7 +135,7 @@ def _after_restart(group: Group, member: str) -> Group:
     return replace(group, members=members)
 
 
-def _further_partitions(plan: Plan) -> Iterator[Action]:
+def _further_partitions(plan: Plan) -> Iterator[RecommendedAction]:
     """Advise more partitions if the minimum maximum load is far above the mean load."""
     members, total = len(plan.planned.loads), sum(plan.planned.loads.values())
     uneven = plan.makespan.bound * members
@@ -143,7 +143,7 @@ def _further_partitions(plan: Plan) -> Iterator[Action]:
         return
     topic = max(plan.group.topics, key=lambda one: (one.partitions, one.name))
     more = plan.makespan.bound * members - total
-    yield Action(
+    yield RecommendedAction(
         text=f"give topic {topic.name} {_count(more, 'more partition')}: every member then has "
         f"{plan.makespan.bound:,} partitions (keys move between partitions)",
         makespan=None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import jinja2
 
 from kassay.experiments.planning.advice import (
-    Action,
+    RecommendedAction,
     actions,
     bound_text,
     not_considered,
@@ -42,7 +42,7 @@ _MAX_LISTED_MOVES = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberRow:
+class MemberLoadRow:
     """Row of the table of loads. Percentages refer to the maximum load of both assignments."""
 
     member: str
@@ -79,12 +79,12 @@ class FirstStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class FirstScreen:
     """Content of the first screen of a plan."""
 
     verdict: str
     quality: str
-    actions: Sequence[Action]
+    actions: Sequence[RecommendedAction]
     first_steps: Sequence[FirstStep]
     options: Sequence[str]
     not_considered: Sequence[str]
@@ -93,12 +93,12 @@ class Summary:
     commands: Sequence[str]
 
 
-def _summary(plan: Plan, short: Mapping[str, str], directory: str, source: str) -> Summary:
+def _summary(plan: Plan, short: Mapping[str, str], directory: str, source: str) -> FirstScreen:
     steps = [
         FirstStep(text=_shorten(str(step), short), before=step.makespan[0], after=step.makespan[1])
         for step in plan.steps[:_FIRST_STEPS]
     ]
-    return Summary(
+    return FirstScreen(
         verdict=_shorten(verdict(plan), short),
         quality=quality(plan),
         actions=[replace(one, text=_shorten(one.text, short)) for one in actions(plan)],
@@ -210,11 +210,11 @@ def _shorten(text: str, short: Mapping[str, str]) -> str:
     return text
 
 
-def _rows(plan: Plan) -> tuple[MemberRow, ...]:
+def _rows(plan: Plan) -> tuple[MemberLoadRow, ...]:
     current, planned = plan.current, plan.planned
     maximum = max(current.makespan, planned.makespan, 1)
     rows = (
-        MemberRow(
+        MemberLoadRow(
             member=member,
             current=load,
             planned=planned.loads[member],

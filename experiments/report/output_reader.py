@@ -34,7 +34,7 @@ FileDigests = dict[str, FileState]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class StudySummary:
     """Aggregated results of a study: tables of counts, and candidates for the worst groups."""
 
     families: pd.DataFrame
@@ -168,13 +168,13 @@ def verified_manifest(
     return manifest
 
 
-def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> Summary:
+def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> StudySummary:
     """Read the summary of a study; verify the output unless its manifest is given."""
     manifest = manifest or verified_manifest(directory)
     if "summary" not in manifest:
         raise InputError(f"{directory} contains no output of kassay study")
     root = directory / manifest["summary"]
-    return Summary(
+    return StudySummary(
         **{name: read_table(root / name) for name in _COUNTS},
         worst=_arrow_table(root / "worst").sort_by("rank").to_pylist(),
         manifest=manifest,

@@ -6,7 +6,7 @@ import pandas as pd
 
 from kassay.experiments.plotting.page_figures import Plot, shares_by_level
 from kassay.experiments.report.assignor_summary import Proportion, ReportTable, without_named
-from kassay.experiments.report.output_reader import Summary
+from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.study.statistics.parameter_effects import (
     MEASURED,
     levels,
@@ -17,7 +17,7 @@ _OUTCOMES = {"missed": "misses the minimum imbalance", "wasteful": "makes unnece
 
 
 def parameter_section(
-    results: Summary, families: Sequence[Mapping[str, object]], compared: Sequence[str]
+    results: StudySummary, families: Sequence[Mapping[str, object]], compared: Sequence[str]
 ) -> Mapping[str, object]:
     """Return the tables and figures about the parameters of ``families``."""
     shares = levels(

@@ -11,14 +11,14 @@ from pathlib import Path
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.assignor_summary import Proportion
-from kassay.experiments.report.output_reader import Summary, load_summary
+from kassay.experiments.report.output_reader import StudySummary, load_summary
 from kassay.experiments.report.study_report import template_values
 from kassay.reference.model.errors import InputError
 
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 
 
-def render_numbers(results: Summary) -> str:
+def render_numbers(results: StudySummary) -> str:
     """Render the results of a study as Markdown tables."""
     markdown = environment(TEMPLATES, autoescape=False)
     markdown.filters["interval"] = with_interval

@@ -9,7 +9,7 @@ import pandas as pd
 
 from kassay.experiments.plotting.page_figures import Plot, cumulative_shares
 from kassay.experiments.report.assignor_summary import ReportTable, without_named
-from kassay.experiments.report.output_reader import Summary
+from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.study.statistics.paired_comparison import PairedComparison, compare_pairs
 from kassay.experiments.study.statistics.parameter_effects import effects
 from kassay.experiments.study.statistics.performance_profiles import (
@@ -26,7 +26,7 @@ _PAIR_COLUMNS = (
 
 
 def statistics_section(
-    results: Summary, names: Sequence[str], compared: Sequence[str]
+    results: StudySummary, names: Sequence[str], compared: Sequence[str]
 ) -> Mapping[str, object]:
     """Return the tables and figures of the statistics section of a study report."""
     pairs = itertools.combinations(compared, 2)

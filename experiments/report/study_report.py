@@ -18,7 +18,7 @@ from kassay.experiments.report.assignor_summary import (
     compared_assignors,
     without_named,
 )
-from kassay.experiments.report.output_reader import Summary
+from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.report.parameter_section import parameter_section
 from kassay.experiments.report.statistics_section import statistics_section
 from kassay.experiments.report.study_figures import GAP_BINS, MOVE_BINS
@@ -36,7 +36,7 @@ class Report:
     drawings: Mapping[str, str]
 
 
-def render(results: Summary) -> Report:
+def render(results: StudySummary) -> Report:
     """Render the report of a study."""
     values = template_values(results)
     page = environment(TEMPLATES, autoescape=True)
@@ -60,7 +60,7 @@ def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
             yield from _figures_and_tables(value)
 
 
-def template_values(results: Summary) -> dict[str, object]:
+def template_values(results: StudySummary) -> dict[str, object]:
     """Return the values for the report's templates, computed from the counts of a study."""
     outcomes, gaps = results.outcomes, results.gaps
     counted = without_named(outcomes)

@@ -11,7 +11,7 @@ from kassay.experiments.implementations.convergence import run_until_stable
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.plotting.assignment_figure import AssignmentPanel, draw_assignment
 from kassay.experiments.report.assignor_summary import COMPARED_ASSIGNORS
-from kassay.experiments.report.output_reader import Summary
+from kassay.experiments.report.output_reader import StudySummary
 from kassay.experiments.study.case import Case
 from kassay.reference.documents.json_codec import group_document, parse_assignment, parse_group
 from kassay.reference.model.assignment import Assignment, violations
@@ -49,7 +49,7 @@ class WorstGroup:
     document: str
 
 
-def worst_groups(results: Summary, assignors: Sequence[str]) -> Iterator[WorstGroup]:
+def worst_groups(results: StudySummary, assignors: Sequence[str]) -> Iterator[WorstGroup]:
     """Yield the worst drawable groups of each assignor, without hand-written groups.
 
     If the tables contain only the seed of a group, the group is rebuilt.
@@ -68,7 +68,7 @@ def worst_groups(results: Summary, assignors: Sequence[str]) -> Iterator[WorstGr
                 yield group
 
 
-def named_groups(results: Summary) -> Iterator[WorstGroup]:
+def named_groups(results: StudySummary) -> Iterator[WorstGroup]:
     """Yield the hand-written groups, each with an assignor that misses the group's optimum."""
     shown: set[str] = set()
     for assignor in COMPARED_ASSIGNORS:
@@ -82,7 +82,7 @@ def named_groups(results: Summary) -> Iterator[WorstGroup]:
                 yield from _first([candidate], title, results.manifest)
 
 
-def _candidates(results: Summary, kind: str, assignor: str) -> Iterator[Mapping[str, Any]]:
+def _candidates(results: StudySummary, kind: str, assignor: str) -> Iterator[Mapping[str, Any]]:
     """Yield the candidates of an assignor, worst first."""
     for candidate in results.worst:
         if candidate["kind"] == kind and candidate["comparison"]["assignor"] == assignor:

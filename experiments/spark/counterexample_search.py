@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from pyspark.sql import SparkSession
 
-from kassay.experiments.counterexamples.search import CaseSearch, search_case
-from kassay.experiments.counterexamples.shortcomings import SearchOptions
+from kassay.experiments.counterexamples.case_search import CaseSearch, search_case
+from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions
 from kassay.experiments.spark.arrow_map import map_rows
 from kassay.experiments.spark.code_distribution import uses_connect
 from kassay.experiments.spark.progress import CaseCounts, with_progress
@@ -23,7 +23,7 @@ _RESULTS = schema_of(CaseSearch)
 
 
 def search_cases(
-    spark: SparkSession, cases: Cases, options: SearchOptions, *, tasks: int | None = None
+    spark: SparkSession, cases: Cases, options: CounterexampleOptions, *, tasks: int | None = None
 ) -> Iterator[CaseSearch]:
     """Search every case; yield each result as soon as the job of the case ends.
 

@@ -19,7 +19,7 @@ from kassay.experiments.report.output_reader import (
     MANIFESTS,
     FileDigests,
     FileState,
-    Summary,
+    StudySummary,
     damaged_files,
     digest_local_files,
     load_summary,
@@ -95,7 +95,7 @@ def local_copy(spark: SparkSession, output: str) -> Iterator[tuple[Path, FileDig
         yield directory, digest_files(spark, output, manifest["folders"])
 
 
-def read_summary(spark: SparkSession, output: str) -> Summary:
+def read_summary(spark: SparkSession, output: str) -> StudySummary:
     """Read the verified summary of a study."""
     with local_copy(spark, output) as (directory, found):
         return load_summary(directory, verified_manifest(directory, found=found))

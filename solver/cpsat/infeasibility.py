@@ -8,7 +8,7 @@ from kassay.solver.constraints import Constraint
 from kassay.solver.cpsat.constraints import add_constraint
 from kassay.solver.cpsat.model import AssignmentModel
 from kassay.solver.cpsat.partition_classes import symmetry_classes
-from kassay.solver.cpsat.search import SearchResult, satisfy
+from kassay.solver.cpsat.single_search import SearchResult, satisfy
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import EXACT_IN_64_BITS, Problem
 

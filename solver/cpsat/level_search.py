@@ -7,7 +7,7 @@ from kassay.solver.cpsat.constraints import add_constraint
 from kassay.solver.cpsat.levels import Term, level_terms
 from kassay.solver.cpsat.model import AssignmentModel
 from kassay.solver.cpsat.partition_classes import symmetry_classes
-from kassay.solver.cpsat.search import minimise
+from kassay.solver.cpsat.single_search import minimise
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Level

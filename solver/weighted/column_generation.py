@@ -35,7 +35,7 @@ _MAX_FAILURES = 30
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionPrices:
+class MovementPrices:
     """Prices of partitions and the bound that they prove. Both are multiplied by `SCALE`."""
 
     prices: Ints
@@ -51,7 +51,7 @@ class ColumnGeneration:
     basis: Floats = field(init=False)  # knots' shares in prices, per partition
     centre: Floats = field(init=False)  # best prices at the knots
     box: float = 0.5
-    best: PartitionPrices = field(init=False)
+    best: MovementPrices = field(init=False)
     owners: list[int] = field(init=False, default_factory=list)
     collected: list[Pattern] = field(init=False, default_factory=list)
     seen: set[tuple[int, bytes]] = field(init=False, default_factory=set)
@@ -72,7 +72,7 @@ class ColumnGeneration:
         self.basis[partitions, at] = (1 - share) * unit
         self.basis[partitions, at + 1] = share * unit
         self.centre = np.repeat([1.0, 0.0], count)
-        self.best = PartitionPrices(np.zeros(problem.partition_count, dtype=np.int64), 0)
+        self.best = MovementPrices(np.zeros(problem.partition_count, dtype=np.int64), 0)
 
     def raise_bound(self, enough: int, may_continue: Callable[[], bool]) -> None:
         """Raise the bound until it exceeds ``enough`` (scaled by `SCALE`) or stops rising."""
@@ -84,7 +84,7 @@ class ColumnGeneration:
             improved = knapsacks.bound > self.best.bound
             failures = 0 if improved else failures + 1
             if improved:
-                self.best, self.centre = PartitionPrices(partitions, knapsacks.bound), point
+                self.best, self.centre = MovementPrices(partitions, knapsacks.bound), point
             self._collect(knapsacks)
             answer = self._program()
             if answer is None:
@@ -111,7 +111,7 @@ class ColumnGeneration:
             if exchange.is_feasible(owner, pattern)
         ]
         self.owners, self.collected = [owner for owner, _ in kept], [pattern for _, pattern in kept]
-        self.best = PartitionPrices(self.best.prices, 0)
+        self.best = MovementPrices(self.best.prices, 0)
         self.box = 0.1
 
     def _add_empty_patterns(self) -> None:

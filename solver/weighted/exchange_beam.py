@@ -21,7 +21,7 @@ _MAX_LOOSE = 14
 _MAX_POSTPONED = 4
 
 
-class _State(NamedTuple):
+class _BeamState(NamedTuple):
     """Members with final loads, and the partitions that changed their members."""
 
     score: float
@@ -80,9 +80,9 @@ class ExchangeBeam:
             return None
         needs = sum(self._need(member, frozenset()) for member in self.members)
         loose = tuple(self.loose.tolist())
-        states = [_State(0.0, 0, slack, tuple(self.members), loose, frozenset(), (), needs)]
+        states = [_BeamState(0.0, 0, slack, tuple(self.members), loose, frozenset(), (), needs)]
         for _ in self.members:
-            following: dict[tuple[frozenset[int], frozenset[int], tuple[int, ...]], _State] = {}
+            following: dict[tuple[frozenset[int], frozenset[int], tuple[int, ...]], _BeamState] = {}
             for state in states:
                 if not may_continue():
                     return None
@@ -93,7 +93,7 @@ class ExchangeBeam:
             states = sorted(following.values())[:width]
         return self._read(min(states, key=lambda state: state.cost)) if states else None
 
-    def _read(self, state: _State) -> Placement:
+    def _read(self, state: _BeamState) -> Placement:
         placement = self.placement.copy()
         for member, own in self.own.items():
             placement[own] = member
@@ -110,7 +110,7 @@ class ExchangeBeam:
     def _owned(self, member: int, left: frozenset[int]) -> list[int]:
         return [p for p in self.own[member].tolist() if p not in left]
 
-    def _next_states(self, state: _State, budget: int) -> Iterator[_State]:
+    def _next_states(self, state: _BeamState, budget: int) -> Iterator[_BeamState]:
         """Fix the next member; postpone members without an exchange."""
         for member in state.open[:_MAX_POSTPONED]:
             found = False
@@ -121,7 +121,7 @@ class ExchangeBeam:
             if found:
                 return
 
-    def _children(self, state: _State, member: int) -> Iterator[_State]:
+    def _children(self, state: _BeamState, member: int) -> Iterator[_BeamState]:
         """Yield the states in which the load of a further member is final."""
         rest = tuple(other for other in state.open if other != member)
         own = self._owned(member, state.left)
@@ -152,8 +152,8 @@ class ExchangeBeam:
         return bool(self.problem.may_consume[self.problem.consumer_set[partition], member])
 
     def _child(
-        self, state: _State, member: int, rest: tuple[int, ...], exchange: Exchange
-    ) -> _State:
+        self, state: _BeamState, member: int, rest: tuple[int, ...], exchange: Exchange
+    ) -> _BeamState:
         moved = exchange.given + exchange.taken
         cost = state.cost + sum(int(self.costs[p]) for p in moved)
         left = state.left.union(moved)
@@ -165,4 +165,4 @@ class ExchangeBeam:
         score = cost / self.unit + needs - _LOOSE_VALUE * len(loose) + _NOISE * self.rng.random()
         placed = tuple((p, member) for p in exchange.received + exchange.taken)
         slack = state.slack - exchange.free_capacity
-        return _State(score, cost, slack, rest, loose, left, state.placed + placed, needs)
+        return _BeamState(score, cost, slack, rest, loose, left, state.placed + placed, needs)

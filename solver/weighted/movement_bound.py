@@ -11,7 +11,7 @@ import numpy as np
 
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.problem import Ints, Problem
-from kassay.solver.weighted.column_generation import ColumnGeneration, PartitionPrices
+from kassay.solver.weighted.column_generation import ColumnGeneration, MovementPrices
 from kassay.solver.weighted.knapsack_subproblems import SCALE, MemberExchange
 
 _COARSE = 400
@@ -48,7 +48,7 @@ def exchange_bound(
 
 def _subgradient(
     exchange: MemberExchange,
-    start: PartitionPrices,
+    start: MovementPrices,
     incumbent: int,
     may_continue: Callable[[], bool],
     rounds: int,

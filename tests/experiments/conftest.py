@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kassay.experiments.compare import LIMITS
-from kassay.experiments.report.output_reader import Summary, load_summary, read_manifest
+from kassay.experiments.report.output_reader import StudySummary, load_summary, read_manifest
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.study.case import Case, Cases, JoinedCases, ListedCases, cases_of
@@ -57,7 +57,7 @@ def stored_rows(directory: Path, manifest: dict) -> list[dict]:
 
 
 @pytest.fixture(scope="session")
-def results(study_directory) -> Summary:
+def results(study_directory) -> StudySummary:
     """Summary of the study."""
     return load_summary(study_directory)
 

@@ -19,11 +19,11 @@ from kassay.experiments.cli import (
     spark_options,
 )
 from kassay.experiments.cli.option_checks import known_names
+from kassay.experiments.counterexamples.case_search import CaseSearch, check_deterministic
 from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, exhaustive_cases
 from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
-from kassay.experiments.counterexamples.search import CaseSearch, check_deterministic
-from kassay.experiments.counterexamples.shortcomings import SearchOptions, Shortcoming
+from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
@@ -101,7 +101,7 @@ def hunt(
     Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
     """
     name = custom.single(assignor)
-    options = SearchOptions(
+    options = CounterexampleOptions(
         assignor=name,
         shortcoming=shortcoming,
         limits=limits.case_limits(),
@@ -161,7 +161,7 @@ def _show_finds(results: Iterable[CaseSearch], file: Path) -> Iterator[CaseSearc
         yield result
 
 
-def _description(options: SearchOptions, families: Sequence[str]) -> dict[str, str]:
+def _description(options: CounterexampleOptions, families: Sequence[str]) -> dict[str, str]:
     description = {
         "assignor": options.assignor,
         "shortcoming": str(options.shortcoming),

@@ -20,7 +20,7 @@ from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.report.assignor_summary import totals
 from kassay.experiments.report.output_reader import (
-    Summary,
+    StudySummary,
     check_writable,
     load_summary,
     location,
@@ -136,7 +136,7 @@ def study(
         raise typer.Exit(BAD_INPUT)
 
 
-def _finished(plan: "_StudyPlan", output: str) -> Summary | None:
+def _finished(plan: "_StudyPlan", output: str) -> StudySummary | None:
     """Return the summary of a finished and undamaged study in a local directory, else None."""
     directory = location(output)
     if directory is None:
@@ -224,7 +224,7 @@ def _settings(pairs: list[str]) -> dict[str, str]:
     return settings
 
 
-def _print_summary(results: Summary) -> None:
+def _print_summary(results: StudySummary) -> None:
     rows = []
     for name, summary in totals(results.outcomes).items():
         low, high = summary.minimum_imbalance.interval

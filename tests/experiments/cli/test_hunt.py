@@ -1,7 +1,7 @@
 import pytest
 
 from kassay.experiments.cli.commands import hunt
-from kassay.experiments.counterexamples.search import CaseSearch
+from kassay.experiments.counterexamples.case_search import CaseSearch
 
 GROUP = '{"id": "mine", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]}\n'
 

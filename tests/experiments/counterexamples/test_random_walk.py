@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
+from kassay.experiments.counterexamples.case_search import shrink_group
 from kassay.experiments.counterexamples.mutable_group import MutableGroup
 from kassay.experiments.counterexamples.random_walk import mutate, random_walk
-from kassay.experiments.counterexamples.search import shrink_group
 from kassay.experiments.counterexamples.shortcomings import (
-    SearchOptions,
+    CounterexampleOptions,
     Shortcoming,
     measure_shortfall,
 )
@@ -34,10 +34,10 @@ def test_a_walk_from_a_known_livelock_finds_a_smaller_one():
 
 
 def test_a_walk_leaves_local_minima_of_shrinking():
-    options = SearchOptions(assignor="sticky", shortcoming=Shortcoming.LIVELOCK)
+    options = CounterexampleOptions(assignor="sticky", shortcoming=Shortcoming.LIVELOCK)
     severity = measure_shortfall(LIVELOCK, options).severity
     shrunk, _ = shrink_group(LIVELOCK, options, severity)
-    with_walk = SearchOptions(
+    with_walk = CounterexampleOptions(
         assignor="sticky", shortcoming=Shortcoming.LIVELOCK, walk_steps=1200, walks=1
     )
     smaller, reached = shrink_group(LIVELOCK, with_walk, severity)

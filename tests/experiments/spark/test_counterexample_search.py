@@ -1,8 +1,8 @@
 import pytest
 
+from kassay.experiments.counterexamples.case_search import search_case
 from kassay.experiments.counterexamples.exhaustive_search import exhaustive_cases
-from kassay.experiments.counterexamples.search import search_case
-from kassay.experiments.counterexamples.shortcomings import SearchOptions, Shortcoming
+from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.study.case import Case, ListedCases
 
@@ -19,7 +19,7 @@ CASES = [
     "assignor", ["sticky", "python@60s:kassay.reference.assignors.client.sticky:assign"]
 )
 def test_spark_finds_the_same_counterexamples_as_one_process(spark, assignor):
-    options = SearchOptions(assignor=assignor, shortcoming=Shortcoming.IMBALANCE)
+    options = CounterexampleOptions(assignor=assignor, shortcoming=Shortcoming.IMBALANCE)
     found = list(search_cases(spark, ListedCases(tuple(CASES)), options, tasks=3))
     assert sorted(found, key=lambda result: result.case) == sorted(
         (search_case(case, options) for case in CASES), key=lambda result: result.case

@@ -13,12 +13,12 @@ from kassay.experiments.counterexamples.canonical_form import (
     renamed,
     with_canonical_names,
 )
+from kassay.experiments.counterexamples.case_search import search_case, shrink_group
 from kassay.experiments.counterexamples.exhaustive_search import exhaustive_cases, namings
 from kassay.experiments.counterexamples.gallery import gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
-from kassay.experiments.counterexamples.search import search_case, shrink_group
 from kassay.experiments.counterexamples.shortcomings import (
-    SearchOptions,
+    CounterexampleOptions,
     Shortcoming,
     measure_shortfall,
 )
@@ -33,8 +33,8 @@ from kassay.reference.documents.json_codec import group_document, parse_group
 SMALL_GROUPS = list(exhaustive_groups_up_to(members=3, partitions=3))
 
 
-def search_options(shortcoming: Shortcoming, assignor: str = "sticky") -> SearchOptions:
-    return SearchOptions(assignor=assignor, shortcoming=shortcoming)
+def search_options(shortcoming: Shortcoming, assignor: str = "sticky") -> CounterexampleOptions:
+    return CounterexampleOptions(assignor=assignor, shortcoming=shortcoming)
 
 
 def shuffled(group: Group, seed: int) -> Group:

@@ -13,7 +13,7 @@ from kassay.experiments.counterexamples.random_walk import random_walk
 from kassay.experiments.counterexamples.shortcomings import (
     LARGEST_FIRST,
     NEEDS_OPTIMUM,
-    SearchOptions,
+    CounterexampleOptions,
     measure_shortfall,
 )
 from kassay.experiments.counterexamples.shrinking import Predicate, shrink, size_of
@@ -64,7 +64,7 @@ def check_deterministic(assignor: str, cases: Iterable[Case]) -> None:
             )
 
 
-def search_case(case: Case, options: SearchOptions) -> CaseSearch:
+def search_case(case: Case, options: CounterexampleOptions) -> CaseSearch:
     """Run an assignor on the group of a case. Shrink the group if it is a counterexample.
 
     A failure becomes part of the result, because one group must not end a search.
@@ -75,7 +75,7 @@ def search_case(case: Case, options: SearchOptions) -> CaseSearch:
         return CaseSearch(case=case.name, error=f"{type(error).__name__}: {error}", proven=False)
 
 
-def _search_case(case: Case, options: SearchOptions) -> CaseSearch:
+def _search_case(case: Case, options: CounterexampleOptions) -> CaseSearch:
     group = case.build()
     optimum = None  # of all namings
     if options.shortcoming in NEEDS_OPTIMUM:
@@ -106,7 +106,7 @@ def _search_case(case: Case, options: SearchOptions) -> CaseSearch:
 
 
 def shrink_group(
-    group: Group, options: SearchOptions, severity: Fraction
+    group: Group, options: CounterexampleOptions, severity: Fraction
 ) -> tuple[Group, Fraction]:
     """Shrink a counterexample, and return the smallest group found and the severity on that group.
 
