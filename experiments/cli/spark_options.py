@@ -1,6 +1,7 @@
-"""Options that select the Spark master and the number of Spark tasks."""
+"""Options that select the Spark master, its configuration and the number of Spark tasks."""
 
 import re
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -16,16 +17,42 @@ def _spark_master(master: str | None) -> str | None:
     return master
 
 
-SparkMaster = Annotated[
-    str | None,
-    typer.Option(
-        "--master",
-        callback=_spark_master,
-        metavar="MASTER",
-        help="Spark master: local[N], spark://HOST:PORT, yarn, k8s://..., sc://HOST:PORT.",
-        show_default="local[*], or the value of spark-submit",
-    ),
-]
+def _pairs(pairs: list[str] | None) -> list[str]:
+    for pair in pairs or ():
+        if not re.match("[^=]+=", pair):
+            raise typer.BadParameter(f"must be KEY=VALUE, got {pair!r}")
+    return pairs or []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkOptions:
+    """Master and configuration of the Spark session."""
+
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master",
+            callback=_spark_master,
+            metavar="MASTER",
+            help="Spark master: local[N], spark://HOST:PORT, yarn, k8s://..., sc://HOST:PORT.",
+            show_default="local[*], or the value of spark-submit",
+        ),
+    ] = None
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            callback=_pairs,
+            metavar="KEY=VALUE",
+            help="Spark configuration property; repeatable.",
+            show_default=False,
+        ),
+    ] = None
+
+    def settings(self) -> dict[str, str]:
+        """Return the configuration properties."""
+        return {key: value for key, _, value in (pair.partition("=") for pair in self.conf or ())}
+
+
 SparkTasks = Annotated[
     int | None,
     typer.Option(

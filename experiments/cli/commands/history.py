@@ -57,7 +57,7 @@ def history(
             rich_help_panel=source_options.CLUSTER_PANEL,
         ),
     ] = None,
-    master: spark_options.SparkMaster = None,
+    spark: spark_options.SparkOptions = spark_options.SparkOptions(),
     tasks: Annotated[int, typer.Option("--tasks", min=1, help="Number of Spark tasks.")] = 8,
     limits: search_options.LimitOptions = search_options.LimitOptions(deterministic_limit=2.0),
 ) -> None:
@@ -83,22 +83,25 @@ def history(
         "limits": {"time": limits.time_limit, "deterministic": limits.deterministic_limit},
     }
     package = {} if spark_package is None else {PACKAGES: spark_package}
-    with spark_session(master=master, settings=RECORD_SETTINGS | package) as spark:
+    conf = RECORD_SETTINGS | package | spark.settings()
+    with spark_session(master=spark.master, settings=conf) as session:
         if paths:
-            sources = record_sources.read_files(spark, paths)
+            sources = record_sources.read_files(session, paths)
         elif spark_package is None:
-            raw = record_sources.read_cluster(spark, settings, timeout=cluster.timeout, tasks=tasks)
+            raw = record_sources.read_cluster(
+                session, settings, timeout=cluster.timeout, tasks=tasks
+            )
             sources = [decode_records(raw)]
         else:
             raw = record_sources.read_cluster_with_spark(
-                spark,
+                session,
                 settings["bootstrap.servers"],
                 OffsetsReader(settings, timeout=cluster.timeout).partitions(),
                 cluster.spark_options(),
             )
             sources = [decode_records(raw)]
         written = write_history(
-            spark,
+            session,
             sources,
             output,
             known=known,
@@ -108,7 +111,7 @@ def history(
                 description,
                 rows=rows,
                 run={
-                    "master": master or spark.conf.get("spark.master"),
+                    "master": spark.master or session.conf.get("spark.master"),
                     "seconds": round(time.perf_counter() - begin, 1),
                 },
             ),

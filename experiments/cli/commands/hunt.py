@@ -86,7 +86,7 @@ def hunt(
     top: Annotated[
         int, typer.Option(min=1, help="Maximum number of counterexamples drawn in gallery.html.")
     ] = 24,
-    master: spark_options.SparkMaster = None,
+    spark: spark_options.SparkOptions = spark_options.SparkOptions(),
     tasks: spark_options.SparkTasks = None,
     limits: search_options.LimitOptions = search_options.LimitOptions(deterministic_limit=2.0),
 ) -> None:
@@ -127,8 +127,8 @@ def hunt(
         raise UsageError("there is no group to search: give --groups, or --cases above 0")
     if name not in ASSIGNORS:
         check_deterministic(name, (searched[number] for number in range(len(searched))))
-    with spark_session(master=master) as spark:
-        results = search_cases(spark, searched, options, tasks=tasks)
+    with spark_session(master=spark.master, settings=spark.settings()) as session:
+        results = search_cases(session, searched, options, tasks=tasks)
         result = gallery(_show_finds(results, output / "found.jsonl"), options)
     about = _description(options, [*families, *(["imported"] if documents else [])])
     if EXHAUSTIVE in families:

@@ -58,7 +58,7 @@ def report(
             help="Write the report from the summary even if files of cases are damaged.",
         ),
     ] = False,
-    master: spark_options.SparkMaster = None,
+    spark: spark_options.SparkOptions = spark_options.SparkOptions(),
 ) -> None:
     """Write a report of the output of kassay study or kassay history.
 
@@ -75,7 +75,7 @@ def report(
     is_uri = directory is None or source.startswith("file:")
     page = output or Path(directory if is_uri and directory else source) / "report.html"
     markdown = markdown or page.with_suffix(".md")
-    with _opened(source, directory, master) as (opened, found):
+    with _opened(source, directory, spark) as (opened, found):
         manifest = verified_manifest(opened, found=found, partial=partial)
         if history_report.is_history(manifest):
             if only:
@@ -96,7 +96,7 @@ def report(
 
 @contextmanager
 def _opened(
-    source: str, directory: Path | None, master: str | None
+    source: str, directory: Path | None, spark: spark_options.SparkOptions
 ) -> Iterator[tuple[Path, FileDigests | None]]:
     """Yield the directory to read; Spark copies the output of another file system to it."""
     if directory is not None:
@@ -105,7 +105,10 @@ def _opened(
     from kassay.experiments.spark.output_files import local_copy
     from kassay.experiments.spark.session import spark_session
 
-    with spark_session(master=master) as spark, local_copy(spark, source) as copy:
+    with (
+        spark_session(master=spark.master, settings=spark.settings()) as session,
+        local_copy(session, source) as copy,
+    ):
         yield copy
 
 

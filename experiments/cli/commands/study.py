@@ -71,11 +71,7 @@ def study(
     output: output_options.OutputLocation,
     options: StudyOptions = StudyOptions(deterministic_limit=2.0),
     custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
-    master: spark_options.SparkMaster = None,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Spark configuration property; repeatable."),
-    ] = None,
+    spark: spark_options.SparkOptions = spark_options.SparkOptions(),
     tasks: spark_options.SparkTasks = None,
     convert: Annotated[
         Path | None,
@@ -99,9 +95,9 @@ def study(
     begin = time.perf_counter()
     if convert is not None:
         check_writable(output)
-        with spark_session(master=master, settings=_settings(conf or [])) as spark:
-            convert_study(spark, convert, output)
-            _print_summary(read_summary(spark, output))
+        with spark_session(master=spark.master, settings=spark.settings()) as session:
+            convert_study(session, convert, output)
+            _print_summary(read_summary(session, output))
         return
     if config is None:
         plan = _plan_from_options(options, custom.names())
@@ -112,9 +108,9 @@ def study(
     check_writable(output)
     results = _finished(plan, output)
     if results is None:
-        with spark_session(master=master, settings=_settings(conf or [])) as spark:
+        with spark_session(master=spark.master, settings=spark.settings()) as session:
             write_study(
-                spark,
+                session,
                 plan.cases,
                 output,
                 tasks=tasks,
@@ -125,12 +121,12 @@ def study(
                     plan.description,
                     rows=rows,
                     run={
-                        "master": master or spark.conf.get("spark.master"),
+                        "master": spark.master or session.conf.get("spark.master"),
                         "seconds": round(time.perf_counter() - begin, 1),
                     },
                 ),
             )
-            results = read_summary(spark, output)
+            results = read_summary(session, output)
     _print_summary(results)
     if not plan.all_valid:
         raise typer.Exit(BAD_INPUT)
@@ -212,16 +208,6 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
         largest_batch=config.wave,
         drawn=config.drawn,
     )
-
-
-def _settings(pairs: list[str]) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise typer.BadParameter(f"--conf must be KEY=VALUE, got {pair!r}")
-        settings[key] = value
-    return settings
 
 
 def _print_summary(results: StudySummary) -> None:
