@@ -8,14 +8,15 @@ import typer
 
 from kassay.experiments.sources.capture_files import load_metadata, load_sizes
 from kassay.experiments.sources.import_options import (
+    WEIGHT_NAMES,
     AssumedSubscriptions,
     ImportOptions,
-    WeightSource,
     load_subscriptions,
     load_weights,
 )
 from kassay.experiments.sources.live_cluster import client_properties
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
+from kassay.reference.model.weight_source import WeightSource
 
 CLUSTER_PANEL = "Options for a running cluster"
 
@@ -60,7 +61,7 @@ class SourceOptions:
             "during kassay import --sample. size: its size in bytes. FILE: JSON object {TOPIC: "
             "[WEIGHT, ...]} with one integer per partition.",
         ),
-    ] = WeightSource.NONE.value
+    ] = "none"
     missing_lag: Annotated[
         int | None,
         typer.Option(
@@ -82,7 +83,7 @@ class SourceOptions:
     @property
     def weight_file(self) -> Path | None:
         """File given by ``--weights``, or None for a named weight."""
-        return None if self.weights in list(WeightSource) else Path(self.weights)
+        return None if self.weights in WEIGHT_NAMES else Path(self.weights)
 
     def import_options(self) -> ImportOptions:
         """Return the import options and load the files that they name."""
@@ -98,7 +99,7 @@ class SourceOptions:
             partition_counts=known.partition_counts,
             minimum_counts=known.minimum_counts,
             topic_ids=known.topic_ids,
-            weights=WeightSource(self.weights) if file is None else WeightSource.NONE,
+            weights=WEIGHT_NAMES.get(self.weights),
             missing_lag=self.missing_lag,
             sizes=None if self.sizes is None else load_sizes(self.sizes),
             weight_table=None if file is None else load_weights(file),

@@ -7,11 +7,11 @@ from kassay.experiments.implementations.convergence import Ending, run_until_sta
 from kassay.experiments.planning.assignor_outcomes import assignment_metrics
 from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan_options import RECOMMENDED
-from kassay.experiments.sources.weight_notes import weight_advice, weight_note
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, movement
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
+from kassay.reference.model.weight_source import WeightSource
 from kassay.solver.solution import LevelValue
 
 _STICKY = ("sticky", "cooperative-sticky", "uniform")
@@ -21,6 +21,17 @@ _EXCESS = 5
 """An action is effective if its maximum load exceeds the planned one by at most 1/20."""
 _UNEVEN = 6
 """More partitions are advised if the maximum load exceeds the mean by more than 1/6."""
+
+_WEIGHTS = {
+    WeightSource.LAG: "loads are sums of lag, in messages. Lag is a backlog, not a load: this plan "
+    "spreads the backlog",
+    WeightSource.RATE: "loads are sums of rates, in messages appended between two samples. The "
+    "rate is the load of consumers that read new records",
+    WeightSource.SIZE: "loads are sums of sizes, in bytes on disk of the largest replica. Size is "
+    "the load of consumers that read topics from the beginning; use rates for consumers that read "
+    "new records",
+    WeightSource.FILE: "loads are sums of the weights in the given file or table",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,18 +202,22 @@ def not_considered(plan: Plan) -> list[str]:
 
 
 def weight_text(plan: Plan) -> str:
-    """State the unit of the loads."""
-    note = weight_note(plan.group)
-    if note is not None:
-        advice = weight_advice(note)
-        return f"{note}; loads are their sums" + (f". {advice}" if advice else "")
-    if plan.group.common_weight != 1:
-        return "loads are sums of partition weights; the source does not name their quantity"
-    return (
-        "loads are numbers of partitions: every partition counts 1. Use rates (--weights rate at "
-        "import) if partitions differ in traffic, sizes if consumers reprocess whole topics. Lag "
-        "is a backlog, not a load: use it only to spread an existing backlog"
-    )
+    """State the unit of the loads, and the weights that the source of the group shows."""
+    group = plan.group
+    if group.weight_source is not None:
+        text = _WEIGHTS[group.weight_source]
+    elif group.common_weight != 1:
+        text = "loads are sums of partition weights; the source does not name their quantity"
+    else:
+        text = (
+            "loads are numbers of partitions: every partition counts 1. Use rates (--weights rate "
+            "at import) if partitions differ in traffic, sizes if consumers reprocess whole "
+            "topics. Lag is a backlog, not a load: use it only to spread an existing backlog"
+        )
+    others = [f"--weights {one}" for one in group.available_weights if one != group.weight_source]
+    if not others:
+        return text
+    return f"{text}. The source of the group allows {' and '.join(others)} at import"
 
 
 def _count(number: int, noun: str) -> str:

@@ -11,7 +11,13 @@ from fractions import Fraction
 
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.solver.sizing.resized_groups import new_member, resized, with_capacity
+from kassay.reference.model.weight_source import WeightSource
+from kassay.solver.sizing.resized_groups import (
+    check_sizing_weights,
+    new_member,
+    resized,
+    with_capacity,
+)
 
 MEAN_WEIGHT = "mean"
 """Name of the default weight of added partitions."""
@@ -20,11 +26,14 @@ Change = Callable[[Group], Group]
 """Function from a group to the changed group."""
 
 
-def add_members(group: Group, count: int, *, like: str | None = None) -> Group:
+def add_members(
+    group: Group, count: int, *, like: str | None = None, allow_lag: bool = False
+) -> Group:
     """Add members, or remove the last members if ``count`` is negative.
 
     New members copy the subscription, rack and capacity of the member ``like``. By default they
-    subscribe to every topic that has a subscriber.
+    subscribe to every topic that has a subscriber. Raises InputError if the weights are lag,
+    unless ``allow_lag`` is true.
 
     Examples
     --------
@@ -35,6 +44,7 @@ def add_members(group: Group, count: int, *, like: str | None = None) -> Group:
     >>> [member.id for member in add_members(group, 2).members]
     ['a', 'new-1', 'new-2']
     """
+    check_sizing_weights(group, allow_lag=allow_lag)
     number = len(group.members) + count
     if number < 0:
         raise InputError(
@@ -109,10 +119,15 @@ def grow(group: Group, factor: Fraction | float | str) -> Group:
         topic.name: [math.ceil(topic.weight(n) * share) for n in range(topic.partitions)]
         for topic in group.topics
     }
-    return reweigh(group, weights)
+    return reweigh(group, weights, source=group.weight_source)
 
 
-def reweigh(group: Group, weights: Mapping[str, Sequence[int]]) -> Group:
+def reweigh(
+    group: Group,
+    weights: Mapping[str, Sequence[int]],
+    *,
+    source: WeightSource | None = WeightSource.FILE,
+) -> Group:
     """Set the weights from a table of topic to one integer per partition.
 
     Topics that are not in the group are ignored.
@@ -120,10 +135,8 @@ def reweigh(group: Group, weights: Mapping[str, Sequence[int]]) -> Group:
     missing = [topic.name for topic in group.topics if topic.name not in weights]
     if missing:
         raise InputError(f"the weight table has no weights for topic {missing[0]!r}")
-    return replace(
-        group,
-        topics=tuple(replace(topic, weights=tuple(weights[topic.name])) for topic in group.topics),
-    )
+    topics = (replace(topic, weights=tuple(weights[topic.name])) for topic in group.topics)
+    return replace(group, topics=tuple(topics), weight_source=source)
 
 
 def limit_members(group: Group, capacity: int) -> Group:

@@ -26,6 +26,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.metrics import Measure, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference.model.weight_source import WeightSource
 from kassay.solver.constraints import Constraint
 from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier
@@ -75,6 +76,8 @@ class Plan:
         Assignment with minimum imbalance without tolerance and limit on moves.
     makespan
         Maximum load of the planned assignment, and a lower bound on the maximum load.
+    growth_sizings
+        Empty if the weights are lag, which is a backlog and not a load.
     steps
         The moves in order, as steps that lower the loads.
     options
@@ -263,6 +266,8 @@ class _Planner:
     def _growth_sizings(
         self, factors: tuple[Fraction, ...], makespan: int
     ) -> tuple[GrowthSizing, ...]:
+        if self.group.weight_source is WeightSource.LAG:
+            return ()
         parts = _SOLVES_PER_GROWTH * max(1, len(factors))
         limits = self.clock.share("sizing", 0.6, parts=parts)
         return tuple(self._growth_sizing(one, int(makespan / one), limits) for one in factors)

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +27,7 @@ from kassay.experiments.planning.plan_options import scheduled_measure
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.group import Member
+from kassay.reference.model.weight_source import WeightSource
 from kassay.solver.solution import LevelValue
 
 if TYPE_CHECKING:
@@ -107,12 +108,15 @@ def _summary(plan: Plan, short: Mapping[str, str], directory: str, source: str) 
         not_considered=not_considered(plan),
         weights=weight_text(plan),
         levels=", then ".join(_level_text(level) for level in plan.solution.levels),
-        commands=[
-            f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table",
-            f"kassay plan {shlex.quote(source)} --max-moves 10 -o plan-10",
-            f"kassay what-if {shlex.quote(source)} --members +0..+2 --format table",
-        ],
+        commands=list(_commands(plan, directory, shlex.quote(source))),
     )
+
+
+def _commands(plan: Plan, directory: str, source: str) -> Iterator[str]:
+    yield f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table"
+    yield f"kassay plan {source} --max-moves 10 -o plan-10"
+    if plan.group.weight_source is not WeightSource.LAG:
+        yield f"kassay what-if {source} --members +0..+2 --format table"
 
 
 def _level_text(level: LevelValue) -> str:

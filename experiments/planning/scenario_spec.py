@@ -1,7 +1,7 @@
 """Scenario specifications: the changes of a what-if command as text."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -41,6 +41,7 @@ class ScenarioSpec:
     growth: str | None = None
     capacity: int | None = None
     new_weight: str = MEAN_WEIGHT
+    allow_lag: bool = False
 
     def alternatives(self) -> list[Sequence[NamedChange]]:
         """Parse the changes, in the order in which they apply."""
@@ -52,7 +53,10 @@ class ScenarioSpec:
             name = f"without {', '.join(self.without)}"
             kinds.append([(name, partial(remove_members, members=self.without))])
         if self.members is not None:
-            kinds.append(list(_members(self.members, self.like)))
+            # The file of weights, which applies next, replaces lag.
+            allow_lag = self.allow_lag or self.weights is not None
+            add = partial(add_members, like=self.like, allow_lag=allow_lag)
+            kinds.append(list(_members(self.members, add)))
         if self.weights is not None:
             table = load_weights(self.weights)
             kinds.append([(f"weights {self.weights.name}", partial(reweigh, weights=table))])
@@ -80,7 +84,7 @@ def _subscription(text: str) -> NamedChange:
     return f"{member} subscribes to {topic}", partial(subscribe, member=member, topic=topic)
 
 
-def _members(text: str, like: str | None) -> Iterable[NamedChange]:
+def _members(text: str, add: Callable[..., Group]) -> Iterable[NamedChange]:
     for part in text.split(","):
         interval, single = _RANGE.fullmatch(part), _NUMBER.fullmatch(part)
         if interval and interval[1] == interval[3]:
@@ -88,24 +92,20 @@ def _members(text: str, like: str | None) -> Iterable[NamedChange]:
             if first > last or not step:
                 raise UsageError(f"--members: the range {part!r} is empty")
             for number in range(first, last + 1, step):
-                yield _resized(interval[1], number, like)
+                yield _resized(interval[1], number, add)
         elif single:
-            yield _resized(single[1], int(single[2]), like)
+            yield _resized(single[1], int(single[2]), add)
         else:
             raise UsageError(
                 f"--members must be a number, +N, -N or FIRST..LAST[:STEP], got {part!r}"
             )
 
 
-def _resized(sign: str, number: int, like: str | None) -> NamedChange:
+def _resized(sign: str, number: int, add: Callable[..., Group]) -> NamedChange:
     if sign:
         count = -number if sign == "-" else number
-        return f"members {sign}{number}", partial(add_members, count=count, like=like)
-    return f"{number} members", partial(_set_member_count, number=number, like=like)
-
-
-def _set_member_count(group: Group, number: int, like: str | None) -> Group:
-    return add_members(group, number - len(group.members), like=like)
+        return f"members {sign}{number}", partial(add, count=count)
+    return f"{number} members", lambda group: add(group, number - len(group.members))
 
 
 def _growth(text: str) -> NamedChange:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kassay.experiments.sources.recognise_library import LIBRARIES
-from kassay.experiments.sources.weight_notes import LAG, SIZE, TABLE
 from kassay.reference.java.strings import utf16_key
 from kassay.reference.model.client import Client
 from kassay.reference.model.group import Group, Member, Topic
@@ -75,12 +74,12 @@ def _numbered(kind: str, names: Iterable[str]) -> dict[str, str]:
 
 def _rename_group(group: Group, names: NewNames) -> Group:
     assignor = _new(names, "assignor", group.status.assignor)
-    return Group(
+    return replace(
+        group,
         id=_new(names, "group", group.id),
         topics=tuple(_rename_topic(topic, names) for topic in group.topics),
         members=tuple(_rename_member(member, names) for member in group.members),
-        # Other notes may contain names.
-        notes=tuple(note for note in group.notes if note in (LAG, SIZE, TABLE)),
+        notes=(),
         status=replace(group.status, assignor=assignor),
     )
 

@@ -7,13 +7,11 @@ from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
     MemberTopics,
-    WeightSource,
 )
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember
-from kassay.experiments.sources.partition_weights import topic_weights
+from kassay.experiments.sources.partition_weights import available_weights, topic_weights
 from kassay.experiments.sources.recognise_library import recognise_library
 from kassay.experiments.sources.topic_metadata import Counts
-from kassay.experiments.sources.weight_notes import unused_lag_note
 from kassay.reference.model.client import Client
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
@@ -36,8 +34,12 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
         name: topic_weights(observed, name, count, options, notes)
         for name, count in sorted(counts.items())
     }
-    if observed.lag and options.weights is WeightSource.NONE and options.weight_table is None:
-        notes.append(unused_lag_note(sum(max(0, lag) for lag in observed.lag.values())))
+    if observed.lag and options.weight_source is None:
+        messages = sum(max(0, lag) for lag in observed.lag.values())
+        notes.append(
+            f"the capture shows lag ({messages:,} messages), which is not used: lag is a backlog, "
+            "not a load; --weights lag spreads the backlog"
+        )
     ids = options.topic_ids or {}
     if members and all(member.epoch is None for member in members):
         notes.append(f"generation is not shown, {ASSUMED_GENERATION} is used")
@@ -70,6 +72,8 @@ def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
                 for member in members
             ),
             status=observed.status,
+            weight_source=options.weight_source,
+            available_weights=available_weights(observed, options),
             notes=tuple(dict.fromkeys(notes)),
         )
     except InputError as error:

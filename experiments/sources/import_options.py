@@ -13,6 +13,7 @@ from kassay.experiments.sources.topic_metadata import Counts
 from kassay.reference.documents.document_fields import as_array, as_integer, as_object, as_text
 from kassay.reference.documents.json_text import parse_json
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.weight_source import WeightSource
 
 _T = TypeVar("_T")
 MemberTopics = Mapping[str, tuple[str, ...]]
@@ -25,13 +26,11 @@ class AssumedSubscriptions(StrEnum):
     EQUAL = "equal"  # all topics of the group
 
 
-class WeightSource(StrEnum):
-    """Quantity that is used as the weight of a partition."""
-
-    NONE = "none"
-    LAG = "lag"
-    RATE = "rate"
-    SIZE = "size"
+WEIGHT_NAMES: Mapping[str, WeightSource | None] = {
+    "none": None,
+    **{str(each): each for each in (WeightSource.LAG, WeightSource.RATE, WeightSource.SIZE)},
+}
+"""Names of weights that an import computes; the others come from a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +43,22 @@ class ImportOptions:
     partition_counts: Counts | None = None  # else the highest partition number plus 1
     minimum_counts: Counts | None = None  # lower bounds of partition counts
     topic_ids: Mapping[str, uuid.UUID] | None = None
-    weights: WeightSource = WeightSource.NONE
+    weights: WeightSource | None = None
     missing_lag: int | None = None  # None makes partitions without a known lag an error
     sizes: Mapping[PartitionKey, int] | None = None  # in bytes
     weight_table: Mapping[str, Sequence[int]] | None = None  # by topic; overrides weights
+
+    @property
+    def weight_source(self) -> WeightSource | None:
+        """Source of the weights, None for equal weights."""
+        return self.weights if self.weight_table is None else WeightSource.FILE
+
+
+def named_weights(name: str) -> WeightSource | None:
+    """Return the source with a name of `WEIGHT_NAMES`. Raise InputError for another name."""
+    if name not in WEIGHT_NAMES:
+        raise InputError(f"weights must be one of {', '.join(WEIGHT_NAMES)}, got {name!r}")
+    return WEIGHT_NAMES[name]
 
 
 def load_subscriptions(path: Path) -> dict[str, MemberTopics]:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kassay.experiments.sources import weight_notes
-from kassay.experiments.sources.import_options import ImportOptions, WeightSource
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.merge_captures import ObservedGroup, PartitionKey
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Topic
+from kassay.reference.model.weight_source import WeightSource
 
 
 def topic_weights(
@@ -15,42 +15,48 @@ def topic_weights(
 ) -> tuple[int, ...] | None:
     """Return the weights of a topic's partitions, or None for equal weights."""
     where = f"group {observed.id!r}"
-    if options.weight_table is not None:
-        notes.append(weight_notes.TABLE)
-        return _from_table(options.weight_table, topic, count, where)
-    match options.weights:
-        case WeightSource.NONE:
+    match options.weight_source:
+        case None:
             return None
+        case WeightSource.FILE:
+            return _from_table(options.weight_table or {}, topic, count, where)
         case WeightSource.RATE:
             return tuple(_rate(observed, (topic, number), notes) for number in range(count))
         case WeightSource.SIZE:
-            notes.append(weight_notes.SIZE)
             return _from_sizes(options.sizes or {}, topic, count, where)
         case WeightSource.LAG:
-            notes.append(weight_notes.LAG)
             return tuple(_lag(observed, (topic, n), options, notes) for n in range(count))
+
+
+def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[WeightSource, ...]:
+    """Return the sources of weights that the captures of a group show."""
+    sizes = options.sizes or {}
+    shown = {
+        WeightSource.LAG: bool(observed.lag),
+        WeightSource.RATE: bool(observed.appended),
+        WeightSource.SIZE: bool(sizes) and sizes.keys() >= observed.partitions.keys(),
+    }
+    return tuple(source for source, is_shown in shown.items() if is_shown)
 
 
 def apply_weights(group: Group, options: ImportOptions) -> Group:
     """Set the weights of a group, or keep its weights if no option sets them."""
-    where, table, sizes = f"group {group.id!r}", options.weight_table, options.sizes or {}
-    if table is None and options.weights is WeightSource.NONE:
+    where, source = f"group {group.id!r}", options.weight_source
+    if source is None:
         return group
-    if table is None and options.weights is not WeightSource.SIZE:
+    if source in (WeightSource.LAG, WeightSource.RATE):
         raise InputError(
-            f"{where}: a group document shows no {options.weights}; "
-            f"set weights when the group is imported: kassay import --weights {options.weights}"
+            f"{where}: a group document shows no {source}; "
+            f"set weights when the group is imported: kassay import --weights {source}"
         )
 
     def weights(topic: Topic) -> tuple[int, ...]:
-        if table is None:
-            return _from_sizes(sizes, topic.name, topic.partitions, where)
-        return _from_table(table, topic.name, topic.partitions, where)
+        if source is WeightSource.SIZE:
+            return _from_sizes(options.sizes or {}, topic.name, topic.partitions, where)
+        return _from_table(options.weight_table or {}, topic.name, topic.partitions, where)
 
     topics = (replace(topic, weights=weights(topic)) for topic in group.topics)
-    note = weight_notes.SIZE if table is None else weight_notes.TABLE
-    notes = weight_notes.with_weight_note(group, note)
-    return replace(group, topics=tuple(topics), notes=notes)
+    return replace(group, topics=tuple(topics), weight_source=source)
 
 
 def _from_table(

@@ -15,7 +15,7 @@ from kassay.experiments.sources.capture_files import ImportedGroup, import_group
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
-    WeightSource,
+    named_weights,
 )
 from kassay.experiments.sources.source_texts import is_capture
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows
@@ -144,7 +144,7 @@ def _import_options(options: dict[str, str]) -> ImportOptions:
             ),
             partition_counts=known.partition_counts,
             minimum_counts=known.minimum_counts,
-            weights=WeightSource(options.get("weights", WeightSource.NONE)),
+            weights=named_weights(options.get("weights", "none")),
             missing_lag=None if missing_lag is None else int(missing_lag),
         )
     except ValueError as error:

@@ -7,8 +7,8 @@ from kassay.experiments.sources.capture_files import EmptyGroups, import_groups
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
-    WeightSource,
     load_subscriptions,
+    named_weights,
 )
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
@@ -18,7 +18,7 @@ def load_captures(
     source: Path | str,
     *,
     subscriptions: Path | str = AssumedSubscriptions.ASSIGNED.value,
-    weights: str | Mapping[str, Sequence[int]] = WeightSource.NONE.value,
+    weights: str | Mapping[str, Sequence[int]] = "none",
     missing_lag: int | None = None,
 ) -> tuple[Group, ...]:
     """Load the groups of a capture or group document, or of a directory with captures.
@@ -47,7 +47,7 @@ def load_captures(
         if is_assumed
         else AssumedSubscriptions.ASSIGNED,
         subscriptions=None if is_assumed else load_subscriptions(Path(subscriptions)),
-        weights=WeightSource(weights) if isinstance(weights, str) else WeightSource.NONE,
+        weights=named_weights(weights) if isinstance(weights, str) else None,
         weight_table=None if isinstance(weights, str) else weights,
         missing_lag=missing_lag,
     )

@@ -26,9 +26,11 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_status import NO_STATUS, GroupStatus
+from kassay.reference.model.weight_source import WeightSource
 
 _STATUS_KEYS = ("state", "protocol", "assignor")
-_KEYS = ("id", "topics", "members", *_STATUS_KEYS, "notes")
+_WEIGHT_KEYS = ("weight_source", "available_weights")
+_KEYS = ("id", "topics", "members", *_STATUS_KEYS, *_WEIGHT_KEYS, "notes")
 
 
 def parse_group(document: object, *, where: str = "group") -> Group:
@@ -65,6 +67,7 @@ def parse_group(document: object, *, where: str = "group") -> Group:
             id=as_optional_text(table.get("id"), f"{where}: id"),
             notes=as_texts(table.get("notes", []), f"{where}: notes"),
             status=_parse_status(table, where),
+            **_parse_weight_sources(table, where),
         )
     except InputError as error:
         message = str(error)
@@ -79,6 +82,10 @@ def group_document(group: Group) -> dict[str, object]:
     for key in _STATUS_KEYS:
         if (value := getattr(group.status, key)) is not None:
             document[key] = str(value)
+    if group.weight_source is not None:
+        document["weight_source"] = str(group.weight_source)
+    if group.available_weights:
+        document["available_weights"] = list(map(str, group.available_weights))
     if group.notes:
         document["notes"] = list(group.notes)
     return document
@@ -89,6 +96,15 @@ def _parse_status(table: Mapping[str, object], where: str) -> GroupStatus:
         key: as_optional_text(table[key], f"{where}: {key}") for key in _STATUS_KEYS if key in table
     }
     return GroupStatus(**values) if values else NO_STATUS
+
+
+def _parse_weight_sources(table: Mapping[str, object], where: str) -> dict[str, Any]:
+    source = as_optional_text(table.get("weight_source"), f"{where}: weight_source")
+    available = as_texts(table.get("available_weights", []), f"{where}: available_weights")
+    return {
+        "weight_source": source,
+        "available_weights": tuple(map(WeightSource.parse, available)),
+    }
 
 
 def load_group(path: str | Path) -> Group:

@@ -17,9 +17,11 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.model.value_checks import (
     check_length,
     check_partition_count,
+    check_unique,
     checked_weights,
     first_repeated,
 )
+from kassay.reference.model.weight_source import WeightSource
 
 NO_GENERATION = -1
 LATEST_PROTOCOL_VERSION = 3
@@ -133,8 +135,7 @@ class Member:
     client: Client = NO_CLIENT
 
     def __post_init__(self) -> None:
-        if self.rack == "":
-            object.__setattr__(self, "rack", None)
+        object.__setattr__(self, "rack", self.rack or None)
         for name in ("subscription", "owned"):
             value = getattr(self, name)
             if isinstance(value, str):
@@ -146,8 +147,7 @@ class Member:
             if value is not None and type(value) is not Partitions:
                 pairs = cast("Iterable[tuple[str, int]]", value)
                 object.__setattr__(self, name, Partitions.of(pairs))
-        if type(self.streams) is not tuple:
-            object.__setattr__(self, "streams", tuple(self.streams))
+        object.__setattr__(self, "streams", tuple(self.streams))
         self._check()
 
     def _check(self) -> None:
@@ -193,9 +193,13 @@ class Group:
     id
         Name of the group or of the case.
     notes
-        Information that the source of the group lacks; no algorithm uses it.
+        Information for people; no program reads it.
     status
         State, protocol and assignor that the cluster reports; no algorithm uses them.
+    weight_source
+        Source of the weights; None if it is not known, or if there are no weights.
+    available_weights
+        Sources of weights that the capture or cluster shows, used or not.
     results
         Cached results, see `kassay.reference.model.result_cache`.
 
@@ -212,18 +216,17 @@ class Group:
     id: str | None = None
     notes: tuple[str, ...] = ()
     status: GroupStatus = NO_STATUS
+    weight_source: WeightSource | None = None
+    available_weights: tuple[WeightSource, ...] = ()
     results: Results = field(default_factory=Results, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "topics", tuple(self.topics))
-        object.__setattr__(self, "members", tuple(self.members))
-        object.__setattr__(self, "notes", tuple(self.notes))
-        names = [topic.name for topic in self.topics]
-        if len(set(names)) != len(names):
-            raise InputError(f"topic {first_repeated(names)!r} is listed twice")
-        ids = [member.id for member in self.members]
-        if len(set(ids)) != len(ids):
-            raise InputError(f"member id {first_repeated(ids)!r} is listed twice")
+        for name in ("topics", "members", "notes", "available_weights"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.weight_source is not None:
+            object.__setattr__(self, "weight_source", WeightSource.parse(self.weight_source))
+        check_unique("topic", [topic.name for topic in self.topics])
+        check_unique("member id", [member.id for member in self.members])
 
     @cached
     def topic_table(self) -> Mapping[str, Topic]:
@@ -275,14 +278,13 @@ class Group:
 
     def _repr_html_(self) -> str:
         """Show subscription and owned partitions per member in a notebook."""
-        kind = "weighted " if self.is_weighted else ""
         caption = (
             f"group {self.id or 'without a name'}: {len(self.members)} members, "
-            f"{len(self.topics)} topics, {self.partition_count} {kind}partitions"
+            f"{len(self.topics)} topics, {self.partition_count} "
+            f"{'weighted ' if self.is_weighted else ''}partitions"
         )
-        names = notebook_tables.names
-        rows = ((m.id, names(m.subscription), names(m.owned)) for m in self.members)
-        return notebook_tables.table(caption, ("member", "subscribes to", "owns"), rows)
+        rows = ((m.id, m.subscription, m.owned) for m in self.members)
+        return notebook_tables.members_table(caption, rows)
 
 
 def require_group(group: object) -> None:
@@ -295,5 +297,4 @@ def require_group(group: object) -> None:
 
 
 def _merged(parts: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the sorted union of disjoint parts."""
     return parts[0] if len(parts) == 1 else tuple(sorted(chain.from_iterable(parts)))

@@ -62,5 +62,13 @@ def loads_table(
     return table(caption, ("member", "load", "partitions"), rows)
 
 
+def members_table(
+    caption: str, rows: Iterable[tuple[str, Iterable[object], Iterable[object]]]
+) -> str:
+    """Return a table of member, subscription and owned partitions."""
+    cells = ((member, names(topics), names(owned)) for member, topics, owned in rows)
+    return table(caption, ("member", "subscribes to", "owns"), cells)
+
+
 def _cell(value: object) -> str:
     return value if isinstance(value, Markup) else escape(str(value))

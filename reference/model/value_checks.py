@@ -1,7 +1,7 @@
 """Checks of the values of topics and members."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import index as as_integer
 from typing import SupportsIndex
 
@@ -37,6 +37,12 @@ def check_length(where: str, name: str, values: tuple[object, ...], partitions: 
         raise InputError(
             f"{where}: {name} must have one entry per partition ({partitions}), got {len(values)}"
         )
+
+
+def check_unique(kind: str, names: Sequence[str]) -> None:
+    """Raise InputError if a name is listed twice."""
+    if len(set(names)) != len(names):
+        raise InputError(f"{kind} {first_repeated(names)!r} is listed twice")
 
 
 def first_repeated(names: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import build_problem
 from kassay.solver.sizing.resized_groups import (
+    check_sizing_weights,
     new_member,
     resized,
     with_capacity,
@@ -75,6 +76,7 @@ def members_needed(
     capacity: int | None = None,
     like: str | None = None,
     sweep: Iterable[int] = (),
+    allow_lag: bool = False,
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> Sizing:
@@ -95,6 +97,8 @@ def members_needed(
         default they subscribe to every topic with subscribers.
     sweep
         Further numbers of members to solve; by default those around the one needed.
+    allow_lag
+        Accept weights that are lag. The result is the number of members that share the backlog.
     limits, seed
         As in `solve`, per number of members.
 
@@ -103,7 +107,7 @@ def members_needed(
     UsageError
         If not exactly one target is given, or a number is negative.
     InputError
-        If ``like`` is not in the group.
+        If ``like`` is not in the group, or if the weights are lag without ``allow_lag``.
 
     Examples
     --------
@@ -120,6 +124,7 @@ def members_needed(
         raise UsageError("exactly one of makespan and capacity must be given")
     if target < 0:
         raise UsageError(f"the target must be at least 0, got {target!r}")
+    check_sizing_weights(group, allow_lag=allow_lag)
     numbers = sorted(set(sweep))
     if numbers and numbers[0] < 0:
         raise UsageError(f"numbers of members must be at least 0, got {numbers[0]!r}")

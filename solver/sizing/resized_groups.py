@@ -6,6 +6,18 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member
 from kassay.reference.model.ownership import current_partitions, rejoin
 from kassay.reference.model.topic_partitions import Partitions
+from kassay.reference.model.weight_source import WeightSource
+
+
+def check_sizing_weights(group: Group, *, allow_lag: bool) -> None:
+    """Raise InputError if the weights are lag and lag is not allowed for a number of members."""
+    if group.weight_source is WeightSource.LAG and not allow_lag:
+        raise InputError(
+            f"group {group.id!r}: the weights are lag, and lag is a backlog, not a load: it does "
+            "not show how many members the traffic needs. Use rates (kassay import "
+            "--bootstrap-server HOST:PORT --weights rate) or --weights FILE; --allow-lag (Python: "
+            "allow_lag=True) shares the backlog among members"
+        )
 
 
 def with_valid_ownership(group: Group) -> Group:

@@ -12,13 +12,14 @@ import pytest
 
 from kassay.experiments.cli import main
 from kassay.experiments.sources.capture_files import import_groups, load_sizes
-from kassay.experiments.sources.import_options import ImportOptions, WeightSource
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.client import NO_CLIENT
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_status import NO_STATUS
 from kassay.reference.model.topic_partitions import Partitions
+from kassay.reference.model.weight_source import WeightSource
 from tests.conformance.admin import Administrator
 from tests.conformance.captures import GROUP_TOOL, LOG_DIRS_TOOL, VIEWS, run_tool
 from tests.conformance.cluster_with_groups import (
@@ -61,9 +62,9 @@ def _common_properties(group: Group) -> Group:
     return replace(group, topics=tuple(topics), members=tuple(members), notes=(), status=NO_STATUS)
 
 
-@pytest.mark.parametrize("weights", [WeightSource.NONE, WeightSource.LAG])
+@pytest.mark.parametrize("weights", [None, WeightSource.LAG])
 def test_live_import_equals_the_import_of_tool_output(
-    site: ClusterWithGroups, weights: WeightSource
+    site: ClusterWithGroups, weights: WeightSource | None
 ) -> None:
     import_options = ImportOptions(subscriptions=site.subscriptions, weights=weights, missing_lag=1)
     live, text = site.live(import_options), site.text(import_options)

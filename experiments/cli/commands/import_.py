@@ -9,9 +9,10 @@ import typer
 
 from kassay.experiments.cli import BAD_INPUT, group_io, print_note, source_options
 from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, import_groups
-from kassay.experiments.sources.import_options import ImportOptions, WeightSource
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.weight_source import WeightSource
 
 
 def import_(

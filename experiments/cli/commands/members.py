@@ -12,7 +12,6 @@ from kassay.experiments.cli import (
     search_options,
     source_options,
 )
-from kassay.experiments.sources.weight_notes import require_no_lag
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
@@ -70,14 +69,13 @@ def members(
     limits = search.limits()
 
     def process(group: Group) -> group_io.GroupResult:
-        if not allow_lag:
-            require_no_lag(group, "--allow-lag")
         sizing = members_needed(
             group,
             makespan=makespan,
             capacity=capacity,
             like=like,
             sweep=sweep,
+            allow_lag=allow_lag,
             limits=limits,
             seed=search.seed,
         )

@@ -22,8 +22,6 @@ from kassay.experiments.planning.planning_start import RebalancingGroupError, pl
 from kassay.experiments.planning.scenario_spec import ScenarioSpec
 from kassay.experiments.planning.what_if import ScenarioResult, current_state, scenarios
 from kassay.experiments.planning.what_if import what_if as solve_scenario
-from kassay.experiments.sources.import_options import WeightSource
-from kassay.experiments.sources.weight_notes import require_no_lag
 from kassay.reference.model.group import Group
 from kassay.solver.solution import Status
 
@@ -99,7 +97,7 @@ def what_if(
     # A file of weights is a change: the first scenario is the current group without it.
     table = source_data.weight_file
     if table is not None:
-        source_data = replace(source_data, weights=WeightSource.NONE.value)
+        source_data = replace(source_data, weights="none")
     groups = group_io.read_source(source, source_data.import_options())
     spec = ScenarioSpec(
         partitions=tuple(partitions or ()),
@@ -111,13 +109,12 @@ def what_if(
         growth=growth,
         capacity=capacity,
         new_weight=new_weight,
+        allow_lag=allow_lag,
     )
     alternatives = spec.alternatives()
     files = output_options.numbered(plot)
 
     def process(group: Group) -> group_io.GroupResult:
-        if members is not None and table is None and not allow_lag:
-            require_no_lag(group, "--allow-lag")
         try:
             group = planning_start(group)
         except RebalancingGroupError as error:

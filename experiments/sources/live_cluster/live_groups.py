@@ -11,7 +11,7 @@ from kassay.experiments.sources.capture_files import (
     ImportedGroup,
     imported_group,
 )
-from kassay.experiments.sources.import_options import ImportOptions, WeightSource
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.group_descriptions import (
     Cluster,
     ClusterReading,
@@ -20,9 +20,9 @@ from kassay.experiments.sources.live_cluster.group_descriptions import (
     read_consumer_groups,
 )
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
-from kassay.experiments.sources.weight_notes import rate_note
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
+from kassay.reference.model.weight_source import WeightSource
 
 
 def import_live(
@@ -92,7 +92,9 @@ def build_live_group(reading: ClusterReading, options: ImportOptions) -> Group:
         for topic in group.topics
     )
     notes = (*group.notes, *_notes(reading, group, options))
-    return replace(group, members=members, topics=topics, notes=notes)
+    # A cluster shows the offsets from which both are computed, if they are requested.
+    available = (WeightSource.LAG, WeightSource.RATE)
+    return replace(group, members=members, topics=topics, notes=notes, available_weights=available)
 
 
 def _add_topics_and_offsets(
@@ -175,4 +177,4 @@ def _notes(reading: ClusterReading, group: Group, options: ImportOptions) -> Ite
     if racks and any(member.id not in reading.subscriptions for member in group.members):
         yield "client.rack is not shown for members of the consumer protocol"
     if options.weights is WeightSource.RATE:
-        yield rate_note(reading.offsets.seconds)
+        yield f"weights are messages appended within {reading.offsets.seconds:.1f} s"

@@ -109,10 +109,15 @@ def test_rates_are_rejected_for_captures(run):
     [
         ((), "Weights: loads are numbers of partitions"),
         ((), "Note: the capture shows lag (5 messages), which is not used"),
-        (("--weights", "lag"), "Weights: weights are lags in messages; loads are their sums"),
+        (("--weights", "lag"), "Weights: loads are sums of lag, in messages"),
         (("--weights", "lag"), "Lag is a backlog, not a load"),
-        (SIZED, "Weights: weights are bytes on disk"),
-        (("--weights", "table.json"), "Weights: weights are from the given file or table"),
+        ((), "The source of the group allows --weights lag at import"),
+        (("--weights", "table.json"), "The source of the group allows --weights lag at import"),
+        (SIZED, "Weights: loads are sums of sizes, in bytes on disk"),
+        (
+            ("--weights", "table.json"),
+            "Weights: loads are sums of the weights in the given file or table",
+        ),
     ],
 )
 def test_the_first_screen_names_the_weight_of_the_loads(kassay, run, options, text):
@@ -158,6 +163,25 @@ def test_a_document_that_was_imported_by_lag_is_refused_too(
     code, (line,), _ = run(command, "by-lag.jsonl", option, value)
     assert code == 2
     assert "the weights are lag" in line["error"]
+
+
+def test_a_plan_by_lag_states_no_number_of_members(run, tmp_path):
+    code, _, _ = run("plan", *BY_LAG, "-o", "out")
+    assert code == 0
+    assert json.loads((tmp_path / "out" / "plan.json").read_text())["members_needed"] == []
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "it does not show how many members the traffic needs" in page
+    assert "--members" not in page
+
+
+def test_the_source_of_weights_is_known_without_the_notes(kassay, run, tmp_path):
+    code, (document,), _ = run("import", *BY_LAG)
+    assert code == 0
+    assert (document["weight_source"], document["available_weights"]) == ("lag", ["lag"])
+    document["notes"] = []
+    (tmp_path / "by-lag.jsonl").write_text(json.dumps(document))
+    done = kassay("plan", "by-lag.jsonl", "--format", "text", "-o", "out")
+    assert "Weights: loads are sums of lag" in " ".join(done.out.split())
 
 
 def test_weights_from_a_file_replace_lag(run, kassay, tmp_path):

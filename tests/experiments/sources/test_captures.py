@@ -11,9 +11,9 @@ from kassay.experiments.sources.capture_files import import_groups, load_metadat
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
-    WeightSource,
     load_subscriptions,
 )
+from kassay.reference.model.weight_source import WeightSource
 from tests.experiments.sources.capture_texts import CAPTURES
 
 MANIFEST = json.loads((CAPTURES / "manifest.json").read_text())

@@ -14,7 +14,6 @@ from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup
 from kassay.experiments.sources.import_options import (
     AssumedSubscriptions,
     ImportOptions,
-    WeightSource,
     load_subscriptions,
 )
 from kassay.experiments.sources.live_cluster.group_descriptions import (
@@ -27,6 +26,7 @@ from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
+from kassay.reference.model.weight_source import WeightSource
 
 ID = uuid.UUID(int=7)
 RACKED = LiveTopic(2, ID, (("a", "b"), ("b", None)))
@@ -155,6 +155,7 @@ def test_a_classic_group_is_imported_completely() -> None:
             },
         ],
         "state": "Stable",
+        "available_weights": ["lag", "rate"],
         "notes": ["generation is not shown, 1 is used"],
     }
 

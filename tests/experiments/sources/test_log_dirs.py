@@ -3,8 +3,9 @@ import json
 import pytest
 
 from kassay.experiments.sources.capture_files import import_groups, load_sizes
-from kassay.experiments.sources.import_options import ImportOptions, WeightSource
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.weight_source import WeightSource
 
 PREAMBLE = (
     "Querying brokers for log directories information\n"
@@ -91,7 +92,7 @@ def test_sizes_in_a_directory_of_captures_become_weights(file, tmp_path):
     file(log_dirs_output([replica("my-t-0", 10**12), replica("my-t-1", 7), replica("other-0", 3)]))
     [imported] = import_groups([tmp_path], ImportOptions(weights=WeightSource.SIZE))
     assert imported.group.topics[0].weights == (10**12, 7)
-    assert "weights are bytes on disk, of the largest replica" in imported.group.notes
+    assert imported.group.weight_source is WeightSource.SIZE
 
 
 def test_sizes_are_ignored_without_the_option_weights_size(file, tmp_path):

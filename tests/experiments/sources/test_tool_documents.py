@@ -5,12 +5,13 @@ import json
 import pytest
 
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
-from kassay.experiments.sources.import_options import ImportOptions, WeightSource
+from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.tool_documents.format_detection import (
     UnknownFormatError,
     read_tool_document,
 )
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.weight_source import WeightSource
 from tests.conftest import SHARED_FIXTURES
 
 SAMPLES = SHARED_FIXTURES / "json"

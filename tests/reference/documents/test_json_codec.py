@@ -58,6 +58,8 @@ FULL = {
     "state": "Reconciling",
     "protocol": "consumer",
     "assignor": "uniform",
+    "weight_source": "rate",
+    "available_weights": ["lag", "rate"],
     "notes": ["subscriptions are not known"],
 }
 

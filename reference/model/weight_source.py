@@ -1,0 +1,31 @@
+"""Sources of the weights of partitions, and the check of weights for numbers of members."""
+
+from enum import StrEnum
+
+from kassay.reference.model.errors import InputError
+
+
+class WeightSource(StrEnum):
+    """Quantity or file that the weights of partitions come from."""
+
+    LAG = "lag"  # messages between the committed offset and the end offset
+    RATE = "rate"  # messages appended between two samples of the end offsets
+    SIZE = "size"  # bytes on disk
+    FILE = "file"  # numbers of a file or table; their quantity is not known
+
+    @classmethod
+    def parse(cls, name: str) -> "WeightSource":
+        """Return the source with a name. Raise InputError for an unknown name.
+
+        Examples
+        --------
+        >>> WeightSource.parse("lag") is WeightSource.LAG
+        True
+        """
+        try:
+            return cls(name)
+        except ValueError:
+            known = ", ".join(cls)
+            raise InputError(
+                f"the source of weights must be one of {known}, got {name!r}"
+            ) from None
