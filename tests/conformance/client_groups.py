@@ -16,7 +16,7 @@ from tests.conformance.consumers import Profile, RunningConsumer
 
 CLIENTS = Path(__file__).with_name("clients")
 BUILD = jars.CACHE.parent / "clients"
-PYTHON_PACKAGES = ("kafka-python==3.0.12", "confluent-kafka==2.16.1")
+PYTHON_PACKAGES = ("kafka-python==3.0.12", "confluent-kafka==2.16.1", "aiokafka==0.14.0")
 TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 5}
 EQUAL = ("a.orders", "b.payments")
 MIXED = ("b.payments", "c.clicks")
@@ -62,6 +62,8 @@ GROUPS = (
     ClientGroup(library="kafkajs", assignor="RoundRobinAssigner", mixed=False),
     ClientGroup(library="kafka-python", assignor="range"),
     ClientGroup(library="kafka-python", assignor="sticky"),
+    ClientGroup(library="aiokafka", assignor="range"),
+    ClientGroup(library="aiokafka", assignor="sticky"),
 )
 
 

@@ -3,6 +3,7 @@
 Usage: python consumer.py LIBRARY BOOTSTRAP GROUP ASSIGNOR TOPIC,TOPIC
 """
 
+import asyncio
 import sys
 import threading
 from collections.abc import Sequence
@@ -63,7 +64,32 @@ def kafka_python(bootstrap: str, group: str, assignor: str, topics: Sequence[str
     consumer.close()
 
 
+def aiokafka(bootstrap: str, group: str, assignor: str, topics: Sequence[str]) -> None:
+    """Consume with aiokafka."""
+    from aiokafka import AIOKafkaConsumer
+    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+    from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+
+    assignors = {"range": RangePartitionAssignor, "sticky": StickyPartitionAssignor}
+    ended = _input_ended()
+
+    async def consume() -> None:
+        consumer = AIOKafkaConsumer(
+            *topics,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            partition_assignment_strategy=[assignors[assignor]],
+            auto_offset_reset="earliest",
+        )
+        await consumer.start()
+        while not ended.is_set():
+            await consumer.getmany(timeout_ms=int(_POLL_SECONDS * 1000))
+        await consumer.stop()
+
+    asyncio.run(consume())
+
+
 if __name__ == "__main__":
     library, *arguments, topic_names = sys.argv[1:]
-    run = {"librdkafka": librdkafka, "kafka-python": kafka_python}[library]
+    run = {"librdkafka": librdkafka, "kafka-python": kafka_python, "aiokafka": aiokafka}[library]
     run(*arguments, topic_names.split(","))

@@ -76,6 +76,7 @@ def _member(answer: Mapping[str, Any]) -> LiveMember:
         **{
             **answer,
             "assigned": frozenset(map(tuple, answer["assigned"])),
+            "ordered": tuple(map(tuple, answer["ordered"])),
             "target": None if target is None else frozenset(map(tuple, target)),
         }
     )
