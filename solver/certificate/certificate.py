@@ -17,11 +17,13 @@ class Proof(StrEnum):
     """Kind of proof that a value is optimal, or that constraints cannot be met.
 
     A reader checks a certificate without a solver; other proofs require trust in the solver.
+    All proofs use integer arithmetic, except those of HiGHS, which uses floating point.
     """
 
     CERTIFICATE = "proven by certificate"
     CP_SAT = "proven by CP-SAT"
     SEARCH = "proven by search"
+    HIGHS = "proven by HiGHS"
     NONE = "not proven"
 
 
@@ -37,6 +39,7 @@ class Origin(StrEnum):
     EXCHANGE = "exchange"
     PACKING = "packing"
     CP_SAT = "cp-sat"
+    HIGHS = "highs"
 
     @property
     def is_checked(self) -> bool:
@@ -48,7 +51,8 @@ class Origin(StrEnum):
         """Return the kind of proof that a bound of this origin gives."""
         if self.is_checked:
             return Proof.CERTIFICATE
-        return Proof.CP_SAT if self is Origin.CP_SAT else Proof.SEARCH
+        solvers = {Origin.CP_SAT: Proof.CP_SAT, Origin.HIGHS: Proof.HIGHS}
+        return solvers.get(self, Proof.SEARCH)
 
 
 _CHECKED = frozenset(

@@ -19,10 +19,14 @@ _MAX_MATCHED_MEMBERS = 400
 
 @dataclass(frozen=True, slots=True)
 class PackingResult:
-    """Placement found, and a lower bound on the makespan of all placements."""
+    """Placement found, and a lower bound on the makespan of all placements.
+
+    With ``is_bound_by_highs``, the bound depends on the floating-point arithmetic of HiGHS.
+    """
 
     placement: Placement
     bound: int
+    is_bound_by_highs: bool
 
 
 def minimise_makespan(
@@ -46,16 +50,17 @@ def minimise_makespan(
         for members, partitions in parts
     ]
     bound = max((search.bound for search in searches), default=0)
+    is_bound_by_highs = False
     placement = start.copy()
     for index, search in enumerate(searches):
         search.packing = min(packings[index], search.packing, key=makespan_of)
-        search.bound = bound
+        search.bound, search.is_bound_by_highs = bound, is_bound_by_highs
         search.run(clock.part(1 / (len(parts) - index)))
-        bound = max(bound, search.bound)
+        bound, is_bound_by_highs = search.bound, search.is_bound_by_highs
         if search.packing is not packings[index]:
             members, partitions = parts[index]
             placement[partitions] = _place(problem, members, partitions, search.packing)
-    return PackingResult(placement, bound)
+    return PackingResult(placement, bound, is_bound_by_highs)
 
 
 def _packing(

@@ -38,6 +38,7 @@ class MakespanSearch:
     rng: np.random.Generator
     packing: Packing = field(init=False)
     bound: int = field(init=False)
+    is_bound_by_highs: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         """Compute the bound and the first packing without search."""
@@ -95,7 +96,7 @@ class MakespanSearch:
         self.offer(packing)
 
     def _raise_bound(self, clock: SearchClock) -> None:
-        """Raise the bound to the least capacity at which the linear relaxation is feasible."""
+        """Raise the bound above the capacities that prices of the weights exclude."""
         classes = WeightClasses.of(self.weights)
         step = 1
         infeasible, feasible = self.bound - 1, self.makespan
@@ -108,10 +109,12 @@ class MakespanSearch:
                 feasible, step = middle, 1
             else:
                 infeasible, step = middle, 2 * step
-        self.bound = next_reachable_load(self.weights, infeasible + 1)
+        if infeasible >= self.bound:
+            self.bound = next_reachable_load(self.weights, infeasible + 1)
+            self.is_bound_by_highs = False
 
     def _pack_at_bound(self, clock: SearchClock) -> None:
-        """Decide exactly whether capacities suffice, first the bound, then greater ones."""
+        """Decide with HiGHS whether capacities are feasible, first the bound, then greater ones."""
         classes = WeightClasses.of(self.weights)
         step = 1
         while self._may_continue(clock):
@@ -124,6 +127,7 @@ class MakespanSearch:
                 self.offer(self._with_zeros(packed))
             elif answer is Answer.NO:
                 self.bound = next_reachable_load(self.weights, capacity + 1)
+                self.is_bound_by_highs = True
                 step *= 2
             else:
                 return

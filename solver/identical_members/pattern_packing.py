@@ -4,18 +4,22 @@ The set covering formulation of Gilmore and Gomory, with all maximal patterns. A
 left out if its free capacity exceeds the free capacity of all members together.
 """
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_matrix, vstack
 
 from kassay.solver.identical_members.load_patterns import Pattern, PatternSearch, WeightClasses
 from kassay.solver.identical_members.packing_heuristics import Packing
 from kassay.solver.identical_members.search_clock import SearchClock
+
+# The price of a pattern must fit 64 bits.
+_MAX_PRICE = 2**40
+_MAX_PATTERN_PRICE = 2**62
 
 
 class Answer(Enum):
@@ -52,32 +56,47 @@ class PatternPacking:
         return None if patterns is None else cls(classes, members, patterns)
 
     def relaxation(self, clock: SearchClock) -> Answer:
-        """Solve the linear relaxation: NO if it is infeasible, otherwise UNKNOWN."""
+        """Return NO if integer prices prove that a cover is impossible, otherwise UNKNOWN.
+
+        The prices are the dual values of the linear relaxation, rounded to integers. No cover
+        exists if all weights together cost more than the most expensive pattern per member.
+        """
         if not self.classes.sizes:
             return Answer.UNKNOWN
-        if not self.patterns:
+        cover = self._cover()
+        if not self.patterns or not cover.getnnz(axis=1).all():
             return Answer.NO
-        matrix, bounds = self._rows()
         result = linprog(
-            np.zeros(len(self.patterns)),
-            A_ub=-matrix,
-            b_ub=-bounds,
+            np.ones(len(self.patterns)),
+            A_ub=-cover,
+            b_ub=-np.array(self.classes.counts, dtype=float),
             method="highs",
             options={"time_limit": max(clock.seconds, 0.01)},
         )
-        return Answer.NO if result.status == 2 else Answer.UNKNOWN
+        if result.status != 0:
+            return Answer.UNKNOWN
+        scale = min(_MAX_PRICE, _MAX_PATTERN_PRICE // max(map(len, self.patterns)))
+        duals = np.clip(-result.ineqlin.marginals, 0, 1)
+        prices = np.rint(duals * scale).astype(np.int64)
+        most = int((cover.T @ prices).max())
+        total = sum(map(operator.mul, prices.tolist(), self.classes.counts))
+        return Answer.NO if total > self.members * most else Answer.UNKNOWN
 
     def pack(self, clock: SearchClock) -> tuple[Answer, Packing]:
-        """Search a cover; if there is one, return the weights of each member."""
+        """Search a cover with HiGHS; if there is one, return the weights of each member.
+
+        The answer NO depends on the floating-point arithmetic of HiGHS.
+        """
         if not self.classes.sizes:
             return Answer.YES, []
         if not self.patterns:
             return Answer.NO, []
-        matrix, bounds = self._rows()
+        count = len(self.patterns)
+        matrix = vstack([self._cover(), csr_matrix(-np.ones((1, count)))])
         result = milp(
-            np.zeros(len(self.patterns)),
-            constraints=LinearConstraint(matrix, lb=bounds),
-            integrality=np.ones(len(self.patterns)),
+            np.zeros(count),
+            constraints=LinearConstraint(matrix, lb=[*self.classes.counts, -self.members]),
+            integrality=np.ones(count),
             bounds=Bounds(0, self.members),
             options=_search_options(clock),
         )
@@ -88,13 +107,12 @@ class PatternPacking:
         packed = self._weights_of(np.rint(result.x).astype(int).tolist())
         return (Answer.UNKNOWN, []) if packed is None else (Answer.YES, packed)
 
-    def _rows(self) -> tuple[csr_matrix, NDArray[np.float64]]:
+    def _cover(self) -> csr_matrix:
+        """Return the number of weights of each class (rows) in each pattern (columns)."""
         rows = [at for pattern in self.patterns for at in pattern]
         columns = [index for index, pattern in enumerate(self.patterns) for _ in pattern]
         shape = (len(self.classes.sizes), len(self.patterns))
-        cover = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=shape)
-        matrix = vstack([cover, csr_matrix(-np.ones((1, len(self.patterns))))]).tocsr()
-        return matrix, np.array([*self.classes.counts, -self.members], dtype=float)
+        return csr_matrix((np.ones(len(rows), dtype=np.int64), (rows, columns)), shape=shape)
 
     def _weights_of(self, uses: Sequence[int]) -> Packing | None:
         """Return the weights per member without repetition; None if a weight is missing."""

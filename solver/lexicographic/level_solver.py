@@ -10,6 +10,7 @@ from kassay.solver.flow.flow_levels import FlowLevels
 from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
 from kassay.solver.lexicographic.makespan_searches import (
     MIN_PARTITIONS,
+    ProvenBound,
     balance_loads,
     limit_moves,
     pack_identical,
@@ -41,12 +42,12 @@ class LevelSolver:
         if known is not None and (known[0] > bound or known == (bound, Origin.PRICES)):
             bound, origin = known
         budget = budget.share(1 + sum(map(self._needs_time, pool.levels[index + 1 :])))
-        for origin_of_step, search in self._searches(index, level, budget):
+        for search in self._searches(index, level, budget):
             if pool.value(level) <= bound:
                 break
-            higher = search(bound)
+            higher, origin_of_search = search(bound)
             if higher > bound:
-                bound, origin = higher, origin_of_step
+                bound, origin = higher, origin_of_search
         value = pool.value(level)
         claim = LevelClaim(level, value, min(bound, value), origin)
         limit = level.tolerance.limit(value)
@@ -54,28 +55,30 @@ class LevelSolver:
 
     def _searches(
         self, index: int, level: Level, budget: SearchBudget
-    ) -> Iterator[tuple[Origin, Callable[[int], int]]]:
-        """Yield the searches of a level; each takes the bound and returns a bound or 0."""
+    ) -> Iterator[Callable[[int], ProvenBound]]:
+        """Yield the searches of a level; each takes a bound and returns a bound with its origin."""
+
+        def enumerate_subsets(_: int) -> ProvenBound:
+            return self._proven_values(budget).get(index, 0), Origin.ENUMERATION
+
         if budget.seconds > 0:
             problem = self.pool.problem
             # Few members with many partitions each: subsets of the mean load are frequent.
             if problem.partition_count >= _MANY_PER_MEMBER * problem.member_count:
-                yield Origin.ENUMERATION, lambda _: self._proven_values(budget).get(index, 0)
+                yield enumerate_subsets
             if isinstance(level, Imbalance):
-                yield (
-                    Origin.PACKING,
-                    lambda _: pack_identical(
-                        self.pool, level, budget, before_enumeration=self.proven is None
-                    ),
+                is_first = self.proven is None
+                yield lambda _: pack_identical(
+                    self.pool, level, budget, before_enumeration=is_first
                 )
-            yield Origin.ENUMERATION, lambda _: self._proven_values(budget).get(index, 0)
+            yield enumerate_subsets
             if isinstance(level, Imbalance):
-                yield Origin.EXCHANGE, lambda _: balance_loads(self.pool, level, budget)
-                yield Origin.EXCHANGE, lambda _: limit_moves(self.pool, level, budget)
+                yield lambda _: (balance_loads(self.pool, level, budget), Origin.EXCHANGE)
+                yield lambda _: (limit_moves(self.pool, level, budget), Origin.EXCHANGE)
         if isinstance(level, Movement):
             search = MovementSearch(self.pool, self.progress)
-            yield Origin.EXCHANGE, lambda bound: search.run(level, bound, budget)
-        yield Origin.CP_SAT, lambda bound: self._search_by_cpsat(level, bound, budget)
+            yield lambda bound: (search.run(level, bound, budget), Origin.EXCHANGE)
+        yield lambda bound: (self._search_by_cpsat(level, bound, budget), Origin.CP_SAT)
 
     def _search_by_cpsat(self, level: Level, bound: int, budget: SearchBudget) -> int:
         if budget.seconds <= 0:

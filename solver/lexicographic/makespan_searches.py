@@ -7,6 +7,7 @@ import numpy as np
 
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds import makespan_bound
+from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.evaluation import imbalance_of, level_value
 from kassay.solver.incumbent_pool import IncumbentPool
@@ -18,11 +19,16 @@ from kassay.solver.problem import EXACT_IN_64_BITS
 MIN_PARTITIONS = 12
 _MIN_CHOICES_FOR_LIMITED_MOVES = 2_000
 
+ProvenBound = tuple[int, Origin]  # lower bound on a level, 0 if none is proven, and its origin
+
 
 def pack_identical(
     pool: IncumbentPool, level: Imbalance, budget: SearchBudget, *, before_enumeration: bool
-) -> int:
-    """Minimise the makespan of identical members; return a lower bound or 0."""
+) -> ProvenBound:
+    """Minimise the makespan of identical members.
+
+    Return a lower bound on it, 0 if none is proven, and the origin of the bound.
+    """
     problem = pool.problem
     if (
         pool.reached
@@ -32,7 +38,7 @@ def pack_identical(
         or problem.partition_count < MIN_PARTITIONS
         or not problem.group.is_weighted
     ):
-        return 0
+        return 0, Origin.PACKING
     from kassay.solver.identical_members.identical_components import (  # noqa: PLC0415
         minimise_makespan,
     )
@@ -46,9 +52,9 @@ def pack_identical(
         clock = clock.part(0.5)
     result = minimise_makespan(problem, pool.incumbent(level), clock, rng)
     if result is None:
-        return 0
+        return 0, Origin.PACKING
     pool.add(result.placement)
-    return result.bound
+    return result.bound, Origin.HIGHS if result.is_bound_by_highs else Origin.PACKING
 
 
 def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from kassay.solver import Imbalance, Movement, solve
+from kassay.solver.certificate.documents import certificate_document
 from kassay.solver.identical_members.few_member_partition import partition_within
 from kassay.solver.identical_members.load_patterns import PatternSearch, WeightClasses
 from kassay.solver.identical_members.lower_bounds import (
@@ -18,6 +19,7 @@ from kassay.solver.identical_members.lower_bounds import (
 )
 from kassay.solver.identical_members.makespan_search import MakespanSearch
 from kassay.solver.identical_members.packing_heuristics import best_fit, makespan_of
+from kassay.solver.identical_members.pattern_packing import Answer, PatternPacking
 from kassay.solver.identical_members.search_clock import SearchClock
 from kassay.solver.limits import SearchBudget, SearchLimits
 from tests.solver.test_weighted import even_group
@@ -126,3 +128,47 @@ def test_groups_of_identical_members_are_proven(partitions):
     levels = [Imbalance("makespan"), Movement()]
     solution = solve(group, levels=levels, limits=SearchLimits(time=10))
     assert solution.imbalance.is_proven
+
+
+@pytest.mark.parametrize("largest", [6, 30, 2**61])
+def test_prices_exclude_only_capacities_below_the_optimum(largest):
+    rng = random.Random(largest)
+    excluded = 0
+    for _ in range(40):
+        members = rng.randint(2, 3)
+        weights = [rng.randint(largest // 3, largest) for _ in range(rng.randint(4, 7))]
+        optimum = optimal_makespan(weights, members)
+        for capacity in (optimum - 1, optimum):
+            packing = PatternPacking.within(
+                WeightClasses.of(weights), members, capacity, 10_000, clock()
+            )
+            answer = packing.relaxation(clock())
+            assert answer is Answer.UNKNOWN or capacity < optimum
+            excluded += answer is Answer.NO
+    assert excluded >= 20
+
+
+def test_prices_of_many_equal_weights_do_not_overflow():
+    classes = WeightClasses.of([1] * 3_000_001)
+    packing = PatternPacking(classes, 2, [(0,) * 1_500_000])
+    assert packing.relaxation(clock()) is Answer.NO
+    assert PatternPacking(classes, 2, [(0,) * 2**23]).relaxation(clock()) is Answer.UNKNOWN
+
+
+def test_a_bound_that_only_highs_proves_is_marked(monkeypatch):
+    group = even_group([12, 11, 11, 11, 11, 10, 9, 8, 7, 7, 7, 3], 4)
+    levels = [Imbalance("makespan"), Movement()]
+    limits = SearchLimits(time=10)
+    assert solve(group, levels=levels, limits=limits).imbalance.proof != "proven by HiGHS"
+    monkeypatch.setattr(PatternPacking, "relaxation", lambda *_: Answer.UNKNOWN)
+    solution = solve(group, levels=levels, limits=limits)
+    assert solution.imbalance.proof == "proven by HiGHS"
+    assert '"highs"' in json.dumps(certificate_document(solution.certificate))
+
+
+def test_the_bound_of_one_component_is_not_rounded_to_the_sums_of_another():
+    search = MakespanSearch([10, 10, 7, 7], 2, np.random.default_rng(0))
+    search.bound = 18  # of another component
+    search.packing = [[10, 10], [7, 7]]
+    search._raise_bound(clock())
+    assert search.bound == 18
