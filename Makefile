@@ -150,8 +150,9 @@ forgeries: setup ## Check 100,000 edited solution documents against brute force
 	EDITED_DOCUMENTS=100000 $(BIN)/python -m pytest tests/forgeries
 
 .PHONY: captures
-captures: setup ## Create examples/captures again with a broker (needs JDK 17+ and Maven)
+captures: setup ## Record examples/captures and examples/lagging-group again (needs JDK 17+ and Maven)
 	$(BIN)/python -m tests.conformance.captures
+	$(BIN)/python -m tests.conformance.lagging_group
 
 .PHONY: client-captures
 client-captures: setup ## Record groups of eight client libraries again (needs JDK 17+, Maven, Go and Node.js)

@@ -214,8 +214,9 @@ def _console() -> "Console":
     """Return a console for tables: as wide as the terminal, or 120 characters."""
     from rich.console import Console
 
-    console = Console()
-    return console if console.is_terminal else Console(width=_FILE_WIDTH)
+    width = None if sys.stdout.isatty() else _FILE_WIDTH
+    # Names of groups and members can contain [ ] and :word:, which Rich would interpret.
+    return Console(width=width, markup=False, emoji=False)
 
 
 def _new_table(

@@ -29,7 +29,5 @@ def doctor(output_format: output_options.OutputFormat = output_options.Format.TA
 
 
 def _row(check: Check) -> dict[str, object]:
-    mark = "[bold red]no[/bold red]"
-    if check.passed:
-        mark = "[yellow]-[/yellow]" if check.fix else "[green]ok[/green]"
+    mark = ("-" if check.fix else "ok") if check.passed else "no"
     return {"": mark, "check": check.name, "found": check.found, "fix": check.fix}

@@ -39,6 +39,7 @@ def test_a_missing_spark_is_no_failure_and_has_an_install_command(kassay, monkey
     fixes = {record["name"]: record["fix"] for record in done.records}
     assert "pip install 'kassay[spark]'" in fixes["no-such-spark"]
     assert "Java" not in fixes
+    assert "[spark]" in kassay("doctor").out
 
 
 def test_a_java_that_does_not_run_fails_the_check(tmp_path):

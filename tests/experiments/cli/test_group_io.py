@@ -133,3 +133,8 @@ def test_an_unreadable_file_is_one_error_line(kassay, arguments, message):
 def test_a_table_without_rows_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
     print_table([], title="Kafka's assignors and the optimum")
     assert capsys.readouterr() == ("", "")
+
+
+def test_tables_show_names_with_brackets_and_colons_unchanged(capsys):
+    print_table([{"group": "[bold]orders[/bold] :smile:", "moves": 1}])
+    assert "[bold]orders[/bold] :smile:" in capsys.readouterr().out
