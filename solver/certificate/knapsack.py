@@ -5,7 +5,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kassay.solver.problem import EXACT_IN_64_BITS, Ints
 
@@ -87,17 +86,21 @@ def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | N
         return None
     most = _MAX_CELLS // len(items)
     if width < most and width <= profit:
-        gains = _greatest_profits(items, width)
+        gains = _greatest_profits(items, np.zeros(width + 1, dtype=np.int64))
         return int((gains - squares * np.arange(width + 1, dtype=np.int64) ** 2).max())
     if profit < most:
-        least = _least_weights(items, profit)
+        # Profits and weights change roles: the least weight per exact total profit.
+        swapped = [Item(-item.weight, item.profit, item.apart) for item in items]
+        start = np.full(profit + 1, -EXACT_IN_64_BITS, dtype=np.int64)
+        start[0] = 0
+        least = -_greatest_profits(swapped, start)
         reached = np.flatnonzero(least <= width)
         return int((reached - squares * least[reached] ** 2).max())
     if squares:
         return None
     grain = width // min(most, _GRID) + 1  # rounding weights down keeps the bound valid
     coarse = [Item(item.profit, item.weight // grain, item.apart) for item in items]
-    return int(_greatest_profits(coarse, width // grain).max())
+    return int(_greatest_profits(coarse, np.zeros(width // grain + 1, dtype=np.int64)).max())
 
 
 def _sets_of(items: Sequence[Item]) -> list[list[Item]]:
@@ -108,24 +111,11 @@ def _sets_of(items: Sequence[Item]) -> list[list[Item]]:
     return list(sets.values())
 
 
-def _greatest_profits(items: Sequence[Item], width: int) -> Ints:
-    """Return the greatest profit of items with at most each weight up to ``width``."""
-    gains = np.zeros(width + 1, dtype=np.int64)
+def _greatest_profits(items: Sequence[Item], profits: Ints) -> Ints:
+    """Return the greatest profit per total weight; ``profits`` are those without items."""
     for choice in _sets_of(items):
-        before = gains.copy() if len(choice) > 1 else gains
+        before = profits.copy()
         for item in choice:
-            taken = before[: width + 1 - item.weight] + item.profit
-            gains[item.weight :] = np.maximum(gains[item.weight :], taken)
-    return gains
-
-
-def _least_weights(items: Sequence[Item], width: int) -> NDArray[np.int64]:
-    """Return the least weight of items with each exact profit up to ``width``."""
-    least = np.full(width + 1, EXACT_IN_64_BITS, dtype=np.int64)
-    least[0] = 0
-    for choice in _sets_of(items):
-        before = least.copy() if len(choice) > 1 else least
-        for item in choice:
-            taken = before[: width + 1 - item.profit] + item.weight
-            least[item.profit :] = np.minimum(least[item.profit :], taken)
-    return least
+            taken = before[: len(profits) - item.weight] + item.profit
+            profits[item.weight :] = np.maximum(profits[item.weight :], taken)
+    return profits

@@ -13,6 +13,7 @@ References
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -46,6 +47,36 @@ class Chain:
     arcs: tuple[tuple[int, int], ...]
     moves: int  # by which moves rise
     squares: int  # by which the sum of squares rises
+
+
+def _nearest_below(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoint:
+    """Apply the chains, longest first, that keep the moves within a limit."""
+    for chain in sorted(chains, key=lambda chain: -chain.moves):
+        if point.moves + chain.moves <= limit:
+            point = with_chain(point, chain)
+    return point
+
+
+def _first_within(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoint:
+    """Apply the chains that lower the sum of squares to a limit, with little excess."""
+    rest = []
+    for chain in sorted(chains, key=lambda chain: chain.squares):
+        if point.squares + chain.squares >= limit:
+            point = with_chain(point, chain)
+        else:
+            rest.append(chain)
+    return point if point.squares <= limit else with_chain(point, rest[-1])
+
+
+def with_chain(point: FlowPoint, chain: Chain) -> FlowPoint:
+    """Return the point after a chain of transfers on the same edge."""
+    counts = point.counts.copy()
+    for arc, step in chain.arcs:
+        counts[arc] += step
+    return FlowPoint(point.moves + chain.moves, point.squares + chain.squares, counts)
+
+
+_moves, _squares = attrgetter("moves"), attrgetter("squares")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,80 +132,68 @@ class HullSearch:
 
         Return None if the limit is too low.
         """
-        left, right = self.ends
-        if left.moves > limit:
+        found = self._within(
+            self.ends,
+            limit,
+            may_continue,
+            limited=_moves,
+            minimised=_squares,
+            point_on_edge=_nearest_below,
+        )
+        if found is None:
             return None
-        if right.moves <= limit:
-            return BoundedPoint(right, right.squares)
-        bound = right.squares
-        while right.moves > left.moves + 1:
-            if not may_continue():
-                return BoundedPoint(left, self._rounded(bound))
-            moves, squares = right.moves - left.moves, left.squares - right.squares
-            corner = self.corner_between(left, right)
-            base = left if corner is None else corner
-            bound = max(bound, base.squares - squares * (limit - base.moves) // moves)
-            if corner is None:
-                left = _nearest_below(self.chains(left, right), left, limit)
-                return BoundedPoint(left, self._rounded(bound))
-            left, right = (corner, right) if corner.moves <= limit else (left, corner)
-        return BoundedPoint(left, left.squares)
-
-    def _rounded(self, squares: int) -> int:
-        """Raise a bound on the sum of squares to the parity of the number of partitions."""
-        return squares + (squares - self.network.problem.partition_count) % 2
+        # All sums of squares have the parity of the number of partitions.
+        parity = (found.bound - self.network.problem.partition_count) % 2
+        return BoundedPoint(found.point, found.bound + parity)
 
     def within_squares(self, limit: int, may_continue: MayContinue) -> BoundedPoint | None:
         """Minimise moves with a limit on the sum of squares.
 
         Return None if the limit is too low.
         """
-        left, right = self.ends
-        if right.squares > limit:
+        return self._within(
+            self.ends[::-1],
+            limit,
+            may_continue,
+            limited=_squares,
+            minimised=_moves,
+            point_on_edge=_first_within,
+        )
+
+    def _within(
+        self,
+        ends: tuple[FlowPoint, FlowPoint],
+        limit: int,
+        may_continue: MayContinue,
+        *,
+        limited: Callable[[FlowPoint], int],
+        minimised: Callable[[FlowPoint], int],
+        point_on_edge: Callable[[list[Chain], FlowPoint, int], FlowPoint],
+    ) -> BoundedPoint | None:
+        """Search the edge of the hull that crosses a limit, and a point on it within the limit.
+
+        The first end of the hull has the minimum of the limited value.
+        """
+        inside, outside = ends
+        if limited(inside) > limit:
             return None
-        if left.squares <= limit:
-            return BoundedPoint(left, left.moves)
-        # `left` exceeds the limit, `right` does not; both stay corners of the hull.
-        bound = left.moves + 1
-        while right.moves > left.moves + 1:
+        if limited(outside) <= limit:
+            return BoundedPoint(outside, minimised(outside))
+        bound = minimised(outside) + 1
+        while abs(inside.moves - outside.moves) > 1:
             if not may_continue():
-                return BoundedPoint(right, bound)
-            moves, squares = right.moves - left.moves, left.squares - right.squares
+                return BoundedPoint(inside, bound)
+            left, right = sorted((inside, outside), key=_moves)
             corner = self.corner_between(left, right)
-            base = left if corner is None else corner
-            bound = max(bound, base.moves - (limit - base.squares) * moves // squares)
+            base = inside if corner is None else corner
+            width = limited(outside) - limited(inside)
+            height = minimised(inside) - minimised(outside)
+            bound = max(bound, minimised(base) - height * (limit - limited(base)) // width)
             if corner is None:
-                right = _first_within(self.chains(left, right), left, limit)
-                return BoundedPoint(right, min(bound, right.moves))
-            left, right = (corner, right) if corner.squares > limit else (left, corner)
-        return BoundedPoint(right, right.moves)
-
-
-def _nearest_below(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoint:
-    """Apply the chains, longest first, that keep the moves within a limit."""
-    for chain in sorted(chains, key=lambda chain: -chain.moves):
-        if point.moves + chain.moves <= limit:
-            point = with_chain(point, chain)
-    return point
-
-
-def _first_within(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoint:
-    """Apply the chains that lower the sum of squares to a limit, with little excess."""
-    rest = []
-    for chain in sorted(chains, key=lambda chain: chain.squares):
-        if point.squares + chain.squares >= limit:
-            point = with_chain(point, chain)
-        else:
-            rest.append(chain)
-    return point if point.squares <= limit else with_chain(point, rest[-1])
-
-
-def with_chain(point: FlowPoint, chain: Chain) -> FlowPoint:
-    """Return the point after a chain of transfers on the same edge."""
-    counts = point.counts.copy()
-    for arc, step in chain.arcs:
-        counts[arc] += step
-    return FlowPoint(point.moves + chain.moves, point.squares + chain.squares, counts)
+                point = point_on_edge(self.chains(left, right), left, limit)
+                return BoundedPoint(point, min(bound, minimised(point)))
+            inside, outside = (corner, outside) if limited(corner) <= limit else (inside, corner)
+        return BoundedPoint(inside, minimised(inside))
 
 
 class _FlowDifference:

@@ -51,8 +51,7 @@ class Request:
             values = [measure(placement) for placement in within]
             if not values:
                 return []
-            least = min(values)
-            most = least if isinstance(least, tuple) else level.tolerance.limit(least)
+            most = level.tolerance.limit(min(values))
             within = [p for p, value in zip(within, values, strict=True) if value <= most]
         return within
 

@@ -8,9 +8,9 @@ from kassay.reference import Group, Member, Topic, violations
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Level, leximax_rank
+from kassay.solver.objective import Level
 from tests import brute_force
-from tests.solver.random_cases import all_partitions, allows, value_of
+from tests.solver.random_cases import all_partitions, allows, draw_owned, value_of
 
 LARGEST = 2**62
 TOLERANCES = (
@@ -60,13 +60,7 @@ def _random_group(rng: random.Random, partitions: int, members: int) -> Group:
     crew = []
     for index in range(members):
         subscription = full if rng.random() < 0.8 else full[:1]
-        owned = [
-            (name, number)
-            for name, column in zip(full, columns, strict=True)
-            for number in range(len(column))
-            if name in subscription and (name, number) not in taken and rng.random() < 0.5
-        ]
-        taken.update(owned)
+        owned = draw_owned(rng, topics, subscription, taken)
         capacity = rng.choice((None, None, None, sum(weights) // rng.randint(1, members)))
         crew.append(
             Member(
@@ -128,8 +122,8 @@ def _difference_of_levels(
 ) -> str | None:
     for index, (level, found) in enumerate(zip(case.levels, solution.levels, strict=True)):
         value = value_of(case.group, level)
-        least = min(_number(value(row)) for row in rows)
-        if found.value != _number(value(chosen)):
+        least = min(map(value, rows))
+        if found.value != value(chosen):
             return f"{level.name}: {found.value} differs from the assignment's value"
         if found.bound > least or (proven and found.bound != least):
             return f"{level.name}: bound {found.bound}, minimum {least}"
@@ -138,12 +132,8 @@ def _difference_of_levels(
             return f"{level.name}: value {found.value}, minimum {least}"
         if not proven and not found.is_proven:
             return None
-        rows = [row for row in rows if _number(value(row)) <= limit]
+        rows = [row for row in rows if value(row) <= limit]
     return None
-
-
-def _number(value: object) -> int:
-    return leximax_rank(value) if isinstance(value, tuple) else value
 
 
 def _capacities(group: Group) -> tuple[Constraint, ...]:

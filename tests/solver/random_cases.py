@@ -1,13 +1,14 @@
 """Random small groups with levels and constraints, with independent definitions of these."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from kassay import solver
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint
-from kassay.solver.objective import Level
+from kassay.solver.objective import Level, leximax_rank
 from kassay.solver.problem import Problem, build_problem
 from tests import brute_force
 from tests.brute_force import Placement
@@ -43,12 +44,7 @@ def random_group(
     crew: list[Member] = []
     for index in range(rng.randint(1, members)):
         subscription = tuple(topic.name for topic in drawn if rng.random() < 0.7)
-        owned = [
-            tp
-            for tp in ((t.name, p) for t in drawn for p in range(t.partitions))
-            if tp[0] in subscription and tp not in taken and rng.random() < 0.5
-        ]
-        taken.update(owned)
+        owned = draw_owned(rng, drawn, subscription, taken)
         crew.append(
             Member(
                 id=f"c{index}",
@@ -59,6 +55,22 @@ def random_group(
             )
         )
     return Group(topics=tuple(drawn), members=tuple(crew))
+
+
+def draw_owned(
+    rng: random.Random,
+    topics: Iterable[Topic],
+    subscription: Iterable[str],
+    taken: set[tuple[str, int]],
+) -> list[tuple[str, int]]:
+    """Draw about half of the subscribed partitions that are not taken; they are taken then."""
+    owned = [
+        tp
+        for tp in ((topic.name, n) for topic in topics for n in range(topic.partitions))
+        if tp[0] in subscription and tp not in taken and rng.random() < 0.5
+    ]
+    taken.update(owned)
+    return owned
 
 
 def weighted_problems(rng: random.Random, count: int) -> Iterator[tuple[Group, Problem]]:
@@ -108,7 +120,56 @@ def random_constraint(rng: random.Random, group: Group) -> Constraint:
     )
 
 
-def value_of(group: Group, level: Level) -> Callable[[Placement], object]:
+@dataclass(frozen=True)
+class LevelsCase:
+    """Group with levels and constraints, and their minimum by brute force, None if infeasible."""
+
+    group: Group
+    levels: list[Level]
+    constraints: tuple[Constraint, ...]
+    minimum: list[int] | None
+
+
+def levels_cases(rng: random.Random, count: int) -> Iterator[LevelsCase]:
+    """Yield random groups with any levels and constraints."""
+    for _ in range(count):
+        group = random_group(rng, weighted=rng.random() < 0.5, racked=True, most=(3, 3, 6))
+        levels = [random_level(rng, group) for _ in range(rng.randint(1, 3))]
+        constraints = tuple(random_constraint(rng, group) for _ in range(rng.randint(0, 3)))
+        minimum = brute_force.lexicographic_optimum(
+            group,
+            [value_of(group, level) for level in levels],
+            allowed=allows(group, constraints),
+        )
+        yield LevelsCase(group, levels, constraints, None if minimum is None else list(minimum))
+
+
+def infeasible_cases(
+    rng: random.Random, count: int
+) -> Iterator[tuple[Group, tuple[Constraint, ...]]]:
+    """Yield random groups with four constraints that no assignment meets."""
+    while count:
+        group = random_group(rng, most=(3, 3, 5))
+        constraints = tuple(random_constraint(rng, group) for _ in range(4))
+        if not is_feasible(group, constraints):
+            count -= 1
+            yield group, constraints
+
+
+def is_feasible(group: Group, constraints: tuple[Constraint, ...]) -> bool:
+    """Return whether an assignment meets all constraints, by brute force."""
+    return any(map(allows(group, constraints), brute_force.every_placement(group)))
+
+
+def is_minimal_conflict(group: Group, conflict: tuple[Constraint, ...]) -> bool:
+    """Return whether no assignment meets all constraints, but one meets all except any one."""
+    return not is_feasible(group, conflict) and all(
+        is_feasible(group, tuple(other for other in conflict if other != left_out))
+        for left_out in conflict
+    )
+
+
+def value_of(group: Group, level: Level) -> Callable[[Placement], int]:
     """Measure a placement on a level by its definition."""
     weight, owner = brute_force.weights(group), brute_force.owners(group)
     rack = {member.id: member.rack for member in group.members}
@@ -123,8 +184,10 @@ def value_of(group: Group, level: Level) -> Callable[[Placement], object]:
             return 1
         return weight[tp] if level.cost == "weight" else dict(level.cost).get(tp, level.other)
 
-    def value(placement: Placement) -> object:
+    def value(placement: Placement) -> int:
         match level:
+            case solver.Imbalance(measure=Measure.LEXIMAX):
+                return leximax_rank(brute_force.loads_of(group, placement))
             case solver.Imbalance():
                 loads = brute_force.loads_of(group, placement)
                 return brute_force.MEASURES[str(level.measure)](loads)

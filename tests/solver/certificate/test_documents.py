@@ -6,28 +6,8 @@ import pickle
 import pytest
 from hypothesis import given
 
+from kassay import solver
 from kassay.reference import InputError
-from kassay.solver import (
-    Capacity,
-    Certificate,
-    Colocated,
-    CrossRack,
-    Forbidden,
-    Imbalance,
-    LevelClaim,
-    MaxMoves,
-    MaxPartitions,
-    Measure,
-    MembersUsed,
-    Movement,
-    Origin,
-    Pinned,
-    Separated,
-    Tolerance,
-    TopicSpread,
-    certify,
-    solve,
-)
 from kassay.solver.certificate.certificate import Conflict
 from kassay.solver.certificate.documents import certificate_document, parse_certificate
 from kassay.solver.certificate.refutation import PartitionPrices
@@ -43,43 +23,45 @@ def travelled(certificate):
 
 @given(groups())
 def test_certificates_are_equal_after_json_and_pickle(group):
-    certificate = solve(group).certificate
+    certificate = solver.solve(group).certificate
     assert travelled(certificate) == certificate
     assert pickle.loads(pickle.dumps(certificate)) == certificate
 
 
 def test_all_levels_and_constraints_are_equal_after_json():
-    tolerance = Tolerance(absolute=3, relative=0.01)
+    tolerance = solver.Tolerance(absolute=3, relative=0.01)
     levels = (
-        *(Imbalance(measure) for measure in Measure),
-        Imbalance(Measure.MAKESPAN, tolerance),
-        Movement(),
-        Movement("weight", tolerance),
-        Movement({("t", 0): 5, ("t", 1): 0}, other=2),
-        CrossRack(tolerance),
-        TopicSpread(),
-        MembersUsed(),
+        *(solver.Imbalance(measure) for measure in solver.Measure),
+        solver.Imbalance(solver.Measure.MAKESPAN, tolerance),
+        solver.Movement(),
+        solver.Movement("weight", tolerance),
+        solver.Movement({("t", 0): 5, ("t", 1): 0}, other=2),
+        solver.CrossRack(tolerance),
+        solver.TopicSpread(),
+        solver.MembersUsed(),
     )
     constraints = (
-        Capacity(4),
-        Capacity(5, "a"),
-        MaxPartitions(6, "b"),
-        MaxMoves(0),
-        Pinned("t", 1, "a"),
-        Forbidden("a", "t"),
-        Forbidden("a", "t", 2),
-        Colocated(("t", "u")),
-        Separated((("t", 0), ("u", 1))),
+        solver.Capacity(4),
+        solver.Capacity(5, "a"),
+        solver.MaxPartitions(6, "b"),
+        solver.MaxMoves(0),
+        solver.Pinned("t", 1, "a"),
+        solver.Forbidden("a", "t"),
+        solver.Forbidden("a", "t", 2),
+        solver.Colocated(("t", "u")),
+        solver.Separated((("t", 0), ("u", 1))),
     )
     prices = PartitionPrices({"t": (3, 0, -1)}, max_moves=2, levels=(1, 0))
-    certificate = Certificate(
+    certificate = solver.Certificate(
         claims=tuple(
-            LevelClaim(level, index + 2, index, origin, LOPSIDED, prices)
-            for index, (level, origin) in enumerate(zip(levels, list(Origin) * 3, strict=False))
+            solver.LevelClaim(level, index + 2, index, origin, LOPSIDED, prices)
+            for index, (level, origin) in enumerate(
+                zip(levels, list(solver.Origin) * 3, strict=False)
+            )
         ),
-        chain=certify(GROUP, LOPSIDED).chain,
+        chain=solver.certify(GROUP, LOPSIDED).chain,
         constraints=constraints,
-        conflict=Conflict(constraints[:2], Origin.PARTITION_PRICES, prices),
+        conflict=Conflict(constraints[:2], solver.Origin.PARTITION_PRICES, prices),
     )
     assert travelled(certificate) == certificate
 
