@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.planning.assignor_outcomes import assignment_metrics
+from kassay.experiments.planning.own_assignor import Implementation, own_assignor, runs_in_client
 from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan_options import RECOMMENDED
-from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, movement
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
@@ -102,16 +102,21 @@ def _is_effective(plan: Plan, makespan: int) -> bool:
 
 
 def _assignor_changes(plan: Plan) -> Iterator[RecommendedAction]:
-    own = plan.group.status.registered_assignor
+    own = own_assignor(plan.group)
+    is_other = own.implementation is Implementation.OTHER
     for outcome in plan.assignor_outcomes:
-        if outcome.metrics is None or outcome.movement is None:
+        name = outcome.assignor
+        if outcome.metrics is None or outcome.movement is None or not own.offers(name):
             continue
-        if outcome.assignor == own:
-            text = f"trigger a rebalance: {own} then balances the group"
+        if name != own.name:
+            text = f"switch the assignor to {name}"
+        elif is_other:
+            continue
         else:
-            text = f"switch the assignor to {outcome.assignor}"
+            text = f"trigger a rebalance: {name} then balances the group"
+        origin = f"computed with the {name} of Java, " if is_other and runs_in_client(name) else ""
         yield RecommendedAction(
-            text=f"{text} ({_count(outcome.movement, 'move')}, maximum load "
+            text=f"{text} ({origin}{_count(outcome.movement, 'move')}, maximum load "
             f"{outcome.metrics.makespan:,})",
             makespan=outcome.metrics.makespan,
             moves=outcome.movement,
@@ -119,9 +124,10 @@ def _assignor_changes(plan: Plan) -> Iterator[RecommendedAction]:
 
 
 def _restarts(plan: Plan) -> Iterator[RecommendedAction]:
-    """Try the restart of the members with the highest loads, with the group's own assignor."""
-    own = plan.group.status.registered_assignor
-    if own not in _STICKY or own not in ASSIGNORS:
+    """Try the restart of the members with the highest loads, if the group's assignor is ported."""
+    assignor = own_assignor(plan.group)
+    own = assignor.port
+    if own not in _STICKY or assignor.implementation is Implementation.OTHER:
         return
     hot = sorted(plan.current.loads.items(), key=lambda item: -item[1])[:_RESTARTED]
     for member, _ in hot:

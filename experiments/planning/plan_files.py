@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from kassay.experiments.planning.advice import actions, not_considered, verdict
 from kassay.experiments.planning.assignor_outcomes import AssignmentMetrics, AssignorOutcome
 from kassay.experiments.planning.move_schedule import MoveBatch
+from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.plan import GrowthSizing, Plan
 from kassay.experiments.planning.plan_options import PlanOption
 from kassay.experiments.planning.rack_locality import RackLocality
@@ -32,6 +33,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
             for one in actions(plan)
         ],
         "not_considered": not_considered(plan),
+        "own_assignor": own_assignor(plan.group).record(),
         "status": str(plan.solution.status),
         "method": plan.solution.method,
         "levels": [_level(level) for level in plan.solution.levels],

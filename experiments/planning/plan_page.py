@@ -21,6 +21,7 @@ from kassay.experiments.planning.advice import (
     verdict,
     weight_text,
 )
+from kassay.experiments.planning.own_assignor import OwnAssignor, own_assignor
 from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan_files import loads_csv, moves_csv
 from kassay.experiments.planning.plan_options import scheduled_measure
@@ -90,6 +91,7 @@ class FirstScreen:
     options: Sequence[str]
     not_considered: Sequence[str]
     weights: str
+    assignor: OwnAssignor
     levels: str
     commands: Sequence[str]
 
@@ -107,6 +109,7 @@ def _summary(plan: Plan, short: Mapping[str, str], directory: str, source: str) 
         options=list(option_summary(plan)),
         not_considered=not_considered(plan),
         weights=weight_text(plan),
+        assignor=own_assignor(plan.group),
         levels=", then ".join(_level_text(level) for level in plan.solution.levels),
         commands=list(_commands(plan, directory, shlex.quote(source))),
     )

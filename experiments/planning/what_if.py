@@ -8,8 +8,8 @@ from time import perf_counter
 
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.planning.group_changes import Change
+from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.planning_levels import planning_levels
-from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads, participants
@@ -78,7 +78,7 @@ class CurrentState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
-    """Optimal assignment of a scenario, its status, and the result of the group's own assignor.
+    """Optimal assignment of a scenario, its status, and the result of an assignor.
 
     Only consumed partitions and members with a consumed topic count. ``makespan`` and
     ``movement`` are None without an assignment; ``placed`` partitions have no owner;
@@ -95,7 +95,7 @@ class ScenarioResult:
     topics_without_subscribers: tuple[str, ...]
     seconds: float
     solution: Solution = field(repr=False)
-    own: AssignorLoads | None = None
+    rebalance: AssignorLoads | None = None
 
     def record(self) -> dict[str, object]:
         """Return the result as a JSON object."""
@@ -108,7 +108,7 @@ class ScenarioResult:
             "movement": value_and_bound(self.movement),
             "placed": self.placed,
             "topics_without_subscribers": list(self.topics_without_subscribers),
-            "own_assignor": None if self.own is None else self.own.record(),
+            "assignor": None if self.rebalance is None else self.rebalance.record(),
             "seconds": round(self.seconds, 3),
             "proof": self.solution.proof_by_level(),
         }
@@ -180,7 +180,11 @@ def what_if(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> ScenarioResult:
-    """Find the optimal assignment of a scenario. ``before`` is the unchanged group."""
+    """Find the optimal assignment of a scenario, and the result of an assignor.
+
+    ``before`` is the unchanged group. The default assignor is the port with the name of the
+    assignor that the group runs, see `own_assignor`.
+    """
     group = scenario.group
     begin = perf_counter()
     solution = solve(
@@ -191,7 +195,7 @@ def what_if(
         seed=seed,
     )
     seconds = perf_counter() - begin
-    own = assignor or group.status.registered_assignor
+    assignor = assignor or own_assignor(group).port
     subscribers = group.subscribers()
     partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
     owned = sum(len(member.owned) for member in with_valid_ownership(group).members)
@@ -209,7 +213,7 @@ def what_if(
         ),
         seconds=seconds,
         solution=solution,
-        own=assignor_loads(group, own) if own is not None and own in ASSIGNORS else None,
+        rebalance=None if assignor is None else assignor_loads(group, assignor),
     )
 
 

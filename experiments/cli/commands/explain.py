@@ -14,8 +14,9 @@ from kassay.experiments.cli import (
     source_options,
 )
 from kassay.experiments.compare import keep_owners
+from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.weighted_explanation import explain_weighted
-from kassay.reference.assignors import ASSIGNORS, run_assignor
+from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import load_assignment
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
@@ -49,8 +50,9 @@ def explain(
     """Explain why an assignment is not optimal, as chains of transfers.
 
     Without --assignor and --assignment, kassay explains the current assignment. If no member
-    owns a partition, kassay explains the result of the group's assignor, or of range, the
-    default of Java's client.
+    owns a partition, kassay explains the result of the port with the name of the group's
+    assignor, or of range, the default of Java's client. The output names the client library of
+    the group if it is not Java's.
 
     Equal weights: each step is a shortest improving chain; after the last step the assignment
     is optimal. A step with "direct" true is one transfer between members with loads that differ
@@ -100,14 +102,16 @@ def _explained(
     group: Group, assignor: str | None, given: Assignment | None
 ) -> tuple[dict[str, object], Assignment | str]:
     """Return the beginning of the record, and the assignment to explain or a failure."""
+    own = own_assignor(group)
     record: dict[str, object] = {"id": group.id}
+    if own.name is not None or own.libraries:
+        record["own_assignor"] = own.record()
     if given is not None:
         return record, given
     owned = any((owners != NO_OWNER).any() for owners in ownership(group).owners.values())
     if assignor is None and owned:
         return record | {"assignment": "current"}, keep_owners(group)
-    own = group.status.registered_assignor or _DEFAULT_ASSIGNOR
-    name = assignor or (own if own in ASSIGNORS else _DEFAULT_ASSIGNOR)
+    name = assignor or own.port or _DEFAULT_ASSIGNOR
     record["assignor"] = name
     outcome = run_assignor(group, name)
     if outcome.livelock is not None:
@@ -140,3 +144,6 @@ def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
         yield number, step["description"], "yes" if step["direct"] else "no"
     if "note" in record:
         yield "", f"note: {record['note']}", ""
+    own = record.get("own_assignor", {"is_ported": True})
+    if "assignor" in record and not own["is_ported"]:
+        yield "", f"note: {own['description']}", ""

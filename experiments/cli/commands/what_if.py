@@ -18,6 +18,7 @@ from kassay.experiments.cli import (
 )
 from kassay.experiments.cli.objective_options import ObjectiveOptions
 from kassay.experiments.planning.group_changes import MEAN_WEIGHT, added_weight
+from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.planning_start import RebalancingGroupError, planning_start
 from kassay.experiments.planning.scenario_spec import ScenarioSpec
 from kassay.experiments.planning.what_if import ScenarioResult, current_state, scenarios
@@ -88,7 +89,8 @@ def what_if(
 
     All changes apply together. If an option has several values, each combination is one
     scenario. The first row is the group as it is, the second one its optimum. Each scenario
-    also shows the result of the group's own assignor, or of --assignor. Weighted groups have a
+    also shows the result of --assignor, or of the port with the name of the group's assignor; a
+    note names the client library of the group if it is not Java's. Weighted groups have a
     tolerance of 2 % unless --tolerance is given. Exits with 1 if no assignment
     of a scenario is found within the capacities and the time limit.
 
@@ -132,12 +134,16 @@ def what_if(
             )
             for scenario in (*scenarios(group, ()), *changed)
         ]
+        own = own_assignor(group)
+        if assignor is None and own.port is not None and not own.is_ported:
+            print_note(f"group {group.id!r}: {own}")
         _print_assumed_weights(group, partitions or (), new_weight)
         if plot is not None:
             _plot(results, next(files), group.id)
         return group_io.GroupResult(
             {
                 "id": group.id,
+                "own_assignor": own.record(),
                 "scenarios": [
                     current_state(group).record(),
                     *(result.record() for result in results),
@@ -149,7 +155,7 @@ def what_if(
     layout = group_io.TableLayout(
         first=("scenario",),
         numbers=("members", "partitions", "maximum load", "bound", "moves", "bound", "placed"),
-        last=("own assignor", "status"),
+        last=("assignor", "status"),
         rows=_rows,
     )
     group_io.process_groups(
@@ -168,12 +174,12 @@ def _print_assumed_weights(group: Group, partitions: Sequence[str], new_weight: 
             )
 
 
-def _own(own: Mapping[str, object] | None) -> str:
-    if own is None:
+def _rebalance(result: Mapping[str, object] | None) -> str:
+    if result is None:
         return ""
-    if own["makespan"] is None:
-        return f"{own['assignor']}: {own['ending']}"
-    return f"{own['assignor']}: {own['makespan']}, {own['movement']} moves"
+    if result["makespan"] is None:
+        return f"{result['assignor']}: {result['ending']}"
+    return f"{result['assignor']}: {result['makespan']}, {result['movement']} moves"
 
 
 def _plot(results: Sequence[ScenarioResult], file: Path, title: str | None) -> None:
@@ -202,6 +208,6 @@ def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
             movement.get("value"),
             movement.get("bound"),
             result["placed"],
-            _own(result.get("own_assignor")),
+            _rebalance(result.get("assignor")),
             status,
         )

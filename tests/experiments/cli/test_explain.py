@@ -1,6 +1,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "groups.jsonl"
@@ -83,3 +85,26 @@ def test_a_balanced_weighted_assignment_is_optimal(kassay, write_groups):
     members += [WEIGHTED["members"][1] | {"owned": {"t": [1, 2, 3]}}]
     record = kassay("explain", write_groups(WEIGHTED | {"members": members})).record
     assert (record["optimal"], record["steps"]) == (True, [])
+
+
+def named_client(library, *, owns):
+    members = [{"id": name, "topics": ["t"], "library": library} for name in "ab"]
+    if owns:
+        members[0] |= {"owned": {"t": [0, 1, 2]}}
+    return {"id": "g", "topics": {"t": 3}, "members": members, "assignor": "range"}
+
+
+@pytest.mark.parametrize(("library", "is_noted"), [("java", False), ("sarama", True)])
+def test_commands_state_that_a_port_is_not_of_the_library(kassay, write_groups, library, is_noted):
+    note = "The group runs range of sarama. The results of range in this output are those of the"
+    path = write_groups(named_client(library, owns=True))
+    answer = kassay("what-if", path)
+    assert (note in answer.message) is is_noted
+    assert answer.record["own_assignor"]["is_ported"] is not is_noted
+    current = kassay("explain", path).record
+    assert (current["assignment"], "assignor" in current) == ("current", False)
+    fresh = write_groups(named_client(library, owns=False))
+    explained = kassay("explain", fresh).record
+    assert (explained["assignor"], note in json.dumps(explained)) == ("range", is_noted)
+    table = " ".join(kassay("explain", fresh, "--format", "table").out.replace("│", " ").split())
+    assert ("note: The group runs range of sarama." in table) is is_noted

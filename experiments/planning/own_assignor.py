@@ -1,0 +1,145 @@
+"""Assignor that a group runs: its name, and the client library or broker that implements it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
+from kassay.reference.model.group import Group
+from kassay.reference.model.group_status import Protocol
+
+_JAVA = "java"
+_BROKER_ASSIGNORS = frozenset(
+    name for name, port in ASSIGNORS.items() if port.protocol is RebalanceProtocol.CONSUMER
+)
+_CLASSIC = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
+_OFFERED = {
+    "librdkafka": {"range", "roundrobin", "cooperative-sticky"} | _BROKER_ASSIGNORS,
+    "sarama": _CLASSIC,
+    "franz-go": _CLASSIC,
+    "kafka-go": {"range", "roundrobin"},
+    "kafkajs": frozenset[str](),
+    "kafka-python": _CLASSIC,
+    "aiokafka": {"range", "roundrobin", "sticky"},
+    "kafka-streams": frozenset[str](),
+}
+"""Assignors that a client library offers, among those that kassay has a port of."""
+
+
+class Implementation(StrEnum):
+    """Program whose assignor a group runs."""
+
+    BROKER = "broker"
+    JAVA = "java"
+    OTHER = "other"  # at least one member has another client library
+    UNKNOWN = "unknown"  # the client library of at least one member is not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnAssignor:
+    """Assignor that a group runs, as far as the source of the group shows it.
+
+    Parameters
+    ----------
+    name
+        Name as in ``kassay.assign``; None if the source does not show it.
+    libraries
+        Client libraries of the members that were recognised.
+    """
+
+    name: str | None
+    implementation: Implementation
+    libraries: tuple[str, ...]
+
+    @property
+    def port(self) -> str | None:
+        """Port with the name of the assignor, None if there is none."""
+        return self.name if self.name in ASSIGNORS else None
+
+    @property
+    def is_ported(self) -> bool:
+        """Whether the port is known to be that of the implementation that the group runs."""
+        known = (Implementation.BROKER, Implementation.JAVA)
+        return self.port is not None and self.implementation in known
+
+    def offers(self, assignor: str) -> bool:
+        """Return whether the members can switch to an assignor, as far as this is known."""
+        return all(assignor in _OFFERED.get(library, ASSIGNORS) for library in self.libraries)
+
+    def record(self) -> dict[str, object]:
+        """Return the assignor as a JSON object."""
+        return {
+            "name": self.name,
+            "implementation": str(self.implementation),
+            "libraries": list(self.libraries),
+            "is_ported": self.is_ported,
+            "description": str(self),
+        }
+
+    def __str__(self) -> str:
+        """Describe the assignor, and the difference between it and the port, in sentences."""
+        if self.name is None:
+            return "The source does not show the assignor that the group runs." + (
+                f" {self._results('each assignor')}" if self._is_other else ""
+            )
+        if self.implementation is Implementation.BROKER:
+            return f"The broker assigns the partitions, with {self.name}."
+        text = f"The group runs {self.name}{self._origin}."
+        if self.port is None:
+            return f"{text} kassay has no port of this assignor."
+        return text if self.is_ported else f"{text} {self._results(self.name)}"
+
+    @property
+    def _is_other(self) -> bool:
+        return self.implementation is Implementation.OTHER
+
+    @property
+    def _origin(self) -> str:
+        if self.implementation is Implementation.JAVA:
+            return " of the Java client"
+        if not self._is_other:
+            return "; its client library is not known"
+        if len(self.libraries) == 1:
+            return f" of {self.libraries[0]}"
+        return f"; its members have several client libraries: {', '.join(self.libraries)}"
+
+    def _results(self, name: str) -> str:
+        other = self.libraries[0] if len(self.libraries) == 1 and self._is_other else None
+        return (
+            f"The results of {name} in this output are those of the Java client; "
+            f"{other or 'another library'} can assign other partitions."
+        )
+
+
+def runs_in_client(name: str) -> bool:
+    """Return whether the assignor of a port runs in a client, not in the broker."""
+    return name not in _BROKER_ASSIGNORS
+
+
+def own_assignor(group: Group) -> OwnAssignor:
+    """Return the assignor that a group runs.
+
+    In the classic protocol, the client library of the leader computes the assignment.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.client import Client
+    >>> from kassay.reference.model.group import Member
+    >>> from kassay.reference.model.group_status import GroupStatus
+    >>> member = Member(id="a", subscription=(), client=Client(library="sarama"))
+    >>> group = Group(topics=(), members=(member,), status=GroupStatus(assignor="range"))
+    >>> own = own_assignor(group)
+    >>> own.is_ported, str(own)[:31]
+    (False, 'The group runs range of sarama.')
+    """
+    name = group.status.registered_assignor
+    found = {member.client.library for member in group.members}
+    libraries = tuple(sorted(library for library in found if library is not None))
+    if group.status.protocol is Protocol.CONSUMER or name in _BROKER_ASSIGNORS:
+        implementation = Implementation.BROKER
+    elif set(libraries) - {_JAVA}:
+        implementation = Implementation.OTHER
+    elif found == {_JAVA}:
+        implementation = Implementation.JAVA
+    else:
+        implementation = Implementation.UNKNOWN
+    return OwnAssignor(name=name, implementation=implementation, libraries=libraries)
