@@ -12,7 +12,7 @@ import typer
 from kassay.experiments.cli import BAD_INPUT, print_error, print_note
 from kassay.experiments.cli.output_options import Format
 from kassay.experiments.sources import text_files
-from kassay.experiments.sources.capture_files import EmptyGroups, import_groups
+from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, import_groups
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
@@ -123,8 +123,8 @@ def read_source(
 ) -> Iterator[ParsedGroup]:
     """Read group documents or captures. Yield an `InputError` for an invalid group.
 
-    Notes describe the data that a capture does not contain. A document contains its notes.
-    If groups are ``selected``, only their notes are printed.
+    The notes of captures, and the state of rebalancing groups, are printed. If groups are
+    ``selected``, only theirs are printed.
     """
     if file != STDIN and not file.exists():
         raise InputError(f"{file}: no such file or directory")
@@ -132,13 +132,25 @@ def read_source(
     for imported in import_groups([file], known, empty=EmptyGroups.REJECT):
         shown = not selected or imported.id in selected
         if imported.group is not None:
-            if shown and imported.group.notes and not imported.is_document:
-                print_note(f"group {imported.id!r}: {'; '.join(imported.group.notes)}")
+            if shown:
+                _print_notes(imported)
             yield imported.id, imported.group
         elif imported.error is not None:
             yield imported.id, InputError(imported.error)
         elif shown:
             print_note(f"skipped {imported.id!r}: {imported.skipped}")
+
+
+def _print_notes(imported: ImportedGroup) -> None:
+    """Print the notes of a capture. A document contains its notes; its state is printed."""
+    group = imported.group
+    if group is None:
+        return
+    state = group.status.state
+    if imported.is_document and group.status.is_rebalancing:
+        print_note(f"group {imported.id!r}: the group was rebalancing, state {state}")
+    elif group.notes and not imported.is_document:
+        print_note(f"group {imported.id!r}: {'; '.join(group.notes)}")
 
 
 def _results(

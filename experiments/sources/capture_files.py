@@ -1,8 +1,8 @@
 """Read groups from captures and group documents: files, directories and standard input."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TextIO
@@ -26,7 +26,6 @@ from kassay.experiments.sources.tool_documents.format_detection import (
 )
 from kassay.experiments.sources.tool_documents.log_dirs import is_log_dirs, parse_log_dirs
 from kassay.experiments.sources.topic_metadata import (
-    Counts,
     is_topic_description,
     merge_counts,
     parse_topic_description,
@@ -73,10 +72,11 @@ def import_groups(
     or of the directory. ``empty`` does not apply to group documents.
     """
     for path in paths:
+        content = _Content(options)
         try:
-            yield from _import_texts(
-                source_texts(path, stdin=stdin, group=group), options, empty=empty
-            )
+            for text in source_texts(path, stdin=stdin, group=group):
+                yield from content.add(text)
+            yield from content.groups(empty=empty)
         except InputError as error:
             yield ImportedGroup(None, error=str(error))
 
@@ -109,53 +109,74 @@ def imported_group(
         return ImportedGroup(name, error=str(error))
 
 
-def _import_texts(
-    texts: Iterable[SourceText], options: ImportOptions, *, empty: EmptyGroups
-) -> Iterator[ImportedGroup]:
-    """Import the texts of one path. An unreadable file is noted in its directory's groups."""
-    counts: Counts = dict(options.partition_counts or {})
-    minimum: Counts = dict(options.minimum_counts or {})
-    sizes, ids = dict(options.sizes or {}), dict(options.topic_ids or {})
-    captures: list[Capture] = []
-    unreadable: list[Path] = []
-    names: list[str] = []
-    has_documents = False
-    for text in texts:
+@dataclass(slots=True)
+class _Content:
+    """Content of the files of one path: captures, group documents, counts and sizes."""
+
+    options: ImportOptions
+    captures: list[Capture] = field(default_factory=list)
+    unreadable: list[Path] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    documents: dict[str | None, str] = field(default_factory=dict)  # last file of each id
+
+    def add(self, text: SourceText) -> Iterator[ImportedGroup]:
+        """Add a text. Yield the groups of documents, or the error of an unreadable text."""
         if text.documents is not None:
-            has_documents = True
-            yield from _read_documents(text, options)
-            continue
-        names.append(text.name)
+            for imported in _read_documents(text, self.options):
+                self.documents[imported.id] = text.name
+                yield imported
+            return
+        self.names.append(text.name)
         try:
             content, parsed = _read_text(text)
-            counts = merge_counts(counts, content.partition_counts, where=text.name)
+            self.options = _with_content(self.options, content, where=text.name)
         except InputError as error:
             # Directories may hold unrelated JSON files.
             if not (isinstance(error, UnknownFormatError) and text.from_directory):
                 yield ImportedGroup(text.group, error=str(error))
             if not isinstance(error, UnknownFormatError):
-                unreadable.append(Path(text.name))
-            continue
-        minimum |= {t: max(n, minimum.get(t, 0)) for t, n in content.minimum_counts.items()}
-        ids |= content.topic_ids
-        sizes |= {tp: max(n, sizes.get(tp, 0)) for tp, n in content.sizes.items()}
+                self.unreadable.append(Path(text.name))
+            return
         if parsed is not None:
-            captures.append(Capture(text.name, parsed, text.group))
-    try:
-        groups = merge_captures(captures, unreadable_files=unreadable)
-    except InputError as error:
-        yield ImportedGroup(None, error=str(error))
-        return
-    if names and not (groups or unreadable or has_documents) and (counts or minimum or sizes):
-        listed = ", ".join(names)
-        yield ImportedGroup(
-            None, error=f"{listed}: the files contain only partition counts or sizes, no group"
-        )
-    known = replace(
-        options, partition_counts=counts, minimum_counts=minimum, sizes=sizes, topic_ids=ids
+            self.captures.append(Capture(text.name, parsed, text.group))
+
+    def groups(self, *, empty: EmptyGroups) -> Iterator[ImportedGroup]:
+        """Yield the groups of the captures."""
+        try:
+            groups = merge_captures(self.captures, unreadable_files=self.unreadable)
+        except InputError as error:
+            yield ImportedGroup(None, error=str(error))
+            return
+        if self.names and not (groups or self.unreadable or self.documents):
+            known = self.options
+            if known.partition_counts or known.minimum_counts or known.sizes:
+                problem = "the files contain only partition counts or sizes, no group"
+                yield ImportedGroup(None, error=f"{', '.join(self.names)}: {problem}")
+        for name in sorted(groups):
+            if name in self.documents:
+                yield ImportedGroup(
+                    name,
+                    error=f"group {name!r} is in captures and in the group document "
+                    f"{self.documents[name]}; move one of them to another directory",
+                )
+            else:
+                yield _import_group(groups[name], self.options, empty=empty)
+
+
+def _with_content(known: ImportOptions, content: DocumentRows, *, where: str) -> ImportOptions:
+    """Add the counts, sizes and topic ids of a file. Raise InputError if counts differ."""
+    minimum, sizes = dict(known.minimum_counts or {}), dict(known.sizes or {})
+    minimum |= {t: max(n, minimum.get(t, 0)) for t, n in content.minimum_counts.items()}
+    sizes |= {tp: max(n, sizes.get(tp, 0)) for tp, n in content.sizes.items()}
+    return replace(
+        known,
+        partition_counts=merge_counts(
+            known.partition_counts or {}, content.partition_counts, where=where
+        ),
+        minimum_counts=minimum,
+        sizes=sizes,
+        topic_ids={**(known.topic_ids or {}), **content.topic_ids},
     )
-    for name in sorted(groups):
-        yield _import_group(groups[name], known, empty=empty)
 
 
 def _read_documents(text: SourceText, options: ImportOptions) -> Iterator[ImportedGroup]:

@@ -91,7 +91,10 @@ def _directory_texts(path: Path, group: str | None) -> Iterator[SourceText]:
         id = group or file.parent.name
         try:
             text = read_text(file)
-        except InputError as error:
+            error = None if text.strip() else InputError(f"{file}: the file is empty")
+        except InputError as unreadable:
+            text, error = "", unreadable
+        if error is not None:
             yield SourceText(str(file), id, from_directory=True, error=error)
             continue
         # A directory may hold unrelated JSON files.

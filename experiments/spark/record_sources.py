@@ -1,7 +1,9 @@
 """Read records of ``__consumer_offsets`` from Parquet, text dumps or a live cluster."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,9 @@ from kassay.reference.model.errors import InputError
 TOPIC = "__consumer_offsets"
 DUMP_SUFFIXES = (".txt", ".log", ".out")
 _PARQUET_MAGIC = b"PAR1"
+_DUMP = re.compile(r"^Dumping |offset: \d")
+_SEARCHED_LINES = 1000
+"""Number of lines in which the start of a dump is searched; log lines may precede it."""
 _REQUIRED_COLUMNS = ("key", "value")
 
 
@@ -63,6 +68,7 @@ def record_files(path: Path) -> tuple[list[Path], list[Path]]:
         # A directory of Parquet files alone may have partition columns.
         return dumps, ([path] if parquet and not dumps else parquet)
     if _is_dump(path):
+        _check_dump(path)
         return [path], []
     _check_parquet(path)
     return [], [path]
@@ -70,6 +76,16 @@ def record_files(path: Path) -> tuple[list[Path], list[Path]]:
 
 def _is_dump(path: Path) -> bool:
     return without_gzip(path).suffix in DUMP_SUFFIXES
+
+
+def _check_dump(path: Path) -> None:
+    with open_text(path, errors="replace") as lines:
+        if any(_DUMP.search(line) for line in islice(lines, _SEARCHED_LINES)):
+            return
+    raise InputError(
+        f"{path}: the file contains no output of kafka-dump-log.sh --offsets-decoder; captures of "
+        "kafka-consumer-groups.sh and group documents show no history, use kassay plan for them"
+    )
 
 
 def _check_parquet(path: Path) -> None:

@@ -1,12 +1,15 @@
 """Strict JSON parsing: repeated keys and NaN are errors, and errors name file and line."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
 from kassay.reference.model.errors import InputError
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_TOO_MANY_DIGITS = "a number has thousands of digits"
 Convert = Callable[[dict[str, object]], None]
 """Function that changes each object in place when it has been parsed."""
 
@@ -39,6 +42,8 @@ def parse_json(
 
     text = text.rstrip("\n")  # so that errors at the end have the number of the last line
     try:
+        if _SURROGATE.search(text):
+            _check_encodable(text)
         return json.loads(text, object_pairs_hook=build, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         line = first_line + error.lineno - 1
@@ -50,7 +55,8 @@ def parse_json(
     except RecursionError:
         raise InputError(f"{where}:{first_line}: not valid JSON: nested too deeply") from None
     except ValueError as error:
-        raise InputError(f"{where}:{first_line}: {error}") from None
+        problem = _TOO_MANY_DIGITS if "int_max_str_digits" in str(error) else error
+        raise InputError(f"{where}:{first_line}: {problem}") from None
 
 
 def read_json_documents(
@@ -112,6 +118,17 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
                 raise ValueError(f"key {key!r} is repeated in one object")
             seen.add(key)
     return table
+
+
+def _check_encodable(text: str) -> None:
+    """Raise ValueError if the text is invalid JSON, or a string cannot be written as UTF-8."""
+    try:
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        lone = ascii(error.object[error.start])[1:-1]
+        raise ValueError(
+            f"a string contains half of a surrogate pair, {lone}; Kafka's names are UTF-8 text"
+        ) from None
 
 
 def _reject_constant(name: str) -> NoReturn:

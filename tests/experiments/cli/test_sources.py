@@ -25,7 +25,48 @@ CSV = (
     "group,topic,partition,current_offset,log_end_offset,lag,consumer_id,host,client_id\n"
     "g,t,0,4,9,5,c1,/h,app\ng,t,1,4,9,5,c1,/h,app\ng,t,2,4,9,5,c2,/h,app\n"
 )
-TEXTS = {"capture.txt": CAPTURE, "groups.jsonl": json.dumps(DOCUMENT) + "\n", "capture.csv": CSV}
+METRICBEAT = "\n".join(
+    json.dumps(
+        {
+            "kafka": {
+                "consumergroup": {
+                    "id": "g",
+                    "topic": {"name": "t"},
+                    "partition": number,
+                    "client": {"id": "app", "member_id": member},
+                }
+            }
+        }
+    )
+    for number, member in enumerate(("c1", "c1", "c2"))
+)
+MEMBERS = """
+GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT
+g     c1          /h   app       2           t(0,1)
+g     c2          /h   app       1           t(2)
+"""
+STATE = """
+GROUP COORDINATOR (ID)       ASSIGNMENT-STRATEGY STATE  #MEMBERS
+g     localhost:9092 (1)     range               Stable 2
+"""
+DOCUMENTS = json.dumps(DOCUMENT) + "\n"
+INPUTS = {
+    "document": {"groups.jsonl": DOCUMENTS},
+    "document on several lines": {"group.json": json.dumps(DOCUMENT, indent=1)},
+    "capture": {"offsets.txt": CAPTURE},
+    "folder of captures": {"a/offsets.txt": CAPTURE, "a/members.txt": MEMBERS, "state.txt": STATE},
+    "folder of documents": {"groups.jsonl.gz": DOCUMENTS, "b/README.md": "?"},
+    "folder of compressed CSV": {"b/capture.csv.gz": CSV, "b/c.json": "{}"},
+    "output of another tool": {"events.jsonl": METRICBEAT},
+    "CSV": {"capture.csv": CSV},
+    "compressed capture": {"offsets.txt.gz": CAPTURE},
+    "compressed document": {"groups.jsonl.gz": DOCUMENTS},
+    "document on standard input": {"-": DOCUMENTS},
+    "CSV on standard input": {"-": CSV},
+    "compressed capture on standard input": {"-.gz": CAPTURE},
+}
+"""Files of each kind of input. Names that end with .gz are compressed, - is standard input."""
+ASSIGNMENT = {"id": "g", "assignment": {"c1": [["t", 0], ["t", 1]], "c2": [["t", 2]]}}
 COMMANDS = {
     "import": (),
     "assign": ("--assignor", "range"),
@@ -36,64 +77,82 @@ COMMANDS = {
     "members": ("--makespan", "2"),
     "plan": ("-o", "out"),
     "what-if": (),
+    "verify": ("--assignment", "../assignment.json"),
+    "anonymize": (),
 }
 
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    (tmp_path / "assignment.json").write_text(json.dumps(ASSIGNMENT))
+    (tmp_path / "site").mkdir()
+    monkeypatch.chdir(tmp_path / "site")
+    return tmp_path / "site"
 
 
-def as_source(kind, name, text, site, monkeypatch):
-    """Write the text as a file, in a folder or to standard input; return the argument."""
-    match kind:
-        case "file":
-            (site / name).write_text(text)
-            return name
-        case "gzip":
-            (site / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
-            return f"{name}.gz"
-        case "folder":
-            (site / "folder").mkdir()
-            (site / "folder" / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
-            return "folder"
-    data = gzip.compress(text.encode()) if kind == "compressed standard input" else text.encode()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-    return "-"
+def written(files, site, monkeypatch):
+    """Write the files of an input; return the argument that names it."""
+    for name, text in files.items():
+        data = gzip.compress(text.encode()) if name.endswith(".gz") else text.encode()
+        if name.startswith("-"):
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+            return "-"
+        (site / name).parent.mkdir(exist_ok=True)
+        (site / name).write_bytes(data)
+    return next(iter(files)) if len(files) == 1 else "."
 
 
-KINDS = ("file", "gzip", "folder", "standard input", "compressed standard input")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", TEXTS)
-def test_a_group_is_read_from_any_source(kassay, site, monkeypatch, kind, name):
-    done = kassay("solve", as_source(kind, name, TEXTS[name], site, monkeypatch))
-    assert done.code == 0
-    assert (done.record["id"], done.record["movement"]["value"]) == ("g", 0)
-
-
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("kind", INPUTS)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_reads_captures_and_documents(kassay, site, monkeypatch, command, name):
-    source = as_source("folder", name, TEXTS[name], site, monkeypatch)
-    done = kassay(command, source, *COMMANDS[command])
-    assert done.code in (0, 1)
-    assert done.record["id"] == "g"
+def test_every_command_reads_every_kind_of_input(kassay, site, monkeypatch, command, kind):
+    done = kassay(command, written(INPUTS[kind], site, monkeypatch), *COMMANDS[command])
+    assert done.code == 0
+    assert done.record["id"] == ("group-1" if command == "anonymize" else "g")
     assert "error" not in done.record
 
 
+SOURCES_WITHOUT_GROUPS = {
+    "empty": ({"x.txt": "\n"}, "the input is empty; expected group documents or captures"),
+    "not text": ({"x.txt": "\x00\x01"}, "the text contains no table and no notice of"),
+    "failed import": ({"x.jsonl": '{"id": "g", "error": "timeout"}'}, "not imported: timeout"),
+    "half a surrogate pair": ({"x.json": DOCUMENTS.replace("c1", "\\ud800")}, "\\ud800; Kafka's"),
+    "long number": ({"x.json": DOCUMENTS.replace("3", "3" * 5000)}, "a number has thousands of"),
+    "folder with an empty file": ({"x.txt": "", "y.md": ""}, "x.txt: the file is empty"),
+    "group in a capture and a document": (
+        {"b/offsets.txt": CAPTURE, "g.jsonl": DOCUMENTS},
+        "group 'g' is in captures and in the group document g.jsonl; move one of them to",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES_WITHOUT_GROUPS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_reports_inputs_without_groups(kassay, site, monkeypatch, command, kind):
+    files, problem = SOURCES_WITHOUT_GROUPS[kind]
+    done = kassay(command, written(files, site, monkeypatch), *COMMANDS[command])
+    assert done.code == 2
+    assert problem in done.message
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_states_that_a_group_is_rebalancing(kassay, site, monkeypatch, command):
+    document = json.dumps(DOCUMENT | {"state": "PreparingRebalance"})
+    source = written({"x.jsonl": document}, site, monkeypatch)
+    done = kassay(command, source, *COMMANDS[command])
+    assert done.code == 0
+    assert "PreparingRebalance" in (done.out if command == "import" else done.message)
+
+
 def test_assumptions_about_a_capture_are_printed_once(kassay, site, monkeypatch):
-    source = as_source("file", "capture.txt", CAPTURE, site, monkeypatch)
+    source = written({"capture.txt": CAPTURE}, site, monkeypatch)
     done = kassay("solve", source)
     assert "group 'g': subscriptions are not shown, the assigned topics are assumed" in done.message
     assert len(done.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "import"])
+@pytest.mark.parametrize("command", [*COMMANDS][1:-1])
 def test_options_complete_the_captures_of_every_command(kassay, site, monkeypatch, command):
-    source = as_source("file", "capture.txt", CAPTURE, site, monkeypatch)
+    source = written({"capture.txt": CAPTURE}, site, monkeypatch)
     options = ("--subscriptions", "equal", "--weights", "lag")
     options += ("--allow-lag",) if command == "members" else ()
     done = kassay(command, source, *COMMANDS[command], *options)
@@ -103,7 +162,7 @@ def test_options_complete_the_captures_of_every_command(kassay, site, monkeypatc
 
 def test_notes_concern_the_selected_groups(kassay, site, monkeypatch):
     both = CAPTURE + CAPTURE.replace("g     t", "h     t")
-    source = as_source("file", "capture.txt", both, site, monkeypatch)
+    source = written({"capture.txt": both}, site, monkeypatch)
     done = kassay("plan", source, "--group", "h", "-o", "out")
     assert "group 'h': subscriptions are not shown" in done.message
     assert "group 'g'" not in done.err

@@ -38,10 +38,12 @@ def test_a_directory_may_contain_dumps_and_parquet_files(tmp_path: Path) -> None
         ("empty", "the directory contains neither Parquet files nor output of kafka-dump-log.sh"),
         ("groups.json", "not a Parquet file; output of kafka-dump-log.sh must be in a file .txt"),
         ("nowhere", "no such file or directory"),
+        ("members.txt", "the file contains no output of kafka-dump-log.sh"),
     ],
 )
 def test_a_path_without_records_is_one_error(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "empty").mkdir()
     write(tmp_path, "groups.json")
+    (tmp_path / "members.txt").write_text("GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS\n")
     with pytest.raises(InputError, match=message):
         record_files(tmp_path / name)
