@@ -15,10 +15,14 @@ _GROUP = {
     "id": "small",
     "topics": {"orders": 6, "audit": 3},
     "members": [
-        {"id": "c0", "topics": ["orders", "audit"], "owned": {"orders": [0, 1, 2]}},
-        {"id": "c1", "topics": ["orders"]},
+        {"id": "c0", "topics": ["orders", "audit"], "owned": {"orders": [0, 1, 2], "audit": [0]}},
+        {"id": "c1", "topics": ["orders"], "owned": {"orders": [3]}},
         {"id": "c2", "topics": ["audit"]},
     ],
+}
+_WEIGHTED_TOPICS = {
+    "orders": {"partitions": 6, "weights": [9, 7, 5, 4, 2, 1]},
+    "audit": {"partitions": 3, "weights": [3, 3, 2]},
 }
 
 
@@ -26,17 +30,22 @@ def timings() -> Iterator[Timing]:
     """Measure the CPU time of kassay commands, and of the imports that they need."""
     kassay = ("-m", "kassay")
     with tempfile.TemporaryDirectory() as directory:
-        group = Path(directory, "group.json")
+        group, weighted = Path(directory, "group.json"), Path(directory, "weighted.json")
         group.write_text(json.dumps(_GROUP), encoding="utf-8")
-        plan = ("plan", str(group), "-o", str(Path(directory, "plan")))
-        for case, arguments in {
+        weighted.write_text(json.dumps(_GROUP | {"topics": _WEIGHTED_TOPICS}), encoding="utf-8")
+        output = ("-o", str(Path(directory, "plan")))
+        cases = {
             "import numpy": ("-c", "import numpy"),
             "import typer": ("-c", "import typer"),
             "kassay --help": (*kassay, "--help"),
-            "kassay solve": (*kassay, "solve", str(group)),
-            "kassay compare": (*kassay, "compare", str(group)),
-            "kassay plan": (*kassay, *plan),
-        }.items():
+        }
+        for name, file in (("", group), (", weighted", weighted)):
+            cases |= {
+                f"kassay solve{name}": (*kassay, "solve", str(file)),
+                f"kassay compare{name}": (*kassay, "compare", str(file)),
+                f"kassay plan{name}": (*kassay, "plan", str(file), *output),
+            }
+        for case, arguments in cases.items():
             yield Timing(
                 benchmark="start-up",
                 case=case,

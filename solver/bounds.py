@@ -102,26 +102,30 @@ def components(problem: Problem) -> list[tuple[list[int], NDArray[np.intp]]]:
         return [([*range(problem.member_count)], np.arange(problem.partition_count))]
     if not problem.consumer_sets:
         return []
-    # Imported here: loading it takes longer than the solution of a small group.
-    from scipy.sparse import coo_array  # noqa: PLC0415
-    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
-
-    members = np.concatenate(problem.consumer_sets)
-    sizes = [len(consumers) for consumers in problem.consumer_sets]
-    sets = problem.member_count + np.repeat(np.arange(len(sizes)), sizes)
-    nodes = problem.member_count + len(sizes)
-    graph = coo_array((np.ones(len(members), np.int8), (members, sets)), shape=(nodes, nodes))
-    _, labels = connected_components(graph, directed=False)
-    # Numbered by their first member, as every component has one.
-    _, first, part_of = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(first))[part_of]
-    part_of_member, part_of_set = rank[: problem.member_count], rank[problem.member_count :]
-    members_of = _positions(part_of_member, len(first))
-    partitions_of = _positions(part_of_set[problem.consumer_set], len(first))
+    first, first_of_set = _first_connected(problem)
+    numbers, part_of_member = np.unique(first, return_inverse=True)
+    part_of_set = np.searchsorted(numbers, first_of_set)
+    members_of = _positions(part_of_member, len(numbers))
+    partitions_of = _positions(part_of_set[problem.consumer_set], len(numbers))
     return [
         (inside.tolist(), partitions)
         for inside, partitions in zip(members_of, partitions_of, strict=True)
     ]
+
+
+def _first_connected(problem: Problem) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first member of the component of each member and of each consumer set."""
+    members = np.concatenate(problem.consumer_sets)
+    sizes = [len(consumers) for consumers in problem.consumer_sets]
+    starts = np.cumsum([0, *sizes[:-1]])
+    first, following = np.arange(0), np.arange(problem.member_count)
+    while not np.array_equal(first, following):
+        first = following
+        of_set = np.minimum.reduceat(first[members], starts)
+        following = first.copy()
+        np.minimum.at(following, members, np.repeat(of_set, sizes))
+        following = following[following]
+    return first, of_set
 
 
 def _positions(column: NDArray[np.integer], count: int) -> list[NDArray[np.intp]]:

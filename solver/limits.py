@@ -2,10 +2,15 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field, replace
+from threading import Event, Thread
+from typing import ClassVar, TypeVar
 
 from kassay.reference.model.errors import UsageError
+
+_Result = TypeVar("_Result")
+_POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +27,8 @@ class SearchLimits:
         input gives equal output on every machine.
     workers
         Threads of CP-SAT.
+    stop
+        Event that another thread or a signal handler sets to stop the search early.
 
     Raises
     ------
@@ -32,6 +39,12 @@ class SearchLimits:
     time: float = 60.0
     deterministic: float | None = None
     workers: int = 1
+    stop: Event | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Return whether the event ``stop`` is set."""
+        return self.stop is not None and self.stop.is_set()
 
     def __post_init__(self) -> None:
         """Check that every limit is in its range."""
@@ -53,8 +66,8 @@ class SearchBudget:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds left, at least 0."""
-        return max(self.deadline - time.monotonic(), 0.0)
+        """Return the seconds left, at least 0. A stopped search has none."""
+        return 0.0 if self.limits.is_stopped else max(self.deadline - time.monotonic(), 0.0)
 
     def share(self, parts: int) -> "SearchBudget":
         """Return a budget with an equal part of the remaining time."""
@@ -65,18 +78,22 @@ class SearchBudget:
         return replace(self, deadline=min(self.deadline, time.monotonic() + seconds))
 
     def at_least(self, seconds: float) -> "SearchBudget":
-        """Return a budget that ends at the deadline, but lasts at least these seconds."""
-        return replace(self, deadline=max(self.deadline, time.monotonic() + seconds))
+        """Return a budget that lasts at least these seconds, also after a stop of the search."""
+        end = time.monotonic() + seconds
+        if self.limits.is_stopped:
+            return SearchBudget(end, replace(self.limits, stop=None), self.seed)
+        return replace(self, deadline=max(self.deadline, end))
 
     def continuation(self, most: int) -> Callable[[], bool]:
         """Return a function that reports whether the search may continue.
 
-        With a deterministic limit, the function permits ``most`` steps and ignores the time.
+        With a deterministic limit, the function permits ``most`` steps and ignores the time,
+        unless the search is stopped.
         """
         if self.limits.deterministic is None:
             return lambda: self.seconds > 0
         turns = iter(range(most))
-        return lambda: next(turns, None) is not None
+        return lambda: not self.limits.is_stopped and next(turns, None) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +102,50 @@ class FlowClock:
 
     Parameters
     ----------
-    deadline
-        In seconds of `time.monotonic`. A flow may end up to `FlowClock.GRACE` seconds later.
+    budget
+        A flow may end up to `FlowClock.GRACE` seconds after the deadline of the budget.
     expected
         Expected seconds of one flow.
     """
 
-    deadline: float
+    budget: SearchBudget
     expected: float
     GRACE: ClassVar[float] = 1.0
 
     def may_start(self) -> bool:
         """Return whether a flow is expected to end in time."""
-        return time.monotonic() + self.expected <= self.deadline + self.GRACE
+        return not self.is_over(self.expected)
 
-    def is_over(self) -> bool:
-        """Return whether the next part of a flow starts too late."""
-        return time.monotonic() > self.deadline + self.GRACE
+    def is_over(self, seconds: float = 0.0) -> bool:
+        """Return whether a part of a flow that takes some seconds would end too late."""
+        end = time.monotonic() + seconds
+        return self.budget.limits.is_stopped or end > self.budget.deadline + self.GRACE
+
+
+def call_until_stopped(
+    call: Callable[[], _Result], stop: Event | None, *, cancel: Callable[[], object] | None = None
+) -> _Result | None:
+    """Call a function of a C++ library in a thread, and return its result.
+
+    The calling thread handles signals during the call, which it cannot do within the library.
+    When the event ``stop`` is set, ``cancel`` makes the library return its result early. Without
+    ``cancel``, the thread is abandoned and the result is None. Without an event, the function
+    is called directly.
+    """
+    if stop is None:
+        return call()
+    future: Future[_Result] = Future()
+    Thread(target=_complete, args=(future, call), daemon=True).start()
+    while not wait([future], _POLL_SECONDS).done:
+        if stop.is_set():
+            if cancel is None:
+                return None
+            cancel()
+    return future.result()
+
+
+def _complete(future: Future[_Result], call: Callable[[], _Result]) -> None:
+    try:
+        future.set_result(call())
+    except BaseException as error:  # noqa: BLE001 - raised again by Future.result
+        future.set_exception(error)

@@ -120,7 +120,7 @@ def _search(
     is_auto: bool,
 ) -> tuple[Method, LexicographicResult]:
     """Solve by one flow if possible, otherwise level by level; return the method too."""
-    clock = FlowClock(budget.deadline, expected_seconds(problem))
+    clock = FlowClock(budget, expected_seconds(problem))
     pure = _solve_by_flow(problem, levels, clock) if is_pure else None
     if pure is not None:
         return Method.FLOW, pure

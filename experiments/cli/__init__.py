@@ -20,6 +20,8 @@ from typer.models import OptionInfo
 
 BAD_INPUT = 2
 """Exit code for bad input and usage errors."""
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C stopped."""
 
 COMMANDS = {
     "import": "Convert captures of Kafka's tools, or groups of a cluster, to group documents.",
@@ -204,7 +206,7 @@ def kassay(
 
     Most commands read group documents (JSON or JSON Lines) from a file or from standard
     input and write one JSON line per group. Exit codes: 0 success; 1 a requested condition is
-    not met; 2 bad input or usage.
+    not met; 2 bad input or usage; 130 interrupted. Ctrl-C keeps the best result found so far.
 
     Example: `kassay import captures/ | kassay compare - --assignor sticky`
     """
@@ -212,6 +214,13 @@ def kassay(
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line and print expected errors as one line on standard error."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _run(arguments: list[str] | None) -> Any:
     try:
         return app(arguments)
     except Exception as error:

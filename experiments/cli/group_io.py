@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kassay.experiments.cli import BAD_INPUT, print_error, print_note
+from kassay.experiments.cli import BAD_INPUT, INTERRUPTED, print_error, print_note
+from kassay.experiments.cli.interruption import STOP, exit_interrupted, stop_on_interrupt
 from kassay.experiments.cli.output_options import Format
 from kassay.experiments.sources import text_files
 from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, import_groups
@@ -92,7 +93,8 @@ def process_groups(
     ``options`` apply to captures and to the weights of group documents.
 
     ``process`` raises `InputError` for a group that it does not support. Such a group or a bad
-    document gives a line ``{"id": ..., "error": ...}`` and the exit code 2.
+    document gives a line ``{"id": ..., "error": ...}`` and the exit code 2. After Ctrl-C, the line
+    of the current group is the last one, with ``"interrupted": true``, and the exit code is 130.
     """
     records: list[Record] = []
     code = 0
@@ -108,6 +110,8 @@ def process_groups(
         _print_scalars(records)
     elif output_format is Format.JSON:
         print_json(records)
+    if code == INTERRUPTED:
+        exit_interrupted("the result of the last group is the best one found so far, if any")
     if code:
         raise typer.Exit(code)
 
@@ -164,10 +168,18 @@ def _results(
             continue
         _print_dropped_claims(group)
         try:
-            result = process(group)
+            with stop_on_interrupt():
+                result = process(group)
+        except KeyboardInterrupt:
+            error = "interrupted before a result was found"
+            yield {"id": group_id, "error": error, "interrupted": True}, INTERRUPTED
+            return
         except InputError as error:
             yield error_record(group_id, error), BAD_INPUT
             continue
+        if STOP.is_set():
+            yield {**result.record, "interrupted": True}, INTERRUPTED
+            return
         yield result.record, 0 if result.reached else NOT_REACHED
     if is_empty:
         raise InputError(f"{name_of(file)}: no group with members found")

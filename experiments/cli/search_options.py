@@ -1,10 +1,11 @@
 """Options of a search: limits, threads and seed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kassay.experiments.cli.interruption import STOP
 from kassay.solver.limits import SearchLimits
 
 if TYPE_CHECKING:
@@ -30,10 +31,14 @@ class LimitOptions:
     ] = None
 
     def case_limits(self) -> "CaseLimits":
-        """Return the limits of a comparison of assignors."""
+        """Return the limits of a comparison of assignors, whose process ends at Ctrl-C."""
         from kassay.experiments.compare import CaseLimits
 
         return CaseLimits(time=self.time_limit, deterministic=self.deterministic_limit)
+
+    def interruptible_limits(self) -> "CaseLimits":
+        """Return the limits of a comparison of assignors that Ctrl-C stops."""
+        return replace(self.case_limits(), stop=STOP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +49,10 @@ class SearchOptions(LimitOptions):
     seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0
 
     def limits(self) -> SearchLimits:
-        """Return the limits of a search."""
+        """Return the limits of a search that Ctrl-C stops."""
         return SearchLimits(
-            time=self.time_limit, deterministic=self.deterministic_limit, workers=self.workers
+            time=self.time_limit,
+            deterministic=self.deterministic_limit,
+            workers=self.workers,
+            stop=STOP,
         )

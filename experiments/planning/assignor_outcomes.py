@@ -61,10 +61,15 @@ def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetric
 def assignor_outcomes(
     group: Group, optimum: Solution, limits: CaseLimits
 ) -> Iterator[AssignorOutcome]:
-    """Yield the outcome of each port except those of the ZooKeeper consumer."""
+    """Yield the outcome of each port except those of the ZooKeeper consumer.
+
+    If the search is stopped, the outcomes of further ports are missing.
+    """
     for assignor, port in ASSIGNORS.items():
         if port.release is Release.ZOOKEEPER_CONSUMER:
             continue
+        if limits.is_stopped:
+            return
         stable = run_until_stable(group, assignor)
         metrics = movement = minimum = None
         if stable.ending is Ending.OK and stable.assignment is not None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from kassay.experiments.compare import LIMITS, CaseLimits, keep_owners
+from kassay.experiments.planning.actions import RecommendedAction, effective_actions
 from kassay.experiments.planning.assignor_outcomes import (
     AssignmentMetrics,
     AssignorOutcome,
@@ -82,6 +83,11 @@ class Plan:
         The moves in order, as steps that lower the loads.
     options
         The planned assignment and the alternatives to it.
+    actions
+        Effective actions instead of the list of moves, those with the fewest moves first.
+    interrupted
+        Whether the event ``stop`` of the limits ended the searches. The plan is the best one
+        found until then; alternatives, assignors, sizings and losses may be missing.
     """
 
     group: Group
@@ -101,8 +107,10 @@ class Plan:
     options: tuple[PlanOption, ...]
     frontier: Frontier
     assignor_outcomes: tuple[AssignorOutcome, ...]
+    actions: tuple[RecommendedAction, ...]
     growth_sizings: tuple[GrowthSizing, ...]
     member_losses: MemberLosses
+    interrupted: bool
 
     @property
     def assignment(self) -> Assignment:
@@ -190,7 +198,7 @@ class _Planner:
             limits=self.clock.share("plan", 0.5 if is_exact else 0.25),
             seed=self.seed,
         )
-        if is_exact or solution.assignment is None:
+        if is_exact or solution.assignment is None or self.is_stopped:
             return solution, solution
         optimum = solve(
             self.group,
@@ -221,9 +229,12 @@ class _Planner:
         measure = scheduled_measure(found.measure)
         batches = schedule_moves(group, assignment, batch_size=batch_size, measure=measure)
         planned, consuming = assignment_metrics(group, assignment), participants(group)
+        before = assignment_metrics(group, current)
+        makespan = makespan_of(group, solution) or LevelValue("makespan", 0, 0)
+        outcomes = self._assignor_outcomes(optimum)
         return Plan(
             group=group,
-            current=assignment_metrics(group, current),
+            current=before,
             unowned=tuple(_unowned(group)),
             idle=tuple(member.id for member in group.members if member.id not in consuming),
             racks=self._racks(current, solution),
@@ -232,16 +243,27 @@ class _Planner:
             solution=solution,
             optimum=optimum,
             planned=planned,
-            makespan=makespan_of(group, solution) or LevelValue("makespan", 0, 0),
+            makespan=makespan,
             moves=moves_between(group, assignment),
             batches=batches,
             steps=move_steps(group, batches),
             options=plan_options(group, solution, optimum, found),
             frontier=found,
-            assignor_outcomes=self._assignor_outcomes(optimum),
+            assignor_outcomes=outcomes,
+            actions=()
+            if self.is_stopped
+            else effective_actions(
+                group, current=before, planned=planned, makespan=makespan, outcomes=outcomes
+            ),
             growth_sizings=self._growth_sizings(growth, planned.makespan),
             member_losses=self._member_losses(assignment, len(consuming)),
+            interrupted=self.is_stopped,
         )
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the event of the limits stopped the searches."""
+        return self.clock.limits.is_stopped
 
     def _frontier(self, solution: Solution, optimum: Solution, points: int) -> Frontier:
         return frontier(
@@ -270,7 +292,11 @@ class _Planner:
             return ()
         parts = _SOLVES_PER_GROWTH * max(1, len(factors))
         limits = self.clock.share("sizing", 0.6, parts=parts)
-        return tuple(self._growth_sizing(one, int(makespan / one), limits) for one in factors)
+        return tuple(
+            self._growth_sizing(one, int(makespan / one), limits)
+            for one in factors
+            if not self.is_stopped
+        )
 
     def _growth_sizing(self, growth: Fraction, makespan: int, limits: CaseLimits) -> GrowthSizing:
         sizing = members_needed(self.group, makespan=makespan, limits=limits, seed=self.seed)
@@ -278,7 +304,8 @@ class _Planner:
 
     def _member_losses(self, assignment: Assignment, members: int) -> MemberLosses:
         limits = self.clock.share("loss of a member", 0.9, parts=max(1, members))
-        return member_loss(self.group, assignment, limits=limits, seed=self.seed)
+        losses = member_loss(self.group, assignment, limits=limits, seed=self.seed)
+        return MemberLosses(()) if self.is_stopped else losses
 
 
 def _unowned(group: Group) -> Iterable[str]:

@@ -4,7 +4,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable
 
-from kassay.experiments.planning.advice import actions, not_considered, verdict
+from kassay.experiments.planning.advice import not_considered, verdict
 from kassay.experiments.planning.assignor_outcomes import AssignmentMetrics, AssignorOutcome
 from kassay.experiments.planning.move_schedule import MoveBatch
 from kassay.experiments.planning.own_assignor import own_assignor
@@ -30,11 +30,12 @@ def plan_document(plan: Plan) -> dict[str, object]:
         "verdict": verdict(plan),
         "actions": [
             {"action": one.text, "makespan": one.makespan, "moves": one.moves}
-            for one in actions(plan)
+            for one in plan.actions
         ],
         "not_considered": not_considered(plan),
         "own_assignor": own_assignor(plan.group).record(),
         "status": str(plan.solution.status),
+        "interrupted": plan.interrupted,
         "method": plan.solution.method,
         "levels": [_level(level) for level in plan.solution.levels],
         "constraints": [str(constraint) for constraint in plan.constraints],

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jinja2
 
+from kassay.experiments.planning.actions import RecommendedAction
 from kassay.experiments.planning.advice import (
-    RecommendedAction,
-    actions,
     bound_text,
     not_considered,
     option_summary,
@@ -26,13 +24,11 @@ from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan_files import loads_csv, moves_csv
 from kassay.experiments.planning.plan_options import scheduled_measure
 from kassay.experiments.plotting.assignment_figure import draw_assignment
+from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.group import Member
 from kassay.reference.model.weight_source import WeightSource
 from kassay.solver.solution import LevelValue
-
-if TYPE_CHECKING:
-    from kassay.experiments.plotting.frontier_figure import FrontierCurve
 
 _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -57,7 +53,8 @@ class MemberLoadRow:
 
 def render_html(plan: Plan) -> str:
     """Render a plan as an HTML page. Equal plans give equal bytes."""
-    return _environment(autoescape=True).get_template("plan.html.j2").render(**_context(plan))
+    context = _context(plan) | _page_context(plan)
+    return _environment(autoescape=True).get_template("plan.html.j2").render(**context)
 
 
 def render_ticket(plan: Plan) -> str:
@@ -104,7 +101,7 @@ def _summary(plan: Plan, short: Mapping[str, str], directory: str, source: str) 
     return FirstScreen(
         verdict=_shorten(verdict(plan), short),
         quality=quality(plan),
-        actions=[replace(one, text=_shorten(one.text, short)) for one in actions(plan)],
+        actions=[replace(one, text=_shorten(one.text, short)) for one in plan.actions],
         first_steps=steps,
         options=list(option_summary(plan)),
         not_considered=not_considered(plan),
@@ -137,16 +134,22 @@ def _context(plan: Plan, *, directory: str = ".", source: str = "SOURCE") -> dic
         batches.append((number, batch))
         listed += len(batch.moves)
     short = short_names(plan.group.members)
-    is_drawn = plan.group.partition_count <= _MAX_DRAWN_PARTITIONS
     return {
         "plan": plan,
         "short": short,
         "steps": [_shorten(str(step), short) for step in plan.steps],
         "summary": _summary(plan, short, directory, source),
         "name": plan.group.id or "the group",
-        "rows": _rows(plan),
         "batches": batches,
         "unlisted": len(plan.moves) - listed,
+    }
+
+
+def _page_context(plan: Plan) -> dict[str, object]:
+    """Return the values that only the HTML page uses."""
+    is_drawn = plan.group.partition_count <= _MAX_DRAWN_PARTITIONS
+    return {
+        "rows": _rows(plan),
         "drawing": draw_assignment(plan.group, plan.assignment, title="Planned assignment")
         if is_drawn
         else "",
@@ -163,18 +166,13 @@ def _context(plan: Plan, *, directory: str = ".", source: str = "SOURCE") -> dic
 
 def _draw_frontier(plan: Plan) -> str:
     """Draw the frontier if it has at least two points."""
-    points = plan.frontier.points
-    if len(points) < 2:
+    if len(plan.frontier.points) < 2:
         return ""
-    from kassay.experiments.plotting.frontier_figure import frontier_svg
-
     return frontier_svg(frontier_curve(plan), measure=str(plan.frontier.measure))
 
 
-def frontier_curve(plan: Plan) -> "FrontierCurve":
+def frontier_curve(plan: Plan) -> FrontierCurve:
     """Return the points of a plan's frontier, their bounds, and its list of moves."""
-    from kassay.experiments.plotting.frontier_figure import FrontierCurve
-
     points = plan.frontier.points
     return FrontierCurve(
         points=[(point.movement.value, point.imbalance.value) for point in points],

@@ -24,7 +24,7 @@ class TimeShares:
 
     def share(self, name: str, share: float, *, parts: int = 1) -> CaseLimits:
         """Start a part of the work, and return the limits of each of its searches."""
-        if self.progress is not None:
+        if self.progress is not None and not self.limits.is_stopped:
             self.progress(name)
         left = max(0.0, self.deadline - time.monotonic())
         return replace(self.limits, time=left * share / parts)

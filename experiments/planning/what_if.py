@@ -195,7 +195,7 @@ def what_if(
         seed=seed,
     )
     seconds = perf_counter() - begin
-    assignor = assignor or own_assignor(group).port
+    assignor = None if limits.is_stopped else assignor or own_assignor(group).port
     subscribers = group.subscribers()
     partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
     owned = sum(len(member.owned) for member in with_valid_ownership(group).members)

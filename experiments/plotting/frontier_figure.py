@@ -1,28 +1,14 @@
 """Figure of the frontier: imbalance by number of moves."""
 
-import io
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from kassay.experiments.plotting.frontier_drawing import LINEAR_MOVES, MOVE_TICKS, FrontierCurve
 from kassay.experiments.plotting.save_figure import save_figure
 
 _BLUE, _GREY, _ORANGE = "#1f77b4", "#8c959f", "#c2521b"
-_LINEAR_MOVES = 40
-"""Beyond this number of moves the axis is logarithmic, so that the first moves stay legible."""
-_TICKS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontierCurve:
-    """Pairs of moves and imbalance: points, their lower bounds, and prefixes of a list of moves."""
-
-    points: Sequence[tuple[int, int]]
-    bounds: Sequence[tuple[int, int]] = ()
-    prefixes: Sequence[tuple[int, int]] = ()
 
 
 def draw_frontier(
@@ -30,13 +16,6 @@ def draw_frontier(
 ) -> None:
     """Draw imbalance by number of moves, as SVG or PNG depending on the file suffix."""
     save_figure(frontier_figure(curve, measure=measure, title=title), file)
-
-
-def frontier_svg(curve: FrontierCurve, *, measure: str) -> str:
-    """Return the plot of imbalance by number of moves as an SVG element."""
-    text = io.StringIO()
-    save_figure(frontier_figure(curve, measure=measure), text)
-    return text.getvalue()[text.getvalue().index("<svg") :]
 
 
 def frontier_figure(curve: FrontierCurve, *, measure: str, title: str | None = None) -> Figure:
@@ -48,7 +27,7 @@ def frontier_figure(curve: FrontierCurve, *, measure: str, title: str | None = N
     if curve.points:
         axes.step(moves, imbalance, where="post", color=_BLUE, linewidth=1.2)
         axes.plot(moves, imbalance, "o", color=_BLUE, markersize=4, label="best found")
-    unproven = [(x, float(y)) for x, y in curve.bounds if (x, y) not in set(curve.points)]
+    unproven = [(x, float(y)) for x, y in curve.unproven]
     if unproven:
         axes.plot(*zip(*unproven, strict=True), "_", color=_GREY, markersize=9, label="lower bound")
     if curve.prefixes:
@@ -61,9 +40,9 @@ def frontier_figure(curve: FrontierCurve, *, measure: str, title: str | None = N
         axes.set_xlim(max(moves[0] - 1, 0) - 0.5, moves[0] + 1.5)
         axes.set_ylim(max(imbalance[0] - 1, 0) - 0.5, imbalance[0] + 1.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if max(moves, default=0) > _LINEAR_MOVES:
+    if max(moves, default=0) > LINEAR_MOVES:
         axes.set_xscale("symlog", linthresh=10)
-        axes.set_xticks([tick for tick in _TICKS if tick <= 2 * max(moves)])
+        axes.set_xticks([0, *(tick for tick in MOVE_TICKS if tick <= 2 * max(moves))])
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.minorticks_off()
     axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))

@@ -36,7 +36,7 @@ def configuration(
         "first_seed": first_seed,
         "imported_groups": len(documents),
         "assignors": list(assignors),
-        "limits": asdict(limits),
+        "limits": {name: value for name, value in asdict(limits).items() if name != "stop"},
         "families": described_families,
     }
     if documents:

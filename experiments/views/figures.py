@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan_page import frontier_curve
+from kassay.experiments.plotting.frontier_drawing import FrontierCurve
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.solver.frontier.frontier_points import Frontier
@@ -47,10 +48,7 @@ def plot(value: Frontier | Plan | Solution | Assignment, *, title: str | None = 
     UsageError
         If there is no figure of the value, or a solution has no assignment.
     """
-    from kassay.experiments.plotting.frontier_figure import (  # noqa: PLC0415
-        FrontierCurve,
-        frontier_figure,
-    )
+    from kassay.experiments.plotting.frontier_figure import frontier_figure  # noqa: PLC0415
 
     if isinstance(value, Plan):
         curve, measure = frontier_curve(value), str(value.frontier.measure)

@@ -36,7 +36,7 @@ def find_conflict(
     CP-SAT returns a set of assumptions that cannot hold together. Each assumption is then
     removed if the others are still infeasible. The result is minimal unless time runs out.
     """
-    limits = SearchLimits(workers=budget.limits.workers)
+    limits = SearchLimits(workers=budget.limits.workers, stop=budget.limits.stop)
     budget = SearchBudget(budget.deadline + _SHRINKING_SECONDS, limits, budget.seed)
     core = _sufficient_assumptions(problem, constraints, budget)
     for constraint in core:
@@ -56,6 +56,7 @@ def _sufficient_assumptions(
     model.cp.add_assumptions(literals)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
+    solver.parameters.catch_sigint_signal = False
     solver.parameters.random_seed = budget.seed % 2**31
     solver.parameters.max_time_in_seconds = budget.seconds
     if solver.solve(model.cp) != cp_model.INFEASIBLE:

@@ -1,12 +1,13 @@
 """Run one CP-SAT search."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from ortools.sat.python import cp_model
 
 from kassay.reference.model.errors import InternalError
 from kassay.solver.cpsat.model import AssignmentModel, Expression
-from kassay.solver.limits import SearchBudget
+from kassay.solver.limits import SearchBudget, call_until_stopped
 from kassay.solver.problem import EXACT_IN_64_BITS, Placement
 
 
@@ -51,7 +52,10 @@ def _search(model: AssignmentModel, budget: SearchBudget) -> SearchResult:
     solver.parameters.random_seed = budget.seed % 2**31
     if budget.limits.deterministic is not None:
         solver.parameters.max_deterministic_time = budget.limits.deterministic
-    status = solver.solve(model.cp)
+    stop = budget.limits.stop
+    # CP-SAT would replace the signal handler that sets the event.
+    solver.parameters.catch_sigint_signal = stop is None
+    status = call_until_stopped(partial(solver.solve, model.cp), stop, cancel=solver.stop_search)
     if status == cp_model.MODEL_INVALID:
         raise InternalError(f"CP-SAT rejects the model: {model.cp.validate()}")
     feasible = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from kassay.reference.model.group import Group
 from kassay.reference.model.result_cache import cached
-from kassay.solver.flow.hull_search import HullSearch, with_chain
+from kassay.solver.flow.hull_search import HullSearch, MayContinue, with_chain
 from kassay.solver.flow.priced_flow import FlowPoint
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.solution import LevelValue
@@ -36,8 +36,11 @@ class ConvexHull:
         return self.corners[-1 if moves >= self.corners[-1].moves else 0].squares
 
 
-def convex_hull(problem: Problem) -> ConvexHull | None:
-    """Find the convex hull for equal weights. Return None if the network is too large."""
+def convex_hull(problem: Problem, may_continue: MayContinue) -> ConvexHull | None:
+    """Find the convex hull for equal weights.
+
+    Return None if the network is too large, or the search may not continue.
+    """
     search = _hull_search(problem)
     if search is None:
         return None
@@ -45,6 +48,8 @@ def convex_hull(problem: Problem) -> ConvexHull | None:
     points = dict(corners)
     waiting = [search.ends]
     while waiting:
+        if not may_continue():
+            return None
         left, right = waiting.pop()
         if right.moves <= left.moves + 1:
             continue

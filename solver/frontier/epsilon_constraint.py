@@ -1,6 +1,5 @@
 """Epsilon-constraint method: solve repeatedly with a decreasing limit on moves."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -17,7 +16,7 @@ from kassay.solver.frontier.frontier_points import (
     non_dominated,
 )
 from kassay.solver.frontier.load_limit_scan import scanned_points
-from kassay.solver.limits import SearchLimits
+from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import Problem
 from kassay.solver.solution import LevelValue, Solution
@@ -63,9 +62,7 @@ class EpsilonConstraint:
     constraints: tuple[Constraint, ...]
     step: int
     hull: "ConvexHull | None"
-    deadline: float
-    limits: SearchLimits
-    seed: int
+    budget: SearchBudget
 
     def run(
         self,
@@ -112,7 +109,7 @@ class EpsilonConstraint:
         first, room = bottom.movement.value, top.movement.value - bottom.movement.value
         caps = [first + moves for moves in geometric_moves(room, max_points)]
         rules = (*group_constraints(self.group), *self.constraints)
-        scanned = scanned_points(self.problem, self.levels, rules)
+        scanned = scanned_points(self.problem, self.levels, rules, self.budget)
         found = [bottom]
         for index, cap in enumerate(caps):
             if self._is_next(top, found[-1]):
@@ -122,7 +119,7 @@ class EpsilonConstraint:
                 key=lambda point: (point.imbalance.value, point.movement.value),
             )
             below = None
-            if time.monotonic() < self.deadline:
+            if self.budget.seconds > 0:
                 below = self._within(cap, start, 1 / (len(caps) - index + 1))
             found.append(start if below is None else below)
         ordered = non_dominated([*found, top, *known])[::-1]
@@ -154,7 +151,7 @@ class EpsilonConstraint:
         while not self._is_next(point, bottom):
             room = point.movement.value - last
             steps = room if max_points is None else max(1, max_points - len(points))
-            if time.monotonic() >= self.deadline or steps == 1 < room:
+            if self.budget.seconds <= 0 or steps == 1 < room:
                 return points, False
             cap = point.movement.value - max(1, room // steps)
             complete = complete and cap == point.movement.value - 1
@@ -224,12 +221,11 @@ class EpsilonConstraint:
         start: Assignment | None = None,
         rules: Sequence[Constraint] = (),
     ) -> Solution:
-        left = max(0.0, self.deadline - time.monotonic())
         return solve(
             self.group,
             levels=levels,
             constraints=(*self.constraints, *rules),
             initial_assignment=start,
-            limits=replace(self.limits, time=left * share),
-            seed=self.seed,
+            limits=replace(self.budget.limits, time=self.budget.seconds * share),
+            seed=self.budget.seed,
         )

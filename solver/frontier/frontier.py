@@ -10,7 +10,7 @@ from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.frontier.epsilon_constraint import EpsilonConstraint
 from kassay.solver.frontier.frontier_points import Frontier, frontier_point
-from kassay.solver.limits import SearchLimits
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Movement, default_levels
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution
@@ -86,7 +86,7 @@ def _epsilon_constraint(
     first, second = default_levels(group, measure=measure)
     if not isinstance(first, Imbalance) or not isinstance(second, Movement):
         raise InternalError("the default levels must be imbalance, then movement")
-    deadline = time.monotonic() + limits.time
+    budget = SearchBudget(time.monotonic() + limits.time, limits, seed)
     problem = build_problem(group)
     check_constraints(group, constraints)
     rules = (*group_constraints(group), *constraints)
@@ -96,10 +96,8 @@ def _epsilon_constraint(
         problem=problem,
         constraints=constraints,
         step=_min_step(problem, first.measure),
-        hull=_hull(problem, first.measure, rules, limits.time),
-        deadline=deadline,
-        limits=limits,
-        seed=seed,
+        hull=_hull(problem, first.measure, rules, budget),
+        budget=budget,
     )
 
 
@@ -112,10 +110,10 @@ def _min_step(problem: Problem, measure: Measure) -> int:
 
 
 def _hull(
-    problem: Problem, measure: Measure, rules: Sequence[Constraint], time_limit: float
+    problem: Problem, measure: Measure, rules: Sequence[Constraint], budget: SearchBudget
 ) -> "ConvexHull | None":
     """Find the convex hull of the frontier by network flows, if weights are equal."""
-    if rules or measure is not Measure.SUM_OF_SQUARES or not time_limit > 0:
+    if rules or measure is not Measure.SUM_OF_SQUARES or not budget.seconds > 0:
         return None
     weight = problem.group.common_weight
     if not problem.partition_count or not weight or weight >= _MAX_WEIGHT:
@@ -123,4 +121,4 @@ def _hull(
     # Imported here: only equal weights need OR-Tools' flows.
     from kassay.solver.flow.convex_frontier import convex_hull  # noqa: PLC0415
 
-    return convex_hull(problem)
+    return convex_hull(problem, lambda: not budget.limits.is_stopped)

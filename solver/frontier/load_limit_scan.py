@@ -7,6 +7,7 @@ from kassay.solver.bounds import overload_moves_bound
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.frontier.frontier_points import FrontierPoint
+from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import EXACT_IN_64_BITS, Problem
 from kassay.solver.solution import LevelValue
@@ -16,12 +17,15 @@ _MIN_PARTITIONS = 12
 
 
 def scanned_points(
-    problem: Problem, levels: tuple[Imbalance, Movement], rules: Sequence[Constraint]
+    problem: Problem,
+    levels: tuple[Imbalance, Movement],
+    rules: Sequence[Constraint],
+    budget: SearchBudget,
 ) -> list[FrontierPoint]:
     """Return points of weighted groups that need no search.
 
-    The list is empty for other measures than the makespan, for equal weights and for small
-    groups.
+    The list is empty for other measures than the makespan, for equal weights, for small groups
+    and after a stop of the search.
     """
     imbalance, movement = levels
     if (
@@ -29,6 +33,7 @@ def scanned_points(
         or not problem.group.is_weighted
         or problem.total >= EXACT_IN_64_BITS
         or problem.partition_count < _MIN_PARTITIONS
+        or budget.limits.is_stopped
     ):
         return []
     # Imported here: only weighted groups need OR-Tools.
@@ -38,7 +43,8 @@ def scanned_points(
     )
 
     points = []
-    for placement in scan_load_limits(problem, _SCAN_SECONDS):
+    scan = budget.at_least(_SCAN_SECONDS).until(_SCAN_SECONDS)
+    for placement in scan_load_limits(problem, scan):
         if any(violated(problem, rules, placement)):
             continue
         makespan = max(problem.loads(placement))

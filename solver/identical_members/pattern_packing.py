@@ -8,6 +8,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
@@ -16,6 +17,7 @@ from scipy.sparse import csr_matrix, vstack
 from kassay.solver.identical_members.load_patterns import Pattern, PatternSearch, WeightClasses
 from kassay.solver.identical_members.packing_heuristics import Packing
 from kassay.solver.identical_members.search_clock import SearchClock
+from kassay.solver.limits import call_until_stopped
 
 # The price of a pattern must fit 64 bits.
 _MAX_PRICE = 2**40
@@ -66,14 +68,16 @@ class PatternPacking:
         cover = self._cover()
         if not self.patterns or not cover.getnnz(axis=1).all():
             return Answer.NO
-        result = linprog(
+        search = partial(
+            linprog,
             np.ones(len(self.patterns)),
             A_ub=-cover,
             b_ub=-np.array(self.classes.counts, dtype=float),
             method="highs",
             options={"time_limit": max(clock.seconds, 0.01)},
         )
-        if result.status != 0:
+        result = call_until_stopped(search, clock.stop)
+        if result is None or result.status != 0:
             return Answer.UNKNOWN
         scale = min(_MAX_PRICE, _MAX_PATTERN_PRICE // max(map(len, self.patterns)))
         duals = np.clip(-result.ineqlin.marginals, 0, 1)
@@ -93,16 +97,18 @@ class PatternPacking:
             return Answer.NO, []
         count = len(self.patterns)
         matrix = vstack([self._cover(), csr_matrix(-np.ones((1, count)))])
-        result = milp(
+        search = partial(
+            milp,
             np.zeros(count),
             constraints=LinearConstraint(matrix, lb=[*self.classes.counts, -self.members]),
             integrality=np.ones(count),
             bounds=Bounds(0, self.members),
             options=_search_options(clock),
         )
-        if result.status == 2:
+        result = call_until_stopped(search, clock.stop)
+        if result is not None and result.status == 2:
             return Answer.NO, []
-        if result.x is None:
+        if result is None or result.x is None:
             return Answer.UNKNOWN, []
         packed = self._weights_of(np.rint(result.x).astype(int).tolist())
         return (Answer.UNKNOWN, []) if packed is None else (Answer.YES, packed)

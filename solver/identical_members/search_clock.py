@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
+from threading import Event
 
 from kassay.solver.limits import SearchBudget
 
@@ -19,14 +21,20 @@ class SearchClock:
     now: Callable[[], float]
     end: float
     nodes: int | None = None
+    stop: Event | None = None
 
     @classmethod
     def of(cls, budget: SearchBudget) -> "SearchClock":
         """Return the clock of a budget that starts now."""
-        if budget.limits.deterministic is None:
-            return cls(lambda: -budget.seconds, 0.0)
+        limits = budget.limits
+        if limits.deterministic is None:
+            return cls(lambda: -budget.seconds, 0.0, stop=limits.stop)
         turns = iter(range(10**9))
-        return cls(lambda: next(turns) * _SECONDS_PER_TURN, budget.limits.deterministic, _NODES)
+
+        def now() -> float:
+            return inf if limits.is_stopped else next(turns) * _SECONDS_PER_TURN
+
+        return cls(now, limits.deterministic, _NODES, limits.stop)
 
     @property
     def seconds(self) -> float:

@@ -6,6 +6,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.metrics import movement, sum_of_squares
 from kassay.solver.improvement.transfer_chains import Transfer, apply_chain, improving_chain
+from kassay.solver.limits import SearchLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,16 @@ class Explanation:
         return f"{chain}: {', '.join([*changes, _moves_text(self.moves)])}"
 
 
-def explain(group: Group, assignment: Assignment) -> tuple[Explanation, ...]:
+def explain(
+    group: Group, assignment: Assignment, *, limits: SearchLimits = SearchLimits()
+) -> tuple[Explanation, ...]:
     """Explain why an assignment is not optimal, as chains of transfers that improve it.
 
     Each step is a chain that lowers the imbalance, a shortest one up to 32 transfers; if there is
     none, a chain that lowers movement. Weights are ignored.
 
-    All steps together lead to an optimal assignment; an optimal one has no step.
+    All steps together lead to an optimal assignment; an optimal one has no step. If ``limits``
+    has an event that stops the search, further steps are missing.
 
     Raises
     ------
@@ -78,7 +82,7 @@ def explain(group: Group, assignment: Assignment) -> tuple[Explanation, ...]:
     """
     require_group(group)
     steps: list[Explanation] = []
-    while chain := improving_chain(group, assignment):
+    while not limits.is_stopped and (chain := improving_chain(group, assignment)):
         better = apply_chain(group, assignment, chain)
         old, new = assignment.loads(), better.loads()
         members = dict.fromkeys([chain[0].giver, *(transfer.taker for transfer in chain)])

@@ -102,7 +102,6 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
     search = LimitedMovesSearch(problem, min(limits), pool.incumbent(level), rng)
     # CP-SAT improves this bound little if there are many choices.
     is_large = problem.partition_count * problem.member_count >= _MIN_CHOICES_FOR_LIMITED_MOVES
-    share = budget.until(budget.seconds * (0.9 if is_large else 0.5))
-    search.run(share.continuation(150))
+    search.run(budget.until(budget.seconds * (0.9 if is_large else 0.5)))
     pool.add(search.placement)
     return search.bound

@@ -27,7 +27,7 @@ _MIN_PARTITIONS_FOR_EXCHANGE = 60
 _MIN_CHOICES_FOR_LONG_EXCHANGE = 3_000
 
 
-def add_few_moves(pool: IncumbentPool) -> None:
+def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
     """Add a placement with the best makespan so far that moves few owned partitions."""
     problem, level = pool.problem, pool.levels[0]
     if (
@@ -46,10 +46,10 @@ def add_few_moves(pool: IncumbentPool) -> None:
     from kassay.solver.weighted.few_moves import FewMovesSearch  # noqa: PLC0415
 
     costs = np.ones(problem.partition_count, dtype=np.int64)
-    deadline = time.monotonic() + _SECONDS_FOR_FEW_MOVES
+    soon = budget.at_least(_SECONDS_FOR_FEW_MOVES).until(_SECONDS_FOR_FEW_MOVES)
     for max_load in dict.fromkeys((best, makespan_bound(problem))):
         search = FewMovesSearch(problem, max_load, costs, np.random.default_rng(0))
-        placement = search.initial_solution(owned, lambda: time.monotonic() < deadline)
+        placement = search.initial_solution(owned, lambda: soon.seconds > 0)
         if placement is not None:
             pool.add(placement)
 

@@ -86,7 +86,7 @@ def solve_levels(
             return LexicographicResult(None)
         candidates = [result.placement]
     pool = IncumbentPool(problem, levels, constraints, candidates)
-    add_few_moves(pool)
+    add_few_moves(pool, budget)
     solver = LevelSolver(pool, flows)
     for index in range(len(levels)):
         solver.solve_level(index, budget)

@@ -70,7 +70,7 @@ def member_loss(
         The assignment before the loss. By default the current ownership; partitions without
         an owner are then reassigned with those of the lost member.
     limits, seed
-        As in `solve`, per member.
+        As in `solve`, per member. If the search is stopped, further members have no result.
 
     Raises
     ------
@@ -89,6 +89,8 @@ def member_loss(
     placement = problem.owner if assignment is None else valid_placement(problem, assignment)
     losses = []
     for lost in range(problem.member_count):
+        if limits.is_stopped:
+            break
         rest, unserved = _after_loss(problem, placement, lost)
         solution = solve(rest, levels=(Imbalance(Measure.MAKESPAN),), limits=limits, seed=seed)
         name = group.members[problem.members[lost]].id

@@ -152,11 +152,13 @@ class _Search:
         reason = self._why_never_enough()
         needed = None if reason else self._min_number()
         if not reason and needed is None:
-            reason = "the time limit was reached before a sufficient number of members was found"
+            cause = "search was interrupted" if self.limits.is_stopped else "time limit was reached"
+            reason = f"the {cause} before a sufficient number of members was found"
         if needed is not None and not numbers:
             numbers = [max(0, needed.value - 1), needed.value + 1]
         for number in (*numbers, len(self.current.members)):
-            self.solve(number)
+            if not self.limits.is_stopped:
+                self.solve(number)
         return Sizing(needed, reason, tuple(self.done[number] for number in sorted(self.done)))
 
     def _min_number(self) -> LevelValue | None:
@@ -166,18 +168,21 @@ class _Search:
         bound = min(most, -(-problem.total // self.max_load)) if self.max_load else 0
         low = high = bound
         step = 1
-        while not self.solve(high).enough:
+        while not self.limits.is_stopped and not self.solve(high).enough:
             if high == most:
                 return None
             low, high, step = high + 1, min(most, high + step), 2 * step
-        while low < high:
+        while low < high and not self.limits.is_stopped:
             middle = (low + high) // 2
             if self.solve(middle).enough:
                 high = middle
             else:
                 low = middle + 1
+        sufficient = [size.members for size in self.done.values() if size.enough]
         refuted = (size.members + 1 for size in self.done.values() if size.enough is False)
-        return LevelValue("members", high, max(bound, *refuted, 0))
+        if not sufficient:
+            return None
+        return LevelValue("members", min(sufficient), max(bound, *refuted, 0))
 
     def solve(self, number: int) -> MemberCount:
         """Return the optimum of the group for a number of members."""

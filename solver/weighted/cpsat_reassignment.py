@@ -40,6 +40,7 @@ def reassign(
     model.minimize(_sum(cost))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
+    solver.parameters.catch_sigint_signal = False  # A signal ends the caller's whole search.
     solver.parameters.random_seed = seed
     solver.parameters.max_deterministic_time = _DETERMINISTIC_TIME
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -1,6 +1,5 @@
 """Minimise the maximum load within a number of moves: bounds and local search."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from kassay.solver.bounds import makespan_bound, overload_moves_bound
 from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Movement
 from kassay.solver.problem import Placement, Problem
 from kassay.solver.weighted.few_moves import FewMovesSearch
@@ -15,6 +15,8 @@ from kassay.solver.weighted.movement_bound import exchange_bound
 
 _STEPS = 24
 """Number of load limits of each scan: geometric, then linear in the excess over the bound."""
+_SEARCHES = 150
+"""Maximum number of searches with a deterministic limit."""
 _NEIGHBOURHOODS = 12
 _PRICE_ROUNDS = 40
 _MAX_FAILURES = 6
@@ -38,20 +40,18 @@ def makespan_bound_within(problem: Problem, max_moves: int) -> int:
     return low
 
 
-def scan_load_limits(problem: Problem, seconds: float) -> list[Placement]:
+def scan_load_limits(problem: Problem, budget: SearchBudget) -> list[Placement]:
     """Return placements of few moves below load limits between the bound and the owned loads.
 
-    The limits are geometric in the excess over the bound. The scan runs without search, for at
-    most some seconds.
+    The limits are geometric in the excess over the bound. The scan runs without search.
     """
-    end = time.monotonic() + seconds
     start = keep_owned(problem)
     highest, lowest = max(problem.loads(start), default=0), makespan_bound(problem)
     costs, rng = np.ones(problem.partition_count, dtype=np.int64), np.random.default_rng(0)
     found = [start]
     for step in range(2 * _STEPS):
         limit = lowest + int((highest - lowest) * 0.86**step)
-        if time.monotonic() >= end:
+        if budget.seconds <= 0:
             break
         placement = FewMovesSearch(problem, limit, costs, rng).initial_solution(start)
         if placement is not None:
@@ -80,8 +80,9 @@ class LimitedMovesSearch:
         self.makespan = max(self.problem.loads(self.placement), default=0)
         self.bound = min(makespan_bound_within(self.problem, self.max_moves), self.makespan)
 
-    def run(self, may_continue: Callable[[], bool]) -> None:
+    def run(self, budget: SearchBudget) -> None:
         """Scan load limits, then bisect between the bound and the best makespan."""
+        may_continue = budget.continuation(_SEARCHES)
         excess = self.makespan - self.bound
         for step in range(_STEPS):
             self._search(self.bound + int(excess * 0.75**step), may_continue)
@@ -94,7 +95,7 @@ class LimitedMovesSearch:
             if distance <= self.bound // _PRECISION:
                 return
             limit = self.makespan - max(1, distance // (2 + 3 * failures))
-            if self._search(limit, may_continue, _NEIGHBOURHOODS) or self._refute(limit):
+            if self._search(limit, may_continue, _NEIGHBOURHOODS) or self._refute(limit, budget):
                 failures = 0
             else:
                 failures += 1
@@ -117,15 +118,16 @@ class LimitedMovesSearch:
         self.placement, self.makespan = found, max(self.problem.loads(found))
         return True
 
-    def _refute(self, limit: int) -> bool:
+    def _refute(self, limit: int, budget: SearchBudget) -> bool:
         """Prove that a load limit needs more moves. Raise the bound, and return whether it rose."""
         turns = iter(range(_PRICE_ROUNDS))
+        limits = budget.limits
         moves = exchange_bound(
             self.problem,
             [limit] * self.problem.member_count,
             self.costs,
             incumbent=self.max_moves + 1,
-            may_continue=lambda: next(turns, None) is not None,
+            may_continue=lambda: not limits.is_stopped and next(turns, None) is not None,
         )
         if moves <= self.max_moves:
             return False

@@ -1,6 +1,7 @@
 """Minimum makespan within a number of moves: valid bounds and placements."""
 
 import random
+from math import inf
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from kassay.solver import MaxMoves, Movement, SearchLimits, frontier, solve
 from kassay.solver.evaluation import level_value
 from kassay.solver.frontier.epsilon_constraint import geometric_moves
 from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.limits import SearchBudget
 from kassay.solver.weighted.limited_moves import LimitedMovesSearch, makespan_bound_within
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
@@ -22,7 +24,7 @@ def test_values_and_bounds_within_a_number_of_moves_agree_with_brute_force():
         start = keep_owned(problem)
         for moves, least in brute_force.frontier(group, "makespan"):
             search = LimitedMovesSearch(problem, moves, start, np.random.default_rng(0))
-            search.run(lambda: True)
+            search.run(SearchBudget(inf))
             assert level_value(problem, Movement(), search.placement) <= moves
             assert makespan_bound_within(problem, moves) <= least
             assert search.bound <= least <= search.makespan

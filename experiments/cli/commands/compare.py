@@ -32,7 +32,7 @@ def compare(
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
     """
     names = [*(assignor or ()), *custom.names()]
-    case_limits = limits.case_limits()
+    case_limits = limits.interruptible_limits()
 
     def process(group: Group) -> group_io.GroupResult:
         return group_io.GroupResult(_record(group, names, case_limits))
@@ -61,6 +61,7 @@ def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str,
         "comparisons": [
             _entry(compare_with_optimum(group, name, optimum=optimum, limits=limits))
             for name in names
+            if not limits.is_stopped
         ],
         "proof": optimum.proof_by_level(),
     }

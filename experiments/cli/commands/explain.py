@@ -13,6 +13,7 @@ from kassay.experiments.cli import (
     search_options,
     source_options,
 )
+from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.compare import keep_owners
 from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.weighted_explanation import explain_weighted
@@ -28,6 +29,7 @@ from kassay.solver.solution import value_and_bound
 
 _DEFAULT_ASSIGNOR = "range"
 _WITHIN_TOLERANCE = "no lower maximum load was found beyond the tolerance of 2 %"
+_INTERRUPTED = "the search for an improvement was interrupted"
 _REPEATED_STATE = "the assignor does not terminate; its repeated state is explained"
 
 
@@ -81,11 +83,11 @@ def explain(
             result = explain_weighted(group, explained, limits=search.limits(), seed=search.seed)
             steps, optimal = result.steps, result.is_optimal
             record |= {"measure": "makespan", "imbalance": value_and_bound(result.makespan)}
-            if not steps and not optimal:
-                record["reason"] = _WITHIN_TOLERANCE
         else:
-            steps = explain_group(group, explained)
-            optimal = not steps
+            steps = explain_group(group, explained, limits=search.limits())
+            optimal = None if STOP.is_set() and not steps else not steps
+        if not steps and not optimal:
+            record["reason"] = _INTERRUPTED if STOP.is_set() else _WITHIN_TOLERANCE
         if plot is not None:
             from kassay.experiments.plotting.improvement_figure import draw_improvements
 

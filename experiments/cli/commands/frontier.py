@@ -55,7 +55,8 @@ def frontier(
             group, measure=imbalance, max_points=points, limits=search.limits(), seed=search.seed
         )
         if plot is not None:
-            from kassay.experiments.plotting.frontier_figure import FrontierCurve, draw_frontier
+            from kassay.experiments.plotting.frontier_drawing import FrontierCurve
+            from kassay.experiments.plotting.frontier_figure import draw_frontier
 
             curve = FrontierCurve(
                 points=[(point.movement.value, point.imbalance.value) for point in result.points],

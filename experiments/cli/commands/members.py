@@ -80,7 +80,7 @@ def members(
             seed=search.seed,
         )
         record = _record(group, sizing, sweep)
-        if resilience:
+        if resilience and not limits.is_stopped:
             record["resilience"] = _resilience(group, sizing, limits, search.seed)
         return group_io.GroupResult(record, reached=sizing.needed is not None)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from kassay.experiments.cli import (
     search_options,
     source_options,
 )
+from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.objective_options import ObjectiveOptions
 from kassay.experiments.planning.advice import verdict
 from kassay.experiments.planning.plan import GROWTH, Plan
@@ -121,12 +123,13 @@ def plan(
     documents after the moves). Several groups get one directory each. Prints one JSON line
     per group. The plan of a rebalancing group starts from its target assignment, or from the
     owners before the rebalance. Exits with 1 if no assignment of a group is found within the
-    capacities and the time limit, or if the source of a rebalancing group shows no owners.
+    capacities and the time limit, or if the source of a rebalancing group shows no owners. After
+    Ctrl-C, the best plan found so far is written, and the exit code is 130.
 
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
     """
     factors = tuple(map(_factor, growth)) if growth else GROWTH
-    case_limits = limits.case_limits()
+    case_limits = limits.interruptible_limits()
     as_text = sys.stdout.isatty() if output_format is None else output_format is SummaryFormat.TEXT
     groups, all_valid = _read(source, source_data.import_options(), set(group or ()))
     code = 0 if all_valid else BAD_INPUT
@@ -139,7 +142,8 @@ def plan(
             start = planning_start(one)
             if start is not one:
                 print_note(start.notes[-1])
-            result = plan_group(
+            search = partial(
+                plan_group,
                 start,
                 levels=objective.planning_levels(start),
                 constraints=objective.constraints(start),
@@ -150,6 +154,7 @@ def plan(
                 seed=seed,
                 progress=Progress(one.id, limits.time_limit),
             )
+            result = call_interruptibly(search, lost=f"group {one.id!r} has no plan")
         except InputError as error:
             code = BAD_INPUT
             typer.echo(group_io.to_json(group_io.error_record(one.id, error)))
@@ -159,10 +164,9 @@ def plan(
             typer.echo(group_io.to_json({"id": one.id, "conflict": str(error)}))
         else:
             _write(result, directory)
-            if as_text:
-                typer.echo(render_summary(result, directory=str(directory), source=str(source)))
-            else:
-                typer.echo(group_io.to_json(_record(result, directory)))
+            typer.echo(_text(result, directory, source) if as_text else _line(result, directory))
+        if STOP.is_set():
+            exit_interrupted(f"group {one.id!r} has the best plan found so far, or none")
     if code:
         raise typer.Exit(code)
 
@@ -213,11 +217,16 @@ def _write(plan: Plan, directory: Path) -> None:
         group_io.write_text(directory / name, text)
 
 
-def _record(plan: Plan, directory: Path) -> dict[str, object]:
-    return {
+def _text(plan: Plan, directory: Path, source: Path) -> str:
+    return render_summary(plan, directory=str(directory), source=str(source))
+
+
+def _line(plan: Plan, directory: Path) -> str:
+    record = {
         "id": plan.group.id,
         "directory": str(directory),
         **({"state": plan.group.status.state} if plan.group.status.is_rebalancing else {}),
+        **({"interrupted": True} if plan.interrupted else {}),
         "verdict": verdict(plan),
         "status": str(plan.solution.status),
         "makespan": {"current": plan.current.makespan, "planned": plan.planned.makespan},
@@ -225,3 +234,4 @@ def _record(plan: Plan, directory: Path) -> dict[str, object]:
         "placed": len(plan.moves) - plan.movement,
         "proof": plan.solution.proof_by_level(),
     }
+    return group_io.to_json(record)

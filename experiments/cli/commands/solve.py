@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli import group_io, output_options, search_options, source_options
+from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.objective_options import ObjectiveOptions
 from kassay.experiments.cli.solution_documents import solution_record
 from kassay.reference.model.errors import InputError
@@ -57,7 +58,7 @@ def solve(
         except ValueError as error:
             # Includes methods and measures that do not support this group.
             raise InputError(f"group {group.id!r}: {error}") from error
-        record = solution_record(group, solution, certified=certificate)
+        record = solution_record(group, solution, certified=certificate and not STOP.is_set())
         is_proven = solution.is_optimal or not require_optimal
         return group_io.GroupResult(record, solution.assignment is not None and is_proven)
 

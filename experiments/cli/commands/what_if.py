@@ -16,6 +16,7 @@ from kassay.experiments.cli import (
     search_options,
     source_options,
 )
+from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.cli.objective_options import ObjectiveOptions
 from kassay.experiments.planning.group_changes import MEAN_WEIGHT, added_weight
 from kassay.experiments.planning.own_assignor import own_assignor
@@ -133,6 +134,7 @@ def what_if(
                 seed=search.seed,
             )
             for scenario in (*scenarios(group, ()), *changed)
+            if not STOP.is_set()
         ]
         own = own_assignor(group)
         if assignor is None and own.port is not None and not own.is_ported:

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -31,6 +32,21 @@ def test_help_loads_no_command_and_no_slow_package():
     modules = modules_after("--help")
     assert not [name for name in modules if name.startswith("kassay.experiments.cli.commands")]
     assert not modules & SLOW_PACKAGES
+
+
+@pytest.mark.parametrize("weights", [None, [9, 7, 5, 4, 2, 1]], ids=["equal", "weighted"])
+def test_a_small_plan_with_a_frontier_loads_no_library_of_figures_or_cp_sat(weights, tmp_path):
+    group = tmp_path / "group.json"
+    members = [
+        {"id": "a", "topics": ["t"], "owned": {"t": [0, 1, 2, 3, 4]}},
+        {"id": "b", "topics": ["t"], "owned": {"t": [5]}},
+        {"id": "c", "topics": ["t"]},
+    ]
+    topic = {"partitions": 6, "weights": weights} if weights else 6
+    group.write_text(json.dumps({"id": "g", "topics": {"t": topic}, "members": members}))
+    loaded = modules_after("plan", group, "-o", tmp_path / "plan")
+    assert 'class="frontier"' in (tmp_path / "plan" / "report.html").read_text()
+    assert loaded.isdisjoint({"matplotlib", "pandas", "pyspark", "ortools.sat", "scipy.optimize"})
 
 
 def test_help_lists_every_command():
@@ -80,11 +96,6 @@ def test_no_color_disables_escape_codes(print_message, monkeypatch, capsys):
 def test_small_groups_load_only_the_required_packages(command, absent, write_groups):
     path = write_groups({"id": "g", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]})
     assert not modules_after(command, path) & absent
-
-
-def test_plan_loads_no_table_library(write_groups, tmp_path):
-    path = write_groups({"id": "g", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]})
-    assert not modules_after("plan", path, "-o", tmp_path / "out") & {"pandas", "pyspark"}
 
 
 def test_an_old_option_name_works_with_a_warning(kassay, tmp_path):

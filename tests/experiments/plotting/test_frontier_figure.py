@@ -2,14 +2,36 @@ import re
 
 import pytest
 
-from kassay.experiments.plotting.frontier_figure import FrontierCurve, frontier_svg
+from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
+from kassay.experiments.plotting.frontier_figure import draw_frontier
+
+
+def ticks(svg: str) -> set[str]:
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    return {text.replace("\u202f", "") for text in texts if any(map(str.isdigit, text))}
 
 
 @pytest.mark.parametrize("points", [[(0, 5)], [(4, 1003)], [(7, 0)], [(0, 5), (1, 4)], []])
-def test_axes_of_a_frontier_have_integer_ticks(points):
-    texts = re.findall(
-        r"<text[^>]*>([^<]*)</text>", frontier_svg(FrontierCurve(points=points), measure="spread")
+def test_axes_of_a_plot_have_integer_ticks(points, tmp_path):
+    draw_frontier(FrontierCurve(points=points), tmp_path / "plot.svg", measure="spread")
+    found = ticks((tmp_path / "plot.svg").read_text())
+    assert {str(number) for point in points for number in point} <= found
+    assert [tick for tick in found if not tick.isdecimal()] == []
+
+
+@pytest.mark.parametrize("points", [[(0, 5)], [(0, 5), (1, 4)], [(0, 3000), (7, 1500), (90, 10)]])
+def test_axes_on_a_page_have_integer_ticks(points):
+    found = ticks(frontier_svg(FrontierCurve(points=points), measure="spread"))
+    assert found
+    assert [tick for tick in found if not tick.isdecimal()] == []
+
+
+def test_a_page_shows_points_bounds_and_the_list_of_moves():
+    curve = FrontierCurve(
+        points=[(0, 30), (2, 20)], bounds=[(0, 30), (2, 18)], prefixes=[(0, 30), (1, 24)]
     )
-    ticks = {text for text in texts if any(letter.isdigit() for letter in text)}
-    assert {str(number) for point in points for number in point} <= ticks
-    assert [tick for tick in ticks if not tick.isdecimal()] == []
+    svg = frontier_svg(curve, measure="sum_of_squares")
+    assert 'aria-label="sum of squares from 30 at 0 moves to 20 at 2 moves"' in svg
+    assert svg.count("<title>") == 3
+    assert "2 moves: bound 18" in svg
+    assert "list of moves" in svg

@@ -62,13 +62,14 @@ def solve_without_enumeration(group, levels, constraints):
     if not problem.partition_count:
         return None
     budget = SearchBudget(time.monotonic() + 60)
+    clock = FlowClock(SearchBudget(inf), 0)
     return solve_levels(
         problem,
         levels=levels,
         constraints=constraints,
         initial_assignment=None,
         budget=budget,
-        flow=lambda: solve_levels_by_flow(problem, levels, constraints, FlowClock(inf, 0)),
+        flow=lambda: solve_levels_by_flow(problem, levels, constraints, clock),
         enumerates=False,
     )
 
@@ -216,5 +217,5 @@ def test_a_flow_without_enough_time_leaves_an_assignment_and_a_bound(monkeypatch
 
 def test_a_flow_that_runs_out_of_time_ends_before_the_next_part():
     network = build_network(build_problem(half_subscriptions(10, 5, 10)))
-    assert level_sets(network, FlowClock(-inf, 0.0)) is None
-    assert level_sets(network, FlowClock(inf, 0.0))
+    assert level_sets(network, FlowClock(SearchBudget(-inf), 0.0)) is None
+    assert level_sets(network, FlowClock(SearchBudget(inf), 0.0))

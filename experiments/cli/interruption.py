@@ -1,0 +1,77 @@
+"""Ctrl-C: the first one stops the searches of a command, so that their best result is kept."""
+
+import _thread
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread, current_thread, main_thread
+from typing import NoReturn, TypeVar
+
+from kassay.experiments.cli import INTERRUPTED, print_note
+
+_Result = TypeVar("_Result")
+
+STOP = Event()
+"""Set by Ctrl-C while `stop_on_interrupt` is active; the limits of searches refer to it."""
+
+_GRACE_SECONDS, _GRACE_PROCESSOR_SECONDS, _MAX_GRACE_SECONDS = 1.7, 1.0, 6.0
+"""Time after Ctrl-C until a search that does not check `STOP` is ended without a result.
+
+On a machine with many other processes, the search may take longer, until it has used the
+processor for some time or the maximum is reached.
+"""
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[None]:
+    """Let the first Ctrl-C set `STOP` instead of raising KeyboardInterrupt.
+
+    The second Ctrl-C raises KeyboardInterrupt. So does the end of the grace period.
+    """
+    previous = signal.getsignal(signal.SIGINT)
+    if current_thread() is not main_thread() or previous is signal.SIG_IGN:
+        yield
+        return
+    ended = Event()
+
+    def stop(number: int, frame: object) -> None:  # noqa: ARG001 - the signature of a handler
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        STOP.set()
+        Thread(target=_interrupt_after_grace, args=(ended,), daemon=True).start()
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        ended.set()
+        signal.signal(signal.SIGINT, previous)
+
+
+def _interrupt_after_grace(ended: Event) -> None:
+    start, processor_start = time.monotonic(), time.process_time()
+    while not ended.wait(0.05):
+        seconds, used = time.monotonic() - start, time.process_time() - processor_start
+        is_over = seconds > _GRACE_SECONDS and used > _GRACE_PROCESSOR_SECONDS
+        if is_over or seconds > _MAX_GRACE_SECONDS:
+            _thread.interrupt_main()
+            return
+
+
+def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
+    """Call a function within `stop_on_interrupt`. Without a result, end the process with a note."""
+    try:
+        with stop_on_interrupt():
+            return call()
+    except KeyboardInterrupt:
+        exit_interrupted(lost)
+
+
+def exit_interrupted(note: str) -> NoReturn:
+    """Print a note and end the process at once, with threads of abandoned searches."""
+    print_note(f"interrupted: {note}")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(INTERRUPTED)

@@ -1,0 +1,136 @@
+"""Effective actions of a person instead of a list of moves: assignor, restart, partitions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kassay.experiments.implementations.convergence import Ending, run_until_stable
+from kassay.experiments.planning.assignor_outcomes import (
+    AssignmentMetrics,
+    AssignorOutcome,
+    assignment_metrics,
+)
+from kassay.experiments.planning.own_assignor import Implementation, own_assignor, runs_in_client
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import movement
+from kassay.reference.model.topic_partitions import NO_PARTITIONS
+from kassay.solver.solution import LevelValue
+
+_STICKY = ("sticky", "cooperative-sticky", "uniform")
+_RESTARTED = 3
+"""Number of members, those with the highest loads, of which a restart is tried."""
+_EXCESS = 20
+"""An action is effective if its maximum load exceeds the planned one by at most 1/20."""
+_UNEVEN = 6
+"""More partitions are advised if the maximum load exceeds the mean by more than 1/6."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendedAction:
+    """Something that a person can do, with the maximum load and the moves that follow."""
+
+    text: str
+    makespan: int | None
+    moves: int | None
+
+
+def effective_actions(
+    group: Group,
+    *,
+    current: AssignmentMetrics,
+    planned: AssignmentMetrics,
+    makespan: LevelValue,
+    outcomes: Sequence[AssignorOutcome],
+) -> tuple[RecommendedAction, ...]:
+    """Return the effective actions, those with the fewest moves first.
+
+    Parameters
+    ----------
+    makespan
+        Maximum load of the planned assignment, and a lower bound on the maximum load.
+    outcomes
+        Results of Kafka's assignors for the group.
+    """
+    found = [
+        *_assignor_changes(group, outcomes),
+        *_restarts(group, current),
+        *_further_partitions(group, planned, makespan.bound),
+    ]
+    most = min(current.makespan - 1, planned.makespan + planned.makespan // _EXCESS)
+    effective = [one for one in found if one.makespan is None or one.makespan <= most]
+    return tuple(sorted(effective, key=lambda one: (one.moves is None, one.moves or 0)))
+
+
+def _assignor_changes(
+    group: Group, outcomes: Sequence[AssignorOutcome]
+) -> Iterator[RecommendedAction]:
+    own = own_assignor(group)
+    is_other = own.implementation is Implementation.OTHER
+    for outcome in outcomes:
+        name = outcome.assignor
+        if outcome.metrics is None or outcome.movement is None or not own.offers(name):
+            continue
+        if name != own.name:
+            text = f"switch the assignor to {name}"
+        elif is_other:
+            continue
+        else:
+            text = f"trigger a rebalance: {name} then balances the group"
+        origin = f"computed with the {name} of Java, " if is_other and runs_in_client(name) else ""
+        yield RecommendedAction(
+            text=f"{text} ({origin}{count_of(outcome.movement, 'move')}, maximum load "
+            f"{outcome.metrics.makespan:,})",
+            makespan=outcome.metrics.makespan,
+            moves=outcome.movement,
+        )
+
+
+def _restarts(group: Group, current: AssignmentMetrics) -> Iterator[RecommendedAction]:
+    """Try the restart of the members with the highest loads, if the group's assignor is ported."""
+    assignor = own_assignor(group)
+    own = assignor.port
+    if own not in _STICKY or assignor.implementation is Implementation.OTHER:
+        return
+    hot = sorted(current.loads.items(), key=lambda item: -item[1])[:_RESTARTED]
+    for member, _ in hot:
+        restarted = _after_restart(group, member)
+        stable = run_until_stable(restarted, own)
+        if stable.ending is not Ending.OK or stable.assignment is None:
+            continue
+        makespan = assignment_metrics(restarted, stable.assignment).makespan
+        moves = movement(group, stable.assignment)
+        yield RecommendedAction(
+            text=f"restart {member}, so that {own} redistributes its partitions "
+            f"({count_of(moves, 'move')}, maximum load {makespan:,})",
+            makespan=makespan,
+            moves=moves,
+        )
+
+
+def _after_restart(group: Group, member: str) -> Group:
+    members = tuple(
+        replace(one, owned=NO_PARTITIONS) if one.id == member else one for one in group.members
+    )
+    return replace(group, members=members)
+
+
+def _further_partitions(
+    group: Group, planned: AssignmentMetrics, bound: int
+) -> Iterator[RecommendedAction]:
+    """Advise more partitions if the minimum maximum load is far above the mean load."""
+    members, total = len(planned.loads), sum(planned.loads.values())
+    uneven = bound * members
+    if group.is_weighted or not total or uneven <= total + total // _UNEVEN:
+        return
+    topic = max(group.topics, key=lambda one: (one.partitions, one.name))
+    more = bound * members - total
+    yield RecommendedAction(
+        text=f"give topic {topic.name} {count_of(more, 'more partition')}: every member then has "
+        f"{bound:,} partitions (keys move between partitions)",
+        makespan=None,
+        moves=None,
+    )
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun in singular or plural."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

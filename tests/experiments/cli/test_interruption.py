@@ -1,0 +1,130 @@
+"""Ctrl-C during the search of one group: the best result so far is written."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kassay.reference.documents.json_codec import group_document
+from tests.experiments.cli import interrupted_command
+from tests.log_normal_groups import log_normal_group
+
+_LIMIT = ("--time-limit", "300")
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """Result of an interrupted command, and its processor seconds after the signal."""
+
+    code: int
+    record: Any
+    err: str
+    seconds: float
+
+
+@pytest.fixture
+def interrupt(tmp_path):
+    """Run a command on a weighted group that needs minutes, and interrupt it."""
+    group = tmp_path / "group.json"
+    group.write_text(json.dumps(group_document(log_normal_group())))
+
+    def run(command: str, *options: object, signals: int = 1, seconds: float = 1.0) -> Interrupted:
+        script = Path(interrupted_command.__file__)
+        arguments = [sys.executable, script, signals, seconds, command, group, *options]
+        with subprocess.Popen(
+            [str(argument) for argument in arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            out, err = process.stdout.read(), process.stderr.read()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        assert "Traceback" not in err, err
+        before = float(re.search(r"processor time: ([\d.]+)", err)[1])
+        return Interrupted(
+            process.returncode,
+            json.loads(out) if out else None,
+            err,
+            usage.ru_utime + usage.ru_stime - before,
+        )
+
+    return run
+
+
+def is_bounded(level: dict) -> bool:
+    return 0 <= level["bound"] <= level["value"]
+
+
+def interrupted_record(done: Interrupted) -> Any:
+    assert done.code == 130, done.err
+    assert done.seconds < 2.5
+    assert done.record["interrupted"] is True
+    assert "interrupted" in done.err
+    return done.record
+
+
+def test_an_interrupted_solve_keeps_its_assignment_and_bounds(interrupt):
+    record = interrupted_record(interrupt("solve", *_LIMIT))
+    assert record["status"] == "feasible"
+    assert record["assignment"]
+    assert is_bounded(record["imbalance"])
+    assert is_bounded(record["movement"])
+
+
+def test_an_interrupted_frontier_keeps_its_points(interrupt):
+    record = interrupted_record(interrupt("frontier", *_LIMIT))
+    assert not record["complete"]
+    assert record["points"]
+
+
+def test_an_interrupted_comparison_of_scenarios_keeps_the_first_scenarios(interrupt):
+    record = interrupted_record(interrupt("what-if", "--members", "+0..+40", *_LIMIT))
+    assert [one["scenario"] for one in record["scenarios"][:2]] == ["current", "optimum"]
+    assert len(record["scenarios"]) < 40
+    assert all(is_bounded(one["makespan"]) for one in record["scenarios"])
+
+
+def test_an_interrupted_explanation_keeps_its_steps(interrupt):
+    record = interrupted_record(interrupt("explain", *_LIMIT))
+    assert is_bounded(record["imbalance"])
+    assert record["steps"]
+
+
+def test_an_interrupted_search_for_a_number_of_members_keeps_the_numbers_tried(interrupt):
+    record = interrupted_record(interrupt("members", "--makespan", 26_500, *_LIMIT))
+    assert record["current"] == 20
+    assert record["needed"] is not None or "interrupted" in record["reason"]
+
+
+def test_an_interrupted_comparison_keeps_the_optimum_found(interrupt):
+    record = interrupted_record(interrupt("compare", "--assignor", "sticky", *_LIMIT))
+    assert record["optimum"]["status"] == "feasible"
+
+
+def test_an_interrupted_plan_is_written_and_says_so(interrupt, tmp_path):
+    record = interrupted_record(interrupt("plan", "-o", tmp_path / "plan", *_LIMIT))
+    assert record["makespan"]["planned"] < record["makespan"]["current"]
+    document = json.loads((tmp_path / "plan" / "plan.json").read_text())
+    assert document["interrupted"]
+    assert document["batches"]
+    assert "Interrupted:" in (tmp_path / "plan" / "report.html").read_text()
+    assert "Interrupted:" in (tmp_path / "plan" / "ticket.md").read_text()
+
+
+_ENDLESS = "def assign(group):\n    while True:\n        pass\n"
+
+
+def test_the_second_interrupt_ends_a_search_that_does_not_stop(interrupt, tmp_path):
+    (tmp_path / "endless.py").write_text(_ENDLESS)
+    name = f"{tmp_path / 'endless.py'}:assign"
+    done = interrupt("assign", "--assignor-python", name, signals=2, seconds=0.0)
+    assert done.code == 130
+    assert done.seconds < 1.5
+    assert done.record["error"] == "interrupted before a result was found"
