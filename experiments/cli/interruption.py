@@ -11,6 +11,7 @@ from threading import Event, Thread, current_thread, main_thread
 from typing import NoReturn, TypeVar
 
 from kassay.experiments.cli import INTERRUPTED, print_note
+from kassay.experiments.implementations.subprocess_assignor import close_processes
 
 _Result = TypeVar("_Result")
 
@@ -70,8 +71,9 @@ def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
 
 
 def exit_interrupted(note: str) -> NoReturn:
-    """Print a note and end the process at once, with threads of abandoned searches."""
+    """Print a note and end the process at once, with its threads and assignor processes."""
     print_note(f"interrupted: {note}")
     sys.stdout.flush()
     sys.stderr.flush()
+    close_processes()
     os._exit(INTERRUPTED)

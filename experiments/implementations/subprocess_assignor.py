@@ -178,7 +178,8 @@ def assignor_process(command: tuple[str, ...]) -> AssignorProcess:
 
 
 @atexit.register
-def _close_processes() -> None:
+def close_processes() -> None:
+    """Kill the assignor processes that this process started, with their child processes."""
     for (owner, _), process in _PROCESSES.items():
         if owner == os.getpid():
             process.close()

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,13 @@ def test_the_second_interrupt_ends_a_search_that_does_not_stop(interrupt, tmp_pa
     assert done.code == 130
     assert done.seconds < 1.5
     assert done.record["error"] == "interrupted before a result was found"
+    assert not _processes_with_argument(name)
+
+
+def _processes_with_argument(text):
+    """Return the command lines that contain a text; none on systems without /proc."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # the process has ended
+            found.append(path.read_bytes().split(b"\0"))
+    return [arguments for arguments in found if text.encode() in arguments]
