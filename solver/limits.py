@@ -66,7 +66,7 @@ class SearchBudget:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds left, at least 0. A stopped search has none."""
+        """Return the remaining seconds, at least 0. A stopped search has none."""
         return 0.0 if self.limits.is_stopped else max(self.deadline - time.monotonic(), 0.0)
 
     def share(self, parts: int) -> "SearchBudget":
@@ -113,7 +113,7 @@ class FlowClock:
     GRACE: ClassVar[float] = 1.0
 
     def may_start(self) -> bool:
-        """Return whether a flow is expected to end in time."""
+        """Return whether a flow is expected to end within the time limit."""
         return not self.is_over(self.expected)
 
     def is_over(self, seconds: float = 0.0) -> bool:

@@ -85,7 +85,7 @@ class LevelValue:
 
 
 def level_values(claims: Iterable[LevelClaim]) -> tuple[LevelValue, ...]:
-    """Return the values and bounds that claims state."""
+    """Convert the claims of a certificate to values and bounds."""
     return tuple(
         LevelValue(claim.level.name, claim.value, claim.bound, claim.slack, claim.origin)
         for claim in claims
@@ -148,7 +148,7 @@ class Solution:
 
     @property
     def moves(self) -> tuple[Transfer, ...]:
-        """List the owned partitions that another member gets; empty without an assignment."""
+        """List the owned partitions that another member gets, if there is an assignment."""
         if self.assignment is None or self.group is None:
             return ()
         owners, members = ownership(self.group).owners, self.group.members

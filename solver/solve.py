@@ -119,7 +119,7 @@ def _search(
     is_pure: bool,
     is_auto: bool,
 ) -> tuple[Method, LexicographicResult]:
-    """Solve by one flow if possible, otherwise level by level; return the method too."""
+    """Solve by one flow if possible, otherwise level by level. Return the method too."""
     clock = FlowClock(budget, expected_seconds(problem))
     pure = _solve_by_flow(problem, levels, clock) if is_pure else None
     if pure is not None:

@@ -214,7 +214,7 @@ class _Restrictions:
             self.capacity[member] = min(int(self.capacity[member]), limit)
 
     def separate(self, topic: Ints, names: list[str]) -> list[Column]:
-        """Give restricted partitions topics of their own, and return the consumers per topic."""
+        """Give each restricted partition a separate topic, and return the consumers per topic."""
         consumers = list(self.consumers)
         separate: dict[tuple[int, tuple[int, ...]], int] = {}
         for partition in sorted({*self.forbidden, *self.pinned}):

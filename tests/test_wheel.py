@@ -107,6 +107,13 @@ def test_the_package_works_beside_other_modules_named_solver(
     assert Path(done.stdout.strip()).is_relative_to(environment)
 
 
+def test_the_package_works_in_a_clone_of_the_repository(environment: Path) -> None:
+    script = "import kassay; kassay.solve; import kassay.experiments.cli; print(kassay.__file__)"
+    done = run(environment / "bin" / "python", "-c", script, directory=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(ROOT)
+
+
 @pytest.mark.spark
 def test_a_study_runs_beside_other_modules_named_solver(environment: Path, project: Path) -> None:
     options = ("--cases", "0", "--family", "named", "--out", "out")

@@ -199,7 +199,12 @@ def kassay(
     *,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show versions."),
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Show the versions of kassay and its libraries.",
+        ),
     ] = False,
 ) -> None:
     """Measure how far Kafka's partition assignment is from a proven optimum.

@@ -35,8 +35,8 @@ GroupFile = Annotated[
     typer.Argument(
         metavar="SOURCE",
         help="Group documents (JSON or JSON Lines) or captures of kafka-consumer-groups.sh: a "
-        "file, also with gzip, or a directory with captures taken at the same time. Use - or "
-        "omit SOURCE to read standard input.",
+        "file, plain or compressed with gzip, or a directory with captures taken at the same "
+        "time. Use - or omit SOURCE to read standard input.",
         show_default=False,
     ),
 ]
@@ -67,7 +67,7 @@ class TableLayout:
     rows: Callable[[Record], Iterable[Sequence[object]]]
 
     def table(self, records: Iterable[Record]) -> "Table":
-        """Lay out the records. An error fills the last column."""
+        """Convert the records to a table. An error is shown in the last column."""
         table = _new_table(("group", *self.first), self.numbers, self.last)
         for record in records:
             if "error" in record:
@@ -182,7 +182,7 @@ def _results(
             return
         yield result.record, 0 if result.reached else NOT_REACHED
     if is_empty:
-        raise InputError(f"{name_of(file)}: no group with members found")
+        raise InputError(f"{name_of(file)}: the input contains no group with members")
 
 
 def _print_dropped_claims(group: Group) -> None:

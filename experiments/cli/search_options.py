@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 class LimitOptions:
     """Options that limit each search."""
 
-    time_limit: Annotated[float, typer.Option(min=0, help="Time limit per search, in seconds.")] = (
-        60.0
-    )
+    time_limit: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="Time limit in seconds, per group; for what-if per scenario, for members per "
+            "number of members.",
+        ),
+    ] = 60.0
     deterministic_limit: Annotated[
         float | None,
         typer.Option(

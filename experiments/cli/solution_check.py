@@ -1,4 +1,4 @@
-"""Check of solution documents against the group, objective and constraints asked for."""
+"""Check of solution documents against the group and the requested objective."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from kassay.solver.solution import level_key
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Group, levels and constraints that a solution document must answer."""
+    """Group, requested levels and requested constraints of a solution document."""
 
     group: Group
     levels: tuple[Level, ...]
@@ -32,7 +32,7 @@ class Question:
 def check_solution(
     question: Question, solution: SolutionDocument, *, require_optimal: bool
 ) -> GroupResult:
-    """Check a solution document. The result is reached if the document has no error.
+    """Check a solution document. The requested condition is met if it has no error.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def _conflict_record(
 
 
 def _objective_record(question: Question, certificate: Certificate | None) -> dict[str, object]:
-    """Return levels and constraints of the certificate, or those asked for, as JSON."""
+    """Return levels and constraints of the certificate, or the requested ones, as JSON."""
     levels, constraints = question.levels, question.constraints
     if certificate is not None:
         if certificate.conflict is None:
@@ -126,7 +126,7 @@ def _fingerprint_errors(expected: str, solution: SolutionDocument) -> Iterator[s
 
 
 def _question_errors(question: Question, solution: SolutionDocument) -> Iterator[str]:
-    """Compare levels and constraints of the certificate with those asked for."""
+    """Compare levels and constraints of the certificate with the requested ones."""
     certificate = solution.certificate
     if certificate is None:
         return
@@ -173,12 +173,12 @@ def _figure_errors(
 
 
 def _levels_by_key(question: Question) -> dict[str, Level]:
-    """Return the levels asked for by their keys in documents of ``kassay solve``."""
+    """Return the requested levels by their keys in documents of ``kassay solve``."""
     return {level_key(index, level.name): level for index, level in enumerate(question.levels)}
 
 
 def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]) -> Iterator[str]:
-    """Find figures of levels that are not asked for, and of another measure of imbalance."""
+    """Find figures of levels that are not requested, and of another imbalance measure."""
     known = ("imbalance", *Measure, Movement.name, *FURTHER_LEVELS)
     for key in known:
         if key in document and key not in levels:

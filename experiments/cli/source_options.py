@@ -24,8 +24,9 @@ Source = Annotated[
     Path,
     typer.Argument(
         metavar="SOURCE",
-        help="Group documents or captures of kafka-consumer-groups.sh: a file, also with gzip, a "
-        "directory with captures taken at the same time, or - for standard input.",
+        help="Group documents or captures of kafka-consumer-groups.sh: a file, plain or "
+        "compressed with gzip, a directory with captures taken at the same time, or - for "
+        "standard input.",
     ),
 ]
 Metadata = Annotated[

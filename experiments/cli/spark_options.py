@@ -58,7 +58,7 @@ SparkTasks = Annotated[
     typer.Option(
         "--tasks",
         min=1,
-        help="Number of Spark tasks.",
+        help="Number of Spark tasks among which the work is divided.",
         show_default="depends on the number of cases",
     ),
 ]

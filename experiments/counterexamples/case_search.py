@@ -58,9 +58,9 @@ def check_deterministic(assignor: str, cases: Iterable[Case]) -> None:
         first, second = run(group, assignor), run(group, assignor)
         if first.assignment != second.assignment:
             raise UsageError(
-                f"assignor {assignor!r} is not deterministic: it returns two assignments of the "
-                f"group {case.name!r}; a hunt needs equal results for equal groups, give the "
-                "assignor a fixed seed"
+                f"assignor {assignor!r} is not deterministic: two runs return different "
+                f"assignments of the group {case.name!r}; give it a fixed random seed, because a "
+                "hunt needs equal results for equal groups"
             )
 
 

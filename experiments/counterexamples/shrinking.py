@@ -56,7 +56,7 @@ def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
         If ``fails`` does not hold on ``group``.
     """
     if not fails(group):
-        raise UsageError("cannot shrink the group: the condition is false for it")
+        raise UsageError("cannot shrink the group: the condition does not hold for it")
     while True:
         for smaller in smaller_groups(group):
             attempts -= 1

@@ -60,7 +60,8 @@ class OffsetsReader:
                 deadline = time.monotonic() + self._timeout if messages else deadline
                 if time.monotonic() > deadline:
                     raise InputError(
-                        f"{self._servers}: received no records within {self._timeout:g} s"
+                        f"{self._servers}: received no records within {self._timeout:g} s; "
+                        "give a higher --timeout"
                     )
                 for message in messages:
                     error = message.error()

@@ -131,7 +131,10 @@ def _record(key: str, payload: str | None) -> DecodedRecord:
         return DecodedRecord(1, {"group": commit["group"]} | place, _old_commit(payload))
     if (group := _OLD_GROUP.fullmatch(key)) is not None:
         return DecodedRecord(2, {"group": group["group"]}, _old_group(payload))
-    raise CorruptRecordError("the dump lacks the bytes; dump the log with --offsets-decoder")
+    raise CorruptRecordError(
+        "the dump does not contain the bytes of the record; run kafka-dump-log.sh with "
+        "--offsets-decoder"
+    )
 
 
 def _json_record(key: str, payload: str | None) -> DecodedRecord:

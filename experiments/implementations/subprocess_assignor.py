@@ -132,7 +132,7 @@ def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -
         while not response.endswith(b"\n"):
             remaining = deadline - time.monotonic()
             if remaining <= 0:
-                raise NoAnswerError(f"the process did not answer within {seconds:g} seconds")
+                raise NoAnswerError(f"the process wrote no assignment within {seconds:g} seconds")
             for key, _ in selector.select(remaining):
                 if key.fd == source:
                     response += _read(source, received=len(response))
@@ -141,7 +141,7 @@ def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -
                 if not unsent:
                     selector.unregister(sink)
     if unsent:
-        raise NoAnswerError("the process answered before it had read the group")
+        raise NoAnswerError("the process wrote an assignment before it read the group")
     if response.count(b"\n") > 1:
         raise NoAnswerError("the process wrote more than one line for one group")
     return response.decode(errors="replace")
@@ -149,10 +149,10 @@ def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -
 
 def _read(source: int, *, received: int) -> bytes:
     if received > _MAX_RESPONSE_BYTES:
-        raise NoAnswerError(f"the answer of the process exceeds {_MAX_RESPONSE_BYTES} bytes")
+        raise NoAnswerError(f"the output line of the process exceeds {_MAX_RESPONSE_BYTES} bytes")
     chunk = os.read(source, _CHUNK)
     if not chunk:
-        raise _EndedError("the process ended without an answer")
+        raise _EndedError("the process ended without writing an assignment")
     return chunk
 
 
@@ -163,7 +163,7 @@ def _write(sink: int, data: bytes) -> bytes:
     except BlockingIOError:
         return data
     except OSError:
-        raise _EndedError("the process ended without an answer") from None
+        raise _EndedError("the process ended without writing an assignment") from None
 
 
 _PROCESSES: dict[tuple[int, tuple[str, ...]], AssignorProcess] = {}

@@ -26,7 +26,7 @@ _UNEVEN = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendedAction:
-    """Something that a person can do, with the maximum load and the moves that follow."""
+    """Action for a person, with the maximum load and the moves after the action."""
 
     text: str
     makespan: int | None

@@ -9,7 +9,7 @@ from kassay.reference.model.group import Group
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveStep:
-    """Moves that lower the loads of the members involved only together.
+    """Moves that lower the loads only if all of them are made.
 
     Parameters
     ----------

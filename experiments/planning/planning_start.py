@@ -1,4 +1,4 @@
-"""Groups that are between two assignments: the assignment that a plan can start from."""
+"""Assignment from which the plan of a rebalancing group can start."""
 
 from dataclasses import replace
 

@@ -12,7 +12,7 @@ Progress = Callable[[str], None]
 
 @dataclass(slots=True)
 class TimeShares:
-    """Remaining time of a plan, of which each part gets a share."""
+    """Remaining time of a plan. Each part of the work gets a share."""
 
     limits: CaseLimits
     progress: Progress | None = None

@@ -34,7 +34,7 @@ class WeightedExplanation:
 
     @property
     def is_optimal(self) -> bool | None:
-        """Return whether the maximum load is minimal; None if that is not proven."""
+        """Return whether the maximum load is minimal, or None if that is not proven."""
         if self.makespan.gap == 0:
             return True
         return False if self.reached < self.makespan.value else None

@@ -35,7 +35,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorLoads:
-    """Maximum load and moves after a rebalance with one assignor; None if it fails."""
+    """Maximum load and moves after a rebalance with one assignor, None if it fails."""
 
     assignor: str
     ending: str

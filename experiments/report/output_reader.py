@@ -49,7 +49,7 @@ class StudySummary:
 
 
 def location(output: str) -> Path | None:
-    """Return the local path of an output; None if it is on another Hadoop file system.
+    """Return the local path of an output, None if it is on another Hadoop file system.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def location(output: str) -> Path | None:
 
 
 def check_writable(output: str) -> None:
-    """Check that a local output can be written; raise `UsageError` or `OSError` otherwise."""
+    """Check that a local output can be written. Raise `UsageError` or `OSError` otherwise."""
     directory = location(output)
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def check_writable(output: str) -> None:
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """Return the newest manifest of an output directory; raise `InputError` without one."""
+    """Return the newest manifest of an output directory. Raise `InputError` without one."""
     runs = sorted((directory / MANIFESTS).glob("run=*"), reverse=True)
     for run in runs:
         for part in sorted(run.glob("part-*")):
@@ -110,7 +110,7 @@ def digest_local_files(directory: Path, folders: Iterable[str]) -> FileDigests:
 
 
 def damaged_files(manifest: Mapping[str, Any], found: FileDigests) -> dict[str, str]:
-    """Compare files with the manifest; return the damage by path."""
+    """Compare files with the manifest. Return the damage by path."""
     expected = {name: FileState(*state) for name, state in manifest["files"].items()}
     damage = {}
     for name in sorted(expected.keys() | found.keys()):
@@ -169,7 +169,7 @@ def verified_manifest(
 
 
 def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> StudySummary:
-    """Read the summary of a study; verify the output unless its manifest is given."""
+    """Read the summary of a study. Verify the output unless its manifest is given."""
     manifest = manifest or verified_manifest(directory)
     if "summary" not in manifest:
         raise InputError(f"{directory} contains no output of kassay study")

@@ -52,7 +52,7 @@ def render(results: StudySummary) -> Report:
 
 
 def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
-    """Yield every figure and table in the values of the report's templates."""
+    """Yield every figure and table among the values for the report's templates."""
     if isinstance(values, Plot | ReportTable):
         yield values
     elif isinstance(values, Mapping | tuple):

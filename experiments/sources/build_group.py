@@ -188,7 +188,9 @@ def _given_subscription(
     names = (member.id, member.instance_id, member.client_id)
     topics = next((given[name] for name in names if name is not None and name in given), None)
     if topics is None:
-        raise InputError(f"{where}: no subscription is given for member {member.id!r}")
+        raise InputError(
+            f"{where}: the file of --subscriptions has no entry for member {member.id!r}"
+        )
     # A member may still own partitions of a topic that it no longer consumes.
     foreign = sorted(
         partition

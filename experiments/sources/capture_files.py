@@ -201,7 +201,7 @@ def _read_text(text: SourceText) -> tuple[DocumentRows, ParsedText | None]:
         raise text.error
     if _RECORDS.search(text.text):
         raise UnknownFormatError(
-            f"{text.name}: contains records of kafka-dump-log.sh; use kassay history"
+            f"{text.name}: contains records of kafka-dump-log.sh; read it with kassay history"
         )
     content = _read_metadata(text.text, text.name)
     if content is None:

@@ -48,7 +48,7 @@ class ObservedMember:
     ordered: tuple[PartitionKey, ...] = ()  # partitions in the coordinator's order
 
     def owned_in_order(self) -> list[PartitionKey]:
-        """Return the owned partitions in the coordinator's order, else sorted."""
+        """Return the owned partitions in the coordinator's order, or sorted if it is unknown."""
         first = [partition for partition in self.ordered if partition in self.owned]
         return first + sorted(self.owned.difference(first))
 

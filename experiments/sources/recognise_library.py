@@ -45,7 +45,7 @@ def recognise_library(
 
 
 def library_of_subscription(fields: Fields, data: bytes) -> str | None:
-    """Return the name of the library that encodes subscriptions in this form; else None.
+    """Return the name of the library that encodes subscriptions in this form, or None.
 
     ``fields`` are the decoded fields. kafka-go ends version 1 after the user data, librdkafka
     sends the empty rack, and kafka-python writes a version before the sticky user data.

@@ -69,13 +69,14 @@ def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
     >>> check_identity((("python", "2.7"), *code_identity()[2:]))
     Traceback (most recent call last):
         ...
-    kassay...WorkerMismatchError: the worker on ... has python ..., the driver has 2.7
+    kassay...WorkerMismatchError: the worker on ... has python ..., the driver has 2.7; ...
     """
     own = dict(code_identity())
     for name, version in expected:
         if own[name] != version:
             raise WorkerMismatchError(
-                f"the worker on {platform.node()} has {name} {own[name]}, the driver has {version}"
+                f"the worker on {platform.node()} has {name} {own[name]}, the driver has "
+                f"{version}; install the same version on both"
             )
 
 

@@ -38,7 +38,7 @@ PARQUET_OPTIONS = {
 
 
 def new_run() -> str:
-    """Return the name of a new run; names sort by time."""
+    """Return the name of a new run. Names sort by time."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
@@ -49,7 +49,7 @@ def uri_of(output: str) -> str:
 
 
 def digest_files(spark: SparkSession, output: str, folders: Iterable[str]) -> FileDigests:
-    """Return size and SHA-256 of each file in folders of an output; missing folders are empty."""
+    """Return size and SHA-256 of each file in folders of an output, if they exist."""
     return {
         f"{folder}/{row['name']}": FileState(row["length"], row["sha256"])
         for folder in folders
@@ -78,7 +78,7 @@ def write_manifest(
 
 @contextmanager
 def local_copy(spark: SparkSession, output: str) -> Iterator[tuple[Path, FileDigests | None]]:
-    """Copy the files that a report reads to this machine; yield their directory.
+    """Copy the files that a report reads to this machine. Yield their directory.
 
     The second value are the digests of all files of the output. A local output is not copied,
     and its digests are None.
@@ -121,7 +121,7 @@ def _fetch(spark: SparkSession, output: str, folder: str, directory: Path) -> No
 
 
 def _files(spark: SparkSession, output: str, folder: str, *columns: str) -> Iterator[Row]:
-    """Yield the name and columns of each file in a folder; a missing folder has no files."""
+    """Yield the name and columns of each file in a folder, if the folder exists."""
     try:
         frame = (
             spark.read.format("binaryFile")

@@ -79,19 +79,25 @@ def _one_message_per_failure() -> Iterator[None]:
     except BrokenPipeError:
         raise  # of the output
     except (Py4JError, ConnectionError) as error:
-        raise RunError("the Java process of Spark ended unexpectedly; run again") from error
+        raise RunError(
+            "the Java process of Spark ended unexpectedly; start the command again"
+        ) from error
 
 
 def _cause(text: str) -> str:
-    r"""Return the last cause in a message with the stack traces of Java.
+    r"""Return the last cause in a message with the stack traces of Java or Python.
 
     Examples
     --------
     >>> _cause("Task failed\nCaused by: java.io.IOException: No space left on device")
     'No space left on device'
+    >>> _cause("Task failed:\nTraceback (most recent call last):\n  f()\nValueError: no")
+    'ValueError: no'
     """
     causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)", text, re.MULTILINE)
-    return causes[-1] if causes else text.strip().split("\n", 1)[0]
+    if causes:
+        return causes[-1]
+    return text.strip().split("\n")[-1 if "\nTraceback (most recent" in text else 0]
 
 
 def cores_of(spark: SparkSession) -> int:

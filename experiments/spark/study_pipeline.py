@@ -1,4 +1,4 @@
-"""Evaluate the cases of a study on Spark; executors write them batch by batch."""
+"""Evaluate the cases of a study on Spark. Executors write them batch by batch."""
 
 import hashlib
 import json
@@ -180,7 +180,7 @@ def _run_batches(
 
 
 def read_cases(spark: SparkSession, root: str, paths: Sequence[str]) -> DataFrame:
-    """Read the cases of runs as rows of `CASES`; damaged files are errors."""
+    """Read the cases of runs as rows of `CASES`. Raise an error for damaged files."""
     return (
         spark.read.schema(from_arrow_schema(CASES))
         .option("parquet.page.verify-checksum.enabled", "true")

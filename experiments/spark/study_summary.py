@@ -36,7 +36,7 @@ _KNOWN = "owned > 0 AND unnecessary_moves IS NOT NULL"
 
 
 def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
-    """Write all summary tables below a URI; return the number of rows per table of the study."""
+    """Write all summary tables below a URI. Return the number of rows per table."""
     rows = _rows(cases)
     counted = rows.where(F.col("family") != NAMED_FAMILY)
     outcomes = without_named(_written(_outcomes(rows), f"{uri}/outcomes").toPandas())
@@ -65,7 +65,7 @@ def _written(table: DataFrame, uri: str) -> DataFrame:
 
 
 def _rows(cases: DataFrame) -> DataFrame:
-    """Return one row per comparison, with its group; skip groups on which kassay failed."""
+    """Return one row per comparison, with its group. Skip groups on which kassay failed."""
     all_known = " AND ".join(f"c.{name}_gap IS NOT NULL" for name in MEASURES)
     complete = f"filter(comparisons, c -> c.ending <> 'error' AND {all_known})"
     optima = (
@@ -239,7 +239,7 @@ def _gap_sums(rows: DataFrame, assignors: int) -> DataFrame:
 
 
 def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
-    """Return candidates for the worst groups per assignor and kind, and the named groups."""
+    """Return the named groups, and candidates for the worst groups per assignor and gap."""
     available = F.col("document").isNotNull() | F.col("family").isin(*FAMILIES)
     small = f"partitions <= {DRAWN_PARTITIONS} AND members <= {DRAWN_MEMBERS}"
     # Gaps in weight units are not comparable with gaps in partitions.

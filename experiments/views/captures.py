@@ -58,5 +58,5 @@ def load_captures(
         if imported.group is not None:
             groups.append(imported.group)
     if not groups:
-        raise InputError(f"{path}: no group with members found")
+        raise InputError(f"{path}: the input contains no group with members")
     return tuple(groups)

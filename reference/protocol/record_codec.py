@@ -101,7 +101,7 @@ def _user_data(data: bytes | None, protocol: str | None) -> Fields | None:
 
 
 def decode_sticky_fields(data: bytes) -> Fields:
-    """Decode user data of a sticky assignor; ``previous_assignment`` is None if it has none.
+    """Decode user data of a sticky assignor. Without any, ``previous_assignment`` is None.
 
     Examples
     --------

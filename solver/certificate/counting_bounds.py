@@ -119,7 +119,7 @@ def evidence_error(
     limits: Sequence[tuple[Level, int]],
     evidence: LevelClaim | Conflict,
 ) -> str | None:
-    """Return why evidence does not refute that an assignment meets rules and limits, or None.
+    """Return the error of evidence that must refute all assignments, or None if it is valid.
 
     Only partition prices and cases are checked here.
     """

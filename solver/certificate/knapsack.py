@@ -56,7 +56,7 @@ def maximum_profit(
 
 
 def _greatest_sum(items: Sequence[Item], max_items: int | None) -> int:
-    """Sum the greatest profits, of each set of which one may be taken only the greatest."""
+    """Sum the greatest profits. Of a set of alternatives, only the greatest profit counts."""
     single = [item.profit for item in items if item.apart < 0]
     sets: dict[int, int] = {}
     for item in items:

@@ -139,7 +139,7 @@ def _member_maxima(
 def cases_refute(
     problem: Problem, rules: Sequence[constraints.Constraint], limits: Sequence[Limit]
 ) -> bool:
-    """Return whether no assignment meets rules and limits, or False if there are many cases."""
+    """Try all assignments. Return True if none meets rules and limits, False if too many exist."""
     if problem.partition_count * problem.member_count > _MAX_CASES:
         return False
     relaxation = build_relaxation(problem, rules, limits)
@@ -204,7 +204,7 @@ class _Cases:
     def _change(
         self, member: int, weight: int, count: int, costs: Sequence[int], *, sign: int
     ) -> None:
-        """Change what is left of the limits by one block."""
+        """Subtract one block from the remaining limits, or add it again."""
         self.loads[member] += sign * weight
         self.counts[member] += sign * count
         self.spent = [rest + sign * cost for rest, cost in zip(self.spent, costs, strict=True)]

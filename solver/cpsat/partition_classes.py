@@ -85,7 +85,7 @@ def _codes(column: NDArray[np.int64]) -> Ints:
 
 
 def _single_partitions(problem: Problem, constraints: Iterable[Constraint]) -> Ints:
-    """Give a code of its own to each partition that a constraint names."""
+    """Give each partition that a constraint names a separate code."""
     codes = np.zeros(problem.partition_count, dtype=np.int64)
     for constraint in constraints:
         partitions: list[int] = []

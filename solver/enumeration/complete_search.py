@@ -57,7 +57,7 @@ def search_all(
 
 
 def minimal_conflict(problem: Problem, constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
-    """Leave out constraints one by one, as long as the others cannot be met together."""
+    """Remove constraints one by one while the remaining constraints conflict."""
     conflict = tuple(constraints)
     for constraint in constraints:
         others = tuple(other for other in conflict if other is not constraint)

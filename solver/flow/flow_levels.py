@@ -63,7 +63,7 @@ class _LevelFlows:
     found: FlowLevels = field(default_factory=FlowLevels)
 
     def run(self) -> bool:
-        """Start with the optimum without constraints, then add them and the levels.
+        """Start with the optimum without constraints, then add the constraints and the levels.
 
         Return whether the constraints can be met, as far as flows can decide.
         """
@@ -94,7 +94,7 @@ class _LevelFlows:
                 return True
 
     def _balanced(self, network: SubscriptionNetwork, plain: Placement) -> Ints | None:
-        """Return the counts with optimal loads and then the fewest moves; None without time."""
+        """Return the counts with optimal loads and then the fewest moves, None if time is over."""
         if not any(violated(self.problem, self.constraints, plain)):
             return network.counts(plain)
         counts = optimal_counts(network, self.clock) if self.clock.may_start() else None

@@ -149,7 +149,7 @@ class _ExcessFlow:
         return sum(self.excess[node] for node in self.sources)
 
     def raise_potentials(self) -> bool:
-        """Make shortest paths to deficits free of reduced cost; False without excess.
+        """Change prices so that shortest paths to deficits cost 0. Return False without excess.
 
         The search ends when the deficits that it reached can receive all excess.
         """

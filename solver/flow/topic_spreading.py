@@ -73,7 +73,7 @@ class _Table:
         return cls(arcs[used], tail[used], head[used], supply.astype(np.int64), demand)
 
     def rounded(self) -> Ints | None:
-        """Return integer counts near the fitted ones; None if they cannot be completed."""
+        """Round the fitted counts to integers. Return None if the totals cannot be kept."""
         least = np.floor(self._fitted() + 1e-9).astype(np.int64)
         supply = self.supply - np.bincount(self.tail, weights=least, minlength=len(self.supply))
         demand = self.demand - np.bincount(self.head, weights=least, minlength=len(self.demand))
@@ -102,7 +102,7 @@ class _Table:
         return result
 
     def _rest(self, supply: Ints, demand: Ints, capacity: int) -> Ints | None:
-        """Return counts up to a capacity with these totals; None if there are none."""
+        """Return counts up to a capacity with these totals. Return None if there are none."""
         # Imported here: commands that need no flow start faster.
         from ortools.graph.python import max_flow  # noqa: PLC0415
 

@@ -202,7 +202,7 @@ class EpsilonConstraint:
         return nearest + self.step > bottom.imbalance.value
 
     def _with_bound_of(self, point: FrontierPoint, above: FrontierPoint) -> FrontierPoint:
-        """Raise the bound of a point with the bound of the next point, which has more moves.
+        """Raise a point's bound to that of the next point: more moves cannot be worse.
 
         If the moves of the point above are the fewest at its imbalance, fewer moves cost at
         least one step of imbalance.

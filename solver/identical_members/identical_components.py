@@ -35,7 +35,7 @@ def minimise_makespan(
     clock: SearchClock,
     rng: np.random.Generator,
 ) -> PackingResult | None:
-    """Minimise the makespan; None if members of a component differ in what they may consume.
+    """Minimise the makespan. Return None if members of a component are not identical.
 
     Components with a makespan below the bound of another one need no search.
     """

@@ -20,7 +20,7 @@ class WeightClasses:
 
     @classmethod
     def of(cls, weights: Sequence[int]) -> "WeightClasses":
-        """Count equal weights; weights of 0 are left out."""
+        """Count equal weights. Weights of 0 are ignored."""
         counted = Counter(weight for weight in weights if weight)
         sizes = tuple(sorted(counted, reverse=True))
         return cls(sizes, tuple(counted[size] for size in sizes))
@@ -45,7 +45,7 @@ class PatternSearch:
     clock: SearchClock
 
     def list_patterns(self) -> list[Pattern] | None:
-        """Return all maximal patterns; None if there are too many or the time is up.
+        """Return all maximal patterns. Return None if there are too many or the time is up.
 
         No further weight fits into a maximal pattern. In a cover of all weights by patterns,
         each pattern can be replaced by a maximal one.

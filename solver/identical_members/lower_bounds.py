@@ -16,7 +16,7 @@ _MAX_SHARED = 300_000
 
 
 def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
-    """Return a lower bound on the maximum load; weights are in descending order.
+    """Return a lower bound on the maximum load. Weights are in descending order.
 
     It is the greatest of the mean load, the greatest weight, the sum of the least weights that
     must share a member, and the least capacity for which counting finds enough members.
@@ -40,7 +40,7 @@ def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
 
 
 class SharedWeights(NamedTuple):
-    """Bound on the maximum load of the members that have most of the first weights."""
+    """Bound on the maximum load of the members that share the heaviest weights."""
 
     bound: int
     first: int  # number of first weights
@@ -49,7 +49,7 @@ class SharedWeights(NamedTuple):
 
 
 def shared_weights_bound(weights: Sequence[int], members: int) -> SharedWeights:
-    """Bound the loads of the members that have most of the first weights (Haouari, Jemmali).
+    """Bound the loads of the members that share the heaviest weights (Haouari, Jemmali).
 
     Of the first ``k * members + r`` weights, some ``j`` members have at least
     ``j * k + min(j, r)``.

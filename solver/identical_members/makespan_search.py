@@ -31,7 +31,7 @@ _PACKING_SHARE = 0.7
 
 @dataclass
 class MakespanSearch:
-    """Search for the minimum maximum load; the bound and the packing improve step by step."""
+    """Search for the minimum maximum load. Bound and packing improve step by step."""
 
     weights: Sequence[int]  # descending
     members: int

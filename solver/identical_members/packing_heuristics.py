@@ -49,7 +49,7 @@ def grouped_first(weights: Sequence[int], members: int) -> Packing:
 
 
 def best_fit(weights: Sequence[int], members: int, capacity: int) -> Packing | None:
-    """Give each weight, in descending order, to the fullest member with space; None if it fails."""
+    """Give each weight, in descending order, to the fullest member with space, or return None."""
     packing: Packing = [[] for _ in range(members)]
     free: list[tuple[int, int]] = []
     opened = 0
@@ -70,7 +70,7 @@ def best_fit(weights: Sequence[int], members: int, capacity: int) -> Packing | N
 def multifit(
     weights: Sequence[int], members: int, low: int, high: int, clock: SearchClock
 ) -> Packing | None:
-    """Search the least capacity within which `best_fit` succeeds, by bisection."""
+    """Find the minimum capacity with which `best_fit` succeeds, by bisection."""
     best = None
     while low < high and clock.has_time:
         middle = (low + high) // 2
@@ -85,7 +85,7 @@ def multifit(
 def split_evenly(
     one: Sequence[int], other: Sequence[int], rng: np.random.Generator
 ) -> tuple[list[int], list[int]]:
-    """Exchange weights of two members for nearly equal sums; of many weights, only some move."""
+    """Exchange weights of two members to make their loads nearly equal."""
     weights = [*one, *other]
     order = rng.permutation(len(weights)).tolist()
     free, fixed = order[:_MAX_SPLIT], order[_MAX_SPLIT:]

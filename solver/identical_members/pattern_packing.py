@@ -25,7 +25,7 @@ _MAX_PATTERN_PRICE = 2**62
 
 
 class Answer(Enum):
-    """Answer of a decision."""
+    """Result of a decision: yes, no or unknown."""
 
     YES = "yes"
     NO = "no"
@@ -49,7 +49,7 @@ class PatternPacking:
         limit: int,
         clock: SearchClock,
     ) -> "PatternPacking | None":
-        """List the patterns for a capacity; None if there are too many or the time is up."""
+        """List the patterns for a capacity. Return None if there are too many or time is up."""
         least = max(capacity - (members * capacity - classes.total), 0)
         if least > capacity:
             return cls(classes, members, ())
@@ -87,7 +87,7 @@ class PatternPacking:
         return Answer.NO if total > self.members * most else Answer.UNKNOWN
 
     def pack(self, clock: SearchClock) -> tuple[Answer, Packing]:
-        """Search a cover with HiGHS; if there is one, return the weights of each member.
+        """Search a cover with HiGHS. If a cover is found, return the weights of each member.
 
         The answer NO depends on the floating-point arithmetic of HiGHS.
         """
@@ -121,7 +121,7 @@ class PatternPacking:
         return csr_matrix((np.ones(len(rows), dtype=np.int64), (rows, columns)), shape=shape)
 
     def _weights_of(self, uses: Sequence[int]) -> Packing | None:
-        """Return the weights per member without repetition; None if a weight is missing."""
+        """Return the weights per member without repetition. Return None if one is missing."""
         left = list(self.classes.counts)
         packed: Packing = []
         for pattern, count in zip(self.patterns, uses, strict=True):

@@ -21,7 +21,7 @@ _MAX_WEIGHTS = 26
 
 @dataclass
 class Repacking:
-    """Repacking of few members at a time; each success brings one more load to the target."""
+    """Repacking of few members at a time. Each success lowers one more load to the target."""
 
     packing: Packing
     target: int

@@ -38,7 +38,7 @@ class SearchClock:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds left, at least 0."""
+        """Return the remaining seconds, at least 0."""
         return max(self.end - self.now(), 0.0)
 
     @property

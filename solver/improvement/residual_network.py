@@ -214,7 +214,7 @@ class _Sweeps:
         return ordered
 
     def run(self) -> bool:
-        """Relax the active nodes in order, and nodes that fall ahead; return whether any fell."""
+        """Relax the active nodes in order. Return whether any price fell."""
         sign = 1 if self.is_forward else -1
         ahead = [sign * self.position[node] for node in self.active]
         heapify(ahead)
@@ -235,7 +235,7 @@ class _Sweeps:
         return bool(behind)
 
     def _relax(self, node: int) -> Iterator[int]:
-        """Offer the price of a node to its neighbours, and yield those that fall."""
+        """Lower the prices of a node's neighbours, and yield the changed neighbours."""
         price = self.price
         own = price[node]
         for arc in self.links[node]:

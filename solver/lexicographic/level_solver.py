@@ -56,7 +56,7 @@ class LevelSolver:
     def _searches(
         self, index: int, level: Level, budget: SearchBudget
     ) -> Iterator[Callable[[int], ProvenBound]]:
-        """Yield the searches of a level; each takes a bound and returns a bound with its origin."""
+        """Yield the searches of a level. Each takes a bound and returns a bound with its origin."""
 
         def enumerate_subsets(_: int) -> ProvenBound:
             return self._proven_values(budget).get(index, 0), Origin.ENUMERATION

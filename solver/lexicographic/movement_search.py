@@ -56,7 +56,7 @@ def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MovementSearch:
-    """Search for fewer moves by exchanges; records each improvement."""
+    """Search for fewer moves by exchanges. Record each improvement."""
 
     pool: IncumbentPool
     progress: list[ProgressPoint]

@@ -19,7 +19,7 @@ def reassign(
     members: Sequence[int],
     seed: int,
 ) -> Placement | None:
-    """Reassign all partitions of the members among them; None if the search finds nothing."""
+    """Reassign all partitions of the members among them. Return None if the search fails."""
     model = cp_model.CpModel()
     loads: dict[int, list[tuple[cp_model.IntVar, int]]] = {at: [] for at in members}
     cost: list[tuple[cp_model.IntVar, int]] = []

@@ -75,7 +75,7 @@ class ExactResult:
 def solve_small(
     subproblem: Subproblem, measure: Measure, *, seed: int = 0, minimum: int | None = None
 ) -> ExactResult | None:
-    """Minimise the imbalance, then the cost of moves; ``minimum`` is a known minimum imbalance.
+    """Minimise imbalance, then the cost of moves. ``minimum`` is a known minimum imbalance.
 
     Return None if the component is too large, the time of the subproblem is up, the sum of
     the costs is too large, or the measure is neither the sum of squares nor the makespan.
@@ -119,7 +119,7 @@ def _imbalance_limits(subproblem: Subproblem, measure: Measure) -> Iterator[int]
 def _best_within(
     subproblem: Subproblem, measure: Measure, excluded: int, limit: int, seed: int
 ) -> ExactResult | None:
-    """Find the best partitioning within a limit. No partitioning is within ``excluded``."""
+    """Find the best partitioning within a limit. It is known that none is within ``excluded``."""
     if measure is Measure.SUM_OF_SQUARES:
         least = limit if excluded < 0 else _min_squares(subproblem, limit)
         return None if least is None else _cheapest(subproblem, measure, least, seed)

@@ -111,7 +111,7 @@ class ExchangeBeam:
         return [p for p in self.own[member].tolist() if p not in left]
 
     def _next_states(self, state: _BeamState, budget: int) -> Iterator[_BeamState]:
-        """Fix the next member; postpone members without an exchange."""
+        """Fix the load of the next member. Postpone members without an exchange."""
         for member in state.open[:_MAX_POSTPONED]:
             found = False
             for child in self._children(state, member):

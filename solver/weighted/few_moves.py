@@ -54,7 +54,7 @@ class FewMovesSearch:
     """Seconds of `time.monotonic` and cost of each improvement."""
 
     def __post_init__(self) -> None:
-        """Start with equal shares of all methods."""
+        """Give all methods an equal share of the time at the start."""
         seed = int(self.rng.integers(2**31))
         self.annealing = OverloadAnnealing(self.problem, self.costs, self.max_load, seed)
         slack = self.max_load * self.problem.member_count - self.problem.total
@@ -66,7 +66,7 @@ class FewMovesSearch:
     def initial_solution(
         self, start: Placement, may_continue: Callable[[], bool] = lambda: True
     ) -> Placement | None:
-        """Move partitions from overloaded members to members with capacity; None on failure."""
+        """Move partitions from overloaded members to members with capacity, or return None."""
         placement = OverloadMoves(self.problem, self.max_load).relieve(start, may_continue)
         if placement is None and self.problem.member_count <= _MAX_BEAM_MEMBERS:
             members = self._by_load(start, range(self.problem.member_count))

@@ -24,7 +24,7 @@ _Proposal = tuple[tuple[int, int], ...]  # partitions and their new members
 
 @dataclass
 class OverloadAnnealing:
-    """Annealing in slices; it restarts with more slices when it ends with an overload."""
+    """Annealing in slices. It restarts with more slices if it ends with an overload."""
 
     problem: Problem
     costs: Ints
@@ -58,7 +58,7 @@ class OverloadAnnealing:
         self._mean = max(float(problem.weight.mean()), 1.0)
 
     def run(self, incumbent: Placement, cost: int) -> Placement | None:
-        """Run one slice below the cost of an incumbent; return a placement without excess."""
+        """Run one slice below the cost of an incumbent. Return a placement without overload."""
         if self.budget != cost - 1:
             self._restart(incumbent, cost - 1)
         elif self.finished >= self.slices:
@@ -70,7 +70,7 @@ class OverloadAnnealing:
         return np.array(self.member, dtype=np.int32) if self._anneal(temperature) else None
 
     def _restart(self, incumbent: Placement, budget: int) -> None:
-        """Start from the incumbent; undo its most expensive moves until the cost is permitted."""
+        """Start from the incumbent. Undo its most expensive moves until the cost is permitted."""
         self.budget, self.finished = budget, 0
         self.member = incumbent.tolist()
         self.loads = self.problem.loads(incumbent)
@@ -82,7 +82,7 @@ class OverloadAnnealing:
                 self._relocate(partition, self._owner[partition])
 
     def _anneal(self, temperature: float) -> bool:
-        """Make proposals at one temperature; return whether the overload ended."""
+        """Make proposals at one temperature. Return whether the overload is 0."""
         loads, limit = self.loads, self.max_load
         draw, log = self._rng.random, math.log
         for _ in range(_SLICE):
@@ -128,7 +128,7 @@ class OverloadAnnealing:
         )
 
     def _proposal(self, draw: Callable[[], float]) -> _Proposal:
-        """Draw one or two relocations within the permitted cost; none if they do not apply."""
+        """Draw one or two relocations. Return none if they exceed the permitted cost."""
         kind, away = draw(), self.away
         if not away or kind > 0.95:
             partition = int(draw() * len(self._owner))

@@ -18,7 +18,7 @@ class OverloadMoves:
     def relieve(
         self, start: Placement, may_continue: Callable[[], bool] = lambda: True
     ) -> Placement | None:
-        """Move partitions from overloaded members to others; None on failure or without time.
+        """Move partitions from overloaded members to others. Return None on failure.
 
         The lightest partition that ends the overload of its member moves first, otherwise
         the heaviest one.

@@ -41,7 +41,7 @@ def explain(
     assignment: Annotated[
         Path | None,
         typer.Option(
-            help="File with the assignment to explain, instead of running an assignor.",
+            help="File with the assignment to explain; cannot be combined with --assignor.",
             show_default=False,
         ),
     ] = None,

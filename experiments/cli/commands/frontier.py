@@ -35,7 +35,8 @@ def frontier(
     ] = None,
     plot: output_options.PlotFile = None,
     assignments: Annotated[
-        bool, typer.Option("--assignments", help="Include the assignment of each point.")
+        bool,
+        typer.Option("--assignments", help="Include the assignment of each point of the frontier."),
     ] = False,
     search: search_options.SearchOptions = search_options.SearchOptions(),
     output_format: output_options.OutputFormat = output_options.Format.JSONL,

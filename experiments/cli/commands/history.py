@@ -37,9 +37,9 @@ def history(
         list[str] | None,
         typer.Argument(
             metavar="PATH...",
-            help="Parquet files of raw records, also as URIs such as s3a://; .txt, .log and .out "
-            "files, also with gzip, with output of kafka-dump-log.sh --offsets-decoder; "
-            "directories of them.",
+            help="Files or directories with records: Parquet files, also as URIs such as "
+            "s3a://, or output of kafka-dump-log.sh --offsets-decoder in .txt, .log and .out "
+            "files, plain or compressed with gzip.",
             show_default=False,
         ),
     ] = None,
@@ -58,7 +58,12 @@ def history(
         ),
     ] = None,
     spark: spark_options.SparkOptions = spark_options.SparkOptions(),
-    tasks: Annotated[int, typer.Option("--tasks", min=1, help="Number of Spark tasks.")] = 8,
+    tasks: Annotated[
+        int,
+        typer.Option(
+            "--tasks", min=1, help="Number of Spark tasks among which the work is divided."
+        ),
+    ] = 8,
     limits: search_options.LimitOptions = search_options.LimitOptions(deterministic_limit=2.0),
 ) -> None:
     """Reconstruct past rebalances from __consumer_offsets, with Spark.

@@ -31,8 +31,8 @@ def import_(
     group: Annotated[
         list[str] | None,
         typer.Option(
-            help="For captures: id of groups without an id. For a cluster: id of a group to read, "
-            "repeatable.",
+            help="For captures: id to use for groups without an id. For a cluster: id of a group "
+            "to read, repeatable.",
             show_default="captures: the file name; cluster: all groups",
         ),
     ] = None,
@@ -51,7 +51,11 @@ def import_(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Output file.", show_default="standard output"
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write the group documents to.",
+            show_default="standard output",
         ),
     ] = None,
 ) -> None:

@@ -59,7 +59,7 @@ def members(
     Example: `kassay members groups.jsonl --makespan 100 --from 2 --to 12 --format table`
     """
     if (makespan is None) == (capacity is None):
-        raise typer.BadParameter("give either --makespan or --capacity")
+        raise typer.BadParameter("give exactly one of --makespan and --capacity")
     if (first is None) != (last is None) or (first or 0) > (last or 0):
         raise typer.BadParameter(
             f"--from and --to must be given together, with --from at most --to, "

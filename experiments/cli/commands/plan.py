@@ -79,7 +79,7 @@ def plan(
         int,
         typer.Option(
             min=1,
-            help="Maximum number of partitions per batch. The moves of a batch run at once.",
+            help="Maximum number of partitions that move at the same time, as one batch.",
         ),
     ] = 1,
     growth: Annotated[
@@ -182,7 +182,7 @@ def _read(source: Path, options: ImportOptions, selected: set[str]) -> tuple[lis
             groups.append(parsed)
     missing = sorted(selected - {group.id for group in groups})
     if missing:
-        raise InputError(f"{group_io.name_of(source)}: no group {missing[0]!r}")
+        raise InputError(f"{group_io.name_of(source)} contains no group {missing[0]!r}")
     return groups, all_valid
 
 

@@ -47,7 +47,7 @@ def verify(
     """
     if file == group_io.STDIN and assignment == group_io.STDIN:
         raise typer.BadParameter(
-            "FILE and --assignment cannot both be standard input; give a file for one of them"
+            "SOURCE and --assignment cannot both be standard input; give a file for one of them"
         )
     solutions = SolutionFile(assignment)
 

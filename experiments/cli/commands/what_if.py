@@ -67,7 +67,7 @@ def what_if(
         str | None,
         typer.Option(
             metavar="FACTOR,...",
-            help="Traffic growth factors; each multiplies all partition weights.",
+            help="Traffic growth factors, separated by commas; each multiplies all weights.",
             show_default=False,
         ),
     ] = None,

@@ -16,7 +16,7 @@ def read_burrow_lag(document: DocumentFields, *, line: int) -> DocumentRows:
     Burrow shows the owner's host and, in newer releases, its client id. It has no member ids.
     """
     if document.table.get("error") is not False:
-        raise InputError(f"{document.where}: Burrow answered: {document.table.get('message')!r}")
+        raise InputError(f"{document.where}: Burrow reported: {document.table.get('message')!r}")
     status = document.inner("status")
     partitions = status.each("partitions")
     total = status.optional_integer("partition_count")
@@ -34,7 +34,9 @@ def read_burrow_consumer(document: DocumentFields, *, line: int) -> DocumentRows
     url = document.inner("request").text("url")
     match = _CONSUMER_URL.search(url)
     if match is None:
-        raise InputError(f"{document.where}.request.url: names no consumer group: {url!r}")
+        raise InputError(
+            f"{document.where}.request.url: the URL contains no consumer group: {url!r}"
+        )
     topics = document.inner("topics")
     return _document(
         [

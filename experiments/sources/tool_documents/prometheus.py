@@ -92,14 +92,14 @@ def _labels(text: str) -> Labels | None:
 def _label(labels: Labels, key: str) -> str:
     value = labels.get(key)
     if not value:
-        raise _InvalidSampleError(f"no label {key!r}")
+        raise _InvalidSampleError(f"the label {key!r} is missing")
     return value
 
 
 def _number(labels: Labels, key: str) -> int:
     value = _label(labels, key)
     if not _INTEGER.fullmatch(value):
-        raise _InvalidSampleError(f"label {key!r} is not a number")
+        raise _InvalidSampleError(f"the label {key!r} must be an integer, got {value!r}")
     return int(value)
 
 
@@ -108,11 +108,11 @@ def _value(text: str) -> int | None:
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise _InvalidSampleError("the value is not a number") from None
+        raise _InvalidSampleError(f"the value must be a number, got {text!r}") from None
     if value.is_nan():
         return None
     if value.is_infinite() or value.adjusted() >= _MAX_DIGITS or value != value.to_integral_value():
-        raise _InvalidSampleError("the value is not an integer")
+        raise _InvalidSampleError(f"the value must be an integer, got {text!r}")
     return int(value)
 
 
@@ -143,7 +143,7 @@ def _add_topic(scrape: _Scrape, labels: Labels, _text: str) -> None:
 def _add_partition_count(scrape: _Scrape, labels: Labels, value: str) -> None:
     count = _value(value)
     if count is None or count < 0:
-        raise _InvalidSampleError("the value is not a number of partitions")
+        raise _InvalidSampleError(f"the value must be a number of partitions, got {value!r}")
     scrape.partition_counts[_label(labels, "topic")] = count
 
 

@@ -31,6 +31,6 @@ def parse_reassignment(text: str, *, name: str) -> DocumentRows:
         if len(numbers[topic]) != count:
             raise InputError(
                 f"{name}: lists {len(numbers[topic])} partitions of topic {topic!r}, but the "
-                f"highest is {count - 1}"
+                f"highest partition number is {count - 1}; use the complete output of --generate"
             )
     return DocumentRows(partition_counts=counts)

@@ -26,7 +26,9 @@ def read_rest_resource(document: DocumentFields, *, line: int) -> DocumentRows:
                 }
             )
     where = resources[0].where if resources else f"line {line}"
-    raise InputError(f"{where}: kind {kind!r} has no members or partitions")
+    raise InputError(
+        f"{where}: a document of kind {kind!r} contains neither members nor partitions"
+    )
 
 
 def _require_single_page(document: DocumentFields) -> None:

@@ -46,7 +46,7 @@ class GridFamily(Family):
         return len(self.points)
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Build the group at position ``seed``."""
+        """Build the group at position ``seed`` of the grid."""
         point = self.points[seed]
         names = [f"topic-{index:04}" for index in range(point.topics)]
         total = point.members * point.partitions_per_member

@@ -29,7 +29,7 @@ def test_an_assignor_command_that_fails_gives_a_result_and_exit_code_1(kassay, t
     done = kassay("assign", groups, "--assignor-cmd", "false")
     assert done.code == 1
     assert [record["failed"] for record in done.records] == [
-        "the process ended without an answer (exit code 1)"
+        "the process ended without writing an assignment (exit code 1)"
     ] * 2
 
 

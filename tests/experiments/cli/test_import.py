@@ -85,7 +85,10 @@ def test_captures_taken_at_different_times_are_an_error(run, write):
         ),
         (["good.txt", "--weights", "lag"], "no lag is shown for orders-1"),
         (["good.txt", "--metadata", "few.txt"], "orders-1 is in a capture, but the metadata has 1"),
-        (["good.txt", "--subscriptions", "s.json"], "no subscription is given for member 'c2'"),
+        (
+            ["good.txt", "--subscriptions", "s.json"],
+            "the file of --subscriptions has no entry for member 'c2'",
+        ),
         (["good.txt", "--subscriptions", "bad.json"], "bad.json: group: expected an object, got 3"),
         (["good.txt", "--metadata", "prose.txt"], "contains no partition counts of topics"),
     ],

@@ -181,7 +181,7 @@ def test_records_of_consumer_offsets_get_a_hint(kassay, site):
     )
     done = kassay("plan", "dump.txt", "-o", "out")
     assert done.code == 2
-    assert "use kassay history" in done.record["error"]
+    assert "read it with kassay history" in done.record["error"]
 
 
 def test_a_group_whose_members_are_only_counted_is_not_called_empty(kassay, site):

@@ -134,7 +134,7 @@ def test_output_of_older_releases_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (line("\x00\x01\x00\x01g", "\x00\x03"), "the dump lacks the bytes"),
+        (line("\x00\x01\x00\x01g", "\x00\x03"), "the dump does not contain the bytes"),
         (line({"type": "2", "data": {"group": "g"}}, '{"version": "3", "da'), "dump.txt:1: "),
         (line({"type": "2", "data": {}}, "<DELETE>"), "the field group is missing"),
         (

@@ -78,10 +78,10 @@ def test_output_lines_of_kassay_assign_are_valid_answers(tmp_path):
         ('    print(\'{"error": "too hard"}\', flush=True)', "too hard"),
         (
             "    sys.exit('out of ideas')",
-            "the process ended without an answer (exit code 1): out of ideas",
+            "the process ended without writing an assignment (exit code 1): out of ideas",
         ),
-        ("    os.abort()", "the process ended without an answer (signal SIGABRT)"),
-        ("    os.close(1); time.sleep(60)", "the process ended without an answer"),
+        ("    os.abort()", "the process ended without writing an assignment (signal SIGABRT)"),
+        ("    os.close(1); time.sleep(60)", "the process ended without writing an assignment"),
     ],
 )
 def test_invalid_output_and_crashes_fail_with_a_description(tmp_path, body, expected):
@@ -117,7 +117,7 @@ def test_a_process_over_the_time_limit_is_killed_with_its_children(tmp_path):
     result = run_until_stable(GROUP, command(tmp_path, body, seconds=3.0))
     assert (result.ending, result.detail) == (
         Ending.FAILED,
-        "the process did not answer within 3 seconds",
+        "the process wrote no assignment within 3 seconds",
     )
     child = int((tmp_path / "child").read_text())
     for _ in range(100):
@@ -187,7 +187,7 @@ def test_a_callable_may_print_raise_or_exit(tmp_path):
             ("return 1 / 0", "ZeroDivisionError: division by zero"),
             ("return 7", "the function must return a mapping, got int"),
             ("return {'c0': 7}", "TypeError"),
-            ("os._exit(3)", "the process ended without an answer (exit code 3)"),
+            ("os._exit(3)", "the process ended without writing an assignment (exit code 3)"),
         ]
     ):
         folder = tmp_path / str(place)

@@ -86,14 +86,14 @@ def test_burrow_lags_become_weights(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (burrow(partition(0), error=True), "Burrow answered: 'no cluster'"),
+        (burrow(partition(0), error=True), "Burrow reported: 'no cluster'"),
         (burrow(partition(0), count=9), "lists 1 of 9 partitions"),
         (burrow(partition(-1)), r"partitions\[0\].partition: must be from 0 to 2147483647, got -1"),
         (burrow(partition("0")), r"partitions\[0\].partition: expected an integer, got \"0\""),
         (burrow({"partition": 0}), r"partitions\[0\]: missing key 'topic'"),
         (burrow(partition(0))[:-40], "not valid JSON"),
         (rest("KafkaConsumerLagList", lag(0, "c1"), next_page="http://x?page=2"), "continues at"),
-        (rest("KafkaBrokerList", {"broker_id": 1}), "has no members or partitions"),
+        (rest("KafkaBrokerList", {"broker_id": 1}), "contains neither members nor partitions"),
         (
             rest("KafkaConsumerLagList", {**lag(0, "c1"), "lag": 1.5}),
             "expected an integer, got 1.5",
@@ -194,13 +194,13 @@ def test_metrics_with_consumer_ids_show_owners(tmp_path):
 @pytest.mark.parametrize(
     ("sample", "message"),
     [
-        ('kafka_topic_partitions{topic="t"} 4.5', "the value is not an integer"),
-        ('kafka_topic_partitions{topic="t"} many', "the value is not a number"),
+        ('kafka_topic_partitions{topic="t"} 4.5', "the value must be an integer, got '4.5'"),
+        ('kafka_topic_partitions{topic="t"} many', "the value must be a number, got 'many'"),
         ('kafka_topic_partitions{topic="t', "not a complete sample"),
-        ('kafka_topic_partitions{tpic="t"} 4', "no label 'topic'"),
-        ('kafka_topic_partitions{topic="t"} -4', "is not a number of partitions"),
+        ('kafka_topic_partitions{tpic="t"} 4', "the label 'topic' is missing"),
+        ('kafka_topic_partitions{topic="t"} -4', "must be a number of partitions"),
         ('kafka_consumergroup_lag{consumergroup="g",partition="x",topic="t"} 1', "is not a number"),
-        ('kafka_topic_partitions{topic="t"} 1e400', "the value is not an integer"),
+        ('kafka_topic_partitions{topic="t"} 1e400', "the value must be an integer, got '1e400'"),
     ],
 )
 def test_damaged_samples_are_errors_with_a_line(sample, message):

@@ -66,7 +66,9 @@ def test_a_killed_java_process_is_one_message(config, uninterrupted, tmp_path):
     kill_java(driver)
     assert driver.wait(timeout=TIMEOUT_SECONDS) == 2
     lines = [x for x in log_of(tmp_path).read_text().splitlines() if "studying" not in x]
-    assert lines == ["kassay: the Java process of Spark ended unexpectedly; run again"]
+    assert lines == [
+        "kassay: the Java process of Spark ended unexpectedly; start the command again"
+    ]
     finish(start(config, tmp_path), tmp_path)
     assert rows_of(tmp_path) == uninterrupted
 
