@@ -94,7 +94,7 @@ def _cause(text: str) -> str:
     >>> _cause("Task failed:\nTraceback (most recent call last):\n  f()\nValueError: no")
     'ValueError: no'
     """
-    causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)", text, re.MULTILINE)
+    causes: list[str] = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)", text, re.MULTILINE)
     if causes:
         return causes[-1]
     return text.strip().split("\n")[-1 if "\nTraceback (most recent" in text else 0]
