@@ -33,7 +33,7 @@ def run(group: Group, assignor: str) -> RunResult:
     >>> run(NAMED_GROUPS["A"].group, "sticky").assignment.loads()
     {'c0': 2, 'c1': 1, 'c2': 0}
     >>> run(NAMED_GROUPS["A"].group, "cmd:false").failed
-    'the process ended without an answer (exit code 1)'
+    'the process ended without writing an assignment (exit code 1)'
     """
     if not is_user_assignor(assignor):
         result = run_assignor(group, assignor)
