@@ -28,7 +28,7 @@ def level_value(problem: Problem, level: objective.Level, placement: Placement) 
             keys = problem.topic.astype(np.int64) * max(problem.member_count, 1) + placement
             return int((np.unique(keys, return_counts=True)[1].astype(np.int64) ** 2).sum())
         case objective.MembersUsed():
-            return len(np.unique(placement))
+            return len(set(placement.tolist()))
 
 
 def imbalance_of(measure: Measure, loads: Sequence[int]) -> int:
@@ -121,10 +121,10 @@ def _partitions_hold(
             return not bool((placement[partitions] == member).any())
         case constraints.Colocated():
             sets = colocated_partitions(problem, constraint)
-            return all(len(np.unique(placement[list(partitions)])) == 1 for partitions in sets)
+            return all(len(set(placement[list(partitions)].tolist())) == 1 for partitions in sets)
         case constraints.Separated():
             apart = np.array(separated_partitions(problem, constraint), dtype=np.int64)
-            return len(np.unique(placement[apart])) == len(apart)
+            return len(set(placement[apart].tolist())) == len(apart)
 
 
 def _is_within(

@@ -1,14 +1,24 @@
-"""Pool of feasible placements, and the limits set by finished levels."""
+"""Known placements and bounds: results of flows, incumbents, and limits of finished levels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kassay.solver.bounds import max_loads_within
-from kassay.solver.certificate.certificate import LevelClaim
+from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.objective import Level
 from kassay.solver.problem import Placement, Problem
+
+
+@dataclass
+class FlowLevels:
+    """Placements found by flows, and proven bounds by level index."""
+
+    placements: list[Placement] = field(default_factory=list)
+    bounds: dict[int, tuple[int, Origin]] = field(default_factory=dict)
+    prices: PriceTable | None = None
+    conflict: tuple[Constraint, ...] = ()  # infeasible constraints
 
 
 @dataclass(frozen=True, slots=True)

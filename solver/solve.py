@@ -13,8 +13,6 @@ from kassay.solver.certificate.certificate import Certificate, Conflict, LevelCl
 from kassay.solver.certificate.check import prices_prove
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import level_value
-from kassay.solver.flow.flow_levels import solve_levels_by_flow
-from kassay.solver.flow.optimal_flow import expected_seconds, solve_flow
 from kassay.solver.lexicographic.solve_levels import LexicographicResult, solve_levels
 from kassay.solver.limits import FlowClock, SearchBudget, SearchLimits
 from kassay.solver.objective import Level, default_levels
@@ -120,13 +118,19 @@ def _search(
     is_auto: bool,
 ) -> tuple[Method, LexicographicResult]:
     """Solve by one flow if possible, otherwise level by level. Return the method too."""
-    clock = FlowClock(budget, expected_seconds(problem))
-    pure = _solve_by_flow(problem, levels, clock) if is_pure else None
-    if pure is not None:
-        return Method.FLOW, pure
     flow = None
-    if is_auto and problem.group.common_weight and problem.partition_count:
-        flow = partial(solve_levels_by_flow, problem, levels, rules, clock)
+    if is_pure or (is_auto and problem.group.common_weight and problem.partition_count):
+        # Imported here, because different weights do not need flows.
+        from kassay.solver.flow.optimal_flow import expected_seconds  # noqa: PLC0415
+
+        clock = FlowClock(budget, expected_seconds(problem))
+        pure = _solve_by_flow(problem, levels, clock) if is_pure else None
+        if pure is not None:
+            return Method.FLOW, pure
+        if is_auto and problem.partition_count:
+            from kassay.solver.flow.flow_levels import solve_levels_by_flow  # noqa: PLC0415
+
+            flow = partial(solve_levels_by_flow, problem, levels, rules, clock)
     result = solve_levels(
         problem,
         levels=levels,
@@ -143,6 +147,8 @@ def _search(
 def _solve_by_flow(
     problem: Problem, levels: Sequence[Level], clock: FlowClock
 ) -> LexicographicResult | None:
+    from kassay.solver.flow.optimal_flow import solve_flow  # noqa: PLC0415
+
     flow = solve_flow(problem, clock)
     if flow is None:
         return None

@@ -54,10 +54,11 @@ def _member_parts(member: Member, subscription: bytes) -> Iterator[bytes]:
 
 def _owned_parts(owned: Partitions) -> Iterator[bytes]:
     """Yield the names of the topics, then the distinct partitions, both in ascending order."""
-    names = sorted(owned.topics[code] for code in np.unique(owned.codes).tolist())
+    names = sorted(owned.distinct_topics())
     place = {name: index for index, name in enumerate(names)}
     rank = np.array([place.get(name, 0) for name in owned.topics] or [0], dtype=np.int64)
-    keys = np.unique((rank[owned.codes] << 32) + owned.numbers)
+    keys = np.sort((rank[owned.codes] << 32) + owned.numbers)
+    keys = keys[np.diff(keys, prepend=keys[:1] - 1) > 0]
     yield _line("owned", len(keys), *names)
     yield keys.astype("<i8").tobytes()
 

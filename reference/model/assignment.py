@@ -161,7 +161,7 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     lists = [(index_of[m], tps) for m, tps in assignment.items() if m in index_of]
     rows = starts.rows(lists)
     for index, partitions in lists:
-        for topic in (partitions.topics[code] for code in np.unique(partitions.codes)):
+        for topic in partitions.distinct_topics():
             if topic not in starts.index:
                 member = group.members[index].id
                 yield f"member {member!r} is assigned topic {topic!r}, which has no metadata"

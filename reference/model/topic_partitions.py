@@ -89,6 +89,11 @@ class Partitions(Sequence[TopicPartition]):
         # Without a Python call per partition this takes a third less time.
         return list(map(tuple.__new__, repeat(TopicPartition), pairs))
 
+    def distinct_topics(self) -> list[str]:
+        """Return the topics of the partitions, each once."""
+        # np.unique imports numpy.ma, which takes a tenth of a second.
+        return [self.topics[code] for code in np.flatnonzero(np.bincount(self.codes))]
+
     def __len__(self) -> int:
         return len(self.codes)
 

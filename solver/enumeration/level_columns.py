@@ -75,7 +75,7 @@ def _cross_rack(table: PlacementTable) -> Weights:
 
 def _topic_spread(table: PlacementTable) -> Weights:
     total = np.zeros(len(table.members), dtype=np.int64)
-    for topic in np.unique(table.problem.topic).tolist():
+    for topic in set(table.problem.topic.tolist()):
         own = table.members[:, table.problem.topic == topic]
         for member in range(table.problem.member_count):
             total += (own == member).sum(axis=1) ** 2

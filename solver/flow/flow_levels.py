@@ -12,7 +12,7 @@ import numpy as np
 
 from kassay.reference.model.metrics import Measure
 from kassay.solver.bounds import load_window
-from kassay.solver.certificate.certificate import Origin, PriceTable
+from kassay.solver.certificate.certificate import Origin
 from kassay.solver.certificate.check import prices_prove
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import level_value, violated
@@ -21,22 +21,13 @@ from kassay.solver.flow.infeasibility import find_conflict_by_flow
 from kassay.solver.flow.load_levels import is_feasible
 from kassay.solver.flow.optimal_flow import optimal_counts, solve_flow
 from kassay.solver.flow.priced_flow import LoadWindows, fewest_moves_point
+from kassay.solver.incumbent_pool import FlowLevels
 from kassay.solver.limits import FlowClock
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network
 
 _STRICT = (Measure.SUM_OF_SQUARES, Measure.LEXIMAX)
-
-
-@dataclass
-class FlowLevels:
-    """Placements found by flows, and proven bounds by level index."""
-
-    placements: list[Placement] = field(default_factory=list)
-    bounds: dict[int, tuple[int, Origin]] = field(default_factory=dict)
-    prices: PriceTable | None = None
-    conflict: tuple[Constraint, ...] = ()  # infeasible constraints
 
 
 def solve_levels_by_flow(

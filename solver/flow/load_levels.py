@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kassay.reference.model.errors import InternalError
+from kassay.solver.flow.maximum_flow import maximum_flow
 from kassay.solver.limits import FlowClock
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
@@ -126,28 +127,21 @@ def _min_cut(network: SubscriptionNetwork, part: _Part, capacity: Ints | int) ->
 
     It is the source side of a minimum cut, with at most ``capacity`` partitions per member.
     """
-    # Imported here: commands that need no flow start faster.
-    from ortools.graph.python import max_flow  # noqa: PLC0415
-
     topics, members = len(part.topics), len(part.members)
     source, sink = topics + members, topics + members + 1
     supply = network.supply[part.topics]
     tail = np.searchsorted(part.topics, network.tail[part.arcs])
     head = np.searchsorted(part.members, network.head[part.arcs])
-    flow = max_flow.SimpleMaxFlow()
-    flow.add_arcs_with_capacity(
-        np.concatenate([np.full(topics, source), tail, topics + np.arange(members)]).astype(
-            np.int32
-        ),
-        np.concatenate([np.arange(topics), topics + head, np.full(members, sink)]).astype(np.int32),
+    flow = maximum_flow(
+        np.concatenate([np.full(topics, source), tail, topics + np.arange(members)]),
+        np.concatenate([np.arange(topics), topics + head, np.full(members, sink)]),
         np.concatenate([supply, supply[tail], np.broadcast_to(capacity, members)]),
+        source=source,
+        sink=sink,
     )
-    if flow.solve(source, sink) != flow.OPTIMAL:
-        raise InternalError("OR-Tools found no maximum flow")
-    if flow.optimal_flow() == int(supply.sum()):
+    if flow.total == int(supply.sum()):
         return None
-    side = np.zeros(sink + 1, dtype=np.bool_)
-    side[np.asarray(flow.get_source_side_min_cut(), dtype=np.int64)] = True
+    side = flow.source_side
     inside = part.arcs[side[tail]]
     return _Part(part.topics[side[:topics]], part.members[side[topics:source]], inside)
 

@@ -9,6 +9,7 @@ from kassay.reference.model.errors import InternalError
 from kassay.solver.certificate.certificate import PriceTable
 from kassay.solver.certificate.check import price_counts
 from kassay.solver.flow.load_levels import LevelSet, level_sets
+from kassay.solver.flow.maximum_flow import MAX_SMALL_ARCS
 from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
 from kassay.solver.flow.primal_dual import few_chains_counts
 from kassay.solver.flow.topic_spreading import spread_over_topics
@@ -71,7 +72,9 @@ def optimal_counts(network: SubscriptionNetwork, clock: FlowClock | None = None)
     arcs = np.flatnonzero(level_of_topic[network.tail] == level_of_member[network.head])
     counts: Ints | None = None
     nodes = network.topics + network.members
-    if network.capacity is None and nodes >= _MIN_NODES and len(network.tail) <= 4 * nodes:
+    arc_count = len(network.tail)
+    is_sparse = nodes >= _MIN_NODES and arc_count <= 4 * nodes
+    if network.capacity is None and (is_sparse or arc_count <= MAX_SMALL_ARCS):
         counts = few_chains_counts(network, levels)
     if counts is None:
         counts = _fewest_moves(network, levels, arcs, level_of_member)

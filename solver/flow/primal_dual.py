@@ -1,4 +1,4 @@
-"""Fewest moves at optimal loads by the primal-dual method, for sparse networks.
+"""Fewest moves at optimal loads by the primal-dual method, for sparse and small networks.
 
 The flow starts with all partitions at their owners. Then each phase finds shortest paths from
 members and topics with too many partitions to members with too few, and sends partitions along
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.errors import InternalError
 from kassay.solver.flow.load_levels import LevelSet
+from kassay.solver.flow.maximum_flow import MAX_SMALL_ARCS
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
 
@@ -34,17 +35,19 @@ _MAX_EXCESS = 8
 def few_chains_counts(network: SubscriptionNetwork, levels: Sequence[LevelSet]) -> Ints | None:
     """Return the counts with the fewest moves within the level sets of a network.
 
-    Capacities of members are ignored. None if many phases seem necessary.
+    Capacities of members are ignored. None if many phases seem necessary in a large network.
     """
     start = _ExcessStart.of(network, levels)
-    if int(np.maximum(start.excess, 0).sum()) > len(start.excess) // _NODES_PER_EXCESS:
+    is_large = len(network.tail) > MAX_SMALL_ARCS
+    excess = int(np.maximum(start.excess, 0).sum())
+    if is_large and excess > len(start.excess) // _NODES_PER_EXCESS:
         return None
     flow = _ExcessFlow(network, levels, start)
     phases = 0
     while flow.raise_potentials():
         flow.send_excess()
         phases += 1
-        if phases >= _FIRST_PHASES and flow.total_excess() > _MAX_EXCESS:
+        if is_large and phases >= _FIRST_PHASES and flow.total_excess() > _MAX_EXCESS:
             return None
     counts = np.zeros(len(network.tail), dtype=np.int64)
     counts[flow.arcs] = flow.count

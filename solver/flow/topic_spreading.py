@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.errors import InternalError
+from kassay.solver.flow.maximum_flow import maximum_flow
 from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
 
@@ -103,27 +103,17 @@ class _Table:
 
     def _rest(self, supply: Ints, demand: Ints, capacity: int) -> Ints | None:
         """Return counts up to a capacity with these totals. Return None if there are none."""
-        # Imported here: commands that need no flow start faster.
-        from ortools.graph.python import max_flow  # noqa: PLC0415
-
         topics, members = np.flatnonzero(supply), np.flatnonzero(demand)
         first = len(supply)
         source, sink = first + len(demand), first + len(demand) + 1
-        flow = max_flow.SimpleMaxFlow()
-        ids = flow.add_arcs_with_capacity(
-            np.concatenate([self.tail, np.full(len(topics), source), first + members]).astype(
-                np.int32
-            ),
-            np.concatenate([first + self.head, topics, np.full(len(members), sink)]).astype(
-                np.int32
-            ),
+        flow = maximum_flow(
+            np.concatenate([self.tail, np.full(len(topics), source), first + members]),
+            np.concatenate([first + self.head, topics, np.full(len(members), sink)]),
             np.concatenate([np.full(len(self.tail), capacity), supply[topics], demand[members]]),
+            source=source,
+            sink=sink,
         )
-        if flow.solve(source, sink) != flow.OPTIMAL:
-            raise InternalError("OR-Tools found no maximum flow")
-        if flow.optimal_flow() < int(supply.sum()):
-            return None
-        return np.asarray(flow.flows(ids[: len(self.tail)]), dtype=np.int64)
+        return None if flow.total < int(supply.sum()) else flow.flows[: len(self.tail)]
 
 
 def _ratio(target: Ints, total: NDArray[Any]) -> NDArray[np.float64]:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
-from kassay.solver.flow.flow_levels import FlowLevels
-from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
+from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
 from kassay.solver.lexicographic.makespan_searches import (
     MIN_PARTITIONS,
     ProvenBound,

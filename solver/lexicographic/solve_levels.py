@@ -13,8 +13,7 @@ from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
 from kassay.solver.constraints import Constraint
 from kassay.solver.enumeration.complete_search import CompleteResult, search_all
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.flow.flow_levels import FlowLevels
-from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
+from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
 from kassay.solver.initial_solutions import keep_owned, longest_processing_time
 from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves

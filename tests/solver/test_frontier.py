@@ -92,7 +92,12 @@ def test_points_of_a_larger_group_agree_with_cp_sat():
         )
         group = Group(topics=topics, members=members)
         # A rule that always holds leaves the flows out.
-        slow = frontier(group, measure="sum_of_squares", constraints=[MaxMoves(24)])
+        slow = frontier(
+            group,
+            measure="sum_of_squares",
+            constraints=[MaxMoves(24)],
+            limits=SearchLimits(time=300),
+        )
         fast = frontier(group, measure="sum_of_squares")
         assert values(fast) == values(slow)
         assert fast.complete

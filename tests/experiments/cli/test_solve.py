@@ -1,6 +1,9 @@
+import json
+
 import pytest
 
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
+from tests.experiments.cli.test_help import modules_after
 
 
 @pytest.fixture
@@ -84,3 +87,20 @@ def test_the_result_can_be_a_table(run):
     done = run(LOPSIDED_GROUP, "--format", "table")
     assert done.code == 0
     assert "group" in done.out
+
+
+@pytest.mark.parametrize("topic", [5, {"partitions": 5, "weights": [5, 4, 3, 2, 9]}])
+def test_a_small_group_loads_no_large_library(topic, tmp_path):
+    group = {
+        "id": "g",
+        "topics": {"t": topic, "u": 3},
+        "members": [
+            {"id": "a", "topics": ["t", "u"], "owned": [["t", 0], ["t", 1], ["u", 0]]},
+            {"id": "b", "topics": ["t", "u"]},
+            {"id": "c", "topics": ["u"]},
+        ],
+    }
+    path = tmp_path / "group.json"
+    path.write_text(json.dumps(group))
+    large = {"ortools", "scipy", "pandas", "networkx", "numpy.ma", "numpy.random"}
+    assert not modules_after("solve", path) & large

@@ -1,7 +1,6 @@
 """Equal weights with tolerances, constraints and further levels."""
 
 import random
-import sys
 import time
 from math import inf
 
@@ -19,6 +18,7 @@ from kassay.solver import (
     solve,
 )
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
+from kassay.solver.flow import optimal_flow
 from kassay.solver.flow.flow_levels import solve_levels_by_flow
 from kassay.solver.flow.load_levels import level_sets
 from kassay.solver.lexicographic.solve_levels import solve_levels
@@ -204,8 +204,7 @@ def test_a_conflict_of_many_constraints_is_small():
 def test_a_flow_without_enough_time_leaves_an_assignment_and_a_bound(monkeypatch):
     group = half_subscriptions(30, 20, 30)
     best = solve(group)
-    module = sys.modules["kassay.solver.solve"]
-    monkeypatch.setattr(module, "expected_seconds", lambda problem: 100.0)
+    monkeypatch.setattr(optimal_flow, "expected_seconds", lambda problem: 100.0)
     for constraints in ((), (MaxPartitions(1_000),), (MaxMoves(5),)):
         start = time.monotonic()
         solution = solve(group, constraints=constraints, limits=SearchLimits(time=0))
