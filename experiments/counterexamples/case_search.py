@@ -1,10 +1,8 @@
 """Search the group of one case for a counterexample, and shrink the counterexample."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice
 
 from kassay.experiments.compare import solve_optimum
 from kassay.experiments.counterexamples.canonical_form import canonical_form, with_canonical_names
@@ -18,14 +16,23 @@ from kassay.experiments.counterexamples.shortcomings import (
 )
 from kassay.experiments.counterexamples.shrinking import Predicate, shrink, size_of
 from kassay.experiments.implementations.runner import run
+from kassay.experiments.implementations.user_assignors import is_user_assignor
 from kassay.experiments.study.case import Case
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import ownership
 
-_CHECKED_CASES = 10
-"""Number of cases on which an assignor runs twice before a hunt."""
+
+class NondeterministicAssignorError(UsageError):
+    """An assignor returns two assignments of one group. Shrinking needs equal assignments."""
+
+    def __init__(self, assignor: str, case: str) -> None:
+        super().__init__(
+            f"assignor {assignor!r} is not deterministic: two runs return different assignments of "
+            f"the group {case!r} or of a group shrunk from it; give it a fixed random seed, because "
+            "a hunt needs equal results for equal groups"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +41,7 @@ class CaseSearch:
 
     case: str
     error: str | None = None
+    is_deterministic: bool = True  # False if the assignor returned two assignments of a group
     proven: bool = True  # under every naming
     namings: int = 0  # tried: all in `EXHAUSTIVE` cases, else 1
     short: int = 0  # namings with the shortcoming
@@ -45,23 +53,11 @@ class CaseSearch:
     smallest_severity: str | None = None
 
 
-def check_deterministic(assignor: str, cases: Iterable[Case]) -> None:
-    """Check that an assignor returns the same assignment twice, on the first cases.
-
-    Raises
-    ------
-    UsageError
-        If the assignments differ: shrinking compares an assignor with itself.
-    """
-    for case in islice(cases, _CHECKED_CASES):
-        group = case.build()
-        first, second = run(group, assignor), run(group, assignor)
-        if first.assignment != second.assignment:
-            raise UsageError(
-                f"assignor {assignor!r} is not deterministic: two runs return different "
-                f"assignments of the group {case.name!r}; give it a fixed random seed, because a "
-                "hunt needs equal results for equal groups"
-            )
+def check_deterministic(assignor: str, case: str, *groups: Group) -> None:
+    """Raise NondeterministicAssignorError if two runs of a custom assignor on a group differ."""
+    for group in groups if is_user_assignor(assignor) else ():
+        if run(group, assignor).assignment != run(group, assignor).assignment:
+            raise NondeterministicAssignorError(assignor, case)
 
 
 def search_case(case: Case, options: CounterexampleOptions) -> CaseSearch:
@@ -71,12 +67,15 @@ def search_case(case: Case, options: CounterexampleOptions) -> CaseSearch:
     """
     try:
         return _search_case(case, options)
+    except NondeterministicAssignorError as error:
+        return CaseSearch(case=case.name, error=str(error), is_deterministic=False, proven=False)
     except Exception as error:  # noqa: BLE001 - a failure on one group becomes a row
         return CaseSearch(case=case.name, error=f"{type(error).__name__}: {error}", proven=False)
 
 
 def _search_case(case: Case, options: CounterexampleOptions) -> CaseSearch:
     group = case.build()
+    check_deterministic(options.assignor, case.name, group)
     optimum = None  # of all namings
     if options.shortcoming in NEEDS_OPTIMUM:
         optimum = solve_optimum(group, limits=options.limits)
@@ -91,7 +90,9 @@ def _search_case(case: Case, options: CounterexampleOptions) -> CaseSearch:
     if not short:
         return CaseSearch(case=case.name, proven=proven, namings=tried)
     severity, worst = max(short, key=lambda pair: pair[0])
+    check_deterministic(options.assignor, case.name, worst)
     smallest, reached = shrink_group(worst, options, severity)
+    check_deterministic(options.assignor, case.name, smallest)
     return CaseSearch(
         case=case.name,
         proven=proven,

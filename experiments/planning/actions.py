@@ -10,6 +10,7 @@ from kassay.experiments.planning.assignor_outcomes import (
     assignment_metrics,
 )
 from kassay.experiments.planning.own_assignor import Implementation, own_assignor, runs_in_client
+from kassay.reference.assignors import ASSIGNORS, Release
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import movement
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
@@ -53,7 +54,7 @@ def effective_actions(
     found = [
         *_assignor_changes(group, outcomes),
         *_restarts(group, current),
-        *_further_partitions(group, planned, makespan.bound),
+        *_further_partitions(group, planned, makespan),
     ]
     most = min(current.makespan - 1, planned.makespan + planned.makespan // _EXCESS)
     effective = [one for one in found if one.makespan is None or one.makespan <= most]
@@ -67,7 +68,8 @@ def _assignor_changes(
     is_other = own.implementation is Implementation.OTHER
     for outcome in outcomes:
         name = outcome.assignor
-        if outcome.metrics is None or outcome.movement is None or not own.offers(name):
+        is_usable = ASSIGNORS[name].release is Release.NEWEST and own.offers(name)
+        if outcome.metrics is None or outcome.movement is None or not is_usable:
             continue
         if name != own.name:
             text = f"switch the assignor to {name}"
@@ -114,18 +116,26 @@ def _after_restart(group: Group, member: str) -> Group:
 
 
 def _further_partitions(
-    group: Group, planned: AssignmentMetrics, bound: int
+    group: Group, planned: AssignmentMetrics, makespan: LevelValue
 ) -> Iterator[RecommendedAction]:
-    """Advise more partitions if the minimum maximum load is far above the mean load."""
-    members, total = len(planned.loads), sum(planned.loads.values())
-    uneven = bound * members
-    if group.is_weighted or not total or uneven <= total + total // _UNEVEN:
+    """Advise more partitions if the minimum maximum load is far above the mean load.
+
+    All members with less than the maximum load must subscribe to the topic: then each of its
+    new partitions goes to one of them, and no partition moves.
+    """
+    loads, maximum = planned.loads, makespan.value
+    total = sum(loads.values())
+    more = maximum * len(loads) - total
+    if group.common_weight != 1 or makespan.gap or not total or more <= total // _UNEVEN:
         return
-    topic = max(group.topics, key=lambda one: (one.partitions, one.name))
-    more = bound * members - total
+    light = [one for one in group.members if loads.get(one.id, maximum) < maximum]
+    topics = [t for t in group.topics if all(t.name in one.subscription for one in light)]
+    if not topics:
+        return
+    topic = max(topics, key=lambda one: (one.partitions, one.name))
     yield RecommendedAction(
         text=f"give topic {topic.name} {count_of(more, 'more partition')}: every member then has "
-        f"{bound:,} partitions (keys move between partitions)",
+        f"{maximum:,} partitions (keys move between partitions)",
         makespan=None,
         moves=None,
     )

@@ -25,15 +25,17 @@ from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry, ga
 from kassay.experiments.counterexamples.gallery_page import render_gallery
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.counterexamples.shrinking import size_of
+from kassay.experiments.implementations.user_assignors import is_user_assignor
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.case import JoinedCases, ListedCases, cases_of, imported_cases
 from kassay.experiments.study.families.registry import FAMILIES
-from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.errors import UsageError
 
 _FAMILIES = (EXHAUSTIVE, *FAMILIES)
+_FIRST_CASES = 10
+"""Number of cases on which a custom assignor runs twice before Spark starts."""
 _PRINTED = 10
 """Maximum number of counterexamples in the printed table."""
 
@@ -95,7 +97,8 @@ def hunt(
     Spark searches families of groups and shrinks each counterexample; counterexamples that
     differ only in names are kept once. Each one is printed, and appended to found.jsonl, when it
     is found. Writes groups.jsonl, gallery.json and gallery.html at the end. A custom assignor
-    must be deterministic: it runs twice on the first groups.
+    must be deterministic: it runs twice on the group of each case and on each counterexample,
+    and a difference ends the search.
     The family small-worlds has all groups up to the sizes of --members and --partitions.
 
     Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
@@ -125,8 +128,9 @@ def hunt(
     )
     if not len(searched):
         raise UsageError("there is no group to search: give --groups, or --cases above 0")
-    if name not in ASSIGNORS:
-        check_deterministic(name, (searched[number] for number in range(len(searched))))
+    if is_user_assignor(name):
+        for case in (searched[number] for number in range(min(_FIRST_CASES, len(searched)))):
+            check_deterministic(name, case.name, case.build())
     with spark_session(master=spark.master, settings=spark.settings()) as session:
         results = search_cases(session, searched, options, tasks=tasks)
         result = gallery(_show_finds(results, output / "found.jsonl"), options)
@@ -142,9 +146,14 @@ def hunt(
 
 
 def _show_finds(results: Iterable[CaseSearch], file: Path) -> Iterator[CaseSearch]:
-    """Print each counterexample of a new kind when it is found, and append its group to a file."""
+    """Print each counterexample of a new kind when it is found, and append its group to a file.
+
+    Raise UsageError for the first result that shows that the assignor is not deterministic.
+    """
     start, kinds = time.monotonic(), set[str]()
     for result in results:
+        if not result.is_deterministic:
+            raise UsageError(result.error)
         kind, smallest = result.smallest_kind, result.smallest
         if kind is not None and smallest is not None and kind not in kinds:
             if not kinds:

@@ -1,7 +1,14 @@
 import pytest
 
 from kassay.experiments.cli.commands import hunt
-from kassay.experiments.counterexamples.case_search import CaseSearch
+from kassay.experiments.counterexamples.case_search import (
+    CaseSearch,
+    check_deterministic,
+    search_case,
+)
+from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
+from kassay.experiments.study.case import imported_cases
+from kassay.reference.model.errors import UsageError
 
 GROUP = '{"id": "mine", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]}\n'
 
@@ -44,26 +51,58 @@ def test_an_assignor_function_is_compared_with_the_optimum(kassay, tmp_path):
     assert {mine["assignor"], theirs["assignor"]} == {"range", f"python:{function}"}
 
 
-def test_an_assignor_that_is_not_deterministic_is_refused_at_once(kassay, tmp_path):
-    module = tmp_path / "coin.py"
-    module.write_text(
-        "import itertools\n"
-        "from kassay import Assignment\n"
-        "turns = itertools.count()\n"
-        "def assign(group):\n"
-        "    names = [m.id for m in group.members]\n"
-        "    first = names[next(turns) % len(names)]\n"
-        "    partitions = [(t.name, n) for t in group.topics for n in range(t.partitions)]\n"
-        "    return Assignment({m: partitions if m == first else [] for m in names})\n"
-    )
+COIN = """
+import itertools
+from kassay import Assignment
+
+runs = itertools.count()
+
+def assign(group):
+    names = [m.id for m in group.members]
+    chosen = names[max(0, next(runs) - {steady}) % len(names)]
+    partitions = [(t.name, n) for t in group.topics for n in range(t.partitions)]
+    return Assignment({{m: partitions if m == chosen else [] for m in names}})
+"""
+TWO_MEMBERS = GROUP.replace('[{"id"', '[{"id": "b", "topics": ["t"]}, {"id"')
+
+
+@pytest.fixture
+def coin(tmp_path):
+    """Write an assignor that returns equal results only in its first runs."""
+
+    def write(steady):
+        module = tmp_path / "coin.py"
+        module.write_text(COIN.format(steady=steady))
+        return f"{module}:assign"
+
+    return write
+
+
+def test_an_assignor_that_is_not_deterministic_is_refused_at_once(kassay, tmp_path, coin):
     groups = tmp_path / "groups.jsonl"
-    groups.write_text(GROUP.replace('[{"id"', '[{"id": "b", "topics": ["t"]}, {"id"'))
-    done = kassay(
-        "hunt", "--assignor-python", f"{module}:assign", "--groups", groups, "-o", tmp_path / "out"
-    )
+    groups.write_text(TWO_MEMBERS)
+    options = ("--assignor-python", coin(0), "--groups", groups, "-o", tmp_path / "out")
+    done = kassay("hunt", *options)
     assert done.code == 2
     assert "is not deterministic" in done.message
     assert not (tmp_path / "out").exists()
+
+
+def test_an_assignor_that_is_not_deterministic_after_30_runs_ends_the_search(tmp_path, coin):
+    options = CounterexampleOptions(
+        assignor=f"python:{coin(30)}", shortcoming=Shortcoming.FAILURE, attempts=1
+    )
+    document = TWO_MEMBERS.strip()
+    cases = imported_cases([document] * 20, assignors=[options.assignor])
+    for number in range(10):
+        check_deterministic(options.assignor, cases[number].name, cases[number].build())
+    found = [search_case(cases[number], options) for number in range(20)]
+    assert [one.error for one in found[:3]] == [None] * 3
+    changed = next(one for one in found if not one.is_deterministic)
+    assert f"different assignments of the group {changed.case!r}" in str(changed.error)
+    shown = hunt._show_finds(iter(found), tmp_path / "found.jsonl")
+    with pytest.raises(UsageError, match="is not deterministic"):
+        list(shown)
 
 
 def test_each_kind_of_counterexample_is_shown_when_it_is_found(tmp_path, capsys):

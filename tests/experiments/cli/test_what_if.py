@@ -62,3 +62,27 @@ def test_what_if_takes_moves_tolerance_pins_and_forbidden_pairs(kassay, write_gr
     assert pinned["makespan"]["value"] == 6
     refused = kassay("what-if", path, "--forbid", "t=a-0001").record["scenarios"][1]
     assert refused["makespan"]["value"] == 12
+
+
+def test_what_if_takes_racks_and_states_the_reads_across_racks(kassay, write_groups):
+    topics = {"t": {"partitions": 2, "racks": [["left"], ["right"]]}}
+    members = [
+        {"id": "a", "topics": ["t"], "rack": "right", "owned": {"t": [0]}},
+        {"id": "b", "topics": ["t"], "rack": "left", "owned": {"t": [1]}},
+    ]
+    path = write_groups({"id": "g", "topics": topics, "members": members})
+    still = kassay("what-if", path).record["scenarios"][1]
+    assert (still["movement"]["value"], "cross_rack" in still["proof"]) == (0, False)
+    near = kassay("what-if", path, "--racks").record["scenarios"][1]
+    assert (near["movement"]["value"], "cross_rack" in near["proof"]) == (2, True)
+
+
+@pytest.mark.parametrize(("tolerance", "makespan", "moves"), [("0", 6, 2), ("1", 10, 0)])
+def test_a_higher_tolerance_of_what_if_saves_moves(
+    kassay, write_groups, tolerance, makespan, moves
+):
+    topics = {"t": {"partitions": 4, "weights": [6, 4, 1, 1]}}
+    path = write_groups(WEIGHTED | {"topics": topics})
+    found = kassay("what-if", path, "--tolerance", tolerance).record["scenarios"][1]
+    assert found["makespan"]["value"] == makespan
+    assert found["movement"]["value"] <= moves

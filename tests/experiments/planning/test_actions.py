@@ -1,0 +1,72 @@
+"""The recommended actions of a plan are real: what they promise happens."""
+
+from dataclasses import replace
+
+from kassay.experiments.planning.group_changes import repartition
+from kassay.experiments.planning.plan import plan
+from kassay.reference.assignors import assign
+from kassay.reference.model.client import Client
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.group_status import GroupStatus
+from kassay.reference.model.metrics import loads, movement
+from kassay.reference.model.topic_partitions import NO_PARTITIONS
+from kassay.solver.solve import solve
+
+OWNED = {
+    "a": (("t", "u"), [("t", 1), ("t", 2), ("t", 3), ("u", 0), ("u", 1)]),
+    "b": (("t",), []),
+    "c": (("t",), [("t", 0), ("t", 4)]),
+}
+
+
+def sticky_group(**changes: tuple[str, ...]) -> Group:
+    """Return a group of sticky Java consumers with a maximum load of 5 partitions."""
+    members = tuple(
+        Member(
+            id=name,
+            subscription=changes.get(name, subscription),
+            owned=owned,
+            generation=1,
+            client=Client(library="java"),
+        )
+        for name, (subscription, owned) in OWNED.items()
+    )
+    topics = (Topic(name="t", partitions=5), Topic(name="u", partitions=2))
+    return Group(id="g", topics=topics, members=members, status=GroupStatus(assignor="sticky"))
+
+
+def texts(group: Group) -> list[str]:
+    return [action.text for action in plan(group, growth=()).actions]
+
+
+def test_the_restart_of_a_member_has_the_stated_load_and_moves():
+    group = sticky_group()
+    text = "restart a, so that sticky redistributes its partitions (2 moves, maximum load 3)"
+    assert text in texts(group)
+    members = (replace(group.members[0], owned=NO_PARTITIONS), *group.members[1:])
+    result = assign(replace(group, members=members), "sticky")
+    assert (max(loads(group, result).values()), movement(group, result)) == (3, 2)
+
+
+def test_no_restart_is_recommended_without_a_sticky_assignor():
+    group = replace(sticky_group(), status=GroupStatus(assignor="range"))
+    assert not any("restart" in text for text in texts(group))
+
+
+def test_more_partitions_give_every_member_the_stated_number():
+    group = sticky_group()
+    text = "give topic t 2 more partitions: every member then has 3 partitions"
+    assert any(one.startswith(text) for one in texts(group))
+    assert set(solve(repartition(group, "t", 7)).assignment.loads().values()) == {3}
+
+
+def test_partitions_of_a_topic_that_light_members_do_not_consume_are_not_recommended():
+    # b has no partitions and consumes neither of the two large topics.
+    group = sticky_group(b=("v",))
+    group = replace(group, topics=(*group.topics, Topic(name="v", partitions=1)))
+    assert not any("topic t" in text for text in texts(group))
+
+
+def test_an_assignor_of_older_brokers_is_not_recommended():
+    assert any("switch the assignor to uniform (" in text for text in texts(sticky_group()))
+    assert not any("uniform-4.0" in text for text in texts(sticky_group()))
