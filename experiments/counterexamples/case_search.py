@@ -30,8 +30,8 @@ class NondeterministicAssignorError(UsageError):
     def __init__(self, assignor: str, case: str) -> None:
         super().__init__(
             f"assignor {assignor!r} is not deterministic: two runs return different assignments of "
-            f"the group {case!r} or of a group shrunk from it; give it a fixed random seed, because "
-            "a hunt needs equal results for equal groups"
+            f"the group {case!r} or of a group shrunk from it; give it a fixed random seed, "
+            "because a hunt needs equal results for equal groups"
         )
 
 

@@ -52,6 +52,17 @@ def test_repeated_member_ids_and_topics_are_rejected():
         Group(topics=(topic, topic), members=())
 
 
+def test_the_first_of_several_repeated_names_is_reported():
+    members = tuple(Member(id=id, subscription=()) for id in ("c", "b", "a", "a", "b"))
+    topics = tuple(Topic(name=name, partitions=1) for name in ("z", "y", "y", "z"))
+    with pytest.raises(InputError, match="member id 'b' is listed twice"):
+        Group(topics=(), members=members)
+    with pytest.raises(InputError, match="topic 'z' is listed twice"):
+        Group(topics=topics, members=())
+    with pytest.raises(InputError, match="lists topic 'z' twice"):
+        Member(id="a", subscription=("z", "y", "x", "y", "z"))
+
+
 def test_subscribers_contains_only_topics_with_partitions():
     group = Group(
         topics=(Topic(name="t", partitions=1), Topic(name="empty", partitions=0)),
