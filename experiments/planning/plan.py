@@ -188,24 +188,27 @@ class _Planner:
     seed: int
 
     def solutions(self) -> tuple[Solution, Solution]:
-        """Return the planned solution, and the optimum without tolerance and limit on moves."""
+        """Return the planned solution, and the optimum without tolerance and limit on moves.
+
+        The optimum is the first search: the tolerance is relative to its imbalance.
+        """
         exact, rules = exact_levels(self.levels), without_move_limit(self.constraints)
         is_exact = self.levels[:2] == exact and rules == self.constraints
+        optimum = solve(
+            self.group,
+            levels=self.levels if is_exact else exact,
+            constraints=rules,
+            limits=self.clock.share("perfect balance", 0.5 if is_exact else 0.25),
+            seed=self.seed,
+        )
+        if is_exact or optimum.assignment is None:
+            return optimum, optimum
         solution = solve(
             self.group,
             levels=self.levels,
             constraints=self.constraints,
-            limits=self.clock.share("plan", 0.5 if is_exact else 0.25),
-            seed=self.seed,
-        )
-        if is_exact or solution.assignment is None or self.is_stopped:
-            return solution, solution
-        optimum = solve(
-            self.group,
-            levels=exact,
-            constraints=rules,
-            initial_assignment=solution.assignment,
-            limits=self.clock.share("perfect balance", 0.3),
+            initial_assignment=optimum.assignment,
+            limits=self.clock.share("plan", 0.35),
             seed=self.seed,
         )
         return solution, optimum

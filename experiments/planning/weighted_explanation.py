@@ -3,41 +3,86 @@
 from dataclasses import dataclass
 
 from kassay.experiments.planning.explained_steps import MoveStep, move_steps
-from kassay.experiments.planning.move_schedule import schedule_moves
+from kassay.experiments.planning.move_schedule import moves_between, schedule_moves
 from kassay.experiments.planning.planning_levels import planning_levels
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads
 from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.reference.model.topic_partitions import TopicPartition
+from kassay.solver.bounds import overload_moves_bound
 from kassay.solver.improvement.explanation import Explanation
 from kassay.solver.improvement.transfer_chains import Transfer
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Tolerance
+from kassay.solver.objective import Movement, Tolerance
+from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue
 from kassay.solver.solve import solve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedExplanation:
-    """Maximum load of an assignment, its lower bound, and steps that lower it.
+class MoveReason:
+    """Reason why an assignment moves an owned partition: the load of its owner with it.
 
     Parameters
     ----------
+    load
+        Load of the owner if this partition alone stayed with it.
+    makespan
+        Maximum load of the assignment.
+    """
+
+    partition: TopicPartition
+    owner: str
+    assignee: str
+    load: int
+    makespan: int
+
+    @property
+    def is_unnecessary(self) -> bool:
+        """Whether the maximum load is the same without this move."""
+        return self.load <= self.makespan
+
+    def __str__(self) -> str:
+        """Describe the reason in one sentence."""
+        kind = "unnecessary move" if self.is_unnecessary else "move"
+        return (
+            f"{kind} of {self.partition} from {self.owner} to {self.assignee}: with the partition, "
+            f"the load of {self.owner} is {self.load:,}; the maximum load is {self.makespan:,}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedExplanation:
+    """Maximum load and moves of an assignment, with lower bounds, and steps that improve it.
+
+    Parameters
+    ----------
+    movement
+        Number of moves, and a lower bound for this maximum load.
     reached
         Maximum load after the last step.
+    moves
+        Reasons of all moves of the assignment, by topic and partition.
     """
 
     makespan: LevelValue
+    movement: LevelValue
     reached: int
     steps: tuple[Explanation, ...]
+    moves: tuple[MoveReason, ...]
+
+    @property
+    def unnecessary_moves(self) -> int:
+        """Number of moves, each of which does not lower the maximum load on its own."""
+        return sum(move.is_unnecessary for move in self.moves)
 
     @property
     def is_optimal(self) -> bool | None:
-        """Return whether the maximum load is minimal, or None if that is not proven."""
-        if self.makespan.gap == 0:
-            return True
-        return False if self.reached < self.makespan.value else None
+        """Return whether maximum load and moves are minimal, or None if that is not proven."""
+        if self.reached < self.makespan.value or self.unnecessary_moves:
+            return False
+        return True if self.makespan.gap == 0 == self.movement.gap else None
 
 
 def explain_weighted(
@@ -48,7 +93,7 @@ def explain_weighted(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> WeightedExplanation:
-    """Explain the maximum load of an assignment as transfers to a balanced assignment.
+    """Explain the maximum load of an assignment, and each of its moves.
 
     The balanced assignment has the fewest transfers within a tolerance of the minimum maximum
     load; by default that of a plan. The steps are those of a plan for a group that owns the
@@ -68,15 +113,34 @@ def explain_weighted(
     levels = planning_levels(group, measure=Measure.MAKESPAN, tolerance=tolerance)
     solution = solve(started, levels=levels, limits=limits, seed=seed)
     value = max(loads(group, assignment).values(), default=0)
-    if solution.assignment is None:
-        return WeightedExplanation(
-            makespan=LevelValue("makespan", value, 0), reached=value, steps=()
-        )
-    steps = move_steps(started, schedule_moves(started, solution.assignment))
+    moves = _move_reasons(group, assignment, value)
+    target = solution.assignment
+    steps = () if target is None else move_steps(started, schedule_moves(started, target))
+    problem = build_problem(group)
+    fewest = overload_moves_bound(problem, Movement(), [value] * problem.member_count)
     return WeightedExplanation(
-        makespan=LevelValue("makespan", value, min(value, solution.imbalance.bound)),
-        reached=solution.imbalance.value,
+        makespan=LevelValue(
+            "makespan", value, 0 if target is None else min(value, solution.imbalance.bound)
+        ),
+        movement=LevelValue("movement", len(moves), min(fewest, len(moves))),
+        reached=value if target is None else solution.imbalance.value,
         steps=tuple(_explanation(group, step) for step in steps),
+        moves=moves,
+    )
+
+
+def _move_reasons(group: Group, assignment: Assignment, makespan: int) -> tuple[MoveReason, ...]:
+    load = loads(group, assignment)
+    return tuple(
+        MoveReason(
+            partition=TopicPartition(move.topic, move.partition),
+            owner=move.source,
+            assignee=move.target,
+            load=load.get(move.source, 0) + move.weight,
+            makespan=makespan,
+        )
+        for move in moves_between(group, assignment)
+        if move.source is not None
     )
 
 

@@ -16,7 +16,7 @@ from kassay.experiments.cli import (
 from kassay.experiments.cli.interruption import STOP
 from kassay.experiments.compare import keep_owners
 from kassay.experiments.planning.own_assignor import own_assignor
-from kassay.experiments.planning.weighted_explanation import explain_weighted
+from kassay.experiments.planning.weighted_explanation import WeightedExplanation, explain_weighted
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import load_assignment
 from kassay.reference.model.assignment import Assignment, violations
@@ -61,6 +61,7 @@ def explain(
     by two or more. Kafka's sticky assignors search only for such steps; the table shows "yes"
     for them under "by sticky". Different weights: the steps are the moves of a plan, which
     reaches 2 % above the minimum maximum load with few moves; the time limit applies to them.
+    "moved" has the reason of each move from the current owner to the explained assignment.
     If the assignor does not terminate, its repeated state is explained and a note says so.
 
     Example: `kassay explain groups.jsonl --assignor sticky --format table`
@@ -82,12 +83,14 @@ def explain(
         if group.is_weighted:
             result = explain_weighted(group, explained, limits=search.limits(), seed=search.seed)
             steps, optimal = result.steps, result.is_optimal
-            record |= {"measure": "makespan", "imbalance": value_and_bound(result.makespan)}
+            record |= _weighted(result)
+            reason = _reason(result)
         else:
             steps = explain_group(group, explained, limits=search.limits())
             optimal = None if STOP.is_set() and not steps else not steps
+            reason = ""
         if not steps and not optimal:
-            record["reason"] = _INTERRUPTED if STOP.is_set() else _WITHIN_TOLERANCE
+            record["reason"] = _INTERRUPTED if STOP.is_set() else reason
         if plot is not None:
             from kassay.experiments.plotting.improvement_figure import draw_improvements
 
@@ -122,6 +125,34 @@ def _explained(
     return record, failed if outcome.assignment is None else outcome.assignment
 
 
+def _weighted(result: WeightedExplanation) -> dict[str, object]:
+    """Return the figures and the moves of a weighted assignment."""
+    return {
+        "measure": "makespan",
+        "imbalance": value_and_bound(result.makespan),
+        "movement": value_and_bound(result.movement),
+        "moved": [
+            {
+                "partition": list(move.partition),
+                "from": move.owner,
+                "to": move.assignee,
+                "unnecessary": move.is_unnecessary,
+                "reason": str(move),
+            }
+            for move in result.moves
+        ],
+    }
+
+
+def _reason(result: WeightedExplanation) -> str:
+    """Return why a weighted assignment without steps is not proven optimal."""
+    if result.unnecessary_moves:
+        return f"{result.unnecessary_moves} of {len(result.moves)} moves are unnecessary"
+    if result.makespan.gap == 0:
+        return "the maximum load is minimal; it is not proven that the number of moves is minimal"
+    return _WITHIN_TOLERANCE
+
+
 def _step(step: Explanation) -> dict[str, object]:
     return {
         "description": str(step),
@@ -144,6 +175,8 @@ def _rows(record: group_io.Record) -> Iterator[Sequence[object]]:
         )
     for number, step in enumerate(record.get("steps", ()), start=1):
         yield number, step["description"], "yes" if step["direct"] else "no"
+    for move in record.get("moved", ()):
+        yield "", move["reason"], ""
     if "note" in record:
         yield "", f"note: {record['note']}", ""
     own = record.get("own_assignor", {"is_ported": True})

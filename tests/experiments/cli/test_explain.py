@@ -85,6 +85,21 @@ def test_a_balanced_weighted_assignment_is_optimal(kassay, write_groups):
     members += [WEIGHTED["members"][1] | {"owned": {"t": [1, 2, 3]}}]
     record = kassay("explain", write_groups(WEIGHTED | {"members": members})).record
     assert (record["optimal"], record["steps"]) == (True, [])
+    assert (record["movement"], record["moved"]) == ({"value": 0, "bound": 0}, [])
+
+
+def test_each_move_of_a_weighted_assignment_has_its_reason(kassay, write_groups, tmp_path):
+    given = tmp_path / "assignment.json"
+    given.write_text(json.dumps({"a": [["t", 0], ["t", 2]], "b": [["t", 1], ["t", 3]]}))
+    path = write_groups(WEIGHTED)
+    record = kassay("explain", path, "--assignment", given).record
+    assert record["movement"] == {"value": 2, "bound": 1}
+    assert [(move["partition"], move["unnecessary"]) for move in record["moved"]] == [
+        (["t", 1], False),
+        (["t", 2], True),
+    ]
+    table = kassay("explain", path, "--assignment", given, "--format", "table").out
+    assert "unnecessary move of t-2 from b to a" in " ".join(table.replace("│", " ").split())
 
 
 def named_client(library, *, owns):

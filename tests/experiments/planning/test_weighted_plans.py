@@ -1,5 +1,11 @@
 """Plans of a weighted group: few moves, options with bounds, and a consistent explanation."""
 
+import json
+import os
+import re
+import subprocess
+import sys
+import time
 from collections import Counter
 
 import pytest
@@ -9,6 +15,7 @@ from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_files import plan_document
 from kassay.experiments.planning.plan_page import render_html, render_summary, render_ticket
 from kassay.reference import Group, Member, Topic
+from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.metrics import loads, movement
 from kassay.solver.bounds import makespan_bound
 from kassay.solver.problem import build_problem
@@ -24,9 +31,11 @@ def result():
 
 def test_the_default_plan_has_few_moves_and_reaches_the_tolerance(result):
     assert result.movement <= 25
+    # The 2 % refer to the best maximum load found, which is at least its lower bound.
+    best = result.optimum.imbalance
+    assert result.planned.makespan <= best.value * 102 // 100
     minimum = makespan_bound(build_problem(GROUP))
-    # 2 % above the best makespan found, which is within 1 % of the bound.
-    assert result.planned.makespan <= minimum * 103 // 100
+    assert minimum <= best.bound <= best.value <= minimum * 101 // 100
     assert result.current.makespan > minimum * 3 // 2
 
 
@@ -117,3 +126,29 @@ def test_names_in_the_ticket_cannot_break_out_of_the_markdown():
     assert "# Rebalance \\# \\[x\\](y)" in ticket
     assert "``a`b\\|c``" in ticket
     assert "`<script>`" in ticket
+
+
+@pytest.mark.slow
+def test_the_default_plan_ends_within_a_minute_and_is_within_two_percent_of_the_bound(tmp_path):
+    group = tmp_path / "group.json"
+    group.write_text(json.dumps(group_document(GROUP)))
+    command = [sys.executable, "-m", "kassay", "plan", group, "-o", tmp_path / "plan"]
+    start = time.monotonic()
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    seconds = time.monotonic() - start
+    # Other processes on this machine take their share of the processor.
+    assert seconds <= 60 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    document = json.loads((tmp_path / "plan" / "plan.json").read_text())
+    assert document["movement"] <= 25
+    (balanced,) = (one for one in document["options"] if one["option"] == "perfect balance")
+    makespan = document["makespan"]["value"]
+    assert makespan <= balanced["imbalance"]["bound"] * 102 // 100
+    points = document["frontier"]["points"]
+    assert len(points) >= 8
+    reached = [one["imbalance"] for one in points if one["moves"] <= document["movement"]]
+    assert min(reached) <= makespan
+    moves = [move for batch in document["batches"] for move in batch["moves"]]
+    named = [name for step in document["steps"] for name in re.findall(r"t-\d+", step["step"])]
+    assert named == [f"{move['topic']}-{move['partition']}" for move in moves]
+    lists = dict(document["assignment"])
+    assert all([move["topic"], move["partition"]] in lists[move["to"]] for move in moves)
