@@ -95,23 +95,29 @@ class MovementSearch:
                 return 0
             if start is None or search.cost(start) > pool.value(level):
                 start = pool.incumbent(level)
-            first = budget.until(budget.seconds * (0.5 if is_large else 0.25)).continuation(60)
+            share = (0.5 if search.is_tight else 0.1) if is_large else 0.25
+            first = budget.until(budget.seconds * share).continuation(60)
             self._record(search.cost(start), bound)
             pool.add(search.improve(start, bound, first))
             self._record_found(search, bound)
         if budget.seconds <= 0:
             return 0
-        from kassay.solver.weighted.movement_bound import exchange_bound  # noqa: PLC0415
+        from kassay.solver.weighted.movement_bound import price_and_branch  # noqa: PLC0415
 
         rest = budget.until(budget.seconds * (0.95 if is_large else 0.5))
-        bounding = rest.until(rest.seconds * (0.7 if is_large else 1.0))
-        proven = exchange_bound(
+        is_tight = search is not None and search.is_tight
+        bounding = rest.until(rest.seconds * (0.7 if is_large and is_tight else 0.95))
+        is_timed = budget.limits.deterministic is None
+        priced = price_and_branch(
             problem,
             max_loads,
             costs,
-            incumbent=pool.value(level),
+            start=pool.incumbent(level),
             may_continue=bounding.continuation(250),
+            seconds=lambda: bounding.seconds / 3 if is_timed else None,
         )
+        proven = priced.bound
+        pool.add(priced.placement)
         if search is not None:
             self._record(pool.value(level), max(bound, proven))
         if search is not None and is_large:

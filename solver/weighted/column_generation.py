@@ -1,13 +1,13 @@
-"""Column generation for partition prices by weight, stabilised by a box.
+"""Column generation for partition prices, stabilised by a box.
 
-Prices of single partitions are many and unstable. Prices that are piecewise linear in the
-weight lose little, and a linear program over the patterns found so far computes them: each
-pattern is a cut, the knapsacks find the next ones (Dantzig and Wolfe, 1960; Gilmore and
-Gomory, 1961). Prices stay in a box around the best ones, which grows after improvements
-(Marsten, Hogan and Blankenship, 1975).
+A linear program over the patterns found so far computes prices: each pattern is a cut, the
+knapsacks find the next ones (Dantzig and Wolfe, 1960; Gilmore and Gomory, 1961). Prices of
+single partitions are many and unstable. The first prices are therefore piecewise linear in the
+weight, separately for members above and below their maximum load. Prices stay in a box around
+the best ones, which grows after improvements (Marsten, Hogan and Blankenship, 1975).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,18 +20,23 @@ from kassay.solver.problem import Ints
 from kassay.solver.weighted.knapsack_subproblems import (
     INFEASIBLE,
     SCALE,
+    ExchangePattern,
     Knapsacks,
     MemberExchange,
-    Pattern,
 )
 
 Floats = NDArray[np.float64]
 
 _KNOTS = 200
-_MIN_BOX, _MAX_BOX = 0.001, 4.0
+_FIRST_BOX, _MIN_BOX, _MAX_BOX = 0.5, 0.001, 4.0
+_FIRST_BOX_OF_PARTITIONS, _MIN_BOX_OF_PARTITIONS = 0.1, 0.01
 _TOLERANCE = 0.01
-# Consecutive rounds without a higher bound after which the search stops.
+# Consecutive rounds without a higher bound after which the search for prices by weight stops.
 _MAX_FAILURES = 30
+# Patterns of a linear program. Above this number, those with the highest payments are removed.
+_MAX_PATTERNS = 5_000
+# Ranges of amounts given away, each a sixteenth of the grid, that provide patterns.
+_WINDOWS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,41 +49,53 @@ class MovementPrices:
 
 @dataclass
 class ColumnGeneration:
-    """Column generation on a weight grid. Patterns remain when the grid becomes finer."""
+    """Column generation for prices by weight, then for prices of single partitions."""
 
     exchange: MemberExchange
-    knots: Floats = field(init=False)  # weights with price variables
-    basis: Floats = field(init=False)  # knots' shares in prices, per partition
-    centre: Floats = field(init=False)  # best prices at the knots
-    box: float = 0.5
+    basis: sparse.csr_matrix = field(init=False)  # price variables' shares, per partition
+    knots: int = field(init=False)  # price variables per kind of partition, or 0
+    centre: Floats = field(init=False)  # best prices
+    box: float = _FIRST_BOX
     best: MovementPrices = field(init=False)
-    owners: list[int] = field(init=False, default_factory=list)
-    collected: list[Pattern] = field(init=False, default_factory=list)
-    seen: set[tuple[int, bytes]] = field(init=False, default_factory=set)
+    collected: dict[ExchangePattern, None] = field(init=False, default_factory=dict)
+    active: dict[ExchangePattern, None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Choose the knots of the price function, and start with the cost of a move as price."""
         problem = self.exchange.problem
-        weight = problem.weight.astype(np.float64)
-        self.knots = _knots(weight)
-        count = len(self.knots)
-        at = (np.searchsorted(self.knots, weight, side="right") - 1).clip(0, count - 2)
-        share = (weight - self.knots[at]) / (self.knots[at + 1] - self.knots[at])
-        unowned = problem.owner == NO_OWNER
+        weight, owner = problem.weight.astype(np.float64), problem.owner
+        knots = _knots(weight)
+        self.knots = len(knots)
+        at = (np.searchsorted(knots, weight, side="right") - 1).clip(0, self.knots - 2)
+        share = (weight - knots[at]) / (knots[at + 1] - knots[at])
+        unowned = owner == NO_OWNER
         unit = np.where(unowned, max(float(np.mean(self.exchange.costs)), 1.0), self.exchange.costs)
-        at = at + np.where(unowned, count, 0)
+        is_overloaded = self.exchange.free_capacity[owner] < 0
+        at = at + self.knots * np.where(unowned, 2, np.where(is_overloaded, 0, 1))
         partitions = np.arange(problem.partition_count)
-        self.basis = np.zeros((problem.partition_count, 2 * count))
-        self.basis[partitions, at] = (1 - share) * unit
-        self.basis[partitions, at + 1] = share * unit
-        self.centre = np.repeat([1.0, 0.0], count)
+        self.basis = sparse.csr_matrix(
+            (
+                np.concatenate([(1 - share) * unit, share * unit]),
+                (np.concatenate([partitions, partitions]), np.concatenate([at, at + 1])),
+            ),
+            (problem.partition_count, 3 * self.knots),
+        )
+        self.centre = np.repeat([1.0, 1.0, 0.0], self.knots)
         self.best = MovementPrices(np.zeros(problem.partition_count, dtype=np.int64), 0)
 
-    def raise_bound(self, enough: int, may_continue: Callable[[], bool]) -> None:
-        """Raise the bound until it exceeds ``enough`` (scaled by `SCALE`) or stops rising."""
-        self._add_empty_patterns()
+    def raise_bound(self, enough: int, may_continue: Callable[[], bool]) -> bool:
+        """Raise the bound until it exceeds ``enough`` (scaled by `SCALE`) or stops rising.
+
+        Return whether the bound stopped rising.
+        """
+        self.add(
+            ExchangePattern(member, (), ())
+            for member in np.flatnonzero(self.exchange.free_capacity >= 0).tolist()
+        )
         point, failures = self.centre, 0
-        while failures < _MAX_FAILURES and may_continue() and self.best.bound <= enough:
+        while may_continue() and self.best.bound <= enough:
+            if self.knots and failures >= _MAX_FAILURES:
+                return True
             partitions = np.rint((self.basis @ point).clip(0) * SCALE).astype(np.int64)
             knapsacks = self.exchange.solve(partitions)
             improved = knapsacks.bound > self.best.bound
@@ -88,85 +105,99 @@ class ColumnGeneration:
             self._collect(knapsacks)
             answer = self._program()
             if answer is None:
-                return
+                return True
             model_bound, next_point = answer
             gain = model_bound - self.best.bound / SCALE
-            inside = self._is_inside(next_point)
             if improved:
                 self.box = min(self.box * 1.5, _MAX_BOX)
             elif knapsacks.bound / SCALE < self.best.bound / SCALE - 0.5 * gain:
-                self.box = max(self.box * 0.6, _MIN_BOX)
+                self._shrink_box(failures)
             if gain < _TOLERANCE:
-                if inside or self.box >= _MAX_BOX:
-                    return
+                if self._is_inside(next_point) or self.box >= _MAX_BOX:
+                    return True
                 self.box = min(self.box * 3, _MAX_BOX)
             point = next_point
+        return False
 
-    def refine(self, exchange: MemberExchange) -> None:
-        """Change to a finer grid: drop infeasible patterns and reset the bound."""
-        self.exchange = exchange
-        kept = [
-            (owner, pattern)
-            for owner, pattern in zip(self.owners, self.collected, strict=True)
-            if exchange.is_feasible(owner, pattern)
-        ]
-        self.owners, self.collected = [owner for owner, _ in kept], [pattern for _, pattern in kept]
-        self.best = MovementPrices(self.best.prices, 0)
-        self.box = 0.1
+    def price_partitions(self) -> None:
+        """Change from prices by weight to prices of single partitions."""
+        if self.knots:
+            self.knots = 0
+            self.basis = sparse.identity(self.exchange.problem.partition_count, format="csr")
+            self.centre = self.best.prices / SCALE
+            self.box = _FIRST_BOX_OF_PARTITIONS
 
-    def _add_empty_patterns(self) -> None:
-        for member in np.flatnonzero(self.exchange.free_capacity >= 0).tolist():
-            self._add(member, np.zeros(self.exchange.problem.partition_count, dtype=np.int8))
+    def add(self, patterns: Iterable[ExchangePattern]) -> None:
+        """Add patterns to the linear program."""
+        found = dict.fromkeys(patterns)
+        self.collected |= found
+        self.active |= found
+
+    def patterns_below(self, cost: int) -> list[ExchangePattern]:
+        """Return the patterns that may belong to placements with at most this cost."""
+        patterns = list(self.collected)
+        prices = self.best.prices / SCALE
+        paid = self.exchange.fees(patterns) - self.exchange.matrix(patterns) @ prices
+        least = np.full(self.exchange.problem.member_count, np.inf)
+        members = [pattern.member for pattern in patterns]
+        np.minimum.at(least, members, paid)
+        most = cost - self.best.bound / SCALE + _TOLERANCE
+        return [patterns[at] for at in np.flatnonzero(paid - least[members] <= most).tolist()]
+
+    def _shrink_box(self, failures: int) -> None:
+        if self.knots:
+            self.box = max(self.box * 0.6, _MIN_BOX)
+        elif failures % 6 == 0:
+            self.box = max(self.box * 0.7, _MIN_BOX_OF_PARTITIONS)
 
     def _collect(self, knapsacks: Knapsacks) -> None:
         """Add each member's best pattern, and its best patterns for some ranges of amounts."""
-        least = knapsacks.net.argmin(axis=1)
+        least = knapsacks.net.argmin(axis=1).tolist()
         price = knapsacks.net.min(axis=1)
-        wide = max(self.exchange.width // 8, 1)
-        for window_index in range(4):
-            amount = least
-            if window_index:
-                window = knapsacks.net[:, (window_index - 1) * wide : window_index * wide]
-                if not window.shape[1]:
-                    continue
-                amount = (window_index - 1) * wide + window.argmin(axis=1)
-            patterns = self.exchange.patterns(knapsacks, amount)
-            net = np.take_along_axis(knapsacks.net, amount[:, None], axis=1)[:, 0]
-            for member in np.flatnonzero((net < price + SCALE // 2) & (net < INFEASIBLE)).tolist():
-                self._add(member, patterns[member])
-
-    def _add(self, member: int, pattern: Pattern) -> None:
-        key = (member, pattern.tobytes())
-        if key not in self.seen:
-            self.seen.add(key)
-            self.owners.append(member)
-            self.collected.append(pattern)
+        wide = max(self.exchange.width // 16, 1)
+        for member, net in enumerate(knapsacks.net):
+            amounts = {least[member]: None}
+            for start in range(0, min(_WINDOWS * wide, len(net)), wide):
+                amount = start + int(net[start : start + wide].argmin())
+                if net[amount] < min(price[member] + SCALE // 2, INFEASIBLE):
+                    amounts[amount] = None
+            self.add(
+                self.exchange.pattern(knapsacks, member, amount)
+                for amount in amounts
+                if net[amount] < INFEASIBLE
+            )
 
     def _program(self) -> tuple[float, Floats] | None:
         """Solve the linear program: return the best bound of the patterns and its prices."""
-        width, knots = self.exchange.problem.member_count, len(self.centre)
-        patterns = np.array(self.collected)
+        width, count = self.exchange.problem.member_count, len(self.centre)
         unowned = self.exchange.problem.owner == NO_OWNER
-        pattern = sparse.csr_matrix(patterns.astype(np.float64)) @ self.basis
-        fees = (patterns > 0) @ self.exchange.move_cost.astype(np.float64)
         # Dual values are the prices; a column bounds them from above, its negative from below.
-        rising = np.eye(knots)[:, :-1] - np.eye(knots)[:, 1:]
-        rising = np.delete(rising, len(self.knots) - 1, axis=1)
+        unit = sparse.identity(count, format="csc")
+        is_last = (np.arange(count) + 1) % self.knots == 0 if self.knots else np.ones(count, bool)
+        lower = np.flatnonzero(~is_last)
+        rising = unit[:, lower] - unit[:, lower + 1]
         low, high = np.maximum(self.centre - self.box, 0), self.centre + self.box
+        patterns = list(self.active)
+        fees = self.exchange.fees(patterns)
         cost = np.concatenate([fees, high, -low, np.zeros(rising.shape[1])])
-        linking = np.concatenate([pattern.T, np.eye(knots), -np.eye(knots), rising], axis=1)
+        linking = [(self.exchange.matrix(patterns) @ self.basis).T, unit, -unit, rising]
+        members = [pattern.member for pattern in patterns]
         once = sparse.csr_matrix(
-            (np.ones(len(patterns)), (self.owners, np.arange(len(patterns)))), (width, len(cost))
+            (np.ones(len(fees)), (members, np.arange(len(fees)))), (width, len(cost))
         )
+        needed = self.basis.T @ unowned.astype(np.float64)
         result = linprog(
             cost,
-            A_eq=sparse.vstack([sparse.csr_matrix(linking), once], format="csc"),
-            b_eq=np.concatenate([self.basis[unowned].sum(axis=0), np.ones(width)]),
+            A_eq=sparse.vstack([sparse.hstack(linking), once], format="csc"),
+            b_eq=np.concatenate([needed, np.ones(width)]),
             method="highs",
         )
         if result.status != 0:
             return None
-        return float(result.fun), np.asarray(result.eqlin.marginals)[:knots].clip(low, high)
+        if len(patterns) > _MAX_PATTERNS:
+            order = np.argsort(result.lower.marginals[: len(patterns)], kind="stable")
+            self.active = {patterns[at]: None for at in order[: _MAX_PATTERNS // 2].tolist()}
+        return float(result.fun), np.asarray(result.eqlin.marginals)[:count].clip(low, high)
 
     def _is_inside(self, point: Floats) -> bool:
         low, high = self.centre - self.box, self.centre + self.box

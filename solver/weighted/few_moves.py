@@ -47,6 +47,7 @@ class FewMovesSearch:
     costs: Ints
     rng: np.random.Generator
     annealing: OverloadAnnealing = field(init=False)
+    is_tight: bool = field(init=False)
     shares: dict[_Method, int] = field(init=False)
     turns: dict[_Method, int] = field(init=False)
     gains: dict[_Method, int] = field(init=False)
@@ -58,8 +59,10 @@ class FewMovesSearch:
         seed = int(self.rng.integers(2**31))
         self.annealing = OverloadAnnealing(self.problem, self.costs, self.max_load, seed)
         slack = self.max_load * self.problem.member_count - self.problem.total
-        is_tight = slack < _TIGHT * float(self.problem.weight.mean()) * self.problem.member_count
-        self.shares = _TIGHT_SHARES if is_tight else _LOOSE_SHARES
+        self.is_tight = (
+            slack < _TIGHT * float(self.problem.weight.mean()) * self.problem.member_count
+        )
+        self.shares = _TIGHT_SHARES if self.is_tight else _LOOSE_SHARES
         self.turns = dict.fromkeys(_Method, 0)
         self.gains = dict.fromkeys(_Method, 0)
 

@@ -9,19 +9,34 @@ relaxation. Prices are integers, so the bound is exact.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds import owned_partitions
-from kassay.solver.problem import Ints, Problem
+from kassay.solver.problem import Ints, Placement, Problem
 
 # Prices and bounds are integers, in units of 1 / SCALE.
 SCALE = 2**16
 INFEASIBLE = 2**55
 
-Pattern = NDArray[np.int8]
+
+class ExchangePattern(NamedTuple):
+    """Partitions that one member gives away and receives, in ascending order."""
+
+    member: int
+    given: tuple[int, ...]
+    received: tuple[int, ...]
+
+
+class _Step(NamedTuple):
+    """Partitions added to a table of received partitions, and the decisions per capacity."""
+
+    partitions: Ints
+    chosen: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +46,7 @@ class Knapsacks:
     net: Ints  # minimum payment per member and amount given away, or INFEASIBLE
     bound: int  # on the cost of all moves, times SCALE
     giving: NDArray[np.bool_]  # decisions of the dynamic programs
-    receiving: NDArray[np.bool_]
-    received: tuple[int, ...]  # partitions in the order of `receiving`
+    receiving: Sequence[Sequence[_Step]]  # per member
 
 
 @dataclass
@@ -77,35 +91,67 @@ class MemberExchange:
     def solve(self, price: Ints) -> Knapsacks:
         """Solve all knapsacks at integer prices of at least 0, times `SCALE`."""
         price_paid, giving = self._give_tables(price)
-        price_earned, receiving, received = self._receive_tables(price)
+        price_earned = np.zeros_like(price_paid)
+        receiving: list[list[_Step]] = [[] for _ in price_paid]
+        profit = price - self.move_cost * SCALE
+        worth = np.flatnonzero((profit > 0) & (self.receive_weight < self.width))
+        self._fill_receive_tables(price_earned, receiving, (0, len(price_paid)), worth, profit)
         space = self.free_capacity[:, None] + np.arange(self.width)
         gain = np.take_along_axis(price_earned, space.clip(0, self.width - 1), axis=1)
         net = np.where((space >= 0) & (price_paid < INFEASIBLE), price_paid - gain, INFEASIBLE)
         unowned = self.problem.owner == NO_OWNER
         bound = int(net.min(axis=1).sum()) + int(price[unowned].sum())
-        return Knapsacks(net, bound, giving, receiving, received)
+        return Knapsacks(net, bound, giving, receiving)
 
-    def patterns(self, knapsacks: Knapsacks, amount: Ints) -> Pattern:
-        """Return exchange patterns: per member and partition -1 if given, 1 if received, else 0."""
-        members = np.arange(self.problem.member_count)
-        pattern = np.zeros((self.problem.member_count, self.problem.partition_count), dtype=np.int8)
-        left = (self.free_capacity + amount).clip(0, self.width - 1)
-        for at in range(len(knapsacks.received) - 1, -1, -1):
-            partition = knapsacks.received[at]
-            took = knapsacks.receiving[at, members, left]
-            pattern[took, partition] = 1
-            left = left - np.where(took, self.receive_weight[partition], 0)
-        for at in range(len(self.owned) - 1, -1, -1):
-            partitions = self.owned[at]
-            gave = knapsacks.giving[at, members, amount]
-            pattern[members[gave], partitions[gave]] = -1
-            amount = np.maximum(amount - np.where(gave, self.give_weight[partitions], 0), 0)
-        return pattern
+    def pattern(self, knapsacks: Knapsacks, member: int, amount: int) -> ExchangePattern:
+        """Return the best pattern of a member that gives away an amount on the grid."""
+        left = min(int(self.free_capacity[member]) + amount, self.width - 1)
+        received = []
+        for partitions, chosen in reversed(knapsacks.receiving[member]):
+            at = len(partitions)
+            while at and (taken := np.flatnonzero(chosen[:at, left])).size:
+                at = int(taken[-1])
+                received.append(int(partitions[at]))
+                left -= int(self.receive_weight[partitions[at]])
+        given = []
+        for at in np.flatnonzero(self.owned[:, member] != NO_OWNER)[::-1].tolist():
+            if knapsacks.giving[at, member, amount]:
+                partition = int(self.owned[at, member])
+                given.append(partition)
+                amount = max(amount - int(self.give_weight[partition]), 0)
+        return ExchangePattern(member, tuple(sorted(given)), tuple(sorted(received)))
 
-    def is_feasible(self, member: int, pattern: Pattern) -> bool:
-        """Return whether a pattern is within the free capacity of a member on the grid."""
-        more = int(self.receive_weight[pattern > 0].sum())
-        return more - int(self.give_weight[pattern < 0].sum()) <= int(self.free_capacity[member])
+    def pattern_of(self, placement: Placement, member: int) -> ExchangePattern:
+        """Return the pattern of a member in a placement."""
+        here, owned = placement == member, self.problem.owner == member
+        given, received = np.flatnonzero(owned & ~here), np.flatnonzero(here & ~owned)
+        return ExchangePattern(member, tuple(given.tolist()), tuple(received.tolist()))
+
+    def is_feasible(self, pattern: ExchangePattern) -> bool:
+        """Return whether the exact load of a pattern is at most the maximum load."""
+        weight, owner = self.problem.weight, self.problem.owner
+        load = int(weight[owner == pattern.member].sum())
+        load += int(weight[list(pattern.received)].sum()) - int(weight[list(pattern.given)].sum())
+        return load <= self.max_loads[pattern.member]
+
+    def matrix(self, patterns: Sequence[ExchangePattern]) -> sparse.csr_matrix:
+        """Return per pattern -1 for each given and 1 for each received partition."""
+        sizes = [len(one.given) + len(one.received) for one in patterns]
+        columns = [at for one in patterns for at in (*one.given, *one.received)]
+        signs = [
+            sign
+            for one in patterns
+            for sign in (*(-1.0 for _ in one.given), *(1.0 for _ in one.received))
+        ]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        return sparse.csr_matrix(
+            (signs, columns, starts), (len(patterns), self.problem.partition_count)
+        )
+
+    def fees(self, patterns: Sequence[ExchangePattern]) -> NDArray[np.float64]:
+        """Return the cost of the moves to the member of each pattern."""
+        cost = self.move_cost.tolist()
+        return np.array([float(sum(cost[at] for at in one.received)) for one in patterns])
 
     def _give_tables(self, price: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         """Return per member and amount the minimum price of giving away, and the decisions."""
@@ -121,18 +167,35 @@ class MemberExchange:
             price_paid = np.where(chosen[at], cost, price_paid)
         return price_paid, chosen
 
-    def _receive_tables(self, price: Ints) -> tuple[Ints, NDArray[np.bool_], tuple[int, ...]]:
-        """Return the maximum gain of receiving per member and capacity, and the decisions."""
-        move_cost = self.move_cost * SCALE
-        price_earned = np.zeros((self.problem.member_count, self.width), dtype=np.int64)
-        worth = np.flatnonzero((price > move_cost) & (self.receive_weight < self.width)).tolist()
-        chosen = np.zeros((len(worth), *price_earned.shape), dtype=np.bool_)
-        for at, partition in enumerate(worth):
-            size = int(self.receive_weight[partition])
-            gain_with = price_earned[:, : self.width - size] + (
-                price[partition] - move_cost[partition]
-            )
-            better = (gain_with > price_earned[:, size:]) & self.may_receive[partition][:, None]
-            chosen[at, :, size:] = better
-            price_earned[:, size:] = np.where(better, gain_with, price_earned[:, size:])
-        return price_earned, chosen, tuple(worth)
+    def _fill_receive_tables(
+        self,
+        tables: Ints,
+        steps: list[list[_Step]],
+        members: tuple[int, int],
+        partitions: Ints,
+        profit: Ints,
+    ) -> None:
+        """Compute the maximum gain of receiving partitions, per capacity, for a range of members.
+
+        ``tables`` contains the gains of earlier partitions. Partitions that all members of the
+        range may receive are added once; each half of the range adds the others.
+        """
+        low, high = members
+        allowed = self.may_receive[partitions, low:high]
+        by_all = allowed.all(axis=1)
+        common, others = partitions[by_all], partitions[~by_all & allowed.any(axis=1)]
+        if len(common):
+            table = tables[low]
+            chosen = np.zeros((len(common), self.width), dtype=np.bool_)
+            for at, partition in enumerate(common.tolist()):
+                size = int(self.receive_weight[partition])
+                gain_with = table[: self.width - size] + profit[partition]
+                chosen[at, size:] = gain_with > table[size:]
+                np.maximum(gain_with, table[size:], out=table[size:])
+            tables[low:high] = table
+            for member in range(low, high):
+                steps[member].append(_Step(common, chosen))
+        if high - low > 1:
+            middle = (low + high) // 2
+            for half in ((low, middle), (middle, high)):
+                self._fill_receive_tables(tables, steps, half, others, profit)

@@ -1,23 +1,33 @@
-"""Lower bound on movement under maximum loads, by Lagrangian prices of partitions.
+"""Lower bound on movement under maximum loads, and placements from its patterns.
 
-Column generation finds prices by weight. Then subgradient steps change the price of each
-partition (Held and Karp, 1971). The integer knapsacks of
-`kassay.solver.weighted.knapsack_subproblems` prove the bound.
+Column generation finds prices by weight, then prices of single partitions. The integer knapsacks
+of `kassay.solver.weighted.knapsack_subproblems` prove the bound. An integer program over the
+patterns that column generation found gives placements (restricted master heuristic: Joncour et
+al., "Column generation based primal heuristics", 2010).
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-import numpy as np
-
-from kassay.reference.model.ownership import NO_OWNER
-from kassay.solver.problem import Ints, Problem
-from kassay.solver.weighted.column_generation import ColumnGeneration, MovementPrices
+from kassay.solver.evaluation import moves_cost
+from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.weighted.column_generation import ColumnGeneration
 from kassay.solver.weighted.knapsack_subproblems import SCALE, MemberExchange
+from kassay.solver.weighted.pattern_selection import select_patterns
 
-_COARSE = 400
-_FINE = 2000
+_GRID = 2000
 _MAX_CELLS = 200_000_000
-_ROUNDS = 60
+_MIN_GRID = 400
+_MAX_PRICED = 4_000  # partitions with single prices; the linear program cannot be interrupted
+_ROUNDS = 60  # of column generation between two integer programs
+
+
+@dataclass(frozen=True, slots=True)
+class PricedMoves:
+    """Lower bound on the cost of moves, and the best placement known."""
+
+    bound: int
+    placement: Placement
 
 
 def exchange_bound(
@@ -27,53 +37,63 @@ def exchange_bound(
     *,
     incumbent: int,
     may_continue: Callable[[], bool],
-    rounds: int = _ROUNDS,
 ) -> int:
     """Bound the cost of moves from below. Stop when the bound reaches the incumbent's cost."""
-    cells = problem.partition_count * problem.member_count
-    if not cells or cells * _COARSE > _MAX_CELLS or int(costs.max(initial=0)) > 2**20:
+    search = _column_generation(problem, max_loads, costs)
+    if search is None:
         return 0
     enough = (incumbent - 1) * SCALE
-    search = ColumnGeneration(MemberExchange(problem, max_loads, costs, _COARSE))
     search.raise_bound(enough, may_continue)
-    coarse = search.best
-    if coarse.bound <= enough and may_continue():
-        grid = max(_COARSE, min(_FINE, _MAX_CELLS // cells))
-        search.refine(MemberExchange(problem, max_loads, costs, grid))
+    if problem.partition_count <= _MAX_PRICED:
+        search.price_partitions()
         search.raise_bound(enough, may_continue)
-    start = max(search.best, coarse, key=lambda prices: prices.bound)
-    best = _subgradient(search.exchange, start, incumbent, may_continue, rounds)
-    return -(-best // SCALE)
+    return -(-search.best.bound // SCALE)
 
 
-def _subgradient(
-    exchange: MemberExchange,
-    start: MovementPrices,
-    incumbent: int,
+def price_and_branch(
+    problem: Problem,
+    max_loads: Sequence[int],
+    costs: Ints,
+    *,
+    start: Placement,
     may_continue: Callable[[], bool],
-    rounds: int,
-) -> int:
-    """Change prices by subgradient steps, and return the best bound, times `SCALE`."""
-    unowned = (exchange.problem.owner == NO_OWNER).astype(np.int64)
-    best, best_price = start.bound, start.prices / SCALE
-    price = best_price
-    momentum, length, failures = np.zeros(exchange.problem.partition_count), 1.0, 0
-    for _ in range(rounds):
-        if best > (incumbent - 1) * SCALE or not may_continue():
-            break
-        knapsacks = exchange.solve(np.rint(price * SCALE).astype(np.int64))
-        if knapsacks.bound > best:
-            best, best_price, failures = knapsacks.bound, price, 0
-        else:
-            failures += 1
-        pattern = exchange.patterns(knapsacks, knapsacks.net.argmin(axis=1))
-        surplus = unowned - pattern.sum(axis=0, dtype=np.int64)
-        if not surplus.any():
-            break
-        if failures >= 8:
-            price, length, failures = best_price, length * 0.7, 0
-            momentum = np.zeros(exchange.problem.partition_count)
-        momentum = surplus + 0.3 * momentum
-        step = length * max(incumbent - knapsacks.bound / SCALE, 0.1) / float(momentum @ momentum)
-        price = np.maximum(price + step * momentum, 0)
-    return best
+    seconds: Callable[[], float | None],
+) -> PricedMoves:
+    """Bound the cost of moves from below, and combine patterns to better placements.
+
+    Stop when the cost of the placement is the bound. ``seconds`` returns the time left for an
+    integer program, or None for a limit without a clock.
+    """
+    search = _column_generation(problem, max_loads, costs)
+    if search is None:
+        return PricedMoves(0, start)
+    exchange = search.exchange
+    best, cost = start, moves_cost(problem, costs, start)
+    search.add(exchange.pattern_of(best, member) for member in range(problem.member_count))
+    search.raise_bound((cost - 1) * SCALE, may_continue)
+    has_converged = problem.partition_count > _MAX_PRICED
+    search.price_partitions()
+    while not has_converged and search.best.bound <= (cost - 1) * SCALE and may_continue():
+        has_converged = search.raise_bound((cost - 1) * SCALE, _turns(_ROUNDS, may_continue))
+        found = select_patterns(exchange, search.patterns_below(cost - 1), best, seconds())
+        if found is not None:
+            best, cost = found, moves_cost(problem, costs, found)
+            search.add(exchange.pattern_of(best, member) for member in range(problem.member_count))
+    return PricedMoves(-(-search.best.bound // SCALE), best)
+
+
+def _turns(most: int, may_continue: Callable[[], bool]) -> Callable[[], bool]:
+    """Return a function that permits a number of further rounds."""
+    turns = iter(range(most))
+    return lambda: may_continue() and next(turns, None) is not None
+
+
+def _column_generation(
+    problem: Problem, max_loads: Sequence[int], costs: Ints
+) -> ColumnGeneration | None:
+    """Return a column generation, or None if the knapsacks are too large."""
+    cells = problem.partition_count * problem.member_count
+    if not cells or cells * _MIN_GRID > _MAX_CELLS or int(costs.max(initial=0)) > 2**20:
+        return None
+    grid = max(_MIN_GRID, min(_GRID, _MAX_CELLS // cells))
+    return ColumnGeneration(MemberExchange(problem, max_loads, costs, grid))

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.weighted_groups import dealt_in_turn
 from kassay.reference import Group, Member, Topic
+from kassay.reference.model.assignment import Assignment
 from kassay.solver import Imbalance, Movement, Tolerance, solve
 from kassay.solver.bounds import overload_moves_bound
 from kassay.solver.evaluation import level_value
@@ -15,7 +16,7 @@ from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.weighted.exchange_beam import ExchangeBeam
 from kassay.solver.weighted.few_moves import FewMovesSearch
-from kassay.solver.weighted.movement_bound import exchange_bound
+from kassay.solver.weighted.movement_bound import exchange_bound, price_and_branch
 from kassay.solver.weighted.overload_annealing import OverloadAnnealing
 from tests import brute_force
 from tests.solver.random_cases import weighted_problems
@@ -60,6 +61,41 @@ def test_bounds_on_moves_never_exceed_the_fewest_possible():
         assert simple <= moves
         strict += bound > 0
     assert strict > 20
+
+
+def test_patterns_prove_the_fewest_moves_of_small_groups():
+    rng = random.Random(12)
+    optimal = 0
+    for group, problem in weighted_problems(rng, 60):
+        slack = rng.randint(0, 5)
+        least, moves = brute_force.optimum(group, "makespan", slack=lambda x, s=slack: x + s)
+        start = next(
+            placement
+            for placement in map(problem.to_placement, every_assignment(group))
+            if max(problem.loads(placement), default=0) <= least + slack
+        )
+        turns = iter(range(60))
+        priced = price_and_branch(
+            problem,
+            [least + slack] * problem.member_count,
+            np.ones(problem.partition_count, dtype=np.int64),
+            start=start,
+            may_continue=lambda turns=turns: next(turns, None) is not None,
+            seconds=lambda: None,
+        )
+        assert max(problem.loads(priced.placement), default=0) <= least + slack
+        value = level_value(problem, Movement(), priced.placement)
+        assert priced.bound <= moves <= value
+        optimal += value == moves
+    assert optimal > 50
+
+
+def every_assignment(group):
+    for placement in brute_force.every_placement(group):
+        assignment = {member.id: [] for member in group.members}
+        for tp, member in placement.items():
+            assignment[member].append(tp)
+        yield Assignment(assignment)
 
 
 def test_few_moves_search_stays_within_the_maximum_load():

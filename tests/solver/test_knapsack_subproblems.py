@@ -59,7 +59,7 @@ def test_no_prices_on_any_grid_exceed_the_minimum_cost(group, grid, ceiling, dat
     assert least is None or solved.bound <= least * SCALE
 
 
-def test_prices_by_weight_never_exceed_the_minimum_cost():
+def test_prices_never_exceed_the_minimum_cost():
     rng = random.Random(12)
     proven = 0
     for group, problem in weighted_problems(rng, 60):
@@ -67,13 +67,16 @@ def test_prices_by_weight_never_exceed_the_minimum_cost():
         ceiling = brute_force.optimum(group, "makespan")[0] + rng.randint(0, 4)
         least = cheapest(group, problem, costs, ceiling)
         max_loads = [ceiling] * problem.member_count
-        turns = iter(range(40))
-        search = ColumnGeneration(MemberExchange(problem, max_loads, np.array(costs), 3))
-        search.raise_bound(least * SCALE, lambda turns=turns: next(turns, None) is not None)
-        assert search.best.bound <= least * SCALE
-        search.refine(MemberExchange(problem, max_loads, np.array(costs), 1000))
-        search.raise_bound(least * SCALE, lambda turns=turns: next(turns, None) is not None)
-        assert search.best.bound <= least * SCALE
+        turns = iter(range(80))
+        for grid in (3, 1000):
+            exchange = MemberExchange(problem, max_loads, np.array(costs), grid)
+            search = ColumnGeneration(exchange)
+            search.raise_bound(least * SCALE, lambda turns=turns: next(turns, None) is not None)
+            by_weight = search.best.bound
+            assert by_weight <= least * SCALE
+            search.price_partitions()
+            search.raise_bound(least * SCALE, lambda turns=turns: next(turns, None) is not None)
+            assert by_weight <= search.best.bound <= least * SCALE
         proven += search.best.bound > (least - 1) * SCALE >= 0
     assert proven > 15
 
@@ -91,16 +94,19 @@ def test_the_cost_of_a_pattern_is_the_value_of_its_knapsack():
     rng = np.random.default_rng(5)
     price = rng.integers(0, 3 * SCALE, exchange.problem.partition_count)
     solved = exchange.solve(price)
-    for amount in (solved.net.argmin(axis=1), np.zeros(6, dtype=np.int64)):
-        patterns = exchange.patterns(solved, amount)
-        for member in range(6):
-            shed, taken = patterns[member] < 0, patterns[member] > 0
-            pays = price[shed].sum() - (price[taken] - SCALE).sum()
-            if solved.net[member, amount[member]] < INFEASIBLE:
-                assert pays == solved.net[member, amount[member]]
-                assert exchange.is_feasible(member, patterns[member])
-            assert (exchange.problem.owner[shed] == member).all()
-            assert (exchange.problem.owner[taken] != member).all()
+    for amounts in (solved.net.argmin(axis=1), np.zeros(6, dtype=np.int64)):
+        for member, amount in enumerate(amounts.tolist()):
+            if solved.net[member, amount] >= INFEASIBLE:
+                continue
+            pattern = exchange.pattern(solved, member, amount)
+            given, received = list(pattern.given), list(pattern.received)
+            assert (
+                price[given].sum() - (price[received] - SCALE).sum() == solved.net[member, amount]
+            )
+            more = exchange.receive_weight[received].sum() - exchange.give_weight[given].sum()
+            assert more <= exchange.free_capacity[member]
+            assert (exchange.problem.owner[given] == member).all()
+            assert (exchange.problem.owner[received] != member).all()
 
 
 def test_the_prices_of_column_generation_prove_its_bound():
@@ -118,20 +124,6 @@ def test_the_exchange_bound_is_at_least_the_counted_bound():
     assert search.best.bound >= counted * SCALE
     search.raise_bound(10**9, always)
     assert search.best.bound > counted * SCALE
-
-
-def test_a_finer_grid_keeps_feasible_patterns():
-    search = ColumnGeneration(small_exchange(20))
-    search.raise_bound(10**9, always)
-    before = len(search.collected)
-    finer = small_exchange(10**6)
-    search.refine(finer)
-    problem = finer.problem
-    assert 0 < len(search.collected) == len(search.owners) < before
-    for member, pattern in zip(search.owners, search.collected, strict=True):
-        load = problem.weight[problem.owner == member].sum() + (pattern * problem.weight).sum()
-        assert load <= finer.max_loads[member]
-    assert search.best.bound == 0
 
 
 def test_the_search_stops_when_the_target_is_met():
