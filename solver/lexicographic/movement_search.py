@@ -105,8 +105,7 @@ class MovementSearch:
         from kassay.solver.weighted.movement_bound import price_and_branch  # noqa: PLC0415
 
         rest = budget.until(budget.seconds * (0.95 if is_large else 0.5))
-        is_tight = search is not None and search.is_tight
-        bounding = rest.until(rest.seconds * (0.7 if is_large and is_tight else 0.95))
+        bounding = rest.until(rest.seconds * 0.95)
         is_timed = budget.limits.deterministic is None
         priced = price_and_branch(
             problem,
