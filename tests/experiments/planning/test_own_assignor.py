@@ -9,7 +9,6 @@ from kassay.experiments.planning.plan_page import render_html, render_summary, r
 from kassay.reference.model.client import Client
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_status import GroupStatus
-from tests.experiments.sources.recorded_clients import EXPECTED
 
 JAVA_RESULTS = "The results of range in this output are those of the Java client"
 
@@ -48,19 +47,6 @@ def test_the_library_is_named_and_results_of_java_are_not_those_of_others(librar
     own = own_assignor(group(*libraries))
     assert sentence in str(own)
     assert own.is_ported is (libraries == ("java", "java"))
-
-
-@pytest.mark.parametrize("name", [name for name, known in EXPECTED.items() if known["members"]])
-def test_recorded_groups_run_the_assignor_of_their_library_or_of_the_broker(name):
-    library, assignor = EXPECTED[name]["library"], EXPECTED[name]["assignor"]
-    own = own_assignor(group(library, library, assignor=assignor))
-    by_broker = assignor in ("uniform", "server-range")
-    assert own.is_ported is (by_broker or library == "java")
-    assert str(own).startswith(
-        f"The broker assigns the partitions, with {assignor}."
-        if by_broker
-        else f"The group runs {assignor} of {'the Java client' if library == 'java' else library}."
-    )
 
 
 def test_an_assignor_without_a_port_is_named():

@@ -18,6 +18,7 @@ from kassay.experiments.history.rebalances import (
     find_rebalances,
 )
 from kassay.experiments.history.reconstruct_generations import reconstruct_generations
+from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
 from kassay.experiments.sources.import_options import AssumedSubscriptions, ImportOptions
@@ -39,12 +40,13 @@ OLDER, NEWER = (f"kafka-{VERSIONS[name]}" for name in ("older tools", "tools"))
 
 
 @cache
-def live_groups() -> dict[str | None, Group | str]:
-    """Import the recorded cluster; a group that cannot be read is its error."""
+def live_groups() -> dict[str | None, Group]:
+    """Import the recorded cluster."""
     imported = import_live(RecordedCluster(), [], ImportOptions(), sleep=lambda _: None)
-    return {each.id: each.group or each.error or "" for each in imported}
+    return {each.id: each.group for each in imported if each.group is not None}
 
 
+@cache
 def captured_groups(release: str) -> dict[str | None, Group]:
     metadata = load_metadata(DATA / "topics.txt")
     options = ImportOptions(
@@ -60,17 +62,13 @@ def owners(group: Group) -> dict[str, list[tuple[str, int]]]:
     return {member.id: sorted(tuple(tp) for tp in member.owned) for member in group.members}
 
 
-READABLE = [name for name, group in EXPECTED.items() if group["members"] is not None]
+each_group = pytest.mark.parametrize("name", EXPECTED)
+each_release = pytest.mark.parametrize("release", [NEWER, OLDER])
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@each_group
 def test_live_groups_have_the_assignment_that_the_cluster_reports(name: str) -> None:
     group = live_groups()[name]
-    if name not in READABLE:
-        assert isinstance(group, str)
-        assert group.startswith(f"group {name!r}: ")
-        return
-    assert isinstance(group, Group)
     assert owners(group) == expected_owners(name)
     assert group.status.state == "Stable"
     assert group.status.registered_assignor == EXPECTED[name]["assignor"]
@@ -78,17 +76,23 @@ def test_live_groups_have_the_assignment_that_the_cluster_reports(name: str) -> 
     assert (name == "java-range") is any(member.rack for member in group.members)
 
 
-@pytest.mark.parametrize("name", READABLE)
+@each_group
 def test_the_client_library_of_live_groups_is_recognised(name: str) -> None:
+    library, assignor = EXPECTED[name]["library"], EXPECTED[name]["assignor"]
     group = live_groups()[name]
-    assert isinstance(group, Group)
-    assert {member.client.library for member in group.members} == {EXPECTED[name]["library"]}
+    assert {member.client.library for member in group.members} == {library}
+    by_broker = assignor in CONSUMER_PROTOCOL
+    assert own_assignor(group).is_ported is (by_broker or library == "java")
+    assert str(own_assignor(group)).startswith(
+        f"The broker assigns the partitions, with {assignor}."
+        if by_broker
+        else f"The group runs {assignor} of {'the Java client' if library == 'java' else library}."
+    )
 
 
-@pytest.mark.parametrize("name", READABLE)
+@each_group
 def test_subscriptions_of_classic_live_groups_are_those_sent(name: str) -> None:
     group = live_groups()[name]
-    assert isinstance(group, Group)
     if EXPECTED[name]["assignor"] in CONSUMER_PROTOCOL:
         assert any("subscriptions are not shown" in note for note in group.notes)
         return
@@ -96,18 +100,17 @@ def test_subscriptions_of_classic_live_groups_are_those_sent(name: str) -> None:
     assert sent == sorted(EXPECTED[name]["subscriptions"])
 
 
-@pytest.mark.parametrize("release", [NEWER, OLDER])
-@pytest.mark.parametrize("name", READABLE)
+@each_release
+@each_group
 def test_captured_groups_have_the_assignment_that_the_cluster_reports(
     name: str, release: str
 ) -> None:
     assert owners(captured_groups(release)[name]) == expected_owners(name)
 
 
-@pytest.mark.parametrize("name", READABLE)
+@each_group
 def test_groups_of_all_clients_can_be_planned(name: str) -> None:
     group = live_groups()[name]
-    assert isinstance(group, Group)
     found = plan(group)
     assert found.makespan.is_proven
     if name != "kafkajs-RoundRobinAssigner":
@@ -132,8 +135,8 @@ def rebalances(release: str) -> dict[str, list[Rebalance]]:
     return found
 
 
-@pytest.mark.parametrize("release", [NEWER, OLDER])
-@pytest.mark.parametrize("name", READABLE)
+@each_release
+@each_group
 def test_the_last_rebalance_in_the_history_is_the_assignment_of_the_cluster(
     name: str, release: str
 ) -> None:
@@ -151,7 +154,6 @@ def test_the_last_rebalance_in_the_history_is_the_assignment_of_the_cluster(
 def test_unsubscribed_and_unassigned_topics_of_kafkajs_are_stated() -> None:
     name = "kafkajs-RoundRobinAssigner"
     group = live_groups()[name]
-    assert isinstance(group, Group)
     assert any("has partitions of topics that it does not subscribe to" in n for n in group.notes)
     subscribed = {topic for member in group.members for topic in member.subscription}
     assigned = {topic for owned in expected_owners(name).values() for topic, _ in owned}
@@ -164,10 +166,10 @@ def test_unsubscribed_and_unassigned_topics_of_kafkajs_are_stated() -> None:
 
 
 _OTHERS = ("kafkajs-RoundRobin", "kafka-python")
-COMPLETE = [name for name in READABLE if not name.startswith(_OTHERS)]
+COMPLETE = [name for name in EXPECTED if not name.startswith(_OTHERS)]
 
 
-@pytest.mark.parametrize("release", [NEWER, OLDER])
+@each_release
 @pytest.mark.parametrize("name", [*COMPLETE, "kafkajs-RoundRobinAssigner-equal"])
 def test_all_rebalances_are_valid(name: str, release: str) -> None:
     assert set(endings(name, release)) == {"ok"}
@@ -187,11 +189,10 @@ def endings(name: str, release: str) -> list[str]:
     return [str(each.ending) for each in comparisons if each is not None]
 
 
-@pytest.mark.parametrize("release", [NEWER, OLDER])
-@pytest.mark.parametrize("name", READABLE)
+@each_release
+@each_group
 def test_captured_members_are_in_the_order_of_the_coordinator(name: str, release: str) -> None:
     live = live_groups()[name]
-    assert isinstance(live, Group)
     captured = captured_groups(release)[name]
     assert [member.id for member in captured.members] == [member.id for member in live.members]
 
@@ -221,7 +222,7 @@ def test_some_libraries_are_recognised_although_the_application_sets_its_client_
 STICKY = [name for name in EXPECTED if "sticky" in name]
 
 
-@pytest.mark.parametrize("release", [NEWER, OLDER])
+@each_release
 @pytest.mark.parametrize("name", STICKY)
 def test_the_claims_of_sticky_members_tell_the_owners_after_compaction(
     name: str, release: str
