@@ -1,6 +1,7 @@
 """Read group documents, process each group, and write one result per group."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 STDIN, name_of = text_files.STDIN, text_files.name_of
 NOT_REACHED = 1
 """Exit code if a requested condition is not met."""
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, and characters that change the direction of text."""
 _FILE_WIDTH = 120
 """Width in characters of tables that are not written to a terminal."""
 
@@ -72,10 +75,10 @@ class TableLayout:
         for record in records:
             if "error" in record:
                 blank = [""] * (len(table.columns) - 2)
-                table.add_row(record["id"], *blank, record["error"])
+                table.add_row(_cell(record["id"]), *blank, _cell(record["error"]))
                 continue
             for cells in self.rows(record):
-                table.add_row(record["id"], *map(_cell, cells))
+                table.add_row(_cell(record["id"]), *map(_cell, cells))
         return table
 
 
@@ -280,4 +283,9 @@ def _print_scalars(records: Sequence[Record]) -> None:
 
 
 def _cell(value: object) -> str:
-    return "" if value is None else str(value)
+    return "" if value is None else without_control_characters(str(value))
+
+
+def without_control_characters(text: str) -> str:
+    """Replace control characters except line ends, because they could control the terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -130,8 +130,9 @@ def _read_cluster(
 
 def _write(groups: Iterator[ImportedGroup], output: Path | None) -> None:
     lines: list[str] = []
-    failed = False
+    failed, is_empty = False, True
     for imported in groups:
+        is_empty = False
         if imported.error is not None:
             failed = True
             lines.append(group_io.to_json(group_io.error_record(imported.id, imported.error)))
@@ -139,6 +140,8 @@ def _write(groups: Iterator[ImportedGroup], output: Path | None) -> None:
             print_note(f"skipped {imported.id!r}: {imported.skipped}")
         else:
             lines.append(group_io.to_json(group_document(imported.group)))
+    if is_empty:
+        print_note("the input contains no group")
     text = "".join(line + "\n" for line in lines)
     if output is None:
         sys.stdout.write(text)

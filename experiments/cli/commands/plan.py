@@ -218,7 +218,8 @@ def _write(plan: Plan, directory: Path) -> None:
 
 
 def _text(plan: Plan, directory: Path, source: Path) -> str:
-    return render_summary(plan, directory=str(directory), source=str(source))
+    summary = render_summary(plan, directory=str(directory), source=str(source))
+    return group_io.without_control_characters(summary)
 
 
 def _line(plan: Plan, directory: Path) -> str:

@@ -223,3 +223,21 @@ def test_details_of_a_group_of_burrow_show_its_members(kassay, site):
         ([["t", 0]], "/10.0.0.7"),
         ([["t", 1]], "/10.0.0.8"),
     ]
+
+
+@pytest.mark.parametrize("command", [("solve", "--format", "table"), ("plan", "--format", "text")])
+def test_control_characters_in_names_do_not_reach_the_terminal(kassay, site, monkeypatch, command):
+    document = json.dumps(DOCUMENT | {"id": "g\x1b[31m\u202eg"})
+    source = written({"x.jsonl": document}, site, monkeypatch)
+    name, *options = command
+    done = kassay(name, source, *options, *COMMANDS[name])
+    assert done.code == 0
+    assert "\ufffd[31m" in done.out
+    assert not {"\x1b", "\u202e"} & set(done.out)
+
+
+def test_an_import_of_a_table_without_rows_states_that_there_is_no_group(kassay, site):
+    (site / "x.csv").write_text(CSV.splitlines()[0] + "\n")
+    done = kassay("import", "x.csv")
+    assert (done.code, done.out) == (0, "")
+    assert done.message == "kassay: the input contains no group"
