@@ -1,3 +1,54 @@
+"""A small study, and its tables on the local file system."""
+
+import pytest
+
+from kassay.experiments.report.output_reader import load_summary, read_manifest
+from kassay.experiments.spark.study_pipeline import write_study
+from kassay.experiments.study.case import JoinedCases, imported_cases
+from kassay.experiments.study.configuration import read_config
 from tests.experiments.cli.conftest import kassay
+from tests.experiments.conftest import stored_rows
 
 __all__ = ["kassay"]
+
+CONFIG = """
+families: {mixed-join: 40, equal-leave: 40}
+assignors: [range, uniform]
+wave: 10
+"""
+
+
+@pytest.fixture(scope="session")
+def config_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("config") / "study.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture(scope="session")
+def tables_in(spark):
+    """Return the tables of the study that a session on two local cores writes to an output."""
+    config = read_config(CONFIG, "study.yaml")
+    cases = JoinedCases((imported_cases((), assignors=config.assignors), config.cases()))
+
+    def write(output, directory):
+        write_study(spark, cases, output, manifest=dict, largest_batch=config.wave)
+        return tables_of(directory)
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def expected_tables(tables_in, tmp_path_factory):
+    """The tables of the study in a directory that a plain path names."""
+    directory = tmp_path_factory.mktemp("plain-path")
+    return tables_in(str(directory), directory)
+
+
+def tables_of(directory):
+    """Return the cases of a study, and the sorted rows of each table of its summary."""
+    summary = load_summary(directory)
+    counts = ("families", "outcomes", "gaps", "pairs", "parameters", "profiles", "gap_sums")
+    tables = {name: sorted(map(str, getattr(summary, name).to_dict("records"))) for name in counts}
+    worst = sorted(map(str, summary.worst))
+    return stored_rows(directory, read_manifest(directory)), {**tables, "worst": worst}

@@ -3,19 +3,16 @@
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from kassay.experiments.report.output_reader import load_summary, read_manifest
-from kassay.experiments.spark.java_runtime import find_java
 from tests.experiments.conftest import stored_rows
+from tests.experiments.spark.services import cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.survival, pytest.mark.slow]
 
@@ -141,58 +138,3 @@ def wait_for(driver, out, condition):
 
 def batches(out):
     return len({p.parts[-3] for p in out.glob("cases/*/batch=*/run=*/part-*.parquet")})
-
-
-@contextmanager
-def cluster(directory):
-    """Start a master and two workers of the installed PySpark on the loopback address."""
-    directory.mkdir()
-    home = Path(pyspark.__file__).parent
-    environment = {
-        **os.environ,
-        "JAVA_HOME": str(find_java()),
-        "SPARK_HOME": str(home),
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_CONF_DIR": str(ROOT / "experiments" / "spark" / "conf"),
-    }
-    port, processes = free_port(), []
-
-    def launch(kind, *options):
-        processes.append(
-            subprocess.Popen(
-                [home / "bin" / "spark-class", f"org.apache.spark.deploy.{kind}", *options],
-                cwd=directory,
-                env=environment,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-        )
-
-    loopback = ("--host", "127.0.0.1", "--webui-port", "0")
-    url = f"spark://127.0.0.1:{port}"
-    try:
-        launch("master.Master", *loopback, "--port", str(port))
-        for name in ("one", "two"):
-            launch(
-                "worker.Worker",
-                *loopback,
-                "--cores",
-                "1",
-                "--memory",
-                "1g",
-                "--work-dir",
-                str(directory / name),
-                url,
-            )
-        yield url, processes[1:]
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -1,0 +1,94 @@
+"""Studies give the same tables on all file systems."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from kassay.experiments.report.output_reader import read_manifest
+from tests.experiments.spark.conftest import tables_of
+from tests.experiments.spark.services import (
+    ROOT,
+    TIMEOUT_SECONDS,
+    kassay_command,
+    run_kassay,
+    s3_bucket,
+)
+from tests.experiments.spark.test_killed_processes import kill_java
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def test_a_file_uri_and_a_plain_path_give_the_same_tables(expected_tables, tables_in, tmp_path):
+    assert tables_in(tmp_path.as_uri(), tmp_path) == expected_tables
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory):
+    with s3_bucket(tmp_path_factory.mktemp("s3")) as bucket:
+        yield bucket
+
+
+@pytest.fixture(scope="module")
+def killed_in_mid_write(bucket, config_file):
+    """The objects of finished batches after a study on S3 was killed while it wrote a batch."""
+    driver = subprocess.Popen(
+        [*kassay_command(), *_study(bucket, config_file)], cwd=ROOT, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while not _is_writing(bucket):
+        assert driver.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    kill_java(driver)
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    return set(_finished(bucket))
+
+
+@pytest.fixture(scope="module")
+def resumed(bucket, config_file, killed_in_mid_write, tmp_path_factory):
+    """A copy of the study on S3 after a second start."""
+    done = run_kassay(*_study(bucket, config_file))
+    assert done.returncode == 0, done.stderr
+    return bucket.download("study/", tmp_path_factory.mktemp("copy"))
+
+
+def test_a_study_on_s3_resumes_after_its_driver_is_killed_in_mid_write(
+    bucket, killed_in_mid_write, resumed, expected_tables
+):
+    assert tables_of(resumed) == expected_tables
+    used = {f"study/{name}" for name in read_manifest(resumed)["files"]}
+    assert killed_in_mid_write
+    assert killed_in_mid_write <= used
+    batches = [key.split("/run=")[0] for key in _finished(bucket)]
+    assert len(batches) == len(set(batches))
+
+
+def test_a_report_reads_a_study_on_s3(bucket, resumed, tmp_path):
+    page = tmp_path / "s3.html"
+    done = run_kassay("report", "s3a://bucket/study", "-o", page, *_spark(bucket))
+    assert done.returncode == 0, done.stderr
+    assert run_kassay("report", resumed, "-o", tmp_path / "local.html").returncode == 0
+    assert page.with_suffix(".md").read_text() == (tmp_path / "local.md").read_text()
+
+
+def _study(bucket, config_file):
+    return ["study", str(config_file), "--output", "s3a://bucket/study", *_spark(bucket)]
+
+
+def _spark(bucket):
+    return ["--master", "local[2]", *bucket.options()]
+
+
+def _is_writing(bucket):
+    """Return whether a batch is finished and another one is being written."""
+    writing = any("/_temporary/" in key for key in bucket.keys("study/cases/"))
+    return writing and bool(_finished(bucket))
+
+
+def _finished(bucket):
+    keys = bucket.keys("study/cases/")
+    return [key for key in keys if key.endswith(".parquet") and "/_temporary/" not in key]
