@@ -57,6 +57,11 @@ $(VENV)/.docs: $(VENV)/.ready requirements-docs.lock
 	@$(CLEAR_CACHE)
 	@touch $@
 
+$(VENV)/.services: $(VENV)/.ready requirements-services.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-services.lock
+	@$(CLEAR_CACHE)
+	@touch $@
+
 # The installed package as one folder of links, for mypy and import-linter.
 $(LINKS): $(VENV)/.ready
 	@mkdir -p $(LINKS)/kassay
@@ -71,6 +76,7 @@ lock: $(VENV)/.ready ## Update the lock files (name==version lines)
 	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra dev pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra bench -c requirements.lock pyproject.toml | grep -vxFf requirements.lock > requirements-bench.lock
 	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra docs -c requirements.lock pyproject.toml | grep -vxFf requirements.lock > requirements-docs.lock
+	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra services -c requirements.lock pyproject.toml | grep -vxFf requirements.lock > requirements-services.lock
 
 # ---- Use --------------------------------------------------------------------
 
@@ -108,6 +114,10 @@ conformance-coordinator: setup ## Compare the simulated coordinator with a broke
 .PHONY: survival
 survival: setup ## Test studies with killed workers and drivers (KILLS=2 times), and on a cluster
 	$(BIN)/python -m pytest tests/experiments/spark -m survival
+
+.PHONY: services
+services: $(VENV)/.services ## Test studies on an S3 server, a cluster and Spark Connect (needs JDK 17+ and Maven)
+	$(BIN)/python -m pytest tests/experiments/spark/test_file_systems.py tests/experiments/spark/test_masters.py
 
 .PHONY: check
 check: setup lint types architecture test ## Run lint, types, architecture and test

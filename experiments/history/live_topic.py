@@ -1,10 +1,19 @@
 """Read ``__consumer_offsets`` from a live cluster, without joining a group."""
 
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.group_descriptions import LiveTopic
@@ -19,6 +28,7 @@ _CONSUMER_SETTINGS = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",
+    "auto.offset.reset": "earliest",  # after the deletion of old records
     "isolation.level": "read_committed",
     "log_level": "0",
 }
@@ -44,15 +54,37 @@ class OffsetsReader:
             raise InputError(f"{self._servers}: cannot find the topic {TOPIC}: {reason}")
         return sorted(topic.partitions)
 
-    def read(self, partitions: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """Yield the raw records of the given partitions as table rows."""
+    def ends(self) -> dict[int, int]:
+        """Return the offset after the last committed record of each partition."""
+        admin: Any = AdminClient(dict(self._settings))
+        latest: Any = OffsetSpec
+        requested = {TopicPartition(TOPIC, number): latest.latest() for number in self.partitions()}
+        futures = admin.list_offsets(
+            requested,
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=self._timeout,
+        )
+        try:
+            return {each.partition: future.result().offset for each, future in futures.items()}
+        except KafkaException as error:
+            raise InputError(f"{self._servers}: {error.args[0].str()}") from None
+
+    def read(
+        self, partitions: Sequence[int], ranges: Mapping[int, tuple[int, int]] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the raw records of the given partitions as table rows.
+
+        ``ranges`` are the first offset and the end of each partition; the default is all
+        records.
+        """
         if not partitions:
             return
         unfinished = set(partitions)
+        ranges = ranges or dict.fromkeys(partitions, (OFFSET_BEGINNING, sys.maxsize))
         consumer = Consumer({**self._settings, **_CONSUMER_SETTINGS})
         try:
             consumer.assign(
-                [TopicPartition(TOPIC, number, OFFSET_BEGINNING) for number in sorted(unfinished)]
+                [TopicPartition(TOPIC, number, ranges[number][0]) for number in sorted(unfinished)]
             )
             deadline = time.monotonic() + self._timeout
             while unfinished:
@@ -66,7 +98,11 @@ class OffsetsReader:
                 for message in messages:
                     error = message.error()
                     if error is None:
-                        yield _row(message)
+                        row = _row(message)
+                        if row["offset"] < ranges[row["partition"]][1]:
+                            yield row
+                        else:
+                            unfinished.discard(row["partition"])
                     elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                         unfinished.discard(message.partition())
                     elif not error.retriable():

@@ -1,7 +1,7 @@
 """Rebalances of a recorded group, and the comparison of each rebalance with the optimum."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
@@ -26,7 +26,8 @@ _TOPIC_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class Rebalance:
     """A rebalance: the generations of a group until every partition has an owner again.
 
-    ``case`` is ``group/incarnation/number``; ``first`` is the number of the first generation.
+    ``case`` is ``group/incarnation/number``; ``first`` is the number of the first generation,
+    and ``started`` its timestamp in milliseconds since 1970.
     ``group`` has the members of the last generation, with the partitions they owned before
     the first one, or is None if the records hold no valid group. ``unknown`` is the reason
     why the moves are unknown: no group, or no previous generation.
@@ -35,6 +36,7 @@ class Rebalance:
     case: str
     last: Generation
     first: int
+    started: int | None
     rounds: int
     group: Group | None
     assignment: Assignment
@@ -51,6 +53,7 @@ class _GroupState:
     claims: dict[str, tuple[_Pairs, int]] | None = None  # replace the owned partitions
     unknown: str | None = None
     first: int | None = None
+    started: int | None = None
     rounds: int = 0
 
 
@@ -61,33 +64,47 @@ def find_rebalances(
 
     A topic without a given count has the recorded count, or that of the assignments.
     """
+    finder = RebalanceFinder()
     for _, group in groupby(generations, key=attrgetter("incarnation")):
-        yield from _rebalances_of_incarnation(list(group), partition_counts or {})
+        same_incarnation = list(group)
+        known = counts_by_generation(same_incarnation, partition_counts or {})
+        for generation, counts in zip(same_incarnation, known, strict=True):
+            yield from finder.add(generation, counts)
 
 
-def _rebalances_of_incarnation(
-    generations: Sequence[Generation], given: Mapping[str, int]
-) -> Iterator[Rebalance]:
-    state = _GroupState()
-    known = counts_by_generation(generations, given)
-    for generation, counts in zip(generations, known, strict=True):
+class RebalanceFinder:
+    """Finder of the rebalances of a group, which gets the generations one by one."""
+
+    def __init__(self) -> None:
+        self._incarnation = -1
+        self._state = _GroupState()
+
+    def add(self, generation: Generation, counts: Mapping[str, int]) -> Iterator[Rebalance]:
+        """Add the next generation, and yield the rebalance that ends with this generation.
+
+        ``counts`` are the partition counts of the topics at the generation.
+        """
+        if generation.incarnation != self._incarnation:
+            self._incarnation, self._state = generation.incarnation, _GroupState()
+        state = self._state
         _check_gap(state, generation)
         state.number = generation.number
         if any(member.assigned is None for member in generation.members):
-            continue
-        state.first = generation.number if state.first is None else state.first
+            return
+        if state.first is None:
+            state.first, state.started = generation.number, generation.timestamp
         state.rounds += 1
         rebalance = _rebalance(state, generation, state.first, counts)
         if generation.cooperative and _is_intermediate(state, rebalance):
-            continue
-        if generation.members:
-            yield rebalance
+            return
         state.owned = {
             _identity(member): _pairs(member.assigned or ()) for member in generation.members
         }
         state.owned_generation = generation.number
         state.claims = state.unknown = state.first = None
         state.rounds = 0
+        if generation.members:
+            yield rebalance
 
 
 def _is_intermediate(state: _GroupState, rebalance: Rebalance) -> bool:
@@ -212,6 +229,7 @@ def _rebalance(
         case=f"{generation.group}/{generation.incarnation}/{generation.number}",
         last=generation,
         first=first,
+        started=state.started,
         rounds=state.rounds,
         group=group,
         assignment=Assignment(

@@ -39,7 +39,7 @@ def reconstruct_generations(
     ``records`` ascend by offset; repeated ones are ignored, and the last record of a
     generation counts. ``topic_names`` maps ids to names; other topics get their id as name.
     """
-    replay = _Replay(group, topic_names or {})
+    replay = GenerationReplay(group, topic_names or {})
     position: tuple[int | None, int | None] | None = None
     for record in records:
         if record.offset is not None and (record.partition, record.offset) == position:
@@ -49,17 +49,27 @@ def reconstruct_generations(
     yield from replay.flush()
 
 
-class _Replay:
-    """Replay of a group's records that returns a generation when the next generation begins."""
+class GenerationReplay:
+    """Replay of a group's records that returns a generation when the next generation begins.
+
+    ``topic_names`` maps ids to names; the replay also learns names from records.
+    """
 
     def __init__(self, group: str, topic_names: Mapping[str, str]) -> None:
+        self.topic_names = topic_names
         self._group = group
-        self._topic_names = dict(topic_names)
+        self._learned_names: dict[str, str] = {}
         self._incarnation = 0
         self._pending: Generation | None = None
         self._state = _ConsumerGroup()
 
+    @property
+    def pending(self) -> Generation | None:
+        """Return the last generation, which more records may change."""
+        return self._pending
+
     def apply(self, record: GroupRecord) -> Iterator[Generation]:
+        """Apply the next record, and yield the generations that the record completes."""
         pending, value = self._pending, record.value
         if record.kind == RecordType.GROUP_METADATA:
             if value is not None:
@@ -76,6 +86,7 @@ class _Replay:
             yield from self._apply_consumer_record(record)
 
     def flush(self) -> Iterator[Generation]:
+        """Yield the pending generation after the last record."""
         if self._pending is not None:
             yield self._pending
         self._pending = None
@@ -142,7 +153,7 @@ class _Replay:
 
     def _learn_topics(self, topics: Iterable[Fields]) -> None:
         for topic in topics:
-            self._topic_names[str(topic["topic_id"])] = topic["topic"]
+            self._learned_names[str(topic["topic_id"])] = topic["topic"]
             self._state.partition_counts[topic["topic"]] = topic["partitions"]
 
     def _snapshot(self, record: GroupRecord, epoch: int) -> Generation:
@@ -182,7 +193,7 @@ class _Replay:
         )
 
     def _topic_name(self, topic_id: str) -> str:
-        return self._topic_names.get(topic_id, topic_id)
+        return self._learned_names.get(topic_id) or self.topic_names.get(topic_id, topic_id)
 
 
 def _classic_member(member: Fields) -> GenerationMember:

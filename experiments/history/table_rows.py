@@ -28,9 +28,10 @@ _NO_COMPARISON = dict.fromkeys(field.name for field in fields(ComparisonRow))
 class RebalanceRow:
     """A row of the table ``rebalances``, without the columns of `ComparisonRow`.
 
-    ``first`` and ``generation`` are the first and the last generation. ``partitions`` is
-    the number of assigned partitions. ``document`` and ``assigned`` are JSON: the group document
-    and the assignment.
+    ``first`` and ``generation`` are the first and the last generation, ``started`` and
+    ``timestamp`` their times in milliseconds since 1970. ``partitions`` is the number of
+    assigned partitions. ``document`` and ``assigned`` are JSON: the group document and the
+    assignment.
     """
 
     group: str
@@ -38,6 +39,7 @@ class RebalanceRow:
     generation: int
     first: int
     protocol: str
+    started: int | None
     timestamp: int | None
     members: int
     partitions: int
@@ -66,7 +68,7 @@ def rebalance_rows(
     for _, group_rows in groupby(rows, key=itemgetter("group")):
         generations = map(generation_of, group_rows)
         for rebalance in find_rebalances(generations, partition_counts=partition_counts):
-            yield _rebalance_row(rebalance)
+            yield rebalance_row(rebalance)
 
 
 def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
@@ -101,7 +103,8 @@ def last_document(row: Row) -> dict[str, object] | None:
     return group_document(rejoin(group, assignment, generation=row["generation"]))
 
 
-def _rebalance_row(rebalance: Rebalance) -> dict[str, object]:
+def rebalance_row(rebalance: Rebalance) -> dict[str, object]:
+    """Return a rebalance as a row, without the columns of the comparison."""
     last, assignment = rebalance.last, rebalance.assignment
     document = None if rebalance.group is None else group_document(rebalance.group)
     row = RebalanceRow(
@@ -110,6 +113,7 @@ def _rebalance_row(rebalance: Rebalance) -> dict[str, object]:
         generation=last.number,
         first=rebalance.first,
         protocol=str(last.protocol),
+        started=rebalance.started,
         timestamp=last.timestamp,
         members=len(last.members),
         partitions=sum(assignment.loads().values()),

@@ -39,22 +39,25 @@ def decode_records(raw: DataFrame) -> DataFrame:
     return map_batches(raw, decode_batches, RECORDS)
 
 
-def rebuild_generations(records: DataFrame, *, known: ClusterMetadata, tasks: int) -> DataFrame:
-    """Rebuild the generations of every group as rows of `GENERATIONS`.
-
-    Each task reads its groups one by one and holds at most one of them. The order of the
-    input rows does not matter.
-    """
-    group_records = records.where(
+def group_records(records: DataFrame) -> DataFrame:
+    """Return the records that describe members and assignments, from rows of `RECORDS`."""
+    return records.where(
         F.col("error").isNull()
         & F.col("payload").isNotNull()
         & ~F.col("kind").isin(
             *OFFSET_COMMIT_KINDS, int(RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT)
         )
     ).select("group", "kind", *_PLACE, "timestamp", "payload")
-    by_group = group_records.repartition(tasks, "group").sortWithinPartitions(
-        "group", *_PLACE, "timestamp", "payload"
-    )
+
+
+def rebuild_generations(records: DataFrame, *, known: ClusterMetadata, tasks: int) -> DataFrame:
+    """Rebuild the generations of every group as rows of `GENERATIONS`.
+
+    Each task reads its groups one by one and holds at most one of them. The order of the
+    input rows does not matter.
+    """
+    by_group = group_records(records).repartition(tasks, "group")
+    by_group = by_group.sortWithinPartitions("group", *_PLACE, "timestamp", "payload")
     names = dict(known.topic_names)
     return map_rows(by_group, lambda rows: generation_rows(rows, topic_names=names), GENERATIONS)
 

@@ -35,7 +35,7 @@ TOPICS = {"a.orders": 7, "b.payments": 4, "c.clicks": 11}
 ASSIGNORS = ("range", "cooperative-sticky", "uniform")
 DUMP_TOOL = "org.apache.kafka.tools.DumpLogSegments"
 _MAX_CONSUMERS = 4
-_SETTINGS = {
+SETTINGS = {
     "group.consumer.assignment.interval.ms": "0",
     "group.initial.rebalance.delay.ms": "0",
     "log.flush.interval.messages": "1",
@@ -81,26 +81,26 @@ def read_history_table(output: Path, name: str) -> Table:
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedHistory]:
     home = tmp_path_factory.mktemp("history")
     with ExitStack() as stack:
-        cluster = stack.enter_context(running_cluster(heap_mib=384, settings=_SETTINGS))
+        cluster = stack.enter_context(running_cluster(heap_mib=384, settings=SETTINGS))
         admin = stack.enter_context(administrator(cluster.bootstrap))
         admin.create_topics(TOPICS)
-        groups = {name: ObservedGroup(_group(name, cluster, admin)) for name in ASSIGNORS}
+        groups = {name: ObservedGroup(running_group(name, cluster, admin)) for name in ASSIGNORS}
         for observed in groups.values():
             stack.callback(observed.live.close)
-        _play(groups, random.Random(7))
+        play(groups, random.Random(7), rebalances=REBALANCES)
         _history("--bootstrap-server", cluster.bootstrap, "--output", str(home / "live"))
         _dump(cluster, home)
         yield PlayedHistory(cluster, groups, home)
 
 
-def _group(name: str, cluster: KafkaCluster, admin: Administrator) -> RunningGroup:
+def running_group(name: str, cluster: KafkaCluster, admin: Administrator) -> RunningGroup:
     return RunningGroup(name, cluster.bootstrap, admin, TOPICS)
 
 
-def _play(groups: dict[str, ObservedGroup], rng: random.Random) -> None:
+def play(groups: dict[str, ObservedGroup], rng: random.Random, *, rebalances: int) -> None:
     """Let members join and leave the groups in turn, one event per rebalance."""
     names = sorted(groups)
-    for number in range(REBALANCES):
+    for number in range(rebalances):
         observed = groups[names[number % len(names)]]
         live = observed.live
         clients = sorted(live.running)

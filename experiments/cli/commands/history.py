@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Annotated
 
@@ -27,9 +28,53 @@ from kassay.experiments.spark.history_pipeline import (
     ClusterMetadata,
     decode_records,
 )
+from kassay.experiments.spark.history_stream import FollowSettings, follow
+from kassay.experiments.spark.offsets_stream import stream_cluster
 from kassay.experiments.spark.package_download_errors import PACKAGES
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.manifest import manifest
+
+_FOLLOW_PANEL = "Options for following a cluster"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowOptions:
+    """Options of ``--follow``."""
+
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Write each rebalance of the cluster when it happens, until interrupted; the "
+            "next start continues.",
+            rich_help_panel=_FOLLOW_PANEL,
+        ),
+    ] = False
+    metrics: Annotated[
+        Path | None,
+        typer.Option(
+            help="File for the metrics of each group, in the text format of Prometheus.",
+            show_default=False,
+            rich_help_panel=_FOLLOW_PANEL,
+        ),
+    ] = None
+    interval: Annotated[
+        float,
+        typer.Option(
+            min=0.1,
+            help="Time between two reads of new records, in seconds.",
+            rich_help_panel=_FOLLOW_PANEL,
+        ),
+    ] = 10.0
+    quiet_period: Annotated[
+        float,
+        typer.Option(
+            min=0.1,
+            help="Time without new records after which the last generation of a group is "
+            "complete, in seconds.",
+            rich_help_panel=_FOLLOW_PANEL,
+        ),
+    ] = 30.0
 
 
 def history(
@@ -57,6 +102,7 @@ def history(
             rich_help_panel=source_options.CLUSTER_PANEL,
         ),
     ] = None,
+    following: FollowOptions = FollowOptions(),
     spark: spark_options.SparkOptions = spark_options.SparkOptions(),
     tasks: Annotated[
         int,
@@ -70,13 +116,16 @@ def history(
 
     Writes the Parquet tables generations, rebalances, commits and errors, and groups.jsonl
     with the last state of each group, for `kassay report`. Prints one JSON line per group.
-    kassay only reads from a cluster and joins no group.
+    kassay only reads from a cluster and joins no group. With --follow, it writes only the
+    rebalances, as soon as they are complete.
 
     Example: `kassay history --bootstrap-server broker:9092 -o out/history`
     """
     begin = time.perf_counter()
     if bool(paths) == (cluster.bootstrap_server is not None):
         raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
+    if following.follow and cluster.bootstrap_server is None:
+        raise typer.BadParameter("--follow requires --bootstrap-server")
     settings = cluster.settings()
     if cluster.bootstrap_server is not None:
         settings["bootstrap.servers"] = cluster.bootstrap_server
@@ -90,6 +139,21 @@ def history(
     package = {} if spark_package is None else {PACKAGES: spark_package}
     conf = RECORD_SETTINGS | package | spark.settings()
     with spark_session(master=spark.master, settings=conf) as session:
+        if following.follow:
+            follow(
+                session,
+                stream_cluster(session, settings, timeout=cluster.timeout, tasks=tasks),
+                output,
+                known=known,
+                tasks=tasks,
+                settings=FollowSettings(
+                    interval=following.interval,
+                    quiet_period=following.quiet_period,
+                    metrics=following.metrics,
+                ),
+                limits=limits.case_limits(),
+            )
+            return
         if paths:
             sources = record_sources.read_files(session, paths)
         elif spark_package is None:

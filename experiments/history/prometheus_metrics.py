@@ -1,0 +1,88 @@
+"""Metrics of followed groups as a text file for Prometheus."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Metric(NamedTuple):
+    """Name, type and description of a metric with one value per group."""
+
+    name: str
+    type: str
+    description: str
+
+
+METRICS = {
+    "rebalances": Metric("kassay_rebalances_total", "counter", "Rebalances."),
+    "moves": Metric(
+        "kassay_moves_total", "counter", "Moves of partitions with a known previous owner."
+    ),
+    "unnecessary_moves": Metric(
+        "kassay_unnecessary_moves_total",
+        "counter",
+        "Moves that some assignment of equal or better imbalance does without.",
+    ),
+    "unproven": Metric(
+        "kassay_unproven_rebalances_total",
+        "counter",
+        "Rebalances with an unknown number of unnecessary moves.",
+    ),
+    "seconds_without_owner": Metric(
+        "kassay_seconds_without_owner_total",
+        "counter",
+        "Time from the first to the last generation of rebalances with several generations, in "
+        "which some partitions have no owner.",
+    ),
+    "imbalance_gap": Metric(
+        "kassay_imbalance_gap",
+        "gauge",
+        "Sum of squared loads minus its optimum, after the last rebalance.",
+    ),
+    "makespan_gap": Metric(
+        "kassay_maximum_load_gap",
+        "gauge",
+        "Maximum load minus its optimum, after the last rebalance.",
+    ),
+    "last_rebalance": Metric(
+        "kassay_last_rebalance_timestamp_seconds", "gauge", "Time of the last rebalance."
+    ),
+}
+"""Metrics by column of the rows of `metrics_text`."""
+
+
+def metrics_text(rows: Iterable[Mapping[str, object]]) -> str:
+    r"""Return rows with the columns ``group`` and `METRICS` in the text format of Prometheus.
+
+    Unknown values have no line.
+
+    Examples
+    --------
+    >>> print(metrics_text([{"group": 'a "b"', "rebalances": 7}]))  # doctest: +ELLIPSIS
+    # HELP kassay_rebalances_total Rebalances.
+    # TYPE kassay_rebalances_total counter
+    kassay_rebalances_total{group="a \"b\""} 7
+    ...
+    """
+    listed = sorted(rows, key=lambda row: str(row["group"]))
+    lines = []
+    for column, metric in METRICS.items():
+        lines.append(f"# HELP {metric.name} {metric.description}")
+        lines.append(f"# TYPE {metric.name} {metric.type}")
+        for row in listed:
+            value = row.get(column)
+            if value is not None:
+                lines.append(f'{metric.name}{{group="{_escaped(str(row["group"]))}"}} {value}')
+    return "\n".join(lines) + "\n"
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Replace the content of a file in one step: a reader sees the old or the new text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,176 @@
+"""Compare rebalances with the optimum as they happen, with Structured Streaming."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from kassay.experiments.compare import LIMITS, CaseLimits
+from kassay.experiments.history.group_follower import GroupFollower
+from kassay.experiments.history.group_records import from_row
+from kassay.experiments.history.prometheus_metrics import metrics_text, replace_file
+from kassay.experiments.history.table_rows import compared_row
+from kassay.experiments.spark.arrow_map import map_rows
+from kassay.experiments.spark.history_pipeline import (
+    ClusterMetadata,
+    decode_records,
+    group_records,
+)
+from kassay.experiments.spark.history_schemas import REBALANCE_FACTS, REBALANCES
+from kassay.experiments.spark.output_files import PARQUET_OPTIONS, uri_of
+
+FOLLOWED_FOLDER = "followed"
+_CHECKPOINT_FOLDER = "checkpoint"
+_STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowSettings:
+    """Times in seconds, and the optional file of metrics.
+
+    ``interval`` is the time between two batches. A group without new records for
+    ``quiet_period`` has finished its last generation.
+    """
+
+    interval: float = 10.0
+    quiet_period: float = 30.0
+    metrics: Path | None = None
+
+
+def follow(
+    spark: SparkSession,
+    raw: DataFrame,
+    output: str,
+    *,
+    known: ClusterMetadata,
+    tasks: int,
+    settings: FollowSettings,
+    limits: CaseLimits = LIMITS,
+) -> None:
+    """Write each rebalance of a stream of raw records once, until the process is interrupted.
+
+    The rebalances of each batch are in a folder of their own, which a repeated batch replaces.
+    The checkpoint in the output contains the offsets of finished batches and the state of all
+    groups, so that the next start continues after the last finished batch.
+    """
+    folder = f"{uri_of(output)}/{FOLLOWED_FOLDER}"
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", _STATE_STORE)
+    spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
+
+    def write(facts: DataFrame, batch: int) -> None:
+        facts.persist()
+        if facts.count():
+            rows = map_rows(
+                facts.repartition(tasks),
+                lambda rows: (compared_row(row, limits=limits) for row in rows),
+                REBALANCES,
+            )
+            target = f"{folder}/batch={batch}"
+            rows.write.mode("overwrite").options(**PARQUET_OPTIONS).parquet(target)
+            _write_metrics(facts.sparkSession, folder, settings.metrics)
+        facts.unpersist()
+
+    _write_metrics(spark, folder, settings.metrics)
+    processor = _RebalanceProcessor(known, quiet_milliseconds=int(1000 * settings.quiet_period))
+    facts = (
+        group_records(decode_records(raw))
+        .groupBy("group")
+        .transformWithState(
+            processor, from_arrow_schema(REBALANCE_FACTS), "Append", "ProcessingTime"
+        )
+    )
+    query = (
+        facts.writeStream.foreachBatch(write)
+        .option("checkpointLocation", f"{uri_of(output)}/{_CHECKPOINT_FOLDER}")
+        .trigger(processingTime=f"{int(1000 * settings.interval)} milliseconds")
+        .start()
+    )
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+
+
+class _RebalanceProcessor(StatefulProcessor):
+    """Find the rebalances of each group; the state of a group is its `GroupFollower`."""
+
+    def __init__(self, known: ClusterMetadata, *, quiet_milliseconds: int) -> None:
+        self._known = known
+        self._quiet_milliseconds = quiet_milliseconds
+
+    def init(self, handle: Any) -> None:
+        self._handle = handle
+        self._state = handle.getValueState("follower", "state binary")
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        follower = self._load(key)
+        records = sorted(map(Row.asDict, rows), key=lambda row: (row["offset"], row["payload"]))
+        counts = self._known.partition_counts
+        found = list(follower.apply(map(from_row, records), counts))
+        self._state.update((follower.state(),))
+        for timer in list(self._handle.listTimers()):
+            self._handle.deleteTimer(timer)
+        now = timerValues.getCurrentProcessingTimeInMs()
+        self._handle.registerTimer(now + self._quiet_milliseconds)
+        return map(_row, found)
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: Any,  # noqa: ARG002, N803
+        expiredTimerInfo: Any,  # noqa: ARG002, N803
+    ) -> Iterator[Row]:
+        follower = self._load(key)
+        found = list(follower.close(self._known.partition_counts))
+        self._state.update((follower.state(),))
+        return map(_row, found)
+
+    def close(self) -> None:
+        """Do nothing: Spark closes the state."""
+
+    def _load(self, key: Any) -> GroupFollower:
+        state = self._state.get() if self._state.exists() else (None,)
+        follower = GroupFollower.of(key[0], None if state is None else state[0])
+        follower.replay.topic_names = self._known.topic_names
+        return follower
+
+
+def _row(values: dict[str, object]) -> Row:
+    return Row(**{name: values[name] for name in REBALANCE_FACTS.names})
+
+
+def _write_metrics(spark: SparkSession, folder: str, file: Path | None) -> None:
+    """Write the metrics of all followed rebalances to a file for Prometheus."""
+    if file is None:
+        return
+    try:
+        rebalances = spark.read.schema(from_arrow_schema(REBALANCES)).parquet(folder)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        return  # no rebalance is written
+    replace_file(file, metrics_text(row.asDict() for row in group_metrics(rebalances).collect()))
+
+
+def group_metrics(rebalances: DataFrame) -> DataFrame:
+    """Return the metrics of each group as columns, see `METRICS`."""
+    generation = F.struct("incarnation", "generation")
+    several = F.col("generation") > F.col("first")
+    return rebalances.groupBy("group").agg(
+        F.count("*").alias("rebalances"),
+        F.sum("movement_greedy").alias("moves"),
+        F.sum("unnecessary_moves").alias("unnecessary_moves"),
+        F.expr("count_if(unnecessary_moves IS NULL)").alias("unproven"),
+        (F.sum(F.when(several, F.col("timestamp") - F.col("started")).otherwise(0)) / 1000).alias(
+            "seconds_without_owner"
+        ),
+        F.max_by("sum_of_squares_gap", generation).alias("imbalance_gap"),
+        F.max_by("makespan_gap", generation).alias("makespan_gap"),
+        (F.max("timestamp") / 1000).alias("last_rebalance"),
+    )
