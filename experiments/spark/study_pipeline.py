@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -34,7 +35,13 @@ from kassay.experiments.spark.progress import CaseCounts, with_progress
 from kassay.experiments.spark.session import cores_of
 from kassay.experiments.spark.study_schemas import CASES, POSITION, STUDY, case_row
 from kassay.experiments.spark.study_summary import write_summary
-from kassay.experiments.study.batches import BATCH_CASES, Batch, batches_of, case_index
+from kassay.experiments.study.batches import (
+    BATCH_CASES,
+    Batch,
+    batches_of,
+    case_index,
+    index_factor,
+)
 from kassay.experiments.study.case import Case, Cases
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.isolation import Evaluator, memory_limit, run_isolated, watchdog
@@ -56,6 +63,7 @@ def evaluate_cases(
     cases: Cases,
     batch: Batch,
     *,
+    documents: DataFrame | None = None,
     study: str = "",
     tasks: int | None = None,
     limits: CaseLimits = LIMITS,
@@ -64,7 +72,8 @@ def evaluate_cases(
 ) -> DataFrame:
     """Return the cases of a batch as rows of `CASES`, in no particular order.
 
-    The workers derive each case from its position. The rows do not depend on the number of
+    The workers derive each case from its position; ``documents`` has the imported groups, see
+    `read_documents`. The rows do not depend on the number of
     tasks; the default gives tasks of about 10 seconds. The judge evaluates a case; it must be
     possible to pickle it. Documents are stored only for groups with smaller seeds than
     ``drawn``, or for all.
@@ -76,11 +85,14 @@ def evaluate_cases(
         check_identity(expected)
         context = TaskContext.get()
         retry = context is not None and context.attemptNumber() > 0
-        positions = (number for ids in batches for number in ids.column(0).to_pylist())
+        positions = (row for batch in batches for row in batch.to_pylist())
         with memory_limit(limits.memory), watchdog() as start_timer:
 
-            def row(position: int) -> dict[str, object]:
+            def row(place: Mapping[str, Any]) -> dict[str, object]:
+                position, document = place["id"], place.get("document")
                 case = cases[case_index(position, total)]
+                if document is not None:
+                    case = case.with_document(document)
                 if retry:  # an earlier attempt may have died of this case
                     record = run_isolated(judge, case, limits=limits)
                 else:
@@ -93,9 +105,12 @@ def evaluate_cases(
     if tasks is None:
         enough = -(-batch.size // _CASES_PER_TASK)
         tasks = min(batch.size, max(enough, _TASKS_PER_CORE * cores_of(spark)))
-    return spark.range(batch.first, batch.end, 1, tasks).mapInArrow(
-        evaluate, from_arrow_schema(CASES)
-    )
+    places = spark.range(batch.first, batch.end, 1, tasks)
+    if documents is not None:
+        indexed = places.withColumn("index", F.expr(f"id * {index_factor(total)}L % {total}L"))
+        places = indexed.join(documents, "index", "left").select("id", "document")
+        places = places.repartition(tasks, "id")
+    return places.mapInArrow(evaluate, from_arrow_schema(CASES))
 
 
 def _evaluate(case: Case, *, limits: CaseLimits, drawn: int | None) -> CaseRecord:
@@ -108,6 +123,7 @@ def write_study(
     output: str,
     *,
     manifest: Callable[[dict[str, int]], Mapping[str, object]],
+    documents: DataFrame | None = None,
     largest_batch: int = BATCH_CASES,
     drawn: int | None = None,
     limits: CaseLimits = LIMITS,
@@ -131,7 +147,15 @@ def write_study(
         if complete_runs(spark, path, [batch], digest, without=changed):
             return  # by another driver
         frame = evaluate_cases(
-            spark, cases, batch, study=digest, tasks=tasks, limits=limits, judge=judge, drawn=drawn
+            spark,
+            cases,
+            batch,
+            documents=documents,
+            study=digest,
+            tasks=tasks,
+            limits=limits,
+            judge=judge,
+            drawn=drawn,
         )
         # A shuffle, because a large file takes the rows of many tasks.
         files = -(-batch.size // _CASES_PER_FILE)

@@ -50,7 +50,12 @@ def case_index(position: int, total: int) -> int:
     >>> [case_index(position, 10) for position in range(10)]
     [0, 7, 4, 1, 8, 5, 2, 9, 6, 3]
     """
+    return position * index_factor(total) % total
+
+
+def index_factor(total: int) -> int:
+    """Return the number by which `case_index` multiplies positions; it is coprime to ``total``."""
     factor = int(total * _GOLDEN_RATIO) or 1
     while math.gcd(factor, total) != 1:
         factor += 1
-    return position * factor % total
+    return factor

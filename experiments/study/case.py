@@ -1,12 +1,14 @@
 """Cases of a study: sequences in which each case follows from its index by arithmetic."""
 
+import hashlib
 import json
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from itertools import accumulate
+from operator import xor
 
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.documents.json_codec import parse_group
@@ -28,7 +30,7 @@ class Case:
     """
 
     family: str  # a name in `FAMILIES`, or `IMPORTED`
-    seed: int  # for an imported group its position in the file
+    seed: int  # for an imported group the id of its document
     assignors: tuple[str, ...]
     start: str | None = None  # assignor whose results the members own
     document: str | None = None  # JSON of an imported group
@@ -37,6 +39,10 @@ class Case:
     def name(self) -> str:
         """Return the key of the case in all tables, unique in a study."""
         return f"{self.family}/{self.seed}" + (f"@{self.start}" if self.start else "")
+
+    def with_document(self, document: str) -> "Case":
+        """Return this case for an imported document."""
+        return replace(self, seed=document_id(document), document=document)
 
     def build(self) -> Group:
         """Build the group of the case. Raise `InputError` if the group cannot be built."""
@@ -100,18 +106,27 @@ class Stratum(Cases):
 
 @dataclass(frozen=True, slots=True)
 class ImportedCases(Cases):
-    """One case per imported group document."""
+    """One case per imported group document, without the documents.
 
-    documents: tuple[str, ...]
-    assignors: tuple[str, ...]
+    ``digest`` describes all documents, so that other documents give another `repr`.
+    """
+
+    number: int = 0
+    digest: int = 0  # exclusive or of the ids of all documents
+    assignors: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, documents: Iterable[str], *, assignors: Sequence[str]) -> "ImportedCases":
+        """Return the cases of documents; equal documents are one case."""
+        ids = {document_id(document) for document in documents}
+        return cls(len(ids), reduce(xor, ids, 0), tuple(assignors))
 
     def __len__(self) -> int:
-        return len(self.documents)
+        return self.number
 
     def __getitem__(self, index: int) -> Case:
-        """Return the case of a document."""
-        document = self.documents[index]
-        return Case(family=IMPORTED, seed=index, assignors=self.assignors, document=document)
+        """Return a case to which `Case.with_document` adds the document."""
+        return Case(family=IMPORTED, seed=index, assignors=self.assignors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +201,12 @@ def family_cases(
     return Stratum(family=name, first_seed=first_seed, seeds=seeds, assignors=tuple(assignors))
 
 
-def imported_cases(documents: Iterable[str], *, assignors: Sequence[str]) -> ImportedCases:
+def imported_cases(documents: Iterable[str], *, assignors: Sequence[str]) -> ListedCases:
     """Return one case per imported group document."""
-    return ImportedCases(tuple(documents), tuple(assignors))
+    case = Case(family=IMPORTED, seed=0, assignors=tuple(assignors))
+    return ListedCases(tuple(map(case.with_document, dict.fromkeys(documents))))
+
+
+def document_id(document: str) -> int:
+    """Return an id of a document: the first 60 bits of its SHA-256."""
+    return int(hashlib.sha256(document.encode()).hexdigest()[:15], 16)

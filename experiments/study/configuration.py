@@ -24,7 +24,7 @@ class StudyConfig:
     families: Mapping[str, int | None]  # seeds per family; None for all groups
     assignors: tuple[str, ...] = tuple(ASSIGNORS)
     first_seed: int = 0
-    groups: tuple[Path, ...] = ()  # files of group documents
+    groups: tuple[str | Path, ...] = ()  # files of group documents, and URIs
     drawn: int | None = None  # cases with smaller seeds keep documents; None for all
     wave: int = BATCH_CASES  # maximum number of cases per batch
     limits: CaseLimits = field(default_factory=CaseLimits)
@@ -56,7 +56,7 @@ class StudyConfig:
 def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfig:
     r"""Read the configuration of a study in YAML or JSON.
 
-    ``groups`` are files relative to ``directory``.
+    ``groups`` are files relative to ``directory``, or URIs.
 
     Examples
     --------
@@ -74,7 +74,8 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
     if "assignors" in items:
         optional["assignors"] = _assignors(items["assignors"])
     if "groups" in items:
-        optional["groups"] = tuple(directory / node.text() for node in items["groups"].elements())
+        texts = (node.text() for node in items["groups"].elements())
+        optional["groups"] = tuple(text if ":" in text else directory / text for text in texts)
     if "limits" in items:
         optional["limits"] = _limits(items["limits"])
     for key, least in (("first_seed", 0), ("drawn", 0), ("wave", 1)):

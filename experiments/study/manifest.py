@@ -1,6 +1,5 @@
 """Manifest of a study: the configuration, versions and run facts needed to repeat the study."""
 
-import hashlib
 import importlib.metadata
 import platform
 import subprocess
@@ -9,14 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 from kassay.experiments.compare import CaseLimits
-from kassay.experiments.study.case import IMPORTED
+from kassay.experiments.study.case import IMPORTED, ImportedCases
 from kassay.experiments.study.families.registry import FAMILIES
 
 _PACKAGES = ("kassay", "ortools", "networkx", "numpy", "pandas", "pyarrow", "pyspark", "pyyaml")
 
 
 def configuration(
-    documents: Sequence[str],
+    imported: ImportedCases,
     *,
     families: Sequence[str],
     seeds: int,
@@ -27,22 +26,21 @@ def configuration(
 ) -> dict[str, object]:
     """Describe a study completely: equal descriptions and versions give equal tables.
 
-    Imported groups are described by a digest of their documents. ``study`` is
+    Imported groups are described by the exclusive or of the ids of their documents. ``study`` is
     `StudyConfig.described`.
     """
     described_families = [FAMILIES[name].parameters() for name in families]
     described: dict[str, object] = {
         "seeds": seeds,
         "first_seed": first_seed,
-        "imported_groups": len(documents),
+        "imported_groups": len(imported),
         "assignors": list(assignors),
         "limits": {name: value for name, value in asdict(limits).items() if name != "stop"},
         "families": described_families,
     }
-    if documents:
+    if len(imported):
         described_families.append({"name": IMPORTED})
-        text = "".join(document + "\n" for document in documents)
-        described["imported_sha256"] = hashlib.sha256(text.encode()).hexdigest()
+        described["imported_digest"] = f"{imported.digest:015x}"
     if study is not None:
         described["study"] = dict(study)
     return described

@@ -11,7 +11,14 @@ from kassay.experiments.compare import LIMITS
 from kassay.experiments.report.output_reader import StudySummary, load_summary, read_manifest
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import write_study
-from kassay.experiments.study.case import Case, Cases, JoinedCases, ListedCases, cases_of
+from kassay.experiments.study.case import (
+    Case,
+    Cases,
+    ImportedCases,
+    JoinedCases,
+    ListedCases,
+    cases_of,
+)
 from kassay.experiments.study.manifest import configuration, manifest
 
 ASSIGNORS = ("range", "roundrobin")
@@ -36,7 +43,12 @@ def study_cases() -> Cases:
 def study_directory(spark, study_cases, tmp_path_factory) -> Path:
     """Output of a study; tests must not change it."""
     described = configuration(
-        (), families=FAMILIES, seeds=20, first_seed=0, assignors=ASSIGNORS, limits=LIMITS
+        ImportedCases(),
+        families=FAMILIES,
+        seeds=20,
+        first_seed=0,
+        assignors=ASSIGNORS,
+        limits=LIMITS,
     )
     directory = tmp_path_factory.mktemp("study")
     write_study(

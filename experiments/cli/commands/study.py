@@ -1,7 +1,9 @@
 """``kassay study``: compare assignors with the optimum on many groups, with Spark."""
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -27,12 +29,13 @@ from kassay.experiments.report.output_reader import (
     read_manifest,
 )
 from kassay.experiments.sources.text_files import open_text
+from kassay.experiments.spark.imported_groups import read_documents
 from kassay.experiments.spark.output_files import read_summary
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import study_digest, write_study
 from kassay.experiments.spark.study_tables import convert_study
 from kassay.experiments.study.batches import BATCH_CASES
-from kassay.experiments.study.case import Cases, JoinedCases, cases_of, imported_cases
+from kassay.experiments.study.case import Cases, ImportedCases, JoinedCases, cases_of
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.families.registry import FAMILIES, USUAL
 from kassay.experiments.study.manifest import configuration, manifest
@@ -44,7 +47,12 @@ class StudyOptions(search_options.LimitOptions):
     """Options that cannot be combined with a configuration file."""
 
     groups: Annotated[
-        list[Path] | None, typer.Option(help="File of group documents to include; repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="FILE|URI",
+            help="File of group documents to include; repeatable. A URI such as s3a:// names a "
+            "text file, or a directory of text files, with one document per line.",
+        ),
     ] = None
     family: Annotated[
         list[str] | None,
@@ -103,22 +111,28 @@ def study(
         plan = _plan_from_options(options, custom.names())
     else:
         plan = _plan_from_file(context, config, custom.names())
-    if not len(plan.cases):
+    if not (plan.documents or plan.uris or len(plan.generated)):
         raise UsageError("there is no group to study: give --groups, or --cases above 0")
     check_writable(output)
-    results = _finished(plan, output)
+    results = None if plan.uris else _finished(plan, output)
     if results is None:
         with spark_session(master=spark.master, settings=spark.settings()) as session:
+            documents, imported = None, ImportedCases(assignors=tuple(plan.assignors))
+            if plan.documents or plan.uris:
+                documents, imported = read_documents(
+                    session, plan.documents, plan.uris, assignors=plan.assignors
+                )
             write_study(
                 session,
-                plan.cases,
+                JoinedCases((imported, plan.generated)),
                 output,
+                documents=documents,
                 tasks=tasks,
                 largest_batch=plan.largest_batch,
                 limits=plan.limits,
                 drawn=plan.drawn,
                 manifest=lambda rows: manifest(
-                    plan.description,
+                    plan.describe(imported),
                     rows=rows,
                     run={
                         "master": spark.master or session.conf.get("spark.master"),
@@ -137,7 +151,9 @@ def _finished(plan: "_StudyPlan", output: str) -> StudySummary | None:
     directory = location(output)
     if directory is None:
         return None
-    digest = study_digest(plan.cases, limits=plan.limits, drawn=plan.drawn)
+    imported = ImportedCases.of(plan.documents, assignors=plan.assignors)
+    cases = JoinedCases((imported, plan.generated))
+    digest = study_digest(cases, limits=plan.limits, drawn=plan.drawn)
     try:
         finished = read_manifest(directory).get("digest") == digest
         return load_summary(directory) if finished else None
@@ -147,35 +163,50 @@ def _finished(plan: "_StudyPlan", output: str) -> StudySummary | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StudyPlan:
-    """Cases and settings of a study. ``all_valid`` is False after a bad group document."""
+    """Cases and settings of a study. ``all_valid`` is False after a bad group document.
 
-    cases: Cases
-    description: dict[str, object]
+    The imported groups are ``documents``, and those in text files at ``uris``.
+    """
+
+    generated: Cases
+    documents: list[str]
+    uris: list[str]
+    assignors: Sequence[str]
+    describe: Callable[[ImportedCases], dict[str, object]]
     limits: CaseLimits
     all_valid: bool
     largest_batch: int = BATCH_CASES
     drawn: int | None = None
 
 
+def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], bool]:
+    """Return the documents of local sources, other URIs, and whether all documents are valid."""
+    local = {str(source): location(str(source)) for source in sources}
+    paths = [path for path in local.values() if path is not None]
+    documents, all_valid = group_io.read_documents(paths)
+    return documents, [uri for uri, path in local.items() if path is None], all_valid
+
+
 def _plan_from_options(options: StudyOptions, custom: list[str]) -> _StudyPlan:
-    documents, all_valid = group_io.read_documents(options.groups or ())
+    documents, uris, all_valid = _read_groups(options.groups or ())
     assignors, families = [*(options.assignor or ()), *custom], options.family or []
     limits, seeds, first_seed = options.case_limits(), options.cases, options.first_seed
-    cases = JoinedCases(
-        (
-            imported_cases(documents, assignors=assignors),
-            cases_of(families, seeds=seeds, assignors=assignors, first_seed=first_seed),
-        )
-    )
-    description = configuration(
-        documents,
-        families=families,
-        seeds=seeds,
-        first_seed=first_seed,
+    return _StudyPlan(
+        generated=cases_of(families, seeds=seeds, assignors=assignors, first_seed=first_seed),
+        documents=documents,
+        uris=uris,
         assignors=assignors,
+        describe=partial(
+            configuration,
+            families=families,
+            seeds=seeds,
+            first_seed=first_seed,
+            assignors=assignors,
+            limits=limits,
+        ),
         limits=limits,
+        all_valid=all_valid,
     )
-    return _StudyPlan(cases=cases, description=description, limits=limits, all_valid=all_valid)
 
 
 def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _StudyPlan:
@@ -189,20 +220,22 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
     with open_text(path) as stream:
         config = read_config(stream.read(), group_io.name_of(path), directory=path.parent)
     config = replace(config, assignors=(*config.assignors, *custom))
-    documents, all_valid = group_io.read_documents(config.groups)
-    cases = JoinedCases((imported_cases(documents, assignors=config.assignors), config.cases()))
-    description = configuration(
-        documents,
-        families=list(config.families),
-        seeds=len(cases),
-        first_seed=config.first_seed,
-        assignors=config.assignors,
-        limits=config.limits,
-        study=config.described(),
-    )
+    documents, uris, all_valid = _read_groups(config.groups)
+    generated = config.cases()
     return _StudyPlan(
-        cases=cases,
-        description=description,
+        generated=generated,
+        documents=documents,
+        uris=uris,
+        assignors=config.assignors,
+        describe=partial(
+            configuration,
+            families=list(config.families),
+            seeds=len(generated),
+            first_seed=config.first_seed,
+            assignors=config.assignors,
+            limits=config.limits,
+            study=config.described(),
+        ),
         limits=config.limits,
         all_valid=all_valid,
         largest_batch=config.wave,

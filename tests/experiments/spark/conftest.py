@@ -4,7 +4,7 @@ import pytest
 
 from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.study_pipeline import write_study
-from kassay.experiments.study.case import JoinedCases, imported_cases
+from kassay.experiments.study.case import ImportedCases, JoinedCases
 from kassay.experiments.study.configuration import read_config
 from tests.experiments.cli.conftest import kassay
 from tests.experiments.conftest import stored_rows
@@ -29,7 +29,7 @@ def config_file(tmp_path_factory):
 def tables_in(spark):
     """Return the tables of the study that a session on two local cores writes to an output."""
     config = read_config(CONFIG, "study.yaml")
-    cases = JoinedCases((imported_cases((), assignors=config.assignors), config.cases()))
+    cases = JoinedCases((ImportedCases(assignors=config.assignors), config.cases()))
 
     def write(output, directory):
         write_study(spark, cases, output, manifest=dict, largest_batch=config.wave)

@@ -9,15 +9,18 @@ import pytest
 from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.code_distribution import code_identity
+from kassay.experiments.spark.imported_groups import read_documents
 from kassay.experiments.spark.study_pipeline import complete_runs, evaluate_cases, write_study
 from kassay.experiments.spark.study_schemas import CASES as CASE_SCHEMA
 from kassay.experiments.spark.study_schemas import case_row
 from kassay.experiments.study.batches import Batch, batches_of, case_index
 from kassay.experiments.study.case import (
     Case,
+    ImportedCases,
     JoinedCases,
     ListedCases,
     cases_of,
+    document_id,
     imported_cases,
 )
 from kassay.experiments.study.evaluate_case import evaluate_case
@@ -68,6 +71,28 @@ def test_a_study_stores_each_case_once(spark, expected, tmp_path):
     assert written["rows"]["groups"] == len(CASES)
     assert written["rows"]["comparisons"] == sum(len(row["comparisons"]) for row in expected)
     assert load_summary(tmp_path).families["groups"].sum() == len(CASES)
+
+
+def test_imported_groups_do_not_depend_on_files_and_tasks(spark, tmp_path):
+    documents = [VALID.replace("mine", f"group {n}") for n in range(30)]
+    one, many = tmp_path / "one", tmp_path / "many"
+    for number, folder in ((1, one), (7, many)):
+        folder.mkdir()
+        for first in range(number):
+            lines = "\n".join(documents[first::number])
+            (folder / f"{first}.jsonl").write_text(f"{lines}\n\n{documents[first]}\n")
+    generated = cases_of(["mixed-join"], seeds=10, assignors=ASSIGNORS)
+    found = []
+    for tasks, local, uris in ((1, documents, []), (5, [], [one.as_uri()]), (3, [], [str(many)])):
+        frame, imported = read_documents(spark, local, uris, assignors=ASSIGNORS)
+        assert imported == ImportedCases.of(documents, assignors=ASSIGNORS)
+        cases = JoinedCases((imported, generated))
+        whole = Batch(0, 0, len(cases))
+        rows = evaluate_cases(spark, cases, whole, documents=frame, tasks=tasks)
+        found.append(without_timings(rows.toArrow().to_pylist()))
+    assert found[1:] == found[:1] * 2
+    ids = {f"imported/{document_id(document)}" for document in documents}
+    assert {row["groups"]["case"] for row in found[0]} == ids | {case.name for case in generated}
 
 
 def test_only_missing_batches_are_evaluated_again(spark, tmp_path):
@@ -163,7 +188,7 @@ def intact(spark, tmp_path_factory):
         assignors = ["range", assignor]
         cases = cases_of(["mixed-join"], seeds=seeds, assignors=assignors)
         described = configuration(
-            (),
+            ImportedCases(),
             families=["mixed-join"],
             seeds=seeds,
             first_seed=0,

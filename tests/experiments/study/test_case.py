@@ -1,6 +1,12 @@
 import pytest
 
-from kassay.experiments.study.case import JoinedCases, Stratum, cases_of, imported_cases
+from kassay.experiments.study.case import (
+    JoinedCases,
+    Stratum,
+    cases_of,
+    document_id,
+    imported_cases,
+)
 
 CASES = cases_of(
     ["mixed-join", "mixed-churn", "named"], seeds=41, assignors=["range", "sticky"], first_seed=3
@@ -24,7 +30,7 @@ def test_empty_parts_are_skipped():
     empty = Stratum(family="mixed-join", first_seed=0, seeds=0, assignors=("range",))
     imported = imported_cases(["{}"], assignors=["range"])
     joined = JoinedCases((empty, imported, empty))
-    assert [case.name for case in joined] == ["imported/0"]
+    assert [case.name for case in joined] == [f"imported/{document_id('{}')}"]
     assert len(JoinedCases(())) == 0
 
 

@@ -170,7 +170,7 @@ def test_seeds_are_split_evenly_and_fixed_families_are_complete():
 def test_imported_groups_are_built_from_their_documents():
     text = json.dumps({"id": "g", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]})
     (case,) = imported_cases([text], assignors=["range"])
-    assert case.name == "imported/0"
+    assert case.name == f"imported/{case.seed}"
     assert case.build() == parse_group(json.loads(text))
 
 
