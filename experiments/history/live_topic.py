@@ -56,7 +56,7 @@ class OffsetsReader:
 
     def ends(self) -> dict[int, int]:
         """Return the offset after the last committed record of each partition."""
-        admin: Any = AdminClient(dict(self._settings))
+        admin: Any = AdminClient({**self._settings, "log_level": "0"})
         latest: Any = OffsetSpec
         requested = {TopicPartition(TOPIC, number): latest.latest() for number in self.partitions()}
         futures = admin.list_offsets(

@@ -85,6 +85,19 @@ class Follower:
             assert time.monotonic() < deadline, expected - set(_keys(self.rows()))
             time.sleep(1)
 
+    def await_metrics(self, *, rebalances: int) -> dict[tuple[str, str], float]:
+        """Return the values by metric and group, when they are sums over all rebalances."""
+        sample = re.compile(r'^(\w+)\{group="(.*)"\} (\S+)$', re.MULTILINE)
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while True:
+            samples = sample.findall(self.metrics.read_text())
+            values = {(name, group): float(value) for name, group, value in samples}
+            written = sum(n for (name, _), n in values.items() if name == "kassay_rebalances_total")
+            if written == rebalances:
+                return values
+            assert time.monotonic() < deadline
+            time.sleep(1)
+
 
 def _keys(rows: list[dict]) -> list[tuple[str, int]]:
     return sorted((row["group"], row["generation"]) for row in rows)
@@ -142,10 +155,8 @@ def test_every_rebalance_is_judged_exactly_once(followed) -> None:
 
 def test_metrics_are_sums_over_the_rebalances(followed) -> None:
     follower, groups = followed
-    sample = re.compile(r'^(\w+)\{group="(.*)"\} (\S+)$', re.MULTILINE)
-    samples = sample.findall(follower.metrics.read_text())
-    values = {(name, group): float(value) for name, group, value in samples}
     rows = follower.rows()
+    values = follower.await_metrics(rebalances=len(rows))
     for name in groups:
         own = sorted((row for row in rows if row["group"] == name), key=lambda r: r["generation"])
         assert values["kassay_rebalances_total", name] == len(own)

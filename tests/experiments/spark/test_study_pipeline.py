@@ -316,9 +316,9 @@ def test_workers_with_another_version_are_rejected(spark, tmp_path, monkeypatch)
 
 def test_invalid_groups_become_rows_with_an_error(expected):
     groups = {row["groups"]["case"]: row["groups"] for row in expected}
-    assert "missing key 'topics'" in groups["imported/1"]["error"]
+    assert "missing key 'topics'" in groups[f"imported/{document_id('{}')}"]["error"]
     assert "unknown family 'no-such-family'" in groups["no-such-family/0"]["error"]
-    assert groups["imported/0"]["error"] is None
+    assert groups[f"imported/{document_id(VALID)}"]["error"] is None
 
 
 def test_names_of_runs_sort_by_time(intact):
