@@ -143,4 +143,5 @@ def _further_partitions(
 
 def count_of(number: int, noun: str) -> str:
     """Return a number with its noun in singular or plural."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"

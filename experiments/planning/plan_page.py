@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jinja2
 
-from kassay.experiments.planning.actions import RecommendedAction
+from kassay.experiments.planning.actions import RecommendedAction, count_of
 from kassay.experiments.planning.advice import (
     bound_text,
     not_considered,
@@ -238,6 +238,7 @@ def _environment(*, autoescape: bool) -> jinja2.Environment:
     templates.filters["md"] = escape_markdown
     templates.filters["code"] = markdown_code
     templates.filters["factor"] = _factor
+    templates.filters["counted"] = count_of
     return templates
 
 

@@ -1,10 +1,15 @@
+import shutil
+import subprocess
+
 import pytest
 
+from kassay.experiments.compare import CaseLimits
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_page import render_html
 from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
 from tests.experiments.report.accessibility import FAINT, FAULTS
-from tests.experiments.report.browser import BROWSER_MARKS, Browser
+from tests.experiments.report.browser import AXE_RUN, BROWSER_MARKS, Browser, axe_script
+from tests.log_normal_groups import log_normal_group
 
 pytestmark = BROWSER_MARKS
 
@@ -38,6 +43,13 @@ def test_the_page_has_no_accessibility_faults(browser):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_no_violation(browser, width, tmp_path):
+    browser.width(width)
+    browser.run(axe_script(tmp_path))
+    assert browser.run(AXE_RUN) == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
 def test_the_text_has_enough_contrast(browser, width):
     browser.width(width)
     seen = browser.run(FAINT)
@@ -51,8 +63,22 @@ def test_the_page_fits_the_width_of_the_screen(browser, width):
     assert browser.run("return document.documentElement.scrollWidth") <= width
 
 
-def test_the_page_can_be_printed(browser):
-    assert browser.pdf().startswith(b"%PDF")
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs pdftotext")
+def test_a_printed_table_repeats_its_headings_on_each_page(browser, page, tmp_path):
+    group = log_normal_group(300, 60)
+    wide = tmp_path / "wide.html"
+    limits = CaseLimits(time=0)
+    wide.write_text(render_html(plan(group, growth=(), limits=limits)), encoding="utf-8")
+    browser.open(wide)
+    pdf = browser.pdf()
+    browser.open(page)
+    printed = subprocess.run(
+        ["pdftotext", "-layout", "-", "-"], input=pdf, capture_output=True, check=True
+    )
+    pages = printed.stdout.decode().split("\f")
+    with_loads = [text for text in pages if "c0" in text and "comparison" in text]
+    assert len(with_loads) > 2
+    assert all("current" in text and "planned" in text for text in with_loads)
 
 
 def test_the_page_uses_no_network_and_logs_nothing(browser, page):

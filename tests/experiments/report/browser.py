@@ -5,6 +5,7 @@ import json
 import shutil
 import socket
 import subprocess
+import tarfile
 import time
 import urllib.error
 import urllib.request
@@ -118,3 +119,25 @@ class Browser:
             for message in messages
             if message["method"] == "Network.requestWillBeSent"
         ]
+
+
+def axe_script(folder: Path) -> str:
+    """Return the script of axe-core from the npm registry; skip the test if it is not available."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("needs npm")
+    command = [npm, "pack", "axe-core@4.10.3", "--silent"]
+    try:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
+    except subprocess.SubprocessError:
+        pytest.skip("the npm registry has no axe-core")
+    (archive,) = folder.glob("axe-core-*.tgz")
+    with tarfile.open(archive) as files:
+        content = files.extractfile("package/axe.min.js")
+        return content.read().decode()
+
+
+AXE_RUN = """
+const done = await axe.run(document, {resultTypes: ['violations']});
+return done.violations.map(one => one.id + ': ' + one.nodes[0].html.slice(0, 120));
+"""

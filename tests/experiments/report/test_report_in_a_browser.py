@@ -2,7 +2,7 @@ import pytest
 
 from kassay.experiments.report.study_report import render
 from tests.experiments.report.accessibility import FAINT, FAULTS
-from tests.experiments.report.browser import BROWSER_MARKS, Browser
+from tests.experiments.report.browser import AXE_RUN, BROWSER_MARKS, Browser, axe_script
 
 pytestmark = BROWSER_MARKS
 
@@ -63,6 +63,13 @@ def test_the_page_fits_the_width_of_the_screen(browser, width):
 
 def test_the_page_is_accessible(browser):
     assert browser.run(FAULTS) == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_no_violation(browser, width, tmp_path):
+    browser.width(width)
+    browser.run(axe_script(tmp_path))
+    assert browser.run(AXE_RUN) == []
 
 
 def test_text_has_enough_contrast(browser):
