@@ -1,8 +1,8 @@
 # The documented interface: one import per name. `kassay/__init__.py` reads the names from here.
 from kassay.experiments.compare import Comparison as Comparison
 from kassay.experiments.compare import compare as compare
-from kassay.experiments.planning.plan import Plan as Plan
 from kassay.experiments.planning.plan import plan as plan
+from kassay.experiments.planning.plan_result import Plan as Plan
 from kassay.experiments.views.captures import load_captures as load_captures
 from kassay.experiments.views.figures import plot as plot
 from kassay.experiments.views.frames import to_frame as to_frame

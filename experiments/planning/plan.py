@@ -1,27 +1,27 @@
-"""Plan for one group: current state, planned assignment, moves and alternatives."""
+"""Plan the moves of one group: the searches of a plan, which share its time limit."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from kassay.experiments.compare import LIMITS, CaseLimits, keep_owners
-from kassay.experiments.planning.actions import RecommendedAction, effective_actions
+from kassay.experiments.planning.actions import effective_actions
 from kassay.experiments.planning.assignor_outcomes import (
-    AssignmentMetrics,
     AssignorOutcome,
     assignment_metrics,
     assignor_outcomes,
 )
-from kassay.experiments.planning.explained_steps import MoveStep, move_steps
-from kassay.experiments.planning.move_schedule import Move, MoveBatch, moves_between, schedule_moves
-from kassay.experiments.planning.plan_options import PlanOption, plan_options, scheduled_measure
+from kassay.experiments.planning.explained_steps import move_steps
+from kassay.experiments.planning.move_schedule import moves_between, schedule_moves
+from kassay.experiments.planning.plan_options import plan_options, scheduled_measure
+from kassay.experiments.planning.plan_result import GrowthSizing, Plan
 from kassay.experiments.planning.planning_levels import (
     exact_levels,
     planning_levels,
     without_move_limit,
 )
 from kassay.experiments.planning.rack_locality import RackLocality, compare_racks
-from kassay.experiments.planning.time_shares import Progress, TimeShares
 from kassay.experiments.planning.what_if import makespan_of
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, require_group
@@ -33,96 +33,16 @@ from kassay.solver.frontier.frontier import frontier
 from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.objective import Level
 from kassay.solver.sizing.member_loss import MemberLosses, member_loss
-from kassay.solver.sizing.members_needed import Sizing, members_needed
+from kassay.solver.sizing.members_needed import members_needed
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
 GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
 """Default factors of traffic growth."""
+Progress = Callable[[str], None]
+"""Function that receives the name of a part of the work when it starts."""
 _SOLVES_PER_GROWTH = 8
 """Number of searches that share the time of one growth factor; a sizing makes about as many."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrowthSizing:
-    """Number of members that keep the planned maximum load when traffic grows.
-
-    ``makespan`` is in current units: the planned maximum load divided by the growth factor.
-    """
-
-    growth: Fraction
-    makespan: int
-    sizing: Sizing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """Content of the planning report of one group.
-
-    Parameters
-    ----------
-    current
-        Owned partitions count with their owners, the others with their least loaded subscriber.
-    unowned
-        Consumed partitions without an owner, as ``topic-number``.
-    idle
-        Members without a consumed topic.
-    racks
-        None for a group without racks.
-    levels, constraints
-        Objective of the plan.
-    solution
-        Planned assignment, with value and bound per level.
-    optimum
-        Assignment with minimum imbalance without tolerance and limit on moves.
-    makespan
-        Maximum load of the planned assignment, and a lower bound on the maximum load.
-    growth_sizings
-        Empty if the weights are lag, which is a backlog and not a load.
-    steps
-        The moves in order, as steps that lower the loads.
-    options
-        The planned assignment and the alternatives to it.
-    actions
-        Effective actions instead of the list of moves, those with the fewest moves first.
-    interrupted
-        Whether the event ``stop`` of the limits ended the searches. The plan is the best one
-        found until then; alternatives, assignors, sizings and losses may be missing.
-    """
-
-    group: Group
-    current: AssignmentMetrics
-    unowned: tuple[str, ...]
-    idle: tuple[str, ...]
-    racks: RackLocality | None
-    levels: tuple[Level, ...]
-    constraints: tuple[Constraint, ...]
-    solution: Solution = field(repr=False)
-    optimum: Solution = field(repr=False)
-    planned: AssignmentMetrics
-    makespan: LevelValue
-    moves: tuple[Move, ...]
-    batches: tuple[MoveBatch, ...]
-    steps: tuple[MoveStep, ...]
-    options: tuple[PlanOption, ...]
-    frontier: Frontier
-    assignor_outcomes: tuple[AssignorOutcome, ...]
-    actions: tuple[RecommendedAction, ...]
-    growth_sizings: tuple[GrowthSizing, ...]
-    member_losses: MemberLosses
-    interrupted: bool
-
-    @property
-    def assignment(self) -> Assignment:
-        """Planned assignment."""
-        if self.solution.assignment is None:
-            raise LookupError("the plan has no assignment")
-        return self.solution.assignment
-
-    @property
-    def movement(self) -> int:
-        """Number of owned partitions that move."""
-        return sum(1 for move in self.moves if move.source is not None)
 
 
 def plan(
@@ -169,23 +89,28 @@ def plan(
     """
     require_group(group)
     levels = planning_levels(group) if levels is None else tuple(levels)
-    clock = TimeShares(limits, progress)
-    planner = _Planner(group, levels, tuple(constraints), clock, seed)
+    planner = _Planner(group, levels, tuple(constraints), limits, seed, progress)
     solution, optimum = planner.solutions()
     return planner.plan(
         solution, optimum, batch_size=batch_size, growth=tuple(growth), points=points
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Planner:
     """Searches of one plan, which share its time."""
 
     group: Group
     levels: tuple[Level, ...]
     constraints: tuple[Constraint, ...]
-    clock: TimeShares
+    limits: CaseLimits
     seed: int
+    progress: Progress | None
+    deadline: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start the clock."""
+        self.deadline = time.monotonic() + self.limits.time
 
     def solutions(self) -> tuple[Solution, Solution]:
         """Return the planned solution, and the optimum without tolerance and limit on moves.
@@ -198,7 +123,7 @@ class _Planner:
             self.group,
             levels=self.levels if is_exact else exact,
             constraints=rules,
-            limits=self.clock.share("perfect balance", 0.5 if is_exact else 0.25),
+            limits=self._share("perfect balance", 0.5 if is_exact else 0.25),
             seed=self.seed,
         )
         if is_exact or optimum.assignment is None:
@@ -208,7 +133,7 @@ class _Planner:
             levels=self.levels,
             constraints=self.constraints,
             initial_assignment=optimum.assignment,
-            limits=self.clock.share("plan", 0.35),
+            limits=self._share("plan", 0.35),
             seed=self.seed,
         )
         return solution, optimum
@@ -263,10 +188,17 @@ class _Planner:
             interrupted=self.is_stopped,
         )
 
+    def _share(self, name: str, share: float, *, parts: int = 1) -> CaseLimits:
+        """Start a part of the work, and return the limits of each of its searches."""
+        if self.progress is not None and not self.is_stopped:
+            self.progress(name)
+        left = max(0.0, self.deadline - time.monotonic())
+        return replace(self.limits, time=left * share / parts)
+
     @property
     def is_stopped(self) -> bool:
         """Whether the event of the limits stopped the searches."""
-        return self.clock.limits.is_stopped
+        return self.limits.is_stopped
 
     def _frontier(self, solution: Solution, optimum: Solution, points: int) -> Frontier:
         return frontier(
@@ -276,16 +208,16 @@ class _Planner:
             max_points=points,
             optimum=optimum,
             known=[solution],
-            limits=self.clock.share("frontier", 0.5),
+            limits=self._share("frontier", 0.5),
             seed=self.seed,
         )
 
     def _racks(self, current: Assignment, solution: Solution) -> RackLocality | None:
-        limits = self.clock.share("racks", 0.2)
+        limits = self._share("racks", 0.2)
         return compare_racks(self.group, current, solution, limits=limits, seed=self.seed)
 
     def _assignor_outcomes(self, optimum: Solution) -> tuple[AssignorOutcome, ...]:
-        limits = self.clock.share("assignors", 0.2, parts=8)
+        limits = self._share("assignors", 0.2, parts=8)
         return tuple(assignor_outcomes(self.group, optimum, limits))
 
     def _growth_sizings(
@@ -294,7 +226,7 @@ class _Planner:
         if self.group.weight_source is WeightSource.LAG:
             return ()
         parts = _SOLVES_PER_GROWTH * max(1, len(factors))
-        limits = self.clock.share("sizing", 0.6, parts=parts)
+        limits = self._share("sizing", 0.6, parts=parts)
         return tuple(
             self._growth_sizing(one, int(makespan / one), limits)
             for one in factors
@@ -306,7 +238,7 @@ class _Planner:
         return GrowthSizing(growth=growth, makespan=makespan, sizing=sizing)
 
     def _member_losses(self, assignment: Assignment, members: int) -> MemberLosses:
-        limits = self.clock.share("loss of a member", 0.9, parts=max(1, members))
+        limits = self._share("loss of a member", 0.9, parts=max(1, members))
         losses = member_loss(self.group, assignment, limits=limits, seed=self.seed)
         return MemberLosses(()) if self.is_stopped else losses
 

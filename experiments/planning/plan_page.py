@@ -20,9 +20,9 @@ from kassay.experiments.planning.advice import (
     weight_text,
 )
 from kassay.experiments.planning.own_assignor import OwnAssignor, own_assignor
-from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan_files import loads_csv, moves_csv
 from kassay.experiments.planning.plan_options import scheduled_measure
+from kassay.experiments.planning.plan_result import Plan
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg
 from kassay.experiments.plotting.page_templates import environment
@@ -173,12 +173,7 @@ def _draw_frontier(plan: Plan) -> str:
 
 def frontier_curve(plan: Plan) -> FrontierCurve:
     """Return the points of a plan's frontier, their bounds, and its list of moves."""
-    points = plan.frontier.points
-    return FrontierCurve(
-        points=[(point.movement.value, point.imbalance.value) for point in points],
-        bounds=[(point.movement.value, point.imbalance.bound) for point in points],
-        prefixes=_prefixes(plan),
-    )
+    return FrontierCurve.of(plan.frontier, _prefixes(plan))
 
 
 def _prefixes(plan: Plan) -> list[tuple[int, int]]:

@@ -5,6 +5,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kassay.solver.frontier.frontier_points import Frontier
+
 Point = tuple[int, int]
 """Number of moves and imbalance."""
 
@@ -27,6 +29,15 @@ class FrontierCurve:
     points: Sequence[Point]
     bounds: Sequence[Point] = ()
     prefixes: Sequence[Point] = ()
+
+    @classmethod
+    def of(cls, frontier: Frontier, prefixes: Sequence[Point] = ()) -> "FrontierCurve":
+        """Return the curve of a frontier."""
+        return cls(
+            points=[(one.movement.value, one.imbalance.value) for one in frontier.points],
+            bounds=[(one.movement.value, one.imbalance.bound) for one in frontier.points],
+            prefixes=prefixes,
+        )
 
     @property
     def unproven(self) -> list[Point]:

@@ -47,5 +47,5 @@ def _draw_improvement(axes: Axes, step: Explanation) -> None:
     axes.set_xlim(-0.6, len(place) - 0.4)
     axes.set_xticks(list(place.values()), list(place))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_ylabel("partitions")
+    axes.set_ylabel("load")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)

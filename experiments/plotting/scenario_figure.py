@@ -34,8 +34,8 @@ def draw_scenarios(
         rows = [row for row, _ in known]
         axes.barh(rows, [level.value for _, level in known], color=colour, height=0.62)
         axes.plot([level.bound for _, level in known], rows, "|", color="black", markersize=8)
-        axes.set_xlabel(label)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel(f"{label} (mark: lower bound)")
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axes.grid(axis="x", alpha=0.3)
         axes.set_axisbelow(True)
     panels[0].set_yticks(range(len(scenarios)), [one.label for one in scenarios], fontsize=8)

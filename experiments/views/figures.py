@@ -5,8 +5,8 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan_page import frontier_curve
+from kassay.experiments.planning.plan_result import Plan
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
@@ -54,10 +54,7 @@ def plot(value: Frontier | Plan | Solution | Assignment, *, title: str | None = 
         curve, measure = frontier_curve(value), str(value.frontier.measure)
         return Drawing(frontier_figure(curve, measure=measure, title=title or value.group.id))
     if isinstance(value, Frontier):
-        curve = FrontierCurve(
-            points=[(point.movement.value, point.imbalance.value) for point in value.points],
-            bounds=[(point.movement.value, point.imbalance.bound) for point in value.points],
-        )
+        curve = FrontierCurve.of(value)
         return Drawing(frontier_figure(curve, measure=str(value.measure), title=title))
     assignment = value.assignment if isinstance(value, Solution) else value
     if not isinstance(assignment, Assignment):

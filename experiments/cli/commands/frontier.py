@@ -59,10 +59,7 @@ def frontier(
             from kassay.experiments.plotting.frontier_drawing import FrontierCurve
             from kassay.experiments.plotting.frontier_figure import draw_frontier
 
-            curve = FrontierCurve(
-                points=[(point.movement.value, point.imbalance.value) for point in result.points],
-                bounds=[(point.movement.value, point.imbalance.bound) for point in result.points],
-            )
+            curve = FrontierCurve.of(result)
             draw_frontier(curve, next(files), measure=str(result.measure), title=group.id)
         record = _record(group, result, assignments)
         return group_io.GroupResult(record, reached=bool(result.points))

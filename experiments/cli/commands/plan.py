@@ -24,7 +24,7 @@ from kassay.experiments.cli import (
 from kassay.experiments.cli.interruption import STOP, call_interruptibly, exit_interrupted
 from kassay.experiments.cli.objective_options import ObjectiveOptions
 from kassay.experiments.planning.advice import verdict
-from kassay.experiments.planning.plan import GROWTH, Plan
+from kassay.experiments.planning.plan import GROWTH
 from kassay.experiments.planning.plan import plan as plan_group
 from kassay.experiments.planning.plan_files import (
     group_after,
@@ -36,6 +36,7 @@ from kassay.experiments.planning.plan_files import (
 )
 from kassay.experiments.planning.plan_files import to_json as to_indented_json
 from kassay.experiments.planning.plan_page import render_html, render_summary, render_ticket
+from kassay.experiments.planning.plan_result import Plan
 from kassay.experiments.planning.planning_start import planning_start
 from kassay.experiments.planning.scenario_spec import parse_growth
 from kassay.experiments.sources.import_options import ImportOptions

@@ -8,7 +8,7 @@ from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_page import render_html
 from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
 from tests.experiments.report.accessibility import FAINT, FAULTS
-from tests.experiments.report.browser import AXE_RUN, BROWSER_MARKS, Browser, axe_script
+from tests.experiments.report.browser import BROWSER_MARKS, Browser, axe_violations
 from tests.log_normal_groups import log_normal_group
 
 pytestmark = BROWSER_MARKS
@@ -45,8 +45,7 @@ def test_the_page_has_no_accessibility_faults(browser):
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_no_violation(browser, width, tmp_path):
     browser.width(width)
-    browser.run(axe_script(tmp_path))
-    assert browser.run(AXE_RUN) == []
+    assert axe_violations(browser, tmp_path) == []
 
 
 @pytest.mark.parametrize("width", [1280, 390])

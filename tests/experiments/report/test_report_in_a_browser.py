@@ -2,7 +2,7 @@ import pytest
 
 from kassay.experiments.report.study_report import render
 from tests.experiments.report.accessibility import FAINT, FAULTS
-from tests.experiments.report.browser import AXE_RUN, BROWSER_MARKS, Browser, axe_script
+from tests.experiments.report.browser import BROWSER_MARKS, Browser, axe_violations
 
 pytestmark = BROWSER_MARKS
 
@@ -68,8 +68,7 @@ def test_the_page_is_accessible(browser):
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_no_violation(browser, width, tmp_path):
     browser.width(width)
-    browser.run(axe_script(tmp_path))
-    assert browser.run(AXE_RUN) == []
+    assert axe_violations(browser, tmp_path) == []
 
 
 def test_text_has_enough_contrast(browser):
