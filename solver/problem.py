@@ -85,7 +85,7 @@ class Problem:
 
     @cached_property
     def partition_index(self) -> dict[TopicPartition, int]:
-        """Index of each partition."""
+        """Index of each partition by its topic and number."""
         names = [topic.name for topic in self.group.topics]
         pairs = zip(self.topic.tolist(), self.number.tolist(), strict=True)
         return {

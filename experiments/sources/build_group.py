@@ -168,7 +168,7 @@ def _subscriptions(
 
 
 def _foreign_notes(members: Sequence[ObservedMember]) -> Iterator[str]:
-    """State topics that members have partitions of without a subscription to them.
+    """Describe topics of which a member has partitions without a subscription.
 
     Leaders of some clients assign the topics of their own subscription to all members.
     """

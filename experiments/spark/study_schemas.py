@@ -42,7 +42,7 @@ POSITION, STUDY = "position", "study"
 
 
 def _nested(name: str) -> pa.Field:
-    """Return the column of a table inside a row of `CASES`. Only groups keep the key."""
+    """Return the column of `CASES` for a table. Only the table ``groups`` keeps the key."""
     # A nullable struct, such as an optimum, must have nullable fields.
     fields = [
         field.with_nullable(True) for field in TABLES[name] if name == "groups" or field.name != KEY

@@ -1,4 +1,4 @@
-"""Groups of captures with one call."""
+"""Load the groups of captures with one call."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

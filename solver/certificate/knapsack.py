@@ -112,7 +112,7 @@ def _sets_of(items: Sequence[Item]) -> list[list[Item]]:
 
 
 def _greatest_profits(items: Sequence[Item], profits: Ints) -> Ints:
-    """Return the greatest profit per total weight; ``profits`` are those without items."""
+    """Add items to ``profits``, the greatest profit for each total weight."""
     for choice in _sets_of(items):
         before = profits.copy()
         for item in choice:

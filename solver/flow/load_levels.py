@@ -94,7 +94,9 @@ def _split(network: SubscriptionNetwork, part: _Part) -> tuple[list[LevelSet], l
     lower = _limited(high - 1, limits)
     tight = _min_cut(network, part, lower)
     if tight is None:
-        raise InternalError(f"{total} partitions fit below the mean load {high}")
+        raise InternalError(
+            f"{total} partitions have a maximum load below the rounded-up mean {high}"
+        )
     supply = int(network.supply[tight.topics].sum())
     if network.capacity is None:
         least = (high - 1) * len(tight.members)

@@ -41,7 +41,8 @@ def verify(
     constraints and group; all are shown, and all figures of the document are checked. An
     assignment is not reported as optimal if one of its bounds can be checked only by a solver;
     "proof" has the kind of proof of each level.
-    Exits with 1 for an invalid assignment, a difference, a wrong figure or an invalid certificate.
+    Exits with 1 for an invalid assignment, another objective, constraint or group, a wrong
+    figure, or an invalid certificate.
 
     Example: `kassay solve g.json --certificate > s.json; kassay verify g.json --assignment s.json`
     """

@@ -109,6 +109,6 @@ class NamedFamily(Family):
         return {"name": self.name, "groups": list(NAMED_GROUPS)}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Return the group at position ``seed``."""
+        """Return the group at position ``seed`` of `NAMED_GROUPS`."""
         name, named = list(NAMED_GROUPS.items())[seed]
         return replace(named.group, id=f"{self.name}/{name}")
