@@ -99,6 +99,10 @@ def test_the_wheel_contains_all_modules_and_data_files(wheel: Path) -> None:
     assert expected <= set(zipfile.ZipFile(wheel).namelist())
 
 
+def test_a_build_leaves_no_modules_that_a_later_build_would_include(wheel: Path) -> None:
+    assert not (wheel.parents[1] / "build").exists()
+
+
 def test_the_package_works_beside_other_modules_named_solver(
     environment: Path, project: Path
 ) -> None:
