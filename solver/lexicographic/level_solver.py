@@ -98,7 +98,11 @@ class LevelSolver:
         if self.proven is None:
             self.proven = {}
             pool, problem = self.pool, self.pool.problem
-            if problem.partition_count >= MIN_PARTITIONS and problem.group.is_weighted:
+            if (
+                problem.partition_count >= MIN_PARTITIONS
+                and problem.group.is_weighted
+                and not pool.constraints
+            ):
                 from kassay.solver.weighted.solve_components import solve_components  # noqa: PLC0415
 
                 exact = budget.share(2)
@@ -107,7 +111,6 @@ class LevelSolver:
                 optimum = solve_components(
                     problem,
                     pool.levels,
-                    pool.constraints,
                     seed=budget.seed,
                     minimum=first.value if is_known and first is not None else None,
                     may_continue=lambda: exact.seconds > 0,

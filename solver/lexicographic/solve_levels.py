@@ -7,10 +7,12 @@ solved by counting bounds alone and loading these libraries takes seconds.
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from kassay.reference.model.assignment import Assignment
 from kassay.solver.bounds import level_bound, max_loads_within
 from kassay.solver.certificate.certificate import LevelClaim, Origin, PriceTable
-from kassay.solver.constraints import Constraint
+from kassay.solver.constraints import Capacity, Constraint
 from kassay.solver.enumeration.complete_search import CompleteResult, search_all
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
@@ -19,7 +21,7 @@ from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Level
-from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem
+from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
 from kassay.solver.solution import ProgressPoint
 
 # Finding any placement at all may take this many seconds, whatever the limit.
@@ -65,12 +67,12 @@ def solve_levels(
     flows = FlowLevels() if flow is None else flow()
     if flows.conflict:
         return LexicographicResult(None, conflict=flows.conflict, conflict_origin=Origin.FLOW)
-    candidates = [*flows.placements, keep_owned(problem)]
-    if not flows.placements:
-        candidates.append(longest_processing_time(problem))
-    if initial_assignment is not None:
-        warm_start = problem.to_placement(initial_assignment)
-        candidates += [] if warm_start is None else [warm_start]
+    candidates = _initial_placements(problem, flows, initial_assignment)
+    if problem.total >= EXACT_IN_64_BITS:
+        rounded = _solve_rounded(problem, levels, constraints, budget)
+        if rounded.conflict:
+            return rounded
+        candidates += [] if rounded.placement is None else [rounded.placement]
     candidates = [one for one in candidates if not any(violated(problem, constraints, one))]
     if not candidates:
         from kassay.solver.cpsat.infeasibility import (  # noqa: PLC0415
@@ -96,6 +98,53 @@ def solve_levels(
         flows.prices if any(done.claim.origin is Origin.PRICES for done in pool.reached) else None,
         progress=tuple(solver.progress),
     )
+
+
+def _initial_placements(
+    problem: Problem, flows: FlowLevels, initial_assignment: Assignment | None
+) -> list[Placement]:
+    """Return placements without search, which may violate constraints."""
+    placements = [*flows.placements, keep_owned(problem)]
+    if not flows.placements:
+        placements.append(longest_processing_time(problem))
+    warm_start = None if initial_assignment is None else problem.to_placement(initial_assignment)
+    return placements if warm_start is None else [*placements, warm_start]
+
+
+def _solve_rounded(
+    problem: Problem,
+    levels: Sequence[Level],
+    constraints: Sequence[Constraint],
+    budget: SearchBudget,
+) -> LexicographicResult:
+    """Solve a problem with loads beyond 64 bits in larger units of weight.
+
+    With weights rounded up, each placement found meets the capacities. With weights rounded down,
+    constraints that no placement meets are infeasible.
+    """
+
+    def solve(weight: Weights, unit: int) -> LexicographicResult:
+        exact = {
+            replace(rule, limit=rule.limit // unit) if isinstance(rule, Capacity) else rule: rule
+            for rule in constraints
+        }
+        result = solve_levels(
+            replace(problem, weight=weight.astype(np.int64)),
+            levels=levels,
+            constraints=tuple(exact),
+            initial_assignment=None,
+            budget=budget.share(2),
+            enumerates=False,
+        )
+        return replace(result, conflict=tuple(exact[rule] for rule in result.conflict))
+
+    # Squared loads fit 64 bits in the first unit; the second one is more precise.
+    for most in (2**30, EXACT_IN_64_BITS):
+        unit: int = 2 ** (2 * problem.total // most).bit_length()
+        rounded_up = solve(-(-problem.weight // unit), unit)
+        if rounded_up.placement is not None:
+            return rounded_up
+    return replace(solve(problem.weight // unit, unit), placement=None)
 
 
 def _final_claim(problem: Problem, done: LevelResult, placement: Placement) -> LevelClaim:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds import components
-from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, movement_costs
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import Placement, Problem, Weights
@@ -30,7 +29,6 @@ class ComponentOptimum:
 def solve_components(
     problem: Problem,
     levels: Sequence[Level],
-    constraints: Sequence[Constraint],
     *,
     seed: int,
     minimum: int | None = None,
@@ -40,13 +38,12 @@ def solve_components(
 
     Return None if the method does not apply, or the time is up. The first level must be the sum
     of squares, or the makespan of a group with one component. A second level must be movement.
-    Tolerances and constraints are not supported, and each component must be small.
+    Constraints are ignored. Tolerances are not supported, and each component must be small.
     ``minimum`` is the minimum makespan, if it is known.
     """
     first, moves = levels[0], levels[1] if len(levels) > 1 else Movement()
     if (
-        constraints
-        or not isinstance(first, Imbalance)
+        not isinstance(first, Imbalance)
         or not isinstance(moves, Movement)
         or first.tolerance
         or moves.tolerance

@@ -1,11 +1,25 @@
 """Weights up to 2**62 and totals beyond 2**63: exact results in every small group."""
 
 import os
+import random
 
 import pytest
 
-from kassay.reference import Group, Member, Topic
-from kassay.solver import Capacity, Imbalance, MaxPartitions, Movement, Pinned, solve
+from kassay.reference import Group, Member, Topic, violations
+from kassay.solver import (
+    Capacity,
+    Forbidden,
+    Imbalance,
+    MaxMoves,
+    MaxPartitions,
+    Movement,
+    Pinned,
+    Separated,
+    solve,
+)
+from kassay.solver.evaluation import violated
+from kassay.solver.limits import SearchLimits
+from kassay.solver.problem import build_problem
 from tests.solver.big_weight_cases import big_weight_case, big_weight_difference
 from tests.solver.test_weighted import even_group
 
@@ -62,6 +76,50 @@ def test_conflicts_beyond_64_bits_are_infeasible(case):
     solution = solve(group, constraints=constraints)
     assert solution.status == "infeasible"
     assert solution.conflict
+
+
+CONSTRAINTS = (
+    Pinned("t", 0, "c1"),
+    Forbidden("c0", "t"),
+    MaxPartitions(10),
+    MaxMoves(3),
+    Capacity(2**61),
+    Separated((("t", 0), ("t", 1), ("t", 2), ("t", 3))),
+)
+
+
+def forty_partitions() -> Group:
+    rng = random.Random(40)
+    weights = [rng.randint(1, 2**58) for _ in range(40)]
+    return even_group(weights, 4, [0] * 3 + [rng.randrange(4) for _ in range(37)])
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=str)
+@pytest.mark.parametrize("measure", ["makespan", "sum_of_squares"])
+def test_large_groups_with_totals_beyond_64_bits_have_a_value_and_a_bound(constraint, measure):
+    group = forty_partitions()
+    solution = solve(
+        group,
+        levels=[Imbalance(measure), Movement()],
+        constraints=[constraint],
+        limits=SearchLimits(time=1),
+    )
+    assert solution.status in {"feasible", "optimal"}
+    assert list(violations(group, solution.assignment)) == []
+    problem = build_problem(group)
+    placement = problem.to_placement(solution.assignment)
+    assert not any(violated(problem, [constraint], placement))
+    assert 0 < solution.imbalance.bound <= solution.imbalance.value
+
+
+def test_a_capacity_below_the_mean_load_of_a_large_group_is_infeasible():
+    solution = solve(
+        forty_partitions(),
+        constraints=[Capacity(2**59), MaxMoves(40)],
+        limits=SearchLimits(time=1),
+    )
+    assert solution.status == "infeasible"
+    assert solution.conflict == ("the load of every member is at most 576460752303423488",)
 
 
 def test_five_partitions_of_31_bits_are_proven_on_squares():

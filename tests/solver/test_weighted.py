@@ -49,7 +49,7 @@ def test_exact_results_agree_with_brute_force(measure):
     for _ in range(120):
         group = random_group(rng, weighted=True)
         levels = (Imbalance(measure), Movement())
-        optimum = solve_components(build_problem(group), levels, (), seed=1)
+        optimum = solve_components(build_problem(group), levels, seed=1)
         if optimum is not None:
             answers += 1
             assert optimum.values == brute_force.optimum(group, str(measure))
