@@ -139,7 +139,7 @@ def shapes() -> Iterator[Timing]:
 
 
 def _measure(name: str, size: int) -> tuple[float, float | None, str]:
-    solve(chain(20))  # loads OR-Tools
+    solve(chain(200))  # loads OR-Tools, which small networks do not need
     group = SHAPES[name][0](size)
     seconds = math.inf
     for _ in range(3):
