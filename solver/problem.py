@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,8 @@ def build_problem(group: Group) -> Problem:
     counts = [topic.partitions for topic in topics]
     empty = np.zeros(0, dtype=np.int32)
     first = np.cumsum([0, *counts], dtype=np.int64)
+    all_consumers = member_of[list(chain.from_iterable(sets))]
+    ends = np.cumsum([0, *map(len, sets)]).tolist()
     number = np.arange(first[-1]) - np.repeat(first[:-1], counts)
     return Problem(
         group=group,
@@ -157,7 +160,7 @@ def build_problem(group: Group) -> Problem:
         number=number.astype(np.int32),
         weight=_weights(topics),
         owner=member_of[np.concatenate([empty, *(owners[topic.name] for topic in topics)])],
-        consumer_sets=tuple(member_of[list(consumers)] for consumers in sets),
+        consumer_sets=tuple(all_consumers[start:stop] for start, stop in pairwise(ends)),
         consumer_set_of_topic=consumer_set_of_topic,
     )
 

@@ -39,10 +39,8 @@ class NodePrices:
 
     def pairs(self, costs: Ints) -> Iterator[tuple[int, int]]:
         """Split combined costs into pairs of squared load and movement."""
-        half = self.scale // 2
-        for cost in costs.tolist():
-            squared = (cost + half) // self.scale
-            yield squared, cost - squared * self.scale
+        squared = (costs + self.scale // 2) // self.scale
+        return zip(squared.tolist(), (costs - squared * self.scale).tolist(), strict=True)
 
 
 class _ShortestPaths:
