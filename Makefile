@@ -15,6 +15,7 @@ MACHINES_SOURCE ?= https://github.com/JayWestfield/pcmax
 SAMPLE ?= 20
 CASES ?= 1200
 SOAK ?= 5000
+GROUPS ?= 10000000
 
 .PHONY: help
 help: ## Show the targets
@@ -145,6 +146,10 @@ coverage: setup ## Measure the branch coverage of the tests
 .PHONY: bench
 bench: $(VENV)/.bench ## Run the benchmarks: kassay, Kafka's Java classes, other Python clients
 	$(BIN)/python -m benchmarks
+
+.PHONY: scale
+scale: setup ## Measure time and memory of a study with GROUPS=10000000 synthetic groups
+	$(BIN)/python -m benchmarks.study_scale $(GROUPS)
 
 .PHONY: identical-machines
 identical-machines: setup ## Fetch public instances of identical machines, and measure a sample

@@ -37,12 +37,13 @@ class CaseLimits(SearchLimits):
     group
         Wall-clock seconds per group in a study, after which its process is killed.
     memory
-        Address space in MiB of the process that studies a group.
+        Address space in MiB that the evaluation of a group in a study may allocate; None for
+        the memory of a Spark executor divided by its number of cores.
     """
 
     within_partitions: int = 5_000
     group: float = 900.0
-    memory: int = 8192
+    memory: int | None = None
 
 
 LIMITS = CaseLimits()

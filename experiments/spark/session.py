@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from kassay.experiments.spark.code_distribution import send_code, uses_connect
 from kassay.experiments.spark.java_runtime import find_java, make_java_home
 from kassay.experiments.spark.package_download_errors import PACKAGES, captured_stderr
-from kassay.reference.model.errors import RunError
+from kassay.reference.model.errors import RunError, UsageError
 
 LOOPBACK = "127.0.0.1"
 TASK_ATTEMPTS = 4
@@ -26,6 +26,7 @@ _CONNECT = "sc://"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit
 _ON_LOOPBACK = re.compile(r"spark://(127\.|localhost)")
 _CONNECT_CORES = 8
+_LEAST_TASK_MEMORY = 1024  # MiB
 _CONF_DIR = Path(__file__).parent / "conf"
 # These options save 30 % of the CPU time of `kassay study --cases 300` on local[2].
 _JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -103,6 +104,34 @@ def _cause(text: str) -> str:
 def cores_of(spark: SparkSession) -> int:
     """Return the number of cores of a session, or an estimate for Spark Connect."""
     return _CONNECT_CORES if uses_connect(spark) else spark.sparkContext.defaultParallelism
+
+
+def memory_per_task(spark: SparkSession) -> int:
+    """Return the memory in MiB that a task may use for Python, at least 1 GiB.
+
+    It is the memory of an executor divided by its number of cores. With a local master, the
+    tasks share three quarters of the memory of this machine.
+    """
+    if (spark.conf.get("spark.master", None) or "").startswith("local"):
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4 >> 20
+        return max(_LEAST_TASK_MEMORY, memory // cores_of(spark))
+    memory = mebibytes(spark.conf.get("spark.executor.memory", None) or "1g")
+    cores = int(spark.conf.get("spark.executor.cores", None) or 1)
+    return max(_LEAST_TASK_MEMORY, memory // cores)
+
+
+def mebibytes(size: str) -> int:
+    """Return a size in Spark's notation, by default in MiB, as a number of MiB.
+
+    Examples
+    --------
+    >>> mebibytes("512m"), mebibytes("4g"), mebibytes("2048")
+    (512, 4096, 2048)
+    """
+    match = re.fullmatch(r"(\d+)([kmgt]?)b?", size.strip().lower())
+    if match is None:
+        raise UsageError(f"spark.executor.memory must be a size such as 4g, got {size!r}")
+    return (int(match[1]) << "kmgt".index(match[2] or "m") * 10) >> 10
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -32,7 +33,7 @@ from kassay.experiments.spark.output_files import (
     write_manifest,
 )
 from kassay.experiments.spark.progress import CaseCounts, with_progress
-from kassay.experiments.spark.session import cores_of
+from kassay.experiments.spark.session import cores_of, memory_per_task
 from kassay.experiments.spark.study_schemas import CASES, POSITION, STUDY, case_row
 from kassay.experiments.spark.study_summary import write_summary
 from kassay.experiments.study.batches import (
@@ -79,6 +80,7 @@ def evaluate_cases(
     ``drawn``, or for all.
     """
     judge = judge or partial(_evaluate, limits=limits, drawn=drawn)
+    limits = replace(limits, memory=limits.memory or memory_per_task(spark))
     expected, total = code_identity(), len(cases)
 
     def evaluate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -121,10 +121,8 @@ def _limits(nodes: ConfigNode) -> CaseLimits:
     known = {item.name: item.type for item in fields(CaseLimits)}
     chosen: dict[str, float] = {}
     for name, node in nodes.only(*known).items():
-        if known[name] is int:
-            chosen[name] = node.integer(1)
-        else:
-            chosen[name] = _seconds(node)
+        is_integer = known[name] in (int, int | None)
+        chosen[name] = node.integer(1) if is_integer else _seconds(node)
     return CaseLimits(**chosen)  # type: ignore[arg-type]
 
 

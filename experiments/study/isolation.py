@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.study.case import Case
@@ -18,18 +19,33 @@ from kassay.experiments.study.table_rows import CaseRecord
 
 Evaluator = Callable[[Case], CaseRecord]
 _MEBIBYTE = 1 << 20
+_LINUX_MEMORY = Path("/proc/self/statm")
 
 
 @contextmanager
-def memory_limit(mebibytes: int) -> Iterator[None]:
-    """Limit the address space of this process. Never raise the current limit."""
+def memory_limit(mebibytes: int | None) -> Iterator[None]:
+    """Limit the address space that this process adds to its current address space.
+
+    None means no limit. Never raise the current limit of the process.
+    """
+    if mebibytes is None:
+        yield
+        return
+    limit = mebibytes * _MEBIBYTE + _address_space()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    finite = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
-    resource.setrlimit(resource.RLIMIT_AS, (min([mebibytes * _MEBIBYTE, *finite]), hard))
+    finite = [value for value in (soft, hard) if value != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_AS, (min([limit, *finite]), hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _address_space() -> int:
+    """Return the size of this process's address space in bytes; 0 if the system is not Linux."""
+    if not _LINUX_MEMORY.exists():
+        return 0
+    return int(_LINUX_MEMORY.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
 
 
 @contextmanager

@@ -113,9 +113,9 @@ def study(
         plan = _plan_from_file(context, config, custom.names())
     if not (plan.documents or plan.uris or len(plan.generated)):
         raise UsageError("there is no group to study: give --groups, or --cases above 0")
-    check_writable(output)
     results = None if plan.uris else _finished(plan, output)
     if results is None:
+        check_writable(output)
         with spark_session(master=spark.master, settings=spark.settings()) as session:
             documents, imported = None, ImportedCases(assignors=tuple(plan.assignors))
             if plan.documents or plan.uris:
