@@ -4,12 +4,15 @@ Spark lists, reads and writes all files, so that the driver needs no access to t
 """
 
 import json
+import re
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
@@ -27,8 +30,10 @@ from kassay.experiments.report.output_reader import (
     read_manifest,
     verified_manifest,
 )
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, InternalError
 
+_SUMMARY = "summary"
+_RUN_FOLDERS = ("cases", _SUMMARY, MANIFESTS)
 PARQUET_OPTIONS = {
     "compression": "zstd",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",  # counts prove completeness
@@ -110,6 +115,40 @@ def changed_folders(spark: SparkSession, output: str) -> set[str]:
     except InputError:
         return set()  # there is no manifest
     return {name.rpartition("/")[0] for name in damaged_files(manifest, states)}
+
+
+def delete_abandoned_runs(
+    output: str, manifest: Mapping[str, Any], *, spark: SparkSession | None = None
+) -> int:
+    """Delete the runs of a study's output that its manifest does not name; return their number.
+
+    Runs that other drivers are writing are deleted as well. An output on another file system
+    requires Spark; files of tasks that Spark did not commit remain there.
+    """
+    kept = {*manifest["folders"], str(manifest["summary"]).replace(_SUMMARY, MANIFESTS, 1)}
+    directory = location(output)
+    if directory is not None:
+        paths = (path for folder in _RUN_FOLDERS for path in (directory / folder).rglob("run=*"))
+        abandoned = {path.relative_to(directory).as_posix() for path in paths} - kept
+        for run in abandoned:
+            shutil.rmtree(directory / run)
+    elif spark is not None:
+        files = (
+            f"{folder}/{row['name']}"
+            for folder in _RUN_FOLDERS
+            for row in _files(spark, output, folder)
+        )
+        abandoned = {match[0] for name in files if (match := re.match(r".*?/run=[^/]+", name))}
+        abandoned -= kept
+        # With partitions, Spark replaces the files of a folder by no file if there is no row.
+        empty = spark.range(0).withColumn("partition", F.lit(0)).write.mode("overwrite")
+        for run in abandoned:
+            empty.options(**PARQUET_OPTIONS).partitionBy("partition").parquet(
+                f"{uri_of(output)}/{run}"
+            )
+    else:
+        raise InternalError(f"{output} is not local, so its runs cannot be deleted without Spark")
+    return len(abandoned)
 
 
 def _fetch(spark: SparkSession, output: str, folder: str, directory: Path) -> None:

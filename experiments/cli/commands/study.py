@@ -30,7 +30,7 @@ from kassay.experiments.report.output_reader import (
 )
 from kassay.experiments.sources.text_files import open_text
 from kassay.experiments.spark.imported_groups import read_documents
-from kassay.experiments.spark.output_files import read_summary
+from kassay.experiments.spark.output_files import delete_abandoned_runs, read_summary
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import study_digest, write_study
 from kassay.experiments.spark.study_tables import convert_study
@@ -81,6 +81,14 @@ def study(
     custom: assignor_options.CustomAssignors = assignor_options.CustomAssignors(),
     spark: spark_options.SparkOptions = spark_options.SparkOptions(),
     tasks: spark_options.SparkTasks = None,
+    clean: Annotated[
+        bool,
+        typer.Option(
+            "--clean",
+            help="After the study, delete the files of interrupted runs and of other studies from "
+            "the output. No other study may run at this output.",
+        ),
+    ] = False,
     convert: Annotated[
         Path | None,
         typer.Option(
@@ -141,6 +149,10 @@ def study(
                 ),
             )
             results = read_summary(session, output)
+            if clean:
+                delete_abandoned_runs(output, results.manifest, spark=session)
+    elif clean:
+        delete_abandoned_runs(output, results.manifest)
     _print_summary(results)
     if not plan.all_valid:
         raise typer.Exit(BAD_INPUT)

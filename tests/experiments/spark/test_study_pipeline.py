@@ -10,6 +10,7 @@ from kassay.experiments.compare import LIMITS, CaseLimits
 from kassay.experiments.report.output_reader import load_summary, read_manifest
 from kassay.experiments.spark.code_distribution import code_identity
 from kassay.experiments.spark.imported_groups import read_documents
+from kassay.experiments.spark.output_files import delete_abandoned_runs
 from kassay.experiments.spark.study_pipeline import complete_runs, evaluate_cases, write_study
 from kassay.experiments.spark.study_schemas import CASES as CASE_SCHEMA
 from kassay.experiments.spark.study_schemas import case_row
@@ -244,6 +245,28 @@ def test_a_study_repairs_every_damage_and_keeps_other_batches(spark, intact, tmp
     load_summary(directory)
 
 
+def test_spark_deletes_abandoned_runs_of_another_file_system(spark, intact, tmp_path, monkeypatch):
+    directory = tmp_path / "copy"
+    shutil.copytree(intact / "study", directory)
+    kept = set(directory.rglob("*.parquet"))
+    _add_abandoned_runs(directory)
+    monkeypatch.setattr("kassay.experiments.spark.output_files.location", lambda _: None)
+    uri = directory.as_uri()
+    assert delete_abandoned_runs(uri, read_manifest(directory), spark=spark) == 2
+    assert set(directory.rglob("*.parquet")) == kept
+
+
+def _add_abandoned_runs(directory):
+    """Add a run of a batch that was not finished, and a run of another study."""
+    [path] = _files_of(directory, 0)
+    [summary] = directory.glob("summary/run=*/outcomes/*.parquet")
+    for folder in (path.parents[1], directory / "cases" / "0123" / "batch=0"):
+        other = folder / "run=abandoned"
+        (other / "_temporary" / "0").mkdir(parents=True)
+        shutil.copy(summary, other / "_temporary" / "0" / "part-00000.parquet")
+        shutil.copy(path, other)
+
+
 def test_a_damaged_summary_is_an_error_even_with_partial(kassay, intact, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(intact / "study", copy)
@@ -260,6 +283,11 @@ def test_a_finished_study_starts_no_spark(kassay, tmp_path, monkeypatch, spark):
     first = kassay("study", *options)
     monkeypatch.setattr("kassay.experiments.cli.commands.study.spark_session", None)
     assert kassay("study", *options).out == first.out
+    kept = set(tmp_path.rglob("*.parquet"))
+    _add_abandoned_runs(tmp_path)
+    assert kassay("study", *options, "--clean").out == first.out
+    assert set(tmp_path.rglob("*.parquet")) == kept
+    assert not list(tmp_path.rglob("run=abandoned"))
 
 
 def _shared(spark):
