@@ -113,7 +113,7 @@ conformance-coordinator: setup ## Compare the simulated coordinator with a broke
 	$(BIN)/python -m pytest tests/conformance -m coordinator
 
 .PHONY: survival
-survival: setup ## Test studies with killed workers and drivers (KILLS=2 times), and on a cluster
+survival: setup ## Test studies with KILLS=2 killed drivers, lost workers, full disks, and a cluster
 	$(BIN)/python -m pytest tests/experiments/spark -m survival
 
 .PHONY: services
