@@ -29,7 +29,7 @@ from kassay.experiments.spark.study_pipeline import (
     write_study,
 )
 from kassay.experiments.study.batches import Batch, batches_of
-from kassay.experiments.study.case import Stratum, cases_of
+from kassay.experiments.study.case import ImportedCases, Stratum, cases_of
 from kassay.experiments.study.families.registry import USUAL
 from kassay.experiments.study.manifest import configuration, manifest
 from kassay.reference.assignors import ASSIGNORS
@@ -67,7 +67,7 @@ def _write(directory: Path, groups: int) -> tuple[list[Timing], int]:
     assignors = tuple(ASSIGNORS)
     cases = Stratum(family="mixed-join", first_seed=0, seeds=groups, assignors=assignors)
     described = configuration(
-        (),
+        ImportedCases(),
         families=USUAL,
         seeds=groups,
         first_seed=0,
