@@ -219,7 +219,9 @@ def _rebalance(
                 topics=tuple(
                     Topic(name=name, partitions=count) for name, count in sorted(counts.items())
                 ),
-                members=tuple(_member(state, member) for member in generation.members),
+                members=tuple(
+                    _member(state, member, generation.assignor) for member in generation.members
+                ),
                 notes=tuple(_notes(generation, counts)),
                 status=GroupStatus(protocol=generation.protocol, assignor=generation.assignor),
             )
@@ -257,7 +259,7 @@ def _notes(generation: Generation, counts: Mapping[str, int]) -> Iterator[str]:
         )
 
 
-def _member(state: _GroupState, member: GenerationMember) -> Member:
+def _member(state: _GroupState, member: GenerationMember, assignor: str | None) -> Member:
     owned, generation = state.owned.get(_identity(member), ()), state.owned_generation
     if state.claims is not None:
         owned, generation = state.claims.get(_identity(member), ((), NO_GENERATION))
@@ -271,7 +273,9 @@ def _member(state: _GroupState, member: GenerationMember) -> Member:
         client=Client(
             id=member.client_id or None,
             host=member.host or None,
-            library=recognise_library(member.client_id or None, member_id=member.id),
+            library=recognise_library(
+                member.client_id or None, member_id=member.id, assignor=assignor
+            ),
         ),
     )
 

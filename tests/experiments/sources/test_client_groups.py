@@ -147,6 +147,7 @@ def test_the_last_rebalance_in_the_history_is_the_assignment_of_the_cluster(
         id: sorted(tuple(tp) for tp in partitions) for id, partitions in last.assignment.items()
     }
     assert assigned == expected_owners(name)
+    assert {m.client.library for m in last.group.members} == {EXPECTED[name]["library"]}
     subscriptions = sorted(sorted(member.subscription) for member in last.group.members)
     assert subscriptions == sorted(EXPECTED[name]["subscriptions"])
 
