@@ -3,9 +3,9 @@ from kassay.experiments.compare import Comparison as Comparison
 from kassay.experiments.compare import compare as compare
 from kassay.experiments.planning.plan import plan as plan
 from kassay.experiments.planning.plan_result import Plan as Plan
-from kassay.experiments.views.captures import load_captures as load_captures
 from kassay.experiments.views.figures import plot as plot
 from kassay.experiments.views.frames import to_frame as to_frame
+from kassay.experiments.views.load_captures import load_captures as load_captures
 from kassay.experiments.views.networks import residual_network as residual_network
 from kassay.experiments.views.networks import to_networkx as to_networkx
 from kassay.reference.assignors import ASSIGNORS as ASSIGNORS

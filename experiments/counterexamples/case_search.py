@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from kassay.experiments.compare import solve_optimum
 from kassay.experiments.counterexamples.canonical_form import canonical_form, with_canonical_names
-from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, namings
+from kassay.experiments.counterexamples.exhaustive_cases import EXHAUSTIVE, namings
 from kassay.experiments.counterexamples.random_walk import random_walk
 from kassay.experiments.counterexamples.shortcomings import (
     LARGEST_FIRST,

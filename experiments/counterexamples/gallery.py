@@ -61,7 +61,7 @@ class GalleryEntry:
 
 
 class SizeCount(NamedTuple):
-    """Number of counterexamples with equal numbers of members and partitions."""
+    """Number of counterexamples of one size, by number of members and of partitions."""
 
     members: int
     partitions: int

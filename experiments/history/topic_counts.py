@@ -31,7 +31,7 @@ def counts_by_generation(
 
 
 def _observe(counts: Counts, generation: Generation) -> None:
-    """Add the partitions that a generation assigns, and the counts that it records."""
+    """Update the partition counts with the assigned partitions and counts of a generation."""
     for member in generation.members:
         for topic, numbers in member.assigned or ():
             counts[topic] = max([counts.get(topic, 0), *(number + 1 for number in numbers)])

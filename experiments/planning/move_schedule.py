@@ -69,8 +69,9 @@ def schedule_moves(
     """Order the moves to an assignment in batches, the most effective moves first.
 
     Partitions without an owner form the first batch, because they have no consumer yet. Then
-    the next move leaves the member with the highest load that a move improves, and is the move
-    with the lowest load of giver and taker after it. The moves can therefore stop after any
+    each move takes a partition from the member with the highest load, among the members whose
+    load a move can lower. Of its moves, the one with the lowest maximum load of giver and
+    receiver comes first. The moves can therefore stop after any
     batch. This order is a heuristic, not an optimum. At most ``batch_size`` owned partitions
     have no consumer at any time.
 

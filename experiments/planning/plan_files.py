@@ -1,4 +1,4 @@
-"""Files of a plan for programs, tickets and consumers: JSON and CSV."""
+"""JSON and CSV files of a plan: for programs, for tickets, and for assignors of consumers."""
 
 import json
 from base64 import b64encode

@@ -24,7 +24,7 @@ _DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
 
 
 def name_of(path: Path) -> str:
-    """Return the name of a file for messages."""
+    """Return the name that messages use for a file."""
     return "standard input" if path == STDIN else str(path)
 
 

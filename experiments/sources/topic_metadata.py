@@ -64,7 +64,10 @@ def parse_kcat_metadata(value: object, *, name: str) -> Counts:
             for i, p in enumerate(partitions)
         ]
         if sorted(numbers) != list(range(len(numbers))):
-            raise InputError(f"{where}: partitions are not numbered from 0: {sorted(numbers)}")
+            raise InputError(
+                f"{where}: partition numbers must be 0, 1, 2 and so on without gaps, "
+                f"got {sorted(numbers)}"
+            )
         _add(counts, title, len(numbers), where)
     return counts
 

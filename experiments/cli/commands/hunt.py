@@ -20,7 +20,7 @@ from kassay.experiments.cli import (
 )
 from kassay.experiments.cli.option_checks import known_names
 from kassay.experiments.counterexamples.case_search import CaseSearch, check_deterministic
-from kassay.experiments.counterexamples.exhaustive_search import EXHAUSTIVE, exhaustive_cases
+from kassay.experiments.counterexamples.exhaustive_cases import EXHAUSTIVE, exhaustive_cases
 from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming

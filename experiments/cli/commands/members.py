@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from kassay.experiments.cli import (
+    capacity_options,
     group_io,
-    member_options,
     output_options,
     search_options,
     source_options,
@@ -27,7 +27,7 @@ def members(
         int | None,
         typer.Option(min=0, help="Target: no member may have a higher load.", show_default=False),
     ] = None,
-    capacity: member_options.Capacity = None,
+    capacity: capacity_options.Capacity = None,
     first: Annotated[
         int | None,
         typer.Option(
@@ -38,8 +38,8 @@ def members(
         int | None,
         typer.Option("--to", min=0, help="Largest number of members to show.", show_default=False),
     ] = None,
-    like: member_options.SubscriptionLike = None,
-    allow_lag: member_options.AllowLag = False,
+    like: capacity_options.SubscriptionLike = None,
+    allow_lag: capacity_options.AllowLag = False,
     resilience: Annotated[
         bool,
         typer.Option(

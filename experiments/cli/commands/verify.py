@@ -39,8 +39,8 @@ def verify(
     certificate proves it for the objective and the constraints of the options, by default the
     default objective and no constraints. The document must state the same objective,
     constraints and group; all are shown, and all figures of the document are checked. An
-    assignment is not reported as optimal if one of its bounds can be checked only by a solver;
-    "proof" has the kind of proof of each level.
+    assignment is not reported as optimal if only a solver can check one of its bounds. The key
+    "proof" of a level states how its value was proven.
     Exits with 1 for an invalid assignment, another objective, constraint or group, a wrong
     figure, or an invalid certificate.
 

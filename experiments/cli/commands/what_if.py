@@ -9,8 +9,8 @@ import typer
 
 from kassay.experiments.cli import (
     assignor_options,
+    capacity_options,
     group_io,
-    member_options,
     output_options,
     print_note,
     search_options,
@@ -40,8 +40,8 @@ def what_if(
             show_default=False,
         ),
     ] = None,
-    like: member_options.SubscriptionLike = None,
-    allow_lag: member_options.AllowLag = False,
+    like: capacity_options.SubscriptionLike = None,
+    allow_lag: capacity_options.AllowLag = False,
     without: Annotated[
         list[str] | None,
         typer.Option(metavar="MEMBER", help="Remove this member; repeatable.", show_default=False),
@@ -79,7 +79,7 @@ def what_if(
             "rounded-up mean weight of the topic; N is an integer.",
         ),
     ] = MEAN_WEIGHT,
-    capacity: member_options.Capacity = None,
+    capacity: capacity_options.Capacity = None,
     assignor: assignor_options.OptionalAssignorName = None,
     objective: ObjectiveOptions = ObjectiveOptions(),
     plot: output_options.PlotFile = None,

@@ -26,7 +26,7 @@ class UnknownFormatError(InputError):
 
 
 def read_tool_document(text: str, *, name: str) -> DocumentRows | None:
-    """Read a document of any supported tool. Return None if the text has no such format."""
+    """Read a document of a supported tool. Return None if no supported tool writes its format."""
     if is_metrics(text):
         return parse_metrics(text, name=name)
     if is_log_dirs(text):

@@ -14,7 +14,7 @@ from kassay.experiments.counterexamples.canonical_form import (
     with_canonical_names,
 )
 from kassay.experiments.counterexamples.case_search import search_case, shrink_group
-from kassay.experiments.counterexamples.exhaustive_search import exhaustive_cases, namings
+from kassay.experiments.counterexamples.exhaustive_cases import exhaustive_cases, namings
 from kassay.experiments.counterexamples.gallery import gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
 from kassay.experiments.counterexamples.shortcomings import (
