@@ -64,7 +64,7 @@ def template_values(results: StudySummary) -> dict[str, object]:
     """Return the values for the report's templates, computed from the counts of a study."""
     outcomes, gaps = results.outcomes, results.gaps
     counted = without_named(outcomes)
-    names = assignors_of(counted["assignor"])
+    names = assignors_of(outcomes["assignor"])
     compared = compared_assignors(names)
     families = by_family(outcomes)
     overall = by_assignor(counted, names)

@@ -109,6 +109,16 @@ def test_the_page_shows_the_numbers_of_the_tables(results, comparisons, facts, p
     assert result.unnecessary_moves == sum(row["unnecessary_moves"] for row in owned)
 
 
+def test_a_study_of_hand_written_groups_alone_has_a_report(results):
+    tables = {
+        name: table[table["family"] == "named"]
+        for name in ("families", "outcomes", "gaps", "pairs", "parameters", "profiles", "gap_sums")
+        if "family" in (table := getattr(results, name)).columns
+    }
+    assert {"families", "outcomes"} <= set(tables)
+    assert "roundrobin" in render(replace(results, **tables)).html
+
+
 def test_the_markdown_shows_the_same_numbers(results, facts):
     text = render(results).markdown
     result = facts["overall"]["range"]
