@@ -1,11 +1,14 @@
 """Open benchmark of few moves: instances, checker and contestants."""
 
+import json
 import random
 
 import pytest
 
+from benchmarks.few_moves import certify
 from benchmarks.few_moves.__main__ import run
 from benchmarks.few_moves.check import check
+from benchmarks.few_moves.check_bound import proven_moves
 from benchmarks.few_moves.contestants import CONTESTANTS
 from benchmarks.few_moves.instances import instance, published_names
 from kassay.reference.documents.json_codec import group_document
@@ -41,6 +44,45 @@ def test_the_checker_counts_loads_and_moves():
             assert moves == sum(owner.get(tp, member) != member for tp, member in placement.items())
             counted += 1
     assert counted > 300
+
+
+def test_no_prices_prove_more_moves_than_needed():
+    rng = random.Random(4)
+    strict = 0
+    for group, _ in weighted_problems(rng, 80):
+        slack = rng.randint(0, 4)
+        least, moves = brute_force.optimum(group, "makespan", slack=lambda x, s=slack: x + s)
+        document = group_document(group)
+        document["topics"] = {
+            name: topic for name, topic in document["topics"].items() if name in consumed(group)
+        }
+        for _turn in range(5):
+            prices = {
+                name: [rng.randint(1, 3) for _ in range(topic["partitions"])]
+                for name, topic in document["topics"].items()
+            }
+            certificate = {"prices": prices, "scale": 2, "grain": rng.randint(1, 3)}
+            bound = proven_moves(document, certificate, least + slack)
+            assert bound <= moves
+            strict += bound > 0
+    assert strict > 10
+
+
+def test_the_written_certificate_proves_the_bound(tmp_path, capsys):
+    name = "log-normal/identical/in-turn/1%/60/5/1"
+    one = instance(name)
+    certify.main(name, "5", str(tmp_path))
+    printed = capsys.readouterr().out
+    document = group_document(one.group)
+    certificate, assignment = (
+        json.loads(next(tmp_path.glob(f"*_{kind}.json")).read_text())
+        for kind in ("bound", "assignment")
+    )
+    bound = proven_moves(document, certificate, one.max_load)
+    _, moves, reasons = check(document, assignment, one.max_load)
+    assert reasons == []
+    assert printed == f"{name}: {moves} moves, bound {bound}\n"
+    assert 0 < bound <= moves
 
 
 def consumed(group):

@@ -9,6 +9,8 @@ al., "Column generation based primal heuristics", 2010).
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from kassay.solver.evaluation import moves_cost
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.weighted.column_generation import ColumnGeneration
@@ -24,10 +26,12 @@ _ROUNDS = 60  # of column generation between two integer programs
 
 @dataclass(frozen=True, slots=True)
 class PricedMoves:
-    """Lower bound on the cost of moves, and the best placement known."""
+    """Lower bound on the cost of moves, the prices that prove it, and the best placement."""
 
     bound: int
     placement: Placement
+    prices: Ints  # per partition, times `SCALE`
+    grid: int  # units in the greatest maximum load
 
 
 def exchange_bound(
@@ -66,7 +70,7 @@ def price_and_branch(
     """
     search = _column_generation(problem, max_loads, costs)
     if search is None:
-        return PricedMoves(0, start)
+        return PricedMoves(0, start, np.zeros(problem.partition_count, dtype=np.int64), 1)
     exchange = search.exchange
     best, cost = start, moves_cost(problem, costs, start)
     search.add(exchange.pattern_of(best, member) for member in range(problem.member_count))
@@ -79,7 +83,8 @@ def price_and_branch(
         if found is not None:
             best, cost = found, moves_cost(problem, costs, found)
             search.add(exchange.pattern_of(best, member) for member in range(problem.member_count))
-    return PricedMoves(-(-search.best.bound // SCALE), best)
+    bound = -(-search.best.bound // SCALE)
+    return PricedMoves(bound, best, search.best.prices, exchange.grid)
 
 
 def _turns(most: int, may_continue: Callable[[], bool]) -> Callable[[], bool]:
