@@ -18,6 +18,7 @@ from kassay.solver.problem import Ints
 from kassay.solver.weighted.subset_enumeration import Subsets
 
 SCALE = 2**16
+_EXACT_IN_FLOATS = 2**53
 _FIRST_SETS = 30
 _SETS_PER_ROUND = 40
 _ROUNDS = 40
@@ -45,11 +46,12 @@ def price_subsets(
     items = costs.shape[1]
     shared = {id(column): _bits(column, items) for column in columns}
     bits = [shared[id(column)] for column in columns]
-    # Products of bits and integers below 2**53 are exact in floating point.
+    # Sums of integers below 2**53 are exact in floating point, and faster than in 64 bits.
     subset_costs = [bit @ cost.astype(np.float64) for bit, cost in zip(bits, costs, strict=True)]
     worth = np.rint(_item_prices(bits, subset_costs, may_continue) * SCALE)
+    dtype = np.float64 if np.abs(worth).sum() < _EXACT_IN_FLOATS else np.int64
     reduced = [
-        SCALE * cost.astype(np.int64) - (bit @ worth).astype(np.int64)
+        SCALE * cost.astype(np.int64) - (bit.astype(dtype) @ worth.astype(dtype)).astype(np.int64)
         for bit, cost in zip(bits, subset_costs, strict=True)
     ]
     least = [int(price.min()) for price in reduced]

@@ -21,7 +21,9 @@ from kassay.solver.initial_solutions import longest_processing_time
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.weighted.load_local_search import LoadBalancer
+from kassay.solver.weighted.pricing import SCALE, price_subsets
 from kassay.solver.weighted.solve_components import solve_components
+from kassay.solver.weighted.subset_enumeration import Subsets, enumerate_subsets
 from tests import brute_force
 from tests.solver.random_cases import random_group
 
@@ -54,6 +56,21 @@ def test_exact_results_agree_with_brute_force(measure):
             answers += 1
             assert optimum.values == brute_force.optimum(group, str(measure))
     assert answers > 40
+
+
+def test_reduced_prices_and_bound_are_the_cost_of_each_partitioning():
+    rng = np.random.default_rng(3)
+    items = 7
+    subsets = enumerate_subsets(np.ones(items, dtype=np.int64), 0, items)
+    order = np.argsort(subsets.mask)
+    columns = [Subsets(subsets.mask[order], subsets.weight[order])] * 2
+    costs = rng.integers(2**39, 2**40, size=(2, items))
+    prices = price_subsets(columns, costs)
+    for mask in range(2**items):
+        inside = (mask >> np.arange(items)) & 1 == 1
+        cost = int(costs[0, inside].sum() + costs[1, ~inside].sum())
+        reduced = int(prices.reduced[0][mask]) + int(prices.reduced[1][2**items - 1 - mask])
+        assert prices.bound + reduced == SCALE * cost
 
 
 @pytest.mark.parametrize(("partitions", "members"), [(20, 4), (28, 5)])
