@@ -26,7 +26,7 @@ from kassay.experiments.planning.what_if import makespan_of
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, require_group
 from kassay.reference.model.metrics import Measure, participants
-from kassay.reference.model.ownership import NO_OWNER, ownership
+from kassay.reference.model.ownership import NO_OWNER, ownership, rejoin
 from kassay.reference.model.weight_source import WeightSource
 from kassay.solver.constraints import Constraint
 from kassay.solver.frontier.frontier import frontier
@@ -234,7 +234,10 @@ class _Planner:
         )
 
     def _growth_sizing(self, growth: Fraction, makespan: int, limits: CaseLimits) -> GrowthSizing:
-        sizing = members_needed(self.group, makespan=makespan, limits=limits, seed=self.seed)
+        # The number of members does not depend on the owners. Without owners, no search for few
+        # moves is necessary.
+        group = rejoin(self.group, Assignment({}))
+        sizing = members_needed(group, makespan=makespan, limits=limits, seed=self.seed)
         return GrowthSizing(growth=growth, makespan=makespan, sizing=sizing)
 
     def _member_losses(self, assignment: Assignment, members: int) -> MemberLosses:
