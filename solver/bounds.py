@@ -1,4 +1,4 @@
-"""Lower bounds that need no search."""
+"""Lower bounds on the levels of the objective, computed without search."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -17,7 +17,10 @@ from kassay.solver.problem import Problem
 def level_bound(
     problem: Problem, level: objective.Level, max_loads: Sequence[int] | None = None
 ) -> int:
-    """Return a lower bound on a level. Only the bound on movement uses ``max_loads``."""
+    """Return a lower bound on the value of one level of the objective.
+
+    Only the bound on movement uses ``max_loads``.
+    """
     match level:
         case objective.Imbalance():
             return imbalance_bound(problem, level.measure)
@@ -46,7 +49,7 @@ def level_bound(
 
 
 def imbalance_bound(problem: Problem, measure: Measure) -> int:
-    """Return a lower bound on a measure of imbalance.
+    """Return a lower bound on the imbalance of a group, for one measure of imbalance.
 
     All measures are monotone in majorisation, so `majorised_loads` has a minimal value.
     """
@@ -73,7 +76,10 @@ def majorised_loads(problem: Problem) -> list[int]:
 
 
 def _even_loads_of_weights(weights: Sequence[int], members: int) -> list[int]:
-    """Give each weight above the mean of the rest a member of its own. Split the rest evenly."""
+    """Return the most even loads if only weights below the mean load can be split.
+
+    Each weight above the mean of the remaining weights gets a member of its own.
+    """
     rest = sum(weights)
     single: list[int] = []
     for weight in weights[: members - 1]:
@@ -85,7 +91,7 @@ def _even_loads_of_weights(weights: Sequence[int], members: int) -> list[int]:
 
 
 def even_loads(total: int, parts: int) -> list[int]:
-    """Split a total into integers that differ by at most one, in descending order.
+    """Split a total load into integer loads that differ by at most one, descending.
 
     Examples
     --------
@@ -114,7 +120,7 @@ def components(problem: Problem) -> list[tuple[list[int], NDArray[np.intp]]]:
 
 
 def _first_connected(problem: Problem) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the first member of the component of each member and of each consumer set."""
+    """Label each member and each set of consumers with the first member of its component."""
     members = np.concatenate(problem.consumer_sets)
     sizes = [len(consumers) for consumers in problem.consumer_sets]
     starts = np.cumsum([0, *sizes[:-1]])
@@ -129,7 +135,7 @@ def _first_connected(problem: Problem) -> tuple[NDArray[np.intp], NDArray[np.int
 
 
 def _positions(column: NDArray[np.integer], count: int) -> list[NDArray[np.intp]]:
-    """Return the ascending positions of each value from 0 to ``count - 1``."""
+    """Return, per value from 0 to ``count - 1``, its positions in the column, ascending."""
     order = np.argsort(column, kind="stable")
     starts = np.searchsorted(column[order], np.arange(count + 1))
     return [order[starts[at] : starts[at + 1]] for at in range(count)]
@@ -157,9 +163,10 @@ def _pigeonhole_bound(weights: list[int], members: int) -> int:
 
 
 def _closed_member_sets(problem: Problem) -> Iterator[tuple[int, list[int]]]:
-    """Yield sizes of member sets, each with the descending weights that only its members can take.
+    """Yield the size of each member set, and the weights that only its members can receive.
 
-    The sets are the consumers of each topic and the components.
+    The weights are in descending order. The sets are the consumers of each topic and the
+    components.
     """
     by_set = [
         sorted(problem.weight[problem.consumer_set == index].tolist(), reverse=True)
@@ -176,7 +183,7 @@ def _closed_member_sets(problem: Problem) -> Iterator[tuple[int, list[int]]]:
 def max_loads_within(
     problem: Problem, limits: Iterable[tuple[objective.Level, int]]
 ) -> list[int] | None:
-    """Return the maximum load per member within the limits, or None without an imbalance limit."""
+    """Return the maximum load per member that imbalance limits allow; None without limits."""
     loads = [
         limit
         if level.measure is Measure.MAKESPAN or not problem.member_count
@@ -188,7 +195,7 @@ def max_loads_within(
 
 
 def load_window(measure: Measure, total: int, members: int, limit: int) -> tuple[int, int]:
-    """Return the minimum and maximum load that a limit on an imbalance measure allows a member."""
+    """Return the minimum and maximum load of a member if the imbalance is within a limit."""
     if members == 1:
         return total, total
 
@@ -202,7 +209,7 @@ def load_window(measure: Measure, total: int, members: int, limit: int) -> tuple
 
 
 def _last_true(holds: Callable[[int], bool], most: int) -> int:
-    """Find the last step for which a monotone condition is true, by bisection."""
+    """Find the greatest integer for which a monotone condition is true, by bisection."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -216,7 +223,7 @@ def _last_true(holds: Callable[[int], bool], most: int) -> int:
 def overload_moves_bound(
     problem: Problem, level: objective.Movement, max_loads: Sequence[int]
 ) -> int:
-    """Return a lower bound on movement, from the load above each member's maximum."""
+    """Return a lower bound on movement, from the owned load above each maximum load."""
     bound = 0
     for partitions, max_load in zip(owned_partitions(problem), max_loads, strict=True):
         weights = [int(weight) for weight in problem.weight[partitions]]
@@ -234,7 +241,7 @@ def overload_moves_bound(
 
 
 def owned_partitions(problem: Problem) -> list[NDArray[np.intp]]:
-    """Return the partitions that each member owns, in ascending order."""
+    """Return, per member, the partitions that it owns, in ascending order."""
     return _positions(problem.owner, problem.member_count)
 
 
@@ -245,7 +252,7 @@ def min_count(weights: Iterable[int], excess: int) -> int:
 
 
 def fractional_cost(weights: Sequence[int], costs: Sequence[int], excess: int) -> int:
-    """Return a lower bound on the cost of weights that sum to at least ``excess``."""
+    """Return a lower bound on the cost of moving weights with a sum of at least ``excess``."""
     total = 0
     positive = [pair for pair in zip(weights, costs, strict=True) if pair[0]]
     for weight, cost in sorted(positive, key=lambda pair: Fraction(pair[1], pair[0])):

@@ -1,4 +1,4 @@
-"""Certificates of solutions and assignments."""
+"""Create certificates of solutions and assignments."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -86,7 +86,7 @@ def certify(
 def _with_proof(
     problem: Problem, assignment: Assignment, placement: Placement, stated: Certificate
 ) -> Certificate:
-    """Add node prices, an improving chain or evidence to the stated certificate."""
+    """Add evidence to a certificate: node prices, an improving chain or partition prices."""
     group = problem.group
     if stated.prices is not None:
         return stated
@@ -106,7 +106,7 @@ def _counted_certificate(
     levels: Iterable[Level] | None,
     constraints: tuple[Constraint, ...],
 ) -> Certificate:
-    """Return a certificate with bounds that need no search."""
+    """Return a certificate of an assignment with bounds that need no search."""
     check_constraints(group, constraints)
     levels = default_levels(group) if levels is None else tuple(levels)
     claims = counted_claims(group, assignment, levels)
@@ -114,7 +114,7 @@ def _counted_certificate(
 
 
 def _with_prices(certificate: Certificate, prices: PriceTable) -> Certificate:
-    """Add node prices, which prove the value of every level."""
+    """Add node prices to a certificate; they prove the value of every level."""
     claims = tuple(
         replace(claim, bound=claim.value, origin=Origin.PRICES) for claim in certificate.claims
     )
@@ -122,7 +122,7 @@ def _with_prices(certificate: Certificate, prices: PriceTable) -> Certificate:
 
 
 def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) -> Certificate:
-    """Return the certificate with evidence for bounds that could not be checked, if found."""
+    """Search evidence for the unchecked bounds of a certificate, and add it if found."""
     if not stated.trusted:
         return stated
     problem = build_problem(group)
@@ -143,7 +143,7 @@ def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) ->
 
 
 def _proven_conflict(group: Group, stated: Certificate, conflict: Conflict) -> Certificate:
-    """Return the certificate of a conflict with evidence, if it is found."""
+    """Search evidence for a conflict of constraints, and add it to the certificate if found."""
     if conflict.origin.is_checked:
         return stated
     found = _evidence(build_problem(group), conflict.constraints, ())
@@ -154,7 +154,10 @@ def _proven_conflict(group: Group, stated: Certificate, conflict: Conflict) -> C
 def _evidence(
     problem: Problem, rules: Sequence[Constraint], limits: Sequence[tuple[Level, int]]
 ) -> tuple[Origin, PartitionPrices | None] | None:
-    """Return the origin and the prices of a proof that nothing meets rules and limits."""
+    """Search a proof that no assignment meets constraints and limits; None if not found.
+
+    Return the origin of the proof and its partition prices.
+    """
     from kassay.solver.evidence.price_search import find_prices  # noqa: PLC0415
 
     prices = find_prices(problem, rules, limits)

@@ -10,9 +10,10 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Constraint: maximum load of a member. The capacity of a group member implies this constraint.
+    """Constraint: maximum load of one member, or of every member if no member is named.
 
-    The limit is in the unit of the weights. Without a member it applies to every member.
+    The limit is in the unit of the weights. The capacity of a group member implies this
+    constraint.
     """
 
     limit: int
@@ -24,7 +25,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class MaxPartitions:
-    """Constraint: maximum number of partitions of a member, or of every member."""
+    """Constraint: maximum number of partitions of one member, or of every member."""
 
     limit: int
     member: str | None = None
@@ -45,7 +46,7 @@ class MaxMoves:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """Constraint: a partition is assigned to this member."""
+    """Constraint: a given partition is assigned to a given member."""
 
     topic: str
     partition: int
@@ -57,7 +58,10 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """Constraint: a member gets no partition of a topic, or does not get one given partition."""
+    """Constraint: a member must not get a given partition, or any partition of a topic.
+
+    Without a partition number, the constraint applies to all partitions of the topic.
+    """
 
     member: str
     topic: str
@@ -70,7 +74,7 @@ class Forbidden:
 
 @dataclass(frozen=True, slots=True)
 class Colocated:
-    """Constraint: partitions with equal numbers in these topics get the same member."""
+    """Constraint: partitions with equal numbers in the given topics get the same member."""
 
     topics: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""Values of placements on levels, and constraints that they violate."""
+"""Compute the value of a placement on a level, and the constraints that it violates."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -16,7 +16,7 @@ from kassay.solver.problem import EXACT_IN_64_BITS, Placement, Problem, Weights
 
 
 def level_value(problem: Problem, level: objective.Level, placement: Placement) -> int:
-    """Return the value of a placement on one level."""
+    """Return the value of a placement on one level of the objective."""
     match level:
         case objective.Imbalance():
             return imbalance_of(level.measure, problem.loads(placement))
@@ -32,14 +32,17 @@ def level_value(problem: Problem, level: objective.Level, placement: Placement) 
 
 
 def imbalance_of(measure: Measure, loads: Sequence[int]) -> int:
-    """Return the imbalance of loads. For leximax, it is the rank of the load vector."""
+    """Return the imbalance of loads under a measure; for leximax, the rank of the load vector."""
     if measure is Measure.LEXIMAX:
         return objective.leximax_rank(loads)
     return metrics.MEASURES[measure](loads)
 
 
 def movement_costs(problem: Problem, level: objective.Movement) -> Weights:
-    """Return the cost of moving each partition. Costs of unowned partitions are unused."""
+    """Return the cost of moving each partition.
+
+    Costs of partitions without an owner are unused.
+    """
     if level.cost is objective.MovementCost.COUNT:
         return np.ones(problem.partition_count, dtype=np.int64)
     if level.cost is objective.MovementCost.WEIGHT:
@@ -56,7 +59,7 @@ def moves_cost(problem: Problem, costs: Weights, placement: Placement) -> int:
 
 
 class RackTable:
-    """Racks of members, and the racks with a replica of each partition."""
+    """Rack of each member, and the racks with a replica of each partition."""
 
     def __init__(self, problem: Problem) -> None:
         racks = [problem.group.members[index].rack for index in problem.members]
@@ -75,7 +78,7 @@ class RackTable:
             start += topic.partitions
 
     def cross_rack(self, placement: Placement) -> NDArray[np.bool_]:
-        """Return for each partition whether the rack of its member has no replica."""
+        """Return, per partition, whether the rack of its member has no replica of it."""
         return ~self.has_replica[np.arange(len(placement)), self.rack_of[placement]]
 
     def is_cross_rack(self, partition: int, member: int) -> bool:
@@ -136,7 +139,10 @@ def _is_within(
 
 
 def topic_partitions(problem: Problem, topic: str, number: int | None = None) -> Column:
-    """Return one or all partitions of a topic, or none if the topic has no subscriber."""
+    """Return the partitions of a topic, or only the partition with the given number.
+
+    The result is empty if the topic has no subscriber.
+    """
     index = next(i for i, t in enumerate(problem.group.topics) if t.name == topic)
     partitions = np.flatnonzero(problem.topic == index).astype(np.int32)
     return partitions if number is None or not len(partitions) else partitions[number : number + 1]
@@ -145,7 +151,10 @@ def topic_partitions(problem: Problem, topic: str, number: int | None = None) ->
 def colocated_partitions(
     problem: Problem, constraint: constraints.Colocated
 ) -> list[tuple[int, ...]]:
-    """Return per partition number the partitions that must get the same member."""
+    """Return the sets of partitions that must get the same member under a constraint.
+
+    There is one set per partition number.
+    """
     columns = [topic_partitions(problem, topic).tolist() for topic in constraint.topics]
     longest = max((len(column) for column in columns), default=0)
     sets = [
@@ -156,13 +165,16 @@ def colocated_partitions(
 
 
 def separated_partitions(problem: Problem, constraint: constraints.Separated) -> list[int]:
-    """Return the partitions with subscribers that must get different members."""
+    """Return the partitions that must get different members under a constraint.
+
+    Partitions without subscribers are left out.
+    """
     indices = (problem.partition_index.get(TopicPartition(*tp)) for tp in constraint.partitions)
     return [partition for partition in indices if partition is not None]
 
 
 def valid_placement(problem: Problem, assignment: Assignment) -> Placement:
-    """Convert an assignment to a placement. Raise UsageError if it is not valid."""
+    """Convert a valid assignment to a placement. Raise UsageError if it is not valid."""
     violation = next(violations(problem.group, assignment), None)
     if violation is not None:
         raise UsageError(f"the assignment is not valid: {violation}")

@@ -1,4 +1,4 @@
-"""Certificates: claims that an assignment is optimal, and the evidence."""
+"""Certificates: claims that an assignment is optimal, with evidence for the claims."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Price = tuple[int, int]  # squared load, movement; compared lexicographically
 
 
 class Proof(StrEnum):
-    """Kind of proof that a value is optimal, or that constraints cannot be met.
+    """Kind of proof that the value of a level is optimal, or that constraints cannot be met.
 
     A reader checks a certificate without a solver; other proofs require trust in the solver.
     All proofs use integer arithmetic, except those of HiGHS, which uses floating point.
@@ -28,7 +28,10 @@ class Proof(StrEnum):
 
 
 class Origin(StrEnum):
-    """Origin of a bound or conflict. The first four origins can be checked without a solver."""
+    """Method that proved a bound or a conflict.
+
+    Bounds and conflicts of the first four origins can be checked without a solver.
+    """
 
     PRICES = "prices"
     COUNTING = "counting"
@@ -43,7 +46,10 @@ class Origin(StrEnum):
 
     @property
     def is_checked(self) -> bool:
-        """Return whether `certificate_errors` can check bounds of this origin."""
+        """Return whether a bound of this origin can be checked without a solver.
+
+        The function `certificate_errors` checks these bounds.
+        """
         return self in _CHECKED
 
     @property
@@ -61,7 +67,9 @@ _CHECKED = frozenset(
 
 
 def weakest_proof(proofs: Iterable[Proof]) -> Proof:
-    """Return the weakest of several proofs, which is the proof of all together.
+    """Return the weakest of several kinds of proof.
+
+    It is the kind of proof that all values together are optimal.
 
     Examples
     --------
@@ -74,7 +82,7 @@ def weakest_proof(proofs: Iterable[Proof]) -> Proof:
 
 @dataclass(frozen=True, slots=True)
 class LevelClaim:
-    """Value and bound of one level, and the origin of the bound.
+    """Claimed value and bound of one level, and the method that proved the bound.
 
     The bound holds for assignments within the limits of earlier levels: the tolerance limit of
     the value of the best known assignment.
@@ -98,7 +106,7 @@ class LevelClaim:
 
     @property
     def slack(self) -> int:
-        """Return the amount by which the tolerance lets the value exceed the bound."""
+        """Return by how much the value may exceed the bound under the tolerance of the level."""
         return self.level.tolerance.limit(self.bound) - self.bound
 
     @property
@@ -114,7 +122,7 @@ class LevelClaim:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Constraints that no assignment meets, and the evidence.
+    """Set of constraints that no assignment meets, with evidence for this.
 
     Parameters
     ----------
@@ -131,10 +139,11 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """Node prices that prove an assignment optimal on sum of squares, then movement.
+    """Prices of topics and members that prove an assignment optimal.
 
-    Members that consume a topic have the price of one more partition; topics with subscribers
-    have the price of one partition.
+    The prices are dual values of a minimum cost flow. They prove the sum of squared loads, then
+    the movement, to be minimum. Members that consume a topic have the price of one more
+    partition; topics with subscribers have the price of one partition.
     """
 
     members: Mapping[str, Price]
@@ -143,7 +152,7 @@ class PriceTable:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Claimed value and bound of each level of an assignment, or a conflict, with evidence.
+    """Claims about the levels of an assignment, or a conflict of constraints, with evidence.
 
     Parameters
     ----------
@@ -170,7 +179,7 @@ class Certificate:
 
     @property
     def proof(self) -> Proof:
-        """Return the kind of proof that every level is optimal, or of the conflict."""
+        """Return the kind of proof that all levels are optimal or that the constraints conflict."""
         if self.conflict is not None:
             return self.conflict.origin.proof
         return Proof.NONE if self.chain else weakest_proof(claim.proof for claim in self.claims)

@@ -1,4 +1,4 @@
-"""Check the proof that an assignment is optimal, without a solver.
+"""Check certificates of optimality and of infeasibility, without a solver.
 
 For equal weights both levels are one minimum cost flow with convex costs, where a cost is
 a pair (squared load, movement), compared lexicographically. The flow is optimal if and only
@@ -37,7 +37,7 @@ from kassay.solver.subscription_network import SubscriptionNetwork, build_networ
 
 
 def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
-    """Return whether node prices can prove an assignment optimal on these levels.
+    """Return whether node prices can prove an assignment of a group optimal on the levels.
 
     Prices prove the fewest moves among the least majorised loads. Strictly convex measures
     are minimal only there; for the other measures fewer moves may suffice elsewhere.
@@ -57,7 +57,7 @@ def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
 
 
 def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> PriceTable | None:
-    """Return node prices that prove partition counts optimal, or None if they are not optimal."""
+    """Return prices that prove counts per topic and member optimal; None if not optimal."""
     prices = node_prices(network, counts)
     if prices.chain is not None or moved > network.min_movement(counts):
         return None
@@ -70,7 +70,7 @@ def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> P
 def certificate_errors(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Return the errors in a certificate. Without errors, its claims are proven.
+    """Yield the errors in a certificate. If there are none, its claims are proven.
 
     Bounds in `Certificate.trusted` are only compared with the value.
 
@@ -115,9 +115,10 @@ def certificate_errors(
 
 
 def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
-    """Return the errors in a certificate of infeasibility. Without errors, infeasibility is proven.
+    """Yield the errors in a certificate that says that constraints cannot be met.
 
-    A conflict with an origin that is not checked is only compared with the constraints.
+    Without errors, infeasibility is proven. A conflict with an origin that is not checked is only
+    compared with the constraints.
 
     Yields
     ------
@@ -149,7 +150,7 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
 def _invalid_assignments(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Check validity and constraints of the assignment and of the best known assignments.
+    """Yield a message per rule that the assignment or a best known assignment violates.
 
     Constraints are only checked if all assignments are valid.
     """
@@ -173,7 +174,7 @@ def _invalid_assignments(
 def violated_constraints(
     group: Group, assignment: Assignment, constraints: Sequence[Constraint]
 ) -> Iterator[str]:
-    """Describe the constraints and the group's capacities that an assignment violates."""
+    """Describe each constraint and each member capacity that an assignment violates."""
     problem = build_problem(group)
     placement = problem.to_placement(assignment)
     if placement is not None:
@@ -185,9 +186,9 @@ def violated_constraints(
 def certified_improvement(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> tuple[Transfer, ...]:
-    """Return transfers that improve the levels.
+    """Return a chain of transfers that improves the certified levels of an assignment.
 
-    Return none if node prices cannot prove these levels.
+    The chain is empty if node prices cannot prove these levels.
     """
     if not prices_prove(group, [claim.level for claim in certificate.claims]):
         return ()
@@ -198,7 +199,7 @@ def certified_improvement(
 def _improves(
     group: Group, assignment: Assignment, certificate: Certificate, chain: tuple[Transfer, ...]
 ) -> bool:
-    """Return whether a chain of transfers improves the levels and meets the constraints."""
+    """Return whether a chain of transfers improves the levels and keeps all constraints."""
     better = apply_chain(group, assignment, chain)
     levels = [claim.level for claim in certificate.claims]
     return not any(violated_constraints(group, better, certificate.constraints)) and [
@@ -247,7 +248,7 @@ def _price_errors(group: Group, assignment: Assignment, prices: PriceTable) -> I
 def _member_price_errors(
     network: SubscriptionNetwork, loads: Ints, prices: list[Price]
 ) -> Iterator[str]:
-    """Check each member's price against the costs of its last and of one more partition."""
+    """Yield a message per member price outside the costs of its last and its next partition."""
     for name, load, price in zip(network.member_ids, loads.tolist(), prices, strict=True):
         if price > (2 * load + 1, 0):
             yield f"member {name!r}: price {price} is above {(2 * load + 1, 0)}, one more partition"
@@ -258,7 +259,10 @@ def _member_price_errors(
 def _topic_price_errors(
     network: SubscriptionNetwork, counts: Ints, topics: list[Price], members: list[Price]
 ) -> Iterator[str]:
-    """Check that each topic's price is its members' lowest price and its assignees' price."""
+    """Yield a message per topic price that violates complementary slackness.
+
+    The price of a topic must be the lowest price at its members, and the price at its assignees.
+    """
     columns = (network.tail, network.head, counts, network.owned)
     for t, m, count, owned in zip(*(column.tolist() for column in columns), strict=True):
         squared, moved = members[m]

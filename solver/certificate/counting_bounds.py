@@ -1,4 +1,4 @@
-"""Bounds of levels by counting, without search, and the check of stated values and bounds."""
+"""Lower bounds on levels by counting, without search, and the check of claims."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +15,7 @@ from kassay.solver.problem import Problem, build_problem
 
 
 def value_of(group: Group, assignment: Assignment, level: Level) -> int:
-    """Return the value of a valid assignment on one level."""
+    """Return the value of a valid assignment on one level of the objective."""
     match level:
         case Imbalance(measure=Measure.LEXIMAX):
             return leximax_rank(loads(group, assignment).values())
@@ -33,7 +33,7 @@ def value_of(group: Group, assignment: Assignment, level: Level) -> int:
 def level_limits(
     group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
 ) -> list[tuple[Level, int]]:
-    """Return the limit that each claim sets for later levels.
+    """Return, per claim, the maximum value of its level while later levels are minimised.
 
     It is the tolerance limit of the value of the best known assignment.
     """
@@ -47,7 +47,7 @@ def level_limits(
 def counted_claims(
     group: Group, assignment: Assignment, levels: Sequence[Level]
 ) -> tuple[LevelClaim, ...]:
-    """Return claims about a valid assignment, with bounds computed without search."""
+    """Return one claim per level about an assignment, with bounds computed without search."""
     problem = build_problem(group)
     claims: list[LevelClaim] = []
     for level in levels:
@@ -59,7 +59,7 @@ def counted_claims(
 
 
 def counted_bound(problem: Problem, level: Level, limits: Sequence[tuple[Level, int]]) -> int:
-    """Return a lower bound on a level without search, given limits on earlier levels."""
+    """Compute a lower bound on a level without search, given limits on earlier levels."""
     return level_bound(problem, level, max_loads_within(problem, limits))
 
 
@@ -69,7 +69,7 @@ def wrong_claims(
     claims: Sequence[LevelClaim],
     constraints: Sequence[Constraint] = (),
 ) -> Iterator[str]:
-    """Yield a message for each claim that a check without search shows to be wrong.
+    """Check claims about an assignment without search, and yield a message per error.
 
     The best known assignments of the claims must be valid and meet the constraints.
     """
@@ -101,7 +101,7 @@ def _bound_errors(
     limits: Sequence[tuple[Level, int]],
     claim: LevelClaim,
 ) -> Iterator[str]:
-    """Check a bound by counting, or its evidence, given the limits of earlier levels."""
+    """Check the bound of a claim, by counting or by its evidence, and yield a message per error."""
     name = f"the bound {claim.bound} on {claim.level.name}"
     if claim.origin is Origin.COUNTING:
         bound = counted_bound(problem, claim.level, limits)
@@ -119,7 +119,7 @@ def evidence_error(
     limits: Sequence[tuple[Level, int]],
     evidence: LevelClaim | Conflict,
 ) -> str | None:
-    """Return the error of evidence that must refute all assignments, or None if it is valid.
+    """Return why evidence does not exclude all assignments within limits; None if it does.
 
     Only partition prices and cases are checked here.
     """
@@ -137,7 +137,10 @@ def evidence_error(
 def _best_errors(
     group: Group, claim: LevelClaim, limits: Sequence[tuple[Level, int]]
 ) -> Iterator[str]:
-    """Check that the best known assignment of a claim is within the limits of earlier levels."""
+    """Yield a message per error of the best known assignment in a claim.
+
+    Its value must not be below the bound, and it must be within the limits of earlier levels.
+    """
     if claim.best is None:
         return
     name = f"the best known assignment on {claim.level.name}"

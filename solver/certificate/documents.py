@@ -1,4 +1,4 @@
-"""Certificates as JSON documents."""
+"""Convert certificates to and from JSON documents."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Upper bounds on the profit of a member's partitions within its limits."""
+"""Upper bounds on the total profit of the partitions that fit into one member (knapsack)."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -15,7 +15,10 @@ _GRID = 20_000
 
 
 class Item(NamedTuple):
-    """A block of partitions with its profit, weight, and set of which one may be taken."""
+    """Knapsack item: a block of partitions with its profit, weight and set of alternatives.
+
+    At most one item of a set of alternatives can be chosen; -1 means no set.
+    """
 
     profit: int
     weight: int
@@ -25,7 +28,7 @@ class Item(NamedTuple):
 def maximum_profit(
     items: Sequence[Item], *, max_load: int, max_items: int | None = None, squares: int = 0
 ) -> int:
-    """Return an upper bound on the profit of items within a maximum load.
+    """Return an upper bound on the profit of a knapsack with a maximum load.
 
     It is exact if the total profit or the maximum load is small.
 
@@ -56,7 +59,7 @@ def maximum_profit(
 
 
 def _greatest_sum(items: Sequence[Item], max_items: int | None) -> int:
-    """Sum the greatest profits. Of a set of alternatives, only the greatest profit counts."""
+    """Return the sum of the greatest profits, with one item per set of alternatives."""
     single = [item.profit for item in items if item.apart < 0]
     sets: dict[int, int] = {}
     for item in items:
@@ -67,7 +70,7 @@ def _greatest_sum(items: Sequence[Item], max_items: int | None) -> int:
 
 
 def _fractional_profit(items: Sequence[Item], max_load: int) -> int:
-    """Return the profit if the last item may be split, rounded down."""
+    """Return the maximum profit if one item can be split, rounded down."""
     total = sum(item.profit for item in items if item.weight == 0)
     heavy = [item for item in items if item.weight]
     for item in sorted(heavy, key=lambda item: Fraction(-item.profit, item.weight)):
@@ -78,7 +81,7 @@ def _fractional_profit(items: Sequence[Item], max_load: int) -> int:
 
 
 def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | None:
-    """Return the maximum by dynamic programming over profit or load, or None if it is too large."""
+    """Compute the maximum profit by dynamic programming; return None for large instances."""
     profit = sum(item.profit for item in items)
     weight = sum(item.weight for item in items)
     width = min(max_load, weight)
@@ -104,7 +107,7 @@ def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | N
 
 
 def _sets_of(items: Sequence[Item]) -> list[list[Item]]:
-    """Return the items as sets of which one may be taken."""
+    """Group the items by set of alternatives; at most one item per set can be chosen."""
     sets: dict[int, list[Item]] = {}
     for index, item in enumerate(items):
         sets.setdefault(item.apart if item.apart >= 0 else -1 - index, []).append(item)
@@ -112,7 +115,7 @@ def _sets_of(items: Sequence[Item]) -> list[list[Item]]:
 
 
 def _greatest_profits(items: Sequence[Item], profits: Ints) -> Ints:
-    """Add items to ``profits``, the greatest profit for each total weight."""
+    """Update ``profits``, the greatest profit for each total weight, with the given items."""
     for choice in _sets_of(items):
         before = profits.copy()
         for item in choice:

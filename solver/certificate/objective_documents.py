@@ -1,4 +1,4 @@
-"""Levels and constraints as JSON documents."""
+"""Convert levels and constraints to and from JSON documents."""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -25,13 +25,13 @@ Item = TypeVar("Item")
 
 
 def parse_items(value: object, where: str, parse: Callable[[object, str], Item]) -> list[Item]:
-    """Parse each item of a JSON array."""
+    """Parse a JSON array with a function that parses one item."""
     items = enumerate(as_array(value, where))
     return [parse(item, f"{where}[{index}]") for index, item in items]
 
 
 def parse_partition(value: object, where: str) -> TopicPartition:
-    """Parse a pair of topic and partition number."""
+    """Parse a JSON array of a topic name and a partition number."""
     pair = as_array(value, where)
     if len(pair) != 2:
         raise InputError(f"{where}: expected [topic, partition number], got {value!r}")
@@ -39,7 +39,7 @@ def parse_partition(value: object, where: str) -> TopicPartition:
 
 
 def level_document(level: objective.Level) -> dict[str, object]:
-    """Convert a level to a JSON document."""
+    """Convert a level of the objective to a JSON document."""
     document: dict[str, object] = {"level": level.name}
     if level.tolerance:
         share = Fraction(level.tolerance.relative)
@@ -54,7 +54,10 @@ def level_document(level: objective.Level) -> dict[str, object]:
 
 
 def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
-    """Parse a level. Raise InputError if its format is wrong. Other keys are ignored."""
+    """Parse a level of the objective. Raise InputError if its format is wrong.
+
+    Keys that do not belong to a level are ignored.
+    """
     name = as_text(table.get("level"), f"{where}.level")
     known = LEVEL_KEYS if name == objective.Movement.name else LEVEL_KEYS[:2]
     check_keys({key: 0 for key in LEVEL_KEYS if key in table}, known, where)

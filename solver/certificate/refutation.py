@@ -1,4 +1,4 @@
-"""Check refutations: proofs that no assignment meets constraints and limits of levels.
+"""Check refutations: proofs that no assignment meets given constraints and level limits.
 
 Two kinds of evidence exist, and neither needs a solver to check.
 
@@ -31,7 +31,7 @@ _CASES_PER_ASSIGNMENT = 40  # a complete assignment takes as long as this many c
 
 @dataclass(frozen=True, slots=True)
 class PartitionPrices:
-    """Prices and multipliers that prove that no assignment stays within limits.
+    """Partition prices and limit multipliers that prove that no assignment meets all limits.
 
     Parameters
     ----------
@@ -54,14 +54,14 @@ def prices_refute(
     limits: Sequence[Limit],
     prices: PartitionPrices,
 ) -> bool:
-    """Return whether prices prove that no assignment meets the rules and limits."""
+    """Return whether partition prices prove that no assignment meets constraints and limits."""
     if problem.partition_count * problem.member_count > _MAX_CELLS:
         return False
     return relaxation_refuted(problem, build_relaxation(problem, rules, limits), prices)
 
 
 def relaxation_refuted(problem: Problem, relaxation: Relaxation, prices: PartitionPrices) -> bool:
-    """Return whether prices prove that a relaxation has no solution."""
+    """Return whether partition prices prove that a relaxed problem has no solution."""
     if relaxation.is_empty:
         return True
     if prices.max_moves < 0 or any(multiplier < 0 for multiplier in prices.levels):
@@ -108,7 +108,7 @@ def _multiplied_rows(
 def _member_maxima(
     relaxation: Relaxation, profits: NDArray[np.object_], *, squares: int, most: int
 ) -> Iterator[int]:
-    """Yield an upper bound on the profit of each member, until the sum exceeds ``most``."""
+    """Yield, per member, an upper bound on its profit; stop when the sum reaches ``most``."""
     known: dict[object, int] = {}
     for member in range(profits.shape[1]):
         items = tuple(
@@ -139,7 +139,10 @@ def _member_maxima(
 def cases_refute(
     problem: Problem, rules: Sequence[constraints.Constraint], limits: Sequence[Limit]
 ) -> bool:
-    """Try all assignments. Return True if none meets rules and limits, False if too many exist."""
+    """Return whether trying all assignments shows that none meets constraints and limits.
+
+    Return False if there are too many assignments.
+    """
     if problem.partition_count * problem.member_count > _MAX_CASES:
         return False
     relaxation = build_relaxation(problem, rules, limits)
@@ -148,7 +151,7 @@ def cases_refute(
 
 @dataclass
 class _Cases:
-    """Search through all assignments, without those that exceed a limit early."""
+    """Exhaustive search over all assignments; it skips those that exceed a limit early."""
 
     problem: Problem
     rules: Sequence[constraints.Constraint]
@@ -157,7 +160,7 @@ class _Cases:
     left: int = _MAX_CASES
 
     def refute(self) -> bool:
-        """Return whether all cases were tried and none meets the limits."""
+        """Return whether the search was complete and found no assignment within the limits."""
         relaxation = self.relaxation
         self.order = sorted(
             range(len(relaxation.blocks)),
@@ -171,7 +174,10 @@ class _Cases:
         return not self._has_solution(0) and self.left > 0
 
     def _has_solution(self, depth: int) -> bool:
-        """Return whether the remaining blocks can be placed. Stop when no cases are left."""
+        """Return whether the remaining blocks of partitions can be placed within the limits.
+
+        Return False when the permitted number of cases is used up.
+        """
         self.left -= 1 if depth < len(self.order) else _CASES_PER_ASSIGNMENT
         if self.left <= 0:
             return False
@@ -204,7 +210,7 @@ class _Cases:
     def _change(
         self, member: int, weight: int, count: int, costs: Sequence[int], *, sign: int
     ) -> None:
-        """Subtract one block from the remaining limits, or add it again."""
+        """Subtract one block of partitions from the remaining limits, or add it again."""
         self.loads[member] += sign * weight
         self.counts[member] += sign * count
         self.spent = [rest + sign * cost for rest, cost in zip(self.spent, costs, strict=True)]

@@ -1,4 +1,4 @@
-"""Assignment problem of a refutation: blocks of partitions, members and their limits.
+"""Relaxed assignment problem of a refutation: blocks of partitions, members and limits.
 
 A refutation proves that no assignment meets all constraints and keeps all levels within given
 limits. Partitions that must stay together form a block. Limits that are linear in the blocks
@@ -30,7 +30,7 @@ Limit = tuple[objective.Level, int]
 
 @dataclass(frozen=True, slots=True)
 class CostRow:
-    """Cost of each block at each member, and the greatest total cost."""
+    """Linear limit: cost of each block of partitions at each member, and maximum total cost."""
 
     costs: NDArray[np.object_]  # Python integers, shape (blocks, members)
     limit: int
@@ -38,7 +38,9 @@ class CostRow:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """Blocks to place within limits. Assignments that meet all constraints are among its solutions.
+    """Relaxed problem: place blocks of partitions on members within limits.
+
+    Assignments that meet all constraints are among its solutions.
 
     Parameters
     ----------
@@ -73,7 +75,10 @@ class Relaxation:
 def build_relaxation(
     problem: Problem, rules: Sequence[constraints.Constraint], limits: Sequence[Limit]
 ) -> Relaxation:
-    """Build the relaxation of constraints, which include capacities of the group, and limits."""
+    """Build the relaxed problem of a group under constraints and level limits.
+
+    ``rules`` include the capacities of the group.
+    """
     blocks, block_of = _blocks(problem, rules)
     allowed = _allowed(problem, blocks, rules)
     weight = problem.weight.tolist()
@@ -99,7 +104,7 @@ def build_relaxation(
 
 
 def _counting_refutes(problem: Problem, limits: Sequence[Limit]) -> bool:
-    """Return whether a bound without search is above a limit."""
+    """Return whether a lower bound by counting exceeds the limit of its level."""
     return any(
         level_bound(problem, level, max_loads_within(problem, limits[:index])) > limit
         for index, (level, limit) in enumerate(limits)
@@ -109,7 +114,7 @@ def _counting_refutes(problem: Problem, limits: Sequence[Limit]) -> bool:
 def _blocks(
     problem: Problem, rules: Iterable[constraints.Constraint]
 ) -> tuple[tuple[tuple[int, ...], ...], list[int]]:
-    """Return the blocks of partitions that stay together, and the block of each partition."""
+    """Return the blocks of colocated partitions, and the block of each partition."""
     block_of = list(range(problem.partition_count))
     members = {at: [at] for at in block_of}
     for rule in rules:
@@ -131,7 +136,7 @@ def _allowed(
     blocks: Sequence[tuple[int, ...]],
     rules: Iterable[constraints.Constraint],
 ) -> NDArray[np.bool_]:
-    """Return which member may have which block, by subscriptions, pins and exclusions."""
+    """Return whether each member may have each block, by subscriptions and constraints."""
     single = problem.may_consume[problem.consumer_set].copy()
     for rule in rules:
         if isinstance(rule, constraints.Pinned):
@@ -170,7 +175,7 @@ def _lowered(
     limits: Sequence[int],
     rule: constraints.Capacity | constraints.MaxPartitions,
 ) -> list[int]:
-    """Return the limits per member, lowered by a constraint on one member or on all."""
+    """Lower the limits of the members to which a constraint applies."""
     named = None if rule.member is None else problem.member_index.get(rule.member, NO_OWNER)
     return [
         min(limit, rule.limit) if named in {None, member} else limit
@@ -193,7 +198,7 @@ def _apart(
 def _clashes(
     problem: Problem, rules: Iterable[constraints.Constraint], block_of: Sequence[int]
 ) -> bool:
-    """Return whether a constraint alone, or with the blocks, excludes every assignment."""
+    """Return whether one constraint, alone or with colocation, excludes every assignment."""
     for rule in rules:
         if isinstance(rule, constraints.Separated):
             blocks = [block_of[at] for at in separated_partitions(problem, rule)]
@@ -209,7 +214,7 @@ def _clashes(
 def _row(
     problem: Problem, blocks: Sequence[tuple[int, ...]], level: objective.Level, limit: int
 ) -> CostRow | None:
-    """Return the costs of a level that is linear in the blocks, or None for other levels."""
+    """Return a level as costs per block and member, or None if the level is not linear."""
     match level:
         case objective.Movement():
             return CostRow(_move_costs(problem, blocks, level), limit)

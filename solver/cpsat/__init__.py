@@ -1,1 +1,1 @@
-"""Constraint programming with CP-SAT, for all weights, levels and constraints."""
+"""Solver based on CP-SAT of OR-Tools, for all weights, levels and constraints."""

@@ -1,4 +1,4 @@
-"""Add constraints of a group to a CP-SAT model."""
+"""Add constraints on the assignment to a CP-SAT model."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -18,7 +18,10 @@ def add_constraint(
     constraint: constraints.Constraint,
     literal: cp_model.IntVar | None = None,
 ) -> None:
-    """Add a constraint to the model. It applies only if ``literal``, if given, is true."""
+    """Add a constraint to the CP-SAT model, which enforces it only if ``literal`` is true.
+
+    Without a literal, the constraint always applies.
+    """
     for expression, least, most in _ranges(model, constraint):
         if not isinstance(expression, int):
             rule = model.cp.add_linear_constraint(expression, least, most)
@@ -75,5 +78,8 @@ def _partition_ranges(
 
 
 def _has(model: AssignmentModel, partition: int, member: int) -> Expression:
-    """Return a 0/1 expression: whether a member has a partition that no class merges."""
+    """Return the 0/1 expression that is 1 if a member has a partition.
+
+    The partition must be the only one of its class.
+    """
     return model.count[int(model.classes.class_of[partition])].get(member, 0)

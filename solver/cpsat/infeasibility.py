@@ -1,4 +1,4 @@
-"""Check whether constraints can be met, and find a small conflicting subset."""
+"""Check whether constraints can be met, and find a small subset of conflicting constraints."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ _SHRINKING_SECONDS = 1.5
 def find_any_placement(
     problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> SearchResult:
-    """Find any placement that meets the constraints, or prove infeasibility."""
+    """Find any placement that meets the constraints, or prove that none exists."""
     if problem.total >= EXACT_IN_64_BITS or budget.seconds <= 0:
         return SearchResult(None, None)
     model = AssignmentModel(problem, symmetry_classes(problem, (), constraints))

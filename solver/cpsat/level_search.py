@@ -1,4 +1,4 @@
-"""CP-SAT search of one level within the limits of the finished levels."""
+"""Minimise one level of the objective with CP-SAT, within the limits of earlier levels."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -18,7 +18,7 @@ _MAX_COUNTS = 400_000
 
 
 def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> int:
-    """Search placements that improve a level, and return a lower bound.
+    """Search better placements on one level with CP-SAT, and return a lower bound.
 
     Without a search, return 0.
     """
@@ -33,7 +33,7 @@ def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBu
 
 
 def _build_model(pool: IncumbentPool) -> AssignmentModel | None:
-    """Build the model of all constraints and limits. Return None if it is too large."""
+    """Build the CP-SAT model of all constraints and limits; return None if it is too large."""
     problem = pool.problem
     classes = symmetry_classes(problem, pool.levels, pool.constraints)
     sizes = [len(consumers) for consumers in problem.consumer_sets]
@@ -71,7 +71,7 @@ def _search_leximax(
     level: Level,
     budget: SearchBudget,
 ) -> int:
-    """Minimise the greatest load, then the sum of the two greatest, and so on."""
+    """Minimise the greatest load, then the sum of the two greatest loads, and so on."""
     members, base, unit = len(terms), pool.problem.total + 1, pool.problem.weight_unit
     rank, before = 0, 0
     for index, term in enumerate(terms):

@@ -1,4 +1,4 @@
-"""Levels as CP-SAT expressions."""
+"""Convert levels of the objective to CP-SAT expressions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _MAX_PAIRS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Expression to minimise. A level's value is ``factor * expression + offset``."""
+    """Expression to minimise; the value of the level is ``factor * expression + offset``."""
 
     expression: Expression
     factor: int = 1
@@ -32,16 +32,16 @@ class Term:
         return self.factor * scaled + self.offset
 
     def scaled(self, value: int) -> int:
-        """Return the maximum value of the expression for a value of the level."""
+        """Convert an upper limit on the level to an upper limit on the expression."""
         return (value - self.offset) // self.factor
 
     def scaled_up(self, bound: int) -> int:
-        """Return the minimum value of the expression for a lower bound on the level."""
+        """Convert a lower bound on the level to a lower bound on the expression."""
         return -((self.offset - bound) // self.factor)
 
 
 def level_terms(model: AssignmentModel, level: Level, worst: int) -> tuple[Term, ...] | None:
-    """Add a level to the model, and return the terms to minimise.
+    """Add a level to the CP-SAT model, and return the expressions to minimise.
 
     Return None if they exceed 64 bits.
 
@@ -117,7 +117,7 @@ def _max_load(model: AssignmentModel) -> cp_model.IntVar:
 
 
 def _sum_of_greatest(model: AssignmentModel, size: int) -> Expression:
-    """Return the sum of the ``size`` greatest loads.
+    """Return an expression for the sum of the ``size`` greatest loads.
 
     It is the minimum over t of ``size * t`` plus the sum of each load's excess over t.
     """
@@ -145,7 +145,7 @@ def _distances(
 
 
 def _squares(model: AssignmentModel, worst: int) -> Term | None:
-    """Express the sum of squared loads, centred on the mean to keep the squares small.
+    """Return the sum of squared loads as a term, centred on the mean to keep numbers small.
 
     The sum of squared loads is that of ``load - mean`` plus
     ``2 * mean * total - members * mean**2``.
@@ -167,7 +167,7 @@ def _squares(model: AssignmentModel, worst: int) -> Term | None:
 def _square(
     model: AssignmentModel, expression: Expression, lowest: int, highest: int
 ) -> cp_model.IntVar:
-    """Add a variable that is at least the square of an expression within a range."""
+    """Add a variable that is at least the square of an expression with a known range."""
     cp = model.cp
     square = cp.new_int_var(0, max(lowest * lowest, highest * highest), "")
     if highest - lowest <= _MAX_CHORDS:

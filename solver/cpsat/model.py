@@ -1,4 +1,4 @@
-"""CP-SAT model: partitions of each class per member, and the loads."""
+"""CP-SAT model: number of partitions per symmetry class and member, and the loads."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,10 @@ Expression = cp_model.LinearExpr | int
 
 @dataclass
 class AssignmentModel:
-    """CP-SAT model of all placements. Loads are in the problem's weight unit."""
+    """CP-SAT model of all valid assignments of a problem.
+
+    Loads are in the weight unit of the problem.
+    """
 
     problem: Problem
     classes: SymmetryClasses
@@ -24,7 +27,7 @@ class AssignmentModel:
     count: list[dict[int, Expression]] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Create the count variables and assign every partition of a class to a consumer."""
+        """Create the variables: number of partitions per symmetry class and member."""
         problem = self.problem
         self.count = []
         for index, partitions in enumerate(self.classes.partitions):
@@ -47,12 +50,12 @@ class AssignmentModel:
 
     @property
     def fits(self) -> bool:
-        """Whether sums of loads fit 64 bits."""
+        """Return whether sums of loads fit into 64 bits."""
         return self.total < EXACT_IN_64_BITS
 
     @cached_property
     def load(self) -> list[cp_model.IntVar]:
-        """Return the load of each member divided by the weight unit."""
+        """Return one load variable per member, in weight units."""
         unit = self.problem.weight_unit
         sums = self._sums(lambda partition: int(self.problem.weight[partition]) // unit)
         loads = []
@@ -71,11 +74,11 @@ class AssignmentModel:
 
     @cached_property
     def partitions(self) -> list[Expression]:
-        """Number of partitions of every member."""
+        """Return the number of partitions of every member, as expressions."""
         return self._sums(lambda _: 1)
 
     def _sums(self, weight: Callable[[int], int]) -> list[Expression]:
-        """Return per member the sum of its counts, multiplied by the weight per class."""
+        """Return, per member, the sum of its partition counts times the weight per class."""
         terms: list[list[tuple[Expression, int]]] = [[] for _ in range(self.problem.member_count)]
         for partitions, counts in zip(self.classes.partitions, self.count, strict=True):
             factor = weight(partitions[0])
@@ -85,7 +88,10 @@ class AssignmentModel:
         return [weighted_sum(parts) for parts in terms]
 
     def moves(self, costs: Ints) -> Expression:
-        """Return the total cost of the moves. Partitions of one class must have equal cost."""
+        """Return the total cost of the moves as an expression.
+
+        Partitions of one class must have equal cost.
+        """
         terms: list[tuple[Expression, int]] = []
         for partitions, counts in zip(self.classes.partitions, self.count, strict=True):
             owner, cost = int(self.problem.owner[partitions[0]]), int(costs[partitions[0]])
@@ -94,7 +100,7 @@ class AssignmentModel:
         return weighted_sum(terms)
 
     def hint(self, placement: Placement) -> None:
-        """Use a placement as warm start."""
+        """Give a placement to CP-SAT as warm start."""
         self.cp.clear_hints()
         values = self.classes.counts(placement, self.problem.member_count)
         for index, counts in enumerate(self.count):
@@ -115,7 +121,7 @@ class AssignmentModel:
 
 
 def weighted_sum(parts: Sequence[tuple[Expression, int]]) -> Expression:
-    """Return the sum of expressions times coefficients."""
+    """Return the sum of expressions multiplied by their coefficients."""
     constant = sum(part * weight for part, weight in parts if isinstance(part, int))
     variables = [(part, weight) for part, weight in parts if not isinstance(part, int)]
     if not variables:

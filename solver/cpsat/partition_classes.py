@@ -1,4 +1,4 @@
-"""Symmetry classes of interchangeable partitions, which reduce the model."""
+"""Classes of interchangeable partitions, which make the CP-SAT model smaller."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,18 +23,21 @@ from kassay.solver.problem import Ints, Placement, Problem
 
 @dataclass(frozen=True, slots=True)
 class SymmetryClasses:
-    """Classes of partitions that no level or constraint distinguishes."""
+    """Classes of partitions that are equal for all levels and constraints."""
 
     class_of: Ints  # per partition
     partitions: tuple[Column, ...]  # per class, ascending
 
     def counts(self, placement: Placement, members: int) -> Ints:
-        """Return the partitions per class and member, shape (classes, members)."""
+        """Return the number of partitions per class and member in a placement, as a matrix."""
         keys = self.class_of * members + placement
         return np.bincount(keys, minlength=len(self.partitions) * members).reshape(-1, members)
 
     def to_placement(self, problem: Problem, counts: Ints) -> Placement:
-        """Convert counts to a placement: owners first, then lower numbers first."""
+        """Convert partition counts per class and member to a placement.
+
+        Owners keep partitions first; the other partitions follow by ascending number.
+        """
         placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)
         members = np.arange(problem.member_count, dtype=np.int32)
         for index, partitions in enumerate(self.partitions):
@@ -85,7 +88,7 @@ def _codes(column: NDArray[np.int64]) -> Ints:
 
 
 def _single_partitions(problem: Problem, constraints: Iterable[Constraint]) -> Ints:
-    """Give each partition that a constraint names a separate code."""
+    """Return a code per partition: unique if a constraint names the partition, else 0."""
     codes = np.zeros(problem.partition_count, dtype=np.int64)
     for constraint in constraints:
         partitions: list[int] = []

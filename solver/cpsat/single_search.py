@@ -1,4 +1,4 @@
-"""Run one CP-SAT search."""
+"""Run CP-SAT once: minimise an expression, or find any placement."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ from kassay.solver.problem import EXACT_IN_64_BITS, Placement
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Result of a search."""
+    """Result of one CP-SAT search: placement, lower bound, and proven infeasibility."""
 
     placement: Placement | None  # the best one found
     bound: int | None  # None if no search ran
@@ -23,7 +23,7 @@ class SearchResult:
 def minimise(
     model: AssignmentModel, expression: Expression, budget: SearchBudget, bound: int
 ) -> SearchResult:
-    """Minimise an expression with a known lower bound.
+    """Minimise an expression with a known lower bound, by one CP-SAT search.
 
     The expression must be at least 0: CP-SAT reports a bound of 0 if it had no time to find
     one.
@@ -40,7 +40,7 @@ def minimise(
 
 
 def satisfy(model: AssignmentModel, budget: SearchBudget) -> SearchResult:
-    """Find any placement that the model allows."""
+    """Find any placement that the CP-SAT model allows."""
     model.cp.clear_objective()
     return _search(model, budget)
 

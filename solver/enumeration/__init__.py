@@ -1,1 +1,1 @@
-"""Exact solution of groups with few placements, for all levels and constraints."""
+"""Exact solution of small groups by comparing all assignments."""

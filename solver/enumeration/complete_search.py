@@ -1,4 +1,4 @@
-"""Lexicographic minimum over all placements, and conflicts between constraints."""
+"""Find the lexicographic minimum over all placements of a small group."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from kassay.solver.problem import Placement, Problem, Weights
 
 @dataclass(frozen=True, slots=True)
 class CompleteResult:
-    """Best placement with the minimum of each level, or the conflicting constraints.
+    """Best placement and the minimum of each level, or the conflicting constraints.
 
     A tolerance may make the placement worse than ``best``, a placement with the minimum of each
     level.
@@ -29,7 +29,7 @@ class CompleteResult:
 def search_all(
     problem: Problem, levels: Sequence[Level], constraints: Sequence[Constraint]
 ) -> CompleteResult | None:
-    """Compare all placements. Return None if there may be too many.
+    """Find the best placement by comparing all; return None if there may be too many.
 
     The minimum of a level is taken over the placements within the tolerances of the earlier
     levels.
@@ -57,7 +57,10 @@ def search_all(
 
 
 def minimal_conflict(problem: Problem, constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
-    """Remove constraints one by one while the remaining constraints conflict."""
+    """Return a minimal subset of conflicting constraints.
+
+    Constraints are removed one by one while the remaining constraints conflict.
+    """
     conflict = tuple(constraints)
     for constraint in constraints:
         others = tuple(other for other in conflict if other is not constraint)

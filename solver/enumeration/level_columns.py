@@ -1,4 +1,4 @@
-"""Values of all placements of a table on one level, in exact integers."""
+"""Compute the value of every placement in a table on one level, in exact integers."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from kassay.solver.problem import EXACT_IN_64_BITS, Weights
 
 
 def level_column(table: PlacementTable, level: Level) -> Weights:
-    """Return the value of each placement of the table on a level."""
+    """Return the value of each placement in the table on one level."""
     match level:
         case Imbalance():
             return _imbalance(table, level.measure)
@@ -55,7 +55,7 @@ def _ascending(loads: Weights) -> Weights:
 
 
 def _wide(column: Weights, most: int) -> Weights:
-    """Return the column as int64, or as Python integers if ``most`` exceeds 64 bits.
+    """Convert a column to int64, or to Python integers if ``most`` exceeds 64 bits.
 
     ``most`` is an upper bound of the results.
     """

@@ -21,7 +21,7 @@ MAX_PLACEMENTS = 2**17
 
 @dataclass(frozen=True)
 class PlacementTable:
-    """Placements of one problem, one per row. Columns are partitions."""
+    """Table of placements of one problem: a row per placement, a column per partition."""
 
     problem: Problem
     members: NDArray[np.int16]  # shape (placements, partitions)
@@ -29,7 +29,7 @@ class PlacementTable:
 
     @cached_property
     def counts(self) -> Ints:
-        """Return the number of partitions per placement and member."""
+        """Return the number of partitions per placement and member, as a matrix."""
         counts = np.zeros((len(self.members), self.problem.member_count), dtype=np.int64)
         for member in range(self.problem.member_count):
             counts[:, member] = (self.members == member).sum(axis=1)
@@ -44,7 +44,7 @@ class PlacementTable:
         return total
 
     def select(self, rows: NDArray[np.bool_]) -> "PlacementTable":
-        """Return the table of the selected rows."""
+        """Return a table with only the selected rows."""
         return PlacementTable(self.problem, self.members[rows], self.loads[rows])
 
     def placement(self, row: int) -> Placement:
@@ -112,7 +112,7 @@ def list_placements(
 
 
 def _has_many_choices(problem: Problem, rules: Sequence[constraints.Constraint]) -> bool:
-    """Return whether the partitions with a choice are too many for a table of all placements."""
+    """Return whether too many partitions have several possible members to list all placements."""
     sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
     free = int((sizes[problem.consumer_set] > 1).sum()) if problem.partition_count else 0
     for rule in rules:
@@ -122,7 +122,7 @@ def _has_many_choices(problem: Problem, rules: Sequence[constraints.Constraint])
 
 
 def _product(problem: Problem, choices: Sequence[Sequence[int]]) -> PlacementTable:
-    """Return the table of all combinations of the choices per partition."""
+    """Return the table of all combinations of the permitted members per partition."""
     members = np.zeros((1, problem.partition_count), dtype=np.int16)
     loads = np.zeros((1, problem.member_count), dtype=problem.weight.dtype)
     for partition, chosen in enumerate(choices):
@@ -136,7 +136,7 @@ def _product(problem: Problem, choices: Sequence[Sequence[int]]) -> PlacementTab
 
 
 def _choices(problem: Problem, rules: Iterable[constraints.Constraint]) -> list[list[int]]:
-    """Return per partition the members that pins and forbidden members leave."""
+    """Return, per partition, the members that pinned and forbidden partitions permit."""
     choices = [problem.consumer_sets[index].tolist() for index in problem.consumer_set.tolist()]
     for rule in rules:
         if not isinstance(rule, constraints.Pinned | constraints.Forbidden):

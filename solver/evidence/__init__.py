@@ -1,1 +1,1 @@
-"""Evidence of bounds and conflicts, which certificates contain."""
+"""Search for evidence in certificates: prices that prove bounds and conflicts."""

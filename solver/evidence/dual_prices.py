@@ -1,4 +1,4 @@
-"""Duals of the linear relaxation of blocks, members and limits, by HiGHS."""
+"""Dual values of the linear relaxation of an assignment problem, computed by HiGHS."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _MAX_LOAD = 2**50
 
 @dataclass(frozen=True, slots=True)
 class DualPrices:
-    """Dual values of blocks, of the maximum number of moves, and of levels with a limit."""
+    """Dual values per block of partitions, of the limit on moves, and per level limit."""
 
     blocks: tuple[float, ...]
     max_moves: float
@@ -24,7 +24,7 @@ class DualPrices:
 
 @dataclass
 class _Rows:
-    """Rows of a sparse matrix: entries as (row, column, value), and right-hand sides."""
+    """Rows of a sparse constraint matrix: entries (row, column, value) and right-hand sides."""
 
     entries: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = field(
         default_factory=list
@@ -32,7 +32,7 @@ class _Rows:
     sides: list[float] = field(default_factory=list)
 
     def add(self, columns: Sequence[int], values: Sequence[float], side: float) -> int:
-        """Add a row and return its number."""
+        """Append a row to the matrix, and return its row number."""
         row = len(self.sides)
         place = np.asarray(columns, dtype=np.int64)
         self.entries.append((np.full(len(place), row), place, np.asarray(values, dtype=np.float64)))
@@ -41,7 +41,7 @@ class _Rows:
 
 
 class _Program:
-    """Linear program: place blocks, and minimise the last level or the excess over limits."""
+    """Linear program that places blocks and minimises the last level or the excess over limits."""
 
     def __init__(self, relaxation: Relaxation) -> None:
         self.relaxation = relaxation
@@ -73,7 +73,7 @@ class _Program:
         return row.costs[self.block, self.member].astype(np.float64)
 
     def _limit(self, columns: Sequence[int], values: Sequence[float], side: float) -> int:
-        """Add a limit, which the excess may exceed if there is no level to minimise."""
+        """Add an upper limit; the excess may exceed it if there is no level to minimise."""
         if self.target is None:
             return self.rows.add([*columns, self.excess], [*values, -1.0], side)
         return self.rows.add(columns, values, side)
@@ -102,7 +102,7 @@ class _Program:
                 self.rows.add([*columns, self.square[member]], [*slopes, -1.0], load * (load + 1))
 
     def solve(self) -> DualPrices | None:
-        """Solve the program. Return None if HiGHS finds no optimum."""
+        """Solve the linear program. Return None if HiGHS finds no optimum."""
         from scipy import sparse  # noqa: PLC0415
         from scipy.optimize import linprog  # noqa: PLC0415
 
@@ -156,7 +156,7 @@ class _Program:
 
 
 def solve_dual(relaxation: Relaxation) -> DualPrices | None:
-    """Return dual values of the linear relaxation, or None if there are none or loads are large.
+    """Return dual values of the linear relaxation, or None if HiGHS cannot compute them.
 
     The last level is minimised within the other limits if it is linear or a sum of squares;
     otherwise the greatest excess over a limit.

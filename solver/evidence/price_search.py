@@ -1,4 +1,4 @@
-"""Search for partition prices that refute constraints and limits."""
+"""Search for partition prices that prove that no assignment meets constraints and limits."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,10 +19,11 @@ _MAX_THRESHOLDS = 60
 def find_prices(
     problem: Problem, rules: Sequence[Constraint], limits: Sequence[Limit]
 ) -> PartitionPrices | None:
-    """Return prices that prove that no assignment meets rules and limits, or None if not found.
+    """Find partition prices that prove that no assignment meets constraints and limits.
 
-    The candidates are cuts, dual feasible functions of the weights, and duals of the linear
-    relaxation. The checker of certificates decides whether they are sufficient.
+    Return None if no such prices are found. The candidates are cuts, dual feasible functions of
+    the weights, and duals of the linear relaxation. The checker of certificates decides whether
+    they are sufficient.
     """
     if problem.partition_count * problem.member_count > _MAX_CELLS:
         return None
@@ -44,7 +45,11 @@ def _candidates(problem: Problem, relaxation: Relaxation) -> Iterator[PartitionP
 
 
 def _cuts(relaxation: Relaxation) -> Iterator[list[int]]:
-    """Yield weights, and numbers, of the blocks that only the members of a set may have."""
+    """Yield block prices, per set of members, for the blocks that only these members may have.
+
+    The prices are the weights of these blocks, or their numbers of partitions. Other blocks have
+    the price 0.
+    """
     sets = dict.fromkeys(frozenset(np.flatnonzero(row).tolist()) for row in relaxation.allowed)
     sets[frozenset(range(relaxation.allowed.shape[1]))] = None
     for members in sets:
@@ -56,11 +61,12 @@ def _cuts(relaxation: Relaxation) -> Iterator[list[int]]:
 
 
 def _threshold_prices(relaxation: Relaxation) -> Iterator[list[int]]:
-    """Yield dual feasible functions of the weights, for the most common maximum load.
+    """Yield block prices that are dual feasible functions of the weights.
 
-    With a threshold t, blocks heavier than the maximum load minus t have the price 2, other
-    blocks of at least t the price 1 (Martello and Toth, 1990). With a divisor k, the price is
-    the number of whole k-ths of the maximum load in the weight (Fekete and Schepers, 2001).
+    The functions use the most common maximum load. With a threshold t, blocks heavier than the
+    maximum load minus t have the price 2, other blocks of at least t the price 1 (Martello and
+    Toth, 1990). With a divisor k, the price is the number of whole k-ths of the maximum load in
+    the weight (Fekete and Schepers, 2001).
     """
     if not relaxation.max_loads:
         return
@@ -80,7 +86,7 @@ def _threshold_prices(relaxation: Relaxation) -> Iterator[list[int]]:
 def _rounded(
     problem: Problem, relaxation: Relaxation, dual: DualPrices, denominator: int
 ) -> PartitionPrices:
-    """Return dual values as integers, as multiples of 1 / denominator."""
+    """Round dual values to integer prices, in units of 1 / ``denominator``."""
     prices = [round(price * denominator) for price in dual.blocks]
     return _partition_prices(
         problem,
@@ -99,7 +105,7 @@ def _partition_prices(
     max_moves: int = 0,
     levels: tuple[int, ...] = (),
 ) -> PartitionPrices:
-    """Convert prices of blocks to prices of partitions: the first of a block has its price."""
+    """Convert block prices to partition prices: the first partition gets the price of its block."""
     price = [0] * problem.partition_count
     for block, value in zip(relaxation.blocks, block_prices, strict=True):
         price[block[0]] = int(value)
