@@ -1,1 +1,1 @@
-"""Benchmarks, reported as ratios within one run; `make bench` runs them."""
+"""Benchmarks that compare run times of implementations; `make bench` runs them."""

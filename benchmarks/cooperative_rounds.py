@@ -1,4 +1,4 @@
-"""Number of rebalances until cooperative assignors withhold no partitions.
+"""Count consecutive rebalances until a cooperative assignor has assigned all partitions.
 
 ``python -m benchmarks.cooperative_rounds families 200`` runs ``cooperative-sticky`` on the
 first 200 groups of each family; ``... scripts 2000`` simulates 2,000 random scripts. A third
@@ -32,7 +32,7 @@ def family_rounds(name: str, seeds: int) -> Counter[str]:
 
 
 def script_rounds(seeds: int) -> Counter[str]:
-    """Count the rebalance sequences of random simulation scripts by length."""
+    """Simulate random scripts, and count their sequences of rebalances by length."""
     counts: Counter[str] = Counter()
     for seed in range(seeds):
         result = simulate(random_script(seed), POLICIES[_ASSIGNOR])
@@ -54,7 +54,7 @@ def _membership(group: Group) -> object:
 
 
 def main(source: str, seeds: str) -> None:
-    """Print the counts for every family, or for random simulation scripts."""
+    """Print the number of groups per number of rebalances, for families or random scripts."""
     if source == "scripts":
         counts = {"random scripts": script_rounds(int(seeds))}
     else:

@@ -1,4 +1,4 @@
-"""Benchmark the minimum makespan on a public collection of identical-machine instances.
+"""Benchmark makespan minimisation on a public collection of identical-machine instances.
 
 Run it with ``python -m benchmarks.identical_machines FOLDER [--sample N] [--seconds S]``;
 ``make identical-machines`` fetches the collection of "Engineering optimal parallel task
@@ -25,7 +25,7 @@ PUBLISHED = ("complete_cdsm_full.txt", "complete_hj.txt", "complete_ilp_original
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Instance files by class, and the known optima by file name."""
+    """Collection of instances: files by class, and known optima by file name."""
 
     files: Mapping[str, tuple[Path, ...]]
     optima: Mapping[str, int]
@@ -33,7 +33,7 @@ class Collection:
 
 @dataclass
 class ClassResult:
-    """Counts of one class of instances."""
+    """Result counts and solver times of one class of instances."""
 
     instances: int = 0
     proven: int = 0
@@ -42,13 +42,16 @@ class ClassResult:
     seconds: list[float] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """Format the counts as cells of a Markdown table."""
+        """Format the result as cells of a Markdown table row."""
         longest = max(self.seconds, default=0.0)
         return f"{self.instances} | {self.proven} | {self.known} | {self.equal} | {longest:.1f}"
 
 
 def read_lengths(path: Path) -> tuple[int, list[int]]:
-    """Read the number of machines and the job lengths of a file in one of both formats."""
+    """Read the number of machines and the job lengths from an instance file.
+
+    The file has one of two formats.
+    """
     words = path.read_text().split()
     if words[:2] == ["p", "p_cmax"]:
         jobs, machines, *lengths = map(int, words[2:])
@@ -58,7 +61,7 @@ def read_lengths(path: Path) -> tuple[int, list[int]]:
 
 
 def read_collection(folder: Path) -> Collection:
-    """Find the instances of a folder, and classify them by the published results."""
+    """Find the instances in a folder, and classify them by the published results."""
     optima, seconds = {}, {}
     for line in (folder / "results" / "all-exact-bounds.txt").read_text().splitlines():
         name, optimum = line.rsplit(maxsplit=1)
@@ -96,7 +99,10 @@ def measure(collection: Collection, *, sample: int, limit: float) -> Iterator[st
 
 
 def main() -> int:
-    """Measure a folder; report the reason if it has no instances."""
+    """Run the benchmark on a folder of instances, and print a Markdown table.
+
+    Report the reason if the folder has no instances.
+    """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.identical_machines")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sample", type=int, default=20, help="instances per class")

@@ -17,7 +17,7 @@ _HEAP_MIB = 6144
 def java_timings(
     benchmark: str, group: Group, assignor: str, *, repetitions: int = 5, limit: float = 120.0
 ) -> Iterator[Timing]:
-    """Yield the best time of Kafka's Java class; print a message if Java cannot run it.
+    """Time Kafka's Java class of an assignor; print a message if Java cannot run it.
 
     The JVM is warmed up on the same group: at most 30 calls, none started after 5 seconds.
     Input is prepared outside the timed calls.

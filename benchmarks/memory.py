@@ -1,4 +1,4 @@
-"""Memory measurement of this process and of its child processes."""
+"""Measure the memory of this process and of its child processes."""
 
 import resource
 import threading
@@ -33,7 +33,7 @@ class PeakMemory:
 
 @contextmanager
 def sampled_peak() -> Iterator[PeakMemory]:
-    """Sample the memory of this process and its descendants once per second."""
+    """Measure peak memory: sample this process and its descendants once per second."""
     peak = PeakMemory()
     stopped = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Groups with special subscription networks, compared with OR-Tools' minimum cost flow.
+"""Benchmark the solver on special subscription networks, compared with one OR-Tools flow.
 
 The other implementation solves the same group as one plain network with `SimpleMinCostFlow`:
 topics, members and a sink. A squared load is a sequence of arcs with capacity 1. Both times are
@@ -57,7 +57,10 @@ def build_group(
 
 
 def chain(members: int) -> Group:
-    """Members consume two neighbouring topics; the first has a partition too many."""
+    """Build a chain: neighbouring members share a topic; only the first topic has 2 partitions.
+
+    The first member owns all partitions of the first topic.
+    """
     topics = members - 1
     subscriptions = [[0], *([at - 1, at] for at in range(1, topics)), [topics - 1]]
     owners = [(0, 0, 1), *((at, at, 0) for at in range(topics))]
@@ -65,7 +68,7 @@ def chain(members: int) -> Group:
 
 
 def path(members: int) -> Group:
-    """Neighbours share a topic with up to four partitions, each with a random owner."""
+    """Build a path: neighbouring members share a topic with 1 to 4 randomly owned partitions."""
     rng = random.Random(1)
     sizes = [rng.randint(1, 4) for _ in range(members - 1)]
     subscriptions = [[0], *([at - 1, at] for at in range(1, members - 1)), [members - 2]]
@@ -74,18 +77,18 @@ def path(members: int) -> Group:
 
 
 def star(members: int) -> Group:
-    """All members share one topic, and each has a topic of its own."""
+    """Build a star: all members share one topic, and each member also has its own topic."""
     return build_group([members, *[1] * members], [[0, at + 1] for at in range(members)])
 
 
 def hub(members: int) -> Group:
-    """One member consumes all topics, and each topic has one more consumer."""
+    """Build a hub: one member consumes all topics, and each topic has one other consumer."""
     topics = members - 1
     return build_group([2] * topics, [[*range(topics)], *([at] for at in range(topics))])
 
 
 def grid(members: int) -> Group:
-    """Members consume the topics of their cell and of two neighbours on a torus."""
+    """Build a grid on a torus: members consume the topics of their cell and two neighbours."""
     rng = random.Random(0)
     side = round(math.sqrt(members))
     cells = [(row, column) for row in range(side) for column in range(side)]
@@ -102,7 +105,7 @@ def grid(members: int) -> Group:
 
 
 def staircase(members: int) -> Group:
-    """Topic i has i + 1 partitions and the consumers from i on."""
+    """Build a staircase: topic i has i + 1 partitions; members i, i + 1, ... consume it."""
     return build_group([*range(1, members + 1)], [[*range(at + 1)] for at in range(members)])
 
 
@@ -118,7 +121,7 @@ SHAPES: dict[str, tuple[Callable[[int], Group], tuple[int, int]]] = {
 
 
 def shapes() -> Iterator[Timing]:
-    """Time the solver and the plain network on each shape, in processes of their own."""
+    """Time the solver and one OR-Tools flow on each network shape, in separate processes."""
     for name, (_, sizes) in SHAPES.items():
         before: float | None = None
         for size in sizes:
@@ -161,7 +164,9 @@ def _measure(name: str, size: int) -> tuple[float, float | None, str]:
 
 
 def plain_network(group: Group, highest: int) -> tuple[int, int]:
-    """Return minimum sum of squares and moves, for loads of at most ``highest``, by one flow.
+    """Minimise the sum of squared loads, then moves, by one minimum cost flow.
+
+    Loads are at most ``highest``. Return both minimum values.
 
     Examples
     --------

@@ -15,7 +15,7 @@ _BENCHMARK = "optimum, mixed"
 
 
 class GroupSize(NamedTuple):
-    """Size of a group; ``partitions`` is the number of partitions per topic."""
+    """Size of a group: number of members, topics, and partitions per topic."""
 
     members: int
     topics: int
@@ -27,7 +27,7 @@ _LARGEST = GroupSize(10_000, 1_000, 10)
 
 
 def optimum() -> Iterator[Timing]:
-    """Time the solver on groups with mixed subscriptions, fresh and after a member left.
+    """Time the solver on groups with mixed subscriptions, before and after a member leaves.
 
     Each group is solved in a process of its own, so that its peak memory is known.
     """

@@ -23,7 +23,7 @@ from kassay.solver.solution import LevelValue, Solution
 def plain_solve(
     group: Group, *, levels: Sequence[Level], limits: SearchLimits = SearchLimits()
 ) -> Solution:
-    """Solve each level of the objective with CP-SAT; leximax is not supported.
+    """Solve a group with one CP-SAT search per level; leximax is not supported.
 
     Examples
     --------

@@ -27,7 +27,7 @@ _PROTOCOL_POLICIES = ("sticky", "cooperative-sticky", "uniform")
 
 
 def costs() -> Iterator[SimulationCost]:
-    """Simulate the built-in scripts under every policy, and return the costs."""
+    """Simulate the built-in scripts under every policy, and yield the cost of each simulation."""
     for name in BUILT_IN_SCRIPTS:
         script = load_script(name)
         for policy in POLICIES.values():

@@ -1,4 +1,4 @@
-"""CPU time per simulated rebalance.
+"""Benchmark of the simulator: CPU time per simulated rebalance.
 
 A group of 100 members and 1,000 partitions. The members restart in turn; each departure and
 each return is a rebalance.
@@ -24,7 +24,7 @@ _FIRST_MS, _INTERVAL_MS, _DOWNTIME_MS = 20_000, 8_000, 4_000
 def simulated_rebalances(
     rebalances: int = REBALANCES, policies: Sequence[str] = _POLICIES
 ) -> Iterator[Timing]:
-    """Measure the simulator's CPU seconds under each policy, without the assignor's.
+    """Measure the CPU time of the simulator per policy, without the time of the assignor.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def simulated_rebalances(
 
 
 class _TimedAssignor:
-    """An assignor wrapper that measures the assignor's CPU time."""
+    """Wrapper of an assignor that measures the CPU time of the assignor."""
 
     def __init__(self, policy: Policy) -> None:
         self.seconds = 0.0

@@ -40,7 +40,7 @@ def mixed_group(*, members: int, topics: int, partitions: int, seed: int = 0) ->
 
 
 def after_one_left(group: Group, assignment: Assignment) -> Group:
-    """Give the members ownership of their assignment, then remove the last member.
+    """Make the assigned partitions owned partitions, then remove the last member.
 
     Examples
     --------

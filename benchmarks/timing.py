@@ -1,4 +1,4 @@
-"""Timing of function calls, and output of the benchmarks' results."""
+"""Measure the time of function calls, and print the results of the benchmarks."""
 
 import gc
 import json
@@ -82,7 +82,7 @@ def best_seconds(
 
 
 def with_ratios(timings: Iterable[Timing]) -> list[Timing]:
-    """Set the ratio of each timing to kassay's time on the same case.
+    """Set the ratio of every timing: kassay's time on the same case divided by this time.
 
     Examples
     --------

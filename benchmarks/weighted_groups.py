@@ -66,7 +66,7 @@ class BenchmarkRow:
 
 
 def weighted_group(weights: list[int], owners: list[int], members: int) -> Group:
-    """Return a group with one topic that all members consume; owner -1 means none."""
+    """Build a group with one topic that all members consume; owner -1 means no owner."""
     return Group(
         topics=(Topic(name="t", partitions=len(weights), weights=tuple(weights)),),
         members=tuple(
@@ -84,7 +84,7 @@ def weighted_group(weights: list[int], owners: list[int], members: int) -> Group
 
 
 def random_weights(seed: int, partitions: int, members: int) -> Group:
-    """Return weights up to 2**14, with random owners for three quarters."""
+    """Build a group with random weights up to 2**14; three quarters have random owners."""
     rng = random.Random(seed)
     weights = [rng.randint(1, 2**14) for _ in range(partitions)]
     owners = [rng.randrange(members) if rng.random() < 0.75 else -1 for _ in range(partitions)]
@@ -92,7 +92,7 @@ def random_weights(seed: int, partitions: int, members: int) -> Group:
 
 
 def log_normal(seed: int, partitions: int = 1_000, members: int = 50) -> Group:
-    """Return log-normal weights (sigma 1), owned in equal numbers."""
+    """Build a group with log-normal weights (sigma 1), owned in equal numbers."""
     rng = random.Random(seed)
     weights = [max(1, round(1000 * rng.lognormvariate(0, 1))) for _ in range(partitions)]
     owners = [number % members for number in range(partitions)]
@@ -101,7 +101,7 @@ def log_normal(seed: int, partitions: int = 1_000, members: int = 50) -> Group:
 
 
 def dealt_in_turn(seed: int, partitions: int, members: int) -> Group:
-    """Return log-normal weights (sigma 1); partition p belongs to member p modulo members.
+    """Build a group with log-normal weights; partition p belongs to member p modulo members.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def dealt_in_turn(seed: int, partitions: int, members: int) -> Group:
 
 
 def identical_machines(path: Path) -> Group:
-    """Read the number of machines, the number of jobs and the job lengths from a file."""
+    """Read an identical-machine instance from a file, as a group with a member per machine."""
     members, jobs, *lengths = map(int, path.read_text().split())
     return weighted_group(lengths[:jobs], [-1] * jobs, members)
 
@@ -128,7 +128,7 @@ class Bench:
     limit: float = 60.0
 
     def run(self, case: str, group: Group, *, plain: bool = False) -> BenchmarkRow:
-        """Solve a group and measure wall-clock and processor time."""
+        """Solve a group and measure the wall-clock time and the processor time."""
         start, used = time.perf_counter(), time.process_time()
         if plain:
             solution = plain_solve(group, levels=self.levels, limits=SearchLimits(time=self.limit))
@@ -149,7 +149,7 @@ class Bench:
 
 
 def exact() -> Iterator[BenchmarkRow]:
-    """Solve small weighted groups by sum of squares and then moves."""
+    """Minimise the sum of squared loads, then moves, of small weighted groups."""
     bench = Bench((Imbalance(Measure.SUM_OF_SQUARES), Movement()))
     for partitions, members in ((20, 4), (40, 6)):
         for seed in range(5):
@@ -170,7 +170,7 @@ def makespan() -> Iterator[BenchmarkRow]:
 
 
 def moves() -> Iterator[BenchmarkRow]:
-    """Minimise moves for 1,000 log-normal weights; compare with a plain CP-SAT model."""
+    """Minimise moves of groups with 1,000 log-normal weights; compare with plain CP-SAT."""
     bench = Bench((Imbalance(Measure.MAKESPAN, Tolerance(relative=0.01)), Movement()))
     for seed in range(5):
         for plain in (False, True):

@@ -1,4 +1,4 @@
-"""Measure Kafka's partition assignors against a proven optimum.
+"""Compare Kafka's partition assignors with a proven optimum.
 
 The documented interface is listed in ``__init__.pyi``, which type checkers read. Each name is
 imported on first use, because OR-Tools and pandas take seconds to load.

@@ -1,4 +1,4 @@
-"""``python -m kassay`` runs the command line."""
+"""Entry point of ``python -m kassay``, which runs the command line."""
 
 from kassay.experiments.cli import main
 

@@ -1,4 +1,4 @@
-"""Known placements and bounds: results of flows, incumbents, and limits of finished levels."""
+"""Known placements and bounds of a running search, and limits of finished levels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from kassay.solver.problem import Placement, Problem
 
 @dataclass
 class FlowLevels:
-    """Placements found by flows, and proven bounds by level index."""
+    """Results of network flows: placements found, and proven bounds by level index."""
 
     placements: list[Placement] = field(default_factory=list)
     bounds: dict[int, tuple[int, Origin]] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class FlowLevels:
 
 @dataclass(frozen=True, slots=True)
 class LevelResult:
-    """Finished level: claimed value and bound, limit for later levels, and incumbent."""
+    """Result of a finished level: claim, limit for later levels, and best placement."""
 
     claim: LevelClaim
     limit: int

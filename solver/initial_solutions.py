@@ -1,4 +1,4 @@
-"""Initial solutions, computed without search."""
+"""Initial placements of a search, computed by greedy rules."""
 
 import heapq
 
@@ -82,7 +82,7 @@ class _LoadQueue:
         heapq.heapify(self.entries)
 
     def least_loaded(self, loads: list[int], preferred: int) -> int:
-        """Return the least loaded member. ``preferred`` wins a tie."""
+        """Return the least loaded member, or ``preferred`` if its load is equal."""
         entries = self.entries
         while entries[0][0] != loads[entries[0][1]]:
             member = entries[0][1]

@@ -1,4 +1,4 @@
-"""Limits of a search."""
+"""Limits of a search: time, threads and stop event."""
 
 import time
 from collections.abc import Callable
@@ -70,15 +70,15 @@ class SearchBudget:
         return 0.0 if self.limits.is_stopped else max(self.deadline - time.monotonic(), 0.0)
 
     def share(self, parts: int) -> "SearchBudget":
-        """Return a budget with an equal part of the remaining time."""
+        """Divide the remaining time into equal parts, and return a budget for one part."""
         return self.until(self.seconds / parts)
 
     def until(self, seconds: float) -> "SearchBudget":
-        """Return a budget that ends after these seconds, at the latest at the deadline."""
+        """Return a budget that ends after ``seconds``, or at the deadline if that is earlier."""
         return replace(self, deadline=min(self.deadline, time.monotonic() + seconds))
 
     def at_least(self, seconds: float) -> "SearchBudget":
-        """Return a budget that lasts at least these seconds, also after a stop of the search."""
+        """Return a budget that lasts at least ``seconds``, even after a stop of the search."""
         end = time.monotonic() + seconds
         if self.limits.is_stopped:
             return SearchBudget(end, replace(self.limits, stop=None), self.seed)
@@ -98,7 +98,9 @@ class SearchBudget:
 
 @dataclass(frozen=True, slots=True)
 class FlowClock:
-    """Decides by its expected duration whether a flow, which cannot be interrupted, may start.
+    """Clock that decides by the expected run time whether a network flow may start.
+
+    A flow cannot be interrupted.
 
     Parameters
     ----------
@@ -117,7 +119,7 @@ class FlowClock:
         return not self.is_over(self.expected)
 
     def is_over(self, seconds: float = 0.0) -> bool:
-        """Return whether a part of a flow that takes some seconds would end too late."""
+        """Return whether a computation of ``seconds`` would end after deadline and grace time."""
         end = time.monotonic() + seconds
         return self.budget.limits.is_stopped or end > self.budget.deadline + self.GRACE
 

@@ -14,7 +14,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 class MovementCost(StrEnum):
-    """Cost of one moved partition."""
+    """Cost of one moved partition: 1, or the weight of the partition."""
 
     COUNT = "count"
     WEIGHT = "weight"
@@ -22,7 +22,7 @@ class MovementCost(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """Tolerance of a level: permitted excess over its best value in later levels.
+    """Tolerance of a level: permitted excess over its best value while later levels improve.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Tolerance:
         object.__setattr__(self, "relative", share)
 
     def limit(self, value: int) -> int:
-        """Return the maximum value of the level that later levels may accept."""
+        """Return the maximum permitted value of the level while later levels are minimised."""
         return value + max(self.absolute, int(Fraction(self.relative) * abs(value)))
 
     def __bool__(self) -> bool:
@@ -81,7 +81,7 @@ class Imbalance:
     tolerance: Tolerance = EXACT
 
     def __post_init__(self) -> None:
-        """Convert the name of a measure to the measure."""
+        """Convert the name of a measure to a `Measure`, and check the tolerance."""
         object.__setattr__(self, "measure", Measure(self.measure))
         if self.measure is Measure.LEXIMAX and self.tolerance:
             raise UsageError(
@@ -96,7 +96,7 @@ class Imbalance:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """Level: number or cost of owned partitions that another member gets.
+    """Level: number or cost of moves, the owned partitions assigned to another member.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Movement:
     name: ClassVar[str] = "movement"
 
     def __post_init__(self) -> None:
-        """Convert a mapping of costs to pairs, and check the ranges."""
+        """Convert costs per partition to a tuple of pairs, and check that none is negative."""
         if isinstance(self.cost, str):
             object.__setattr__(self, "cost", MovementCost(self.cost))
             return
@@ -127,7 +127,7 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class CrossRack:
-    """Level: partitions without a replica in the rack of their member.
+    """Level: number of partitions without a replica in the rack of their member.
 
     Partitions without a known rack and members without a rack never count.
     """
@@ -138,7 +138,7 @@ class CrossRack:
 
 @dataclass(frozen=True, slots=True)
 class TopicSpread:
-    """Level: imbalance per topic over the topic's subscribers, summed over topics.
+    """Level: imbalance of each topic's partitions over its subscribers, summed over topics.
 
     The sum over topics and members of the squared number of the topic's partitions that
     the member has.
@@ -150,7 +150,7 @@ class TopicSpread:
 
 @dataclass(frozen=True, slots=True)
 class MembersUsed:
-    """Level: members with at least one partition."""
+    """Level: number of members with at least one partition."""
 
     tolerance: Tolerance = EXACT
     name: ClassVar[str] = "members_used"

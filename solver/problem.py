@@ -30,7 +30,7 @@ Placement = Column  # the member of every partition
 
 @dataclass(frozen=True)
 class Problem:
-    """Partitions to assign, and the members that may receive them.
+    """Optimisation problem as arrays: partitions to assign, and members that may receive them.
 
     Partitions are those of topics with subscribers: topics in the order of the group, then by
     number. Members are those that consume a topic, in the order of the group.
@@ -62,7 +62,7 @@ class Problem:
 
     @cached_property
     def may_consume(self) -> NDArray[np.bool_]:
-        """Return whether each consumer set contains each member, shape (consumer sets, members)."""
+        """Return a matrix of consumer sets and members: whether the set contains the member."""
         table = np.zeros((len(self.consumer_sets), self.member_count), dtype=np.bool_)
         for index, consumers in enumerate(self.consumer_sets):
             table[index, consumers] = True
@@ -70,7 +70,7 @@ class Problem:
 
     @cached_property
     def total(self) -> int:
-        """Total load."""
+        """Total load of all partitions."""
         return sum(self.weight.tolist())
 
     @cached_property
@@ -86,7 +86,7 @@ class Problem:
 
     @cached_property
     def partition_index(self) -> dict[TopicPartition, int]:
-        """Index of each partition by its topic and number."""
+        """Index of each partition, by topic name and partition number."""
         names = [topic.name for topic in self.group.topics]
         pairs = zip(self.topic.tolist(), self.number.tolist(), strict=True)
         return {
@@ -94,7 +94,7 @@ class Problem:
         }
 
     def loads(self, placement: Placement) -> list[int]:
-        """Return the load of every member."""
+        """Return the load of every member in a placement."""
         loads = np.zeros(self.member_count, dtype=self.weight.dtype)
         np.add.at(loads, placement, self.weight)
         return [int(load) for load in loads]
@@ -114,7 +114,7 @@ class Problem:
         return Assignment(lists)
 
     def to_placement(self, assignment: Assignment) -> Placement | None:
-        """Convert an assignment to a placement. Return None if it leaves a partition unassigned."""
+        """Convert an assignment to a placement, or return None if a partition is unassigned."""
         assigned = assignees(self.group, assignment)
         member_of = np.full(len(self.group.members) + 1, NO_OWNER, dtype=np.int32)
         member_of[list(self.members)] = np.arange(self.member_count, dtype=np.int32)
@@ -128,13 +128,16 @@ class Problem:
 
 
 def exact_integers(values: Sequence[int]) -> Weights:
-    """Return non-negative integers as an array: Python integers if 64 bits could overflow."""
+    """Convert integers to an array of int64, or of Python integers if sums may overflow.
+
+    The integers must not be negative.
+    """
     fits = sum(values) < EXACT_IN_64_BITS
     return np.array(values, dtype=np.int64 if fits else object)
 
 
 def build_problem(group: Group) -> Problem:
-    """Convert a group to arrays."""
+    """Convert a group to the arrays of an optimisation problem."""
     members = participant_indices(group)
     member_of = np.full(len(group.members) + 1, NO_OWNER, dtype=np.int32)
     member_of[list(members)] = np.arange(len(members), dtype=np.int32)

@@ -23,7 +23,7 @@ from kassay.solver.improvement.transfer_chains import Transfer
 
 
 class Status(StrEnum):
-    """Status of a solution."""
+    """Status of a solution: optimal, feasible, infeasible or unknown."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -93,18 +93,18 @@ def level_values(claims: Iterable[LevelClaim]) -> tuple[LevelValue, ...]:
 
 
 def value_and_bound(level: LevelValue | None) -> dict[str, int] | None:
-    """Return value and bound as a JSON object, or None if the level is None."""
+    """Return the value and bound of a level as a JSON object, or None if the level is None."""
     return None if level is None else {"value": level.value, "bound": level.bound}
 
 
 def level_key(index: int, name: str) -> str:
-    """Return the JSON key of a level: ``imbalance`` for a first measure, else its name."""
+    """Return the JSON key of a level: ``imbalance`` for a first imbalance level, else its name."""
     return "imbalance" if index == 0 and name in list(Measure) else name
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressPoint:
-    """Fewest moves found and greatest bound proven at one time of a search."""
+    """Fewest moves found and greatest bound proven at one point in time of a search."""
 
     seconds: float  # since the start of the solve
     value: int
@@ -148,7 +148,10 @@ class Solution:
 
     @property
     def moves(self) -> tuple[Transfer, ...]:
-        """List the owned partitions that another member gets, if there is an assignment."""
+        """List the moves: owned partitions that the assignment gives to another member.
+
+        The list is empty if there is no assignment.
+        """
         if self.assignment is None or self.group is None:
             return ()
         owners, members = ownership(self.group).owners, self.group.members
@@ -201,11 +204,11 @@ class Solution:
         return {level_key(index, level.name): str(level.proof) for index, level in levels}
 
     def with_certificate(self, certificate: Certificate) -> Self:
-        """Return the solution with another certificate and with the levels that it states."""
+        """Return a copy of the solution with a certificate and the levels that it claims."""
         return replace(self, certificate=certificate, levels=level_values(certificate.claims))
 
     def level(self, name: str) -> LevelValue:
-        """Return the value of the level with a name.
+        """Return the value of the level with the given name.
 
         Raise LookupError if there is no such level.
         """
@@ -215,7 +218,7 @@ class Solution:
         raise LookupError(f"the solution has no level {name}")
 
     def _repr_html_(self) -> str:
-        """Show levels and loads in a notebook."""
+        """Return an HTML table of levels and loads, for notebooks."""
         caption = f"{self.status} by {self.method} in {self.seconds:.3f} s"
         if self.conflict:
             caption += f": {'; '.join(self.conflict)}"

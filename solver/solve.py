@@ -94,7 +94,7 @@ def solve(
 def _is_pure_flow(
     group: Group, levels: Sequence[Level], rules: Sequence[Constraint], method: Method
 ) -> bool:
-    """Check levels and constraints, and return whether one flow without search is sufficient."""
+    """Check the levels and constraints, and return whether one network flow is sufficient."""
     if not levels:
         raise UsageError("levels must contain at least one level, got none")
     check_constraints(group, rules)
@@ -117,7 +117,10 @@ def _search(
     is_pure: bool,
     is_auto: bool,
 ) -> tuple[Method, LexicographicResult]:
-    """Solve by one flow if possible, otherwise level by level. Return the method too."""
+    """Solve a problem by one network flow if possible, otherwise level by level.
+
+    Return the method that was used, and the result.
+    """
     flow = None
     if is_pure or (is_auto and problem.group.common_weight and problem.partition_count):
         # Imported here, because different weights do not need flows.

@@ -1,4 +1,4 @@
-"""Subscription network: topics supply partitions, members receive them.
+"""Network of subscriptions: topics supply partitions, and members receive them.
 
 Partitions of one topic with one owner are interchangeable, so the network has one arc per
 subscription. An assignment is a count of partitions per arc. Constraints on single members and
@@ -20,7 +20,7 @@ from kassay.solver.problem import Ints, Placement, Problem
 
 @dataclass(frozen=True)
 class SubscriptionNetwork:
-    """Network of topics with partitions to assign, members, and their subscriptions.
+    """Flow network with a node per topic and per member, and an arc per subscription.
 
     Parameters
     ----------
@@ -49,12 +49,12 @@ class SubscriptionNetwork:
 
     @cached_property
     def owned(self) -> Ints:
-        """Number of partitions of the topic that the member owns and may keep, per arc."""
+        """Number of partitions, per arc, that the member owns and may keep."""
         return np.bincount(self._kept_arcs[1], minlength=len(self.tail)).astype(np.int64)
 
     @cached_property
     def _kept_arcs(self) -> tuple[Ints, Ints]:
-        """Partitions that their owner may keep, and the arc from their topic to their owner."""
+        """Partitions that their owner may keep, and the arc from their topic to this owner."""
         partitions = np.flatnonzero(self.problem.owner != NO_OWNER)
         topic, owner = self.topic[partitions], self.problem.owner[partitions].astype(np.int64)
         arcs = self.arc_of(topic, owner)
@@ -66,12 +66,12 @@ class SubscriptionNetwork:
 
     @property
     def topics(self) -> int:
-        """Number of topics."""
+        """Number of topics in the network."""
         return len(self.topic_names)
 
     @property
     def members(self) -> int:
-        """Number of members."""
+        """Number of members in the network."""
         return self.problem.member_count
 
     @property
@@ -81,15 +81,15 @@ class SubscriptionNetwork:
 
     @cached_property
     def _keys(self) -> Ints:
-        """Arcs as ascending integers."""
+        """Sort key of each arc: one integer for its topic and member."""
         return self.tail * self.members + self.head
 
     def arc_of(self, topic: Ints, member: Ints) -> Ints:
-        """Return the indices of the arcs from topics to members. Each arc must exist."""
+        """Return the arc index for each pair of topic and member; all arcs must exist."""
         return np.searchsorted(self._keys, topic * self.members + member)
 
     def counts(self, placement: Placement) -> Ints:
-        """Return the number of partitions per arc.
+        """Return the number of partitions that a placement assigns per arc.
 
         Partitions without an assignee are not counted.
         """
@@ -98,13 +98,13 @@ class SubscriptionNetwork:
         return np.bincount(arcs, minlength=len(self.tail)).astype(np.int64)
 
     def loads(self, counts: Ints) -> Ints:
-        """Return the number of partitions per member."""
+        """Return the number of partitions per member, from counts per arc."""
         loads = np.bincount(self.head, weights=counts, minlength=self.members)
         return loads.astype(np.int64)
 
     @cached_property
     def max_counts(self) -> Ints:
-        """Maximum number of partitions per member, by its subscription and its capacity."""
+        """Maximum number of partitions per member, from its subscription and its capacity."""
         reachable = self.loads(self.supply[self.tail])
         return reachable if self.capacity is None else np.minimum(reachable, self.capacity)
 
@@ -114,7 +114,7 @@ class SubscriptionNetwork:
         return owned - int(np.minimum(counts, self.owned).sum())
 
     def place(self, counts: Ints) -> Placement:
-        """Choose a partition for each count, with the minimum number of moves.
+        """Choose partitions for the counts per arc, with the minimum number of moves.
 
         An owner keeps its lowest numbers. The other partitions of a topic go to members
         in group order, in ascending order.
@@ -133,7 +133,7 @@ class SubscriptionNetwork:
 
 
 def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> SubscriptionNetwork:
-    """Build the network of the subscriptions and of the constraints that a network can express.
+    """Build the flow network of a problem, with constraints that a network can express.
 
     Partitions with equal weights are required if there are capacities.
     """
@@ -159,7 +159,7 @@ def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> S
 
 
 class _Restrictions:
-    """Consumers per topic and per restricted partition, and capacities of the members."""
+    """Restrictions by constraints: consumers per topic and partition, and member capacities."""
 
     def __init__(self, problem: Problem, consumers: list[Column]) -> None:
         self.problem = problem
@@ -170,7 +170,7 @@ class _Restrictions:
 
     @cached_property
     def _places(self) -> dict[str, tuple[int, int]]:
-        """First partition and topic of the network, by name."""
+        """Index of the first partition and of the network topic, by topic name."""
         places: dict[str, tuple[int, int]] = {}
         first = 0
         pairs = zip(
@@ -183,7 +183,7 @@ class _Restrictions:
         return places
 
     def add(self, constraint: Constraint) -> None:
-        """Add a limit per member, a pin or a forbidden member. Ignore other constraints."""
+        """Record a constraint on one member or partition; ignore all other constraints."""
         member = self.problem.member_index.get(getattr(constraint, "member", None) or "", NO_OWNER)
         match constraint:
             case Capacity():
@@ -214,7 +214,7 @@ class _Restrictions:
             self.capacity[member] = min(int(self.capacity[member]), limit)
 
     def separate(self, topic: Ints, names: list[str]) -> list[Column]:
-        """Give each restricted partition a separate topic, and return the consumers per topic."""
+        """Move restricted partitions to separate network topics; return consumers per topic."""
         consumers = list(self.consumers)
         separate: dict[tuple[int, tuple[int, ...]], int] = {}
         for partition in sorted({*self.forbidden, *self.pinned}):

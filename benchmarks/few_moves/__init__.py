@@ -1,1 +1,1 @@
-"""Open benchmark: fewest moves within a maximum load, for partitions with weights."""
+"""Benchmark: assign weighted partitions with the fewest moves within a maximum load."""

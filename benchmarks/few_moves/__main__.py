@@ -1,4 +1,4 @@
-"""Run the contestants of the few-moves benchmark, and print the results as tables.
+"""Run all contestants (solvers) of the few-moves benchmark, and print the results as tables.
 
 ``python -m benchmarks.few_moves --seconds 60`` runs the published instances. ``--write FOLDER``
 writes the group document of each instance, with its maximum load as part of the file name.
@@ -23,7 +23,7 @@ _RATIOS = (1.0, 1.03, 1.1, 1.25, 1.5, 2.0)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Checked result of one contestant on one instance."""
+    """Checked result of one contestant (solver) on one benchmark instance."""
 
     instance: str
     contestant: str
@@ -41,7 +41,7 @@ class Result:
 
 
 def run(one: Instance, contestant: str, seconds: float) -> Result:
-    """Run one contestant and check its assignment."""
+    """Run one contestant (solver) on one benchmark instance, and check its assignment."""
     start = time.perf_counter()
     entry = CONTESTANTS[contestant](one, seconds)
     used = time.perf_counter() - start
@@ -55,7 +55,9 @@ def run(one: Instance, contestant: str, seconds: float) -> Result:
 
 
 def profile(results: Sequence[Result]) -> dict[str, list[float]]:
-    """Return per contestant the share of instances within each ratio of the fewest moves.
+    """Return the performance profile of each contestant (solver).
+
+    The profile is the share of instances with moves within each ratio of the fewest moves.
 
     Examples
     --------
@@ -93,7 +95,7 @@ def _print_tables(results: Sequence[Result]) -> None:
 
 
 def _write_best(results: Sequence[Result]) -> None:
-    """Update best known values and bounds with the results."""
+    """Update the file of best known moves and bounds with the results of this run."""
     known = json.loads(BEST_KNOWN.read_text()) if BEST_KNOWN.exists() else {}
     for result in results:
         facts = known.setdefault(result.instance, {"moves": None, "bound": 0})
@@ -105,7 +107,7 @@ def _write_best(results: Sequence[Result]) -> None:
 
 
 def main() -> None:
-    """Run the benchmark from the command line."""
+    """Run the few-moves benchmark from the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.few_moves", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="limit per run (default 60)")
     parser.add_argument("--contestant", action="append", choices=list(CONTESTANTS))

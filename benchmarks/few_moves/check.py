@@ -1,4 +1,4 @@
-"""Check an assignment of the benchmark; plain Python without other packages.
+"""Check an assignment of the few-moves benchmark; needs only the standard library.
 
 ``python check.py GROUP ASSIGNMENT MAX_LOAD`` reads a group document and an assignment document,
 prints the maximum load and the moves, and exits with 1 if the assignment is not a solution.
@@ -14,7 +14,7 @@ from typing import Any
 def check(
     group: Mapping[str, Any], assignment: Mapping[str, Any], max_load: int
 ) -> tuple[int, int, list[str]]:
-    """Return the maximum load, the moves, and the reasons why it is not a solution.
+    """Return the maximum load and the moves of an assignment, and reasons to reject it.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def check(
 
 
 def main() -> int:
-    """Check the files that the command line names."""
+    """Check the assignment file that is named on the command line."""
     if len(sys.argv) != 4:
         print(__doc__, file=sys.stderr)
         return 2

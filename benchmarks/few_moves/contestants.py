@@ -1,4 +1,4 @@
-"""Contestants: each receives an instance and a time limit, and returns an assignment."""
+"""Contestants of the benchmark: functions that solve an instance within a time limit."""
 
 import json
 import os
@@ -38,7 +38,7 @@ _GRACE = 30.0  # seconds to build a model and to read the result
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Assignment of a contestant, and its lower bound on the moves if it has one."""
+    """Result of a contestant: an assignment, and its lower bound on moves if it has one."""
 
     assignment: Assignment | None
     bound: int | None = None
@@ -46,7 +46,7 @@ class Entry:
 
 
 def kassay(instance: Instance, seconds: float) -> Entry:
-    """Solve by kassay: maximum load with the tolerance of the instance, then moves."""
+    """Solve an instance with kassay: minimise moves within the maximum load."""
     slack = instance.max_load - makespan_bound(build_problem(instance.group))
     levels = (Imbalance("makespan", Tolerance(absolute=slack)), Movement())
     found = solve(instance.group, levels=levels, limits=SearchLimits(time=seconds))
@@ -55,7 +55,7 @@ def kassay(instance: Instance, seconds: float) -> Entry:
 
 
 def plain_cp_sat(instance: Instance, seconds: float) -> Entry:
-    """Solve one CP-SAT model of the whole instance, with the owned assignment as hint."""
+    """Solve an instance with one CP-SAT model; the owned partitions are the warm start."""
     problem = build_problem(instance.group)
     model = AssignmentModel(problem, symmetry_classes(problem, (Movement(),), ()))
     add_constraint(model, Capacity(instance.max_load))
@@ -69,7 +69,7 @@ def plain_cp_sat(instance: Instance, seconds: float) -> Entry:
 
 
 def highs(instance: Instance, seconds: float) -> Entry:
-    """Solve an integer program by HiGHS: one binary variable per partition and member."""
+    """Solve an instance with HiGHS, with one binary variable per partition and member."""
     problem = build_problem(instance.group)
     allowed = problem.may_consume[problem.consumer_set]
     partition, member = np.nonzero(allowed)
@@ -101,7 +101,10 @@ def highs(instance: Instance, seconds: float) -> Entry:
 
 
 def rebalancer(instance: Instance, seconds: float) -> Entry:
-    """Solve by the local search of Meta's Rebalancer, in a Python of version 3.12 or newer."""
+    """Solve an instance with the local search of Meta's Rebalancer, in a separate process.
+
+    The process needs Python 3.12 or newer.
+    """
     python = os.environ.get("REBALANCER_PYTHON") or shutil.which("python3.12")
     if python is None:
         return Entry(None, note="REBALANCER_PYTHON is not set")
@@ -127,7 +130,7 @@ def rebalancer(instance: Instance, seconds: float) -> Entry:
 
 
 def lpt(instance: Instance, _: float) -> Entry:
-    """Place the heaviest partitions first, without owners."""
+    """Assign the heaviest partitions first, to the least loaded member; ignore owners."""
     problem = build_problem(instance.group)
     return Entry(problem.to_assignment(longest_processing_time(problem)))
 

@@ -1,4 +1,4 @@
-"""Seeded instances of the benchmark; an equal name gives an equal instance."""
+"""Random instances of the few-moves benchmark; the name determines the instance."""
 
 import math
 import random
@@ -14,7 +14,7 @@ _UNIT = 1_000  # median log-normal weight
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """Group with owned partitions, and the maximum load that a solution may have."""
+    """Benchmark instance: group with owned partitions, and maximum load of a solution."""
 
     name: str
     group: Group
@@ -22,7 +22,7 @@ class Instance:
 
 
 def log_normal_weights(rng: random.Random, count: int) -> list[int]:
-    """Return log-normal weights (sigma 1)."""
+    """Return random weights with a log-normal distribution (sigma 1)."""
     return [1 + int(_UNIT * math.exp(rng.gauss(0, 1))) for _ in range(count)]
 
 
@@ -34,7 +34,7 @@ def zipf_weights(rng: random.Random, count: int) -> list[int]:
 
 
 def two_speed_weights(rng: random.Random, count: int) -> list[int]:
-    """Return weights near 1,000, and every fifth near 8,000."""
+    """Return random weights near 1,000; about one in five is near 8,000."""
     return [
         rng.randint(7 * _UNIT, 9 * _UNIT) if rng.random() < 0.2 else rng.randint(500, 1_500)
         for _ in range(count)
@@ -53,7 +53,7 @@ _TOPICS = 10
 
 
 def instance(name: str) -> Instance:
-    """Build an instance from its name.
+    """Build the benchmark instance that a name describes.
 
     Names consist of weights, subscriptions, start, tolerance, partitions, members and seed.
 
@@ -101,7 +101,7 @@ def _topics(weights: Sequence[int], count: int) -> list[Topic]:
 def _owners(
     rng: random.Random, topics: Sequence[Topic], readers: Sequence[set[str]], *, drifted: bool
 ) -> dict[TopicPartition, int]:
-    """Deal the partitions out in turn, or balance weights that changed by up to 30 % since."""
+    """Choose owners: members in turn, or balanced by weights that changed by up to 30 % since."""
     owner: dict[TopicPartition, int] = {}
     loads = [0.0] * len(readers)
     turn = 0
@@ -120,7 +120,7 @@ def _owners(
 
 
 def published_names() -> Iterator[str]:
-    """Yield the names of the published instances."""
+    """Yield the names of the published benchmark instances."""
     for seed in (1, 2):
         yield f"log-normal/identical/in-turn/exact/300/20/{seed}"
     yield "log-normal/identical/in-turn/exact/600/30/1"

@@ -1,4 +1,7 @@
-"""Draw the moves and the bound of kassay over time: ``python -m ... NAME SECONDS FILE``."""
+"""Draw the moves found and the bound proven by kassay over time, for one instance.
+
+Run ``python -m benchmarks.few_moves.progress_figure NAME SECONDS FILE``.
+"""
 
 import sys
 from pathlib import Path
@@ -15,7 +18,7 @@ from kassay.solver.solve import solve
 
 
 def progress_figure(solution: Solution) -> Figure:
-    """Draw value and bound of movement over the seconds of the search."""
+    """Draw the moves found and the proven lower bound over the time of a search."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     seconds = [point.seconds for point in solution.progress]
@@ -31,7 +34,7 @@ def progress_figure(solution: Solution) -> Figure:
 
 
 def main(name: str, seconds: str, path: str) -> None:
-    """Solve an instance and write the figure to a file."""
+    """Solve a benchmark instance, and write the figure to a file."""
     one = instance(name)
     slack = one.max_load - makespan_bound(build_problem(one.group))
     levels = (Imbalance("makespan", Tolerance(absolute=slack)), Movement())

@@ -1,4 +1,4 @@
-"""Run Meta's Rebalancer on one instance, in a Python that has the package ``rebalancer``.
+"""Solve one instance with Meta's Rebalancer, in a Python that has the package ``rebalancer``.
 
 It needs Python 3.12 or newer. The process reads a group document, the maximum load and the time
 limit in seconds from standard input, and writes an assignment document to standard output.
@@ -11,7 +11,10 @@ from typing import Any
 
 
 def main() -> None:
-    """Solve the instance from standard input by local search with moves and swaps."""
+    """Read an instance from standard input, solve it by local search, and print the result.
+
+    The local search uses moves and swaps.
+    """
     from rebalancer import ProblemSolver  # noqa: PLC0415
 
     task = json.load(sys.stdin)

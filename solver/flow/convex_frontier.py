@@ -24,7 +24,7 @@ class ConvexHull:
     points: dict[int, FlowPoint]  # by moves; each is non-dominated
 
     def placement(self, moves: int) -> Placement:
-        """Return a placement with the moves and loads of a hull point."""
+        """Return the placement of the hull point with the given number of moves."""
         return self.network.place(self.points[moves].counts)
 
     def min_squares(self, moves: int) -> int:
@@ -37,7 +37,7 @@ class ConvexHull:
 
 
 def convex_hull(problem: Problem, may_continue: MayContinue) -> ConvexHull | None:
-    """Find the convex hull for equal weights.
+    """Find the convex hull of the frontier of a group with equal weights.
 
     Return None if the network is too large, or the search may not continue.
     """
@@ -70,7 +70,7 @@ def convex_hull(problem: Problem, may_continue: MayContinue) -> ConvexHull | Non
 
 
 def fewest_moves(group: Group, sum_of_squares: int) -> LevelValue | None:
-    """Return bounds on the minimum number of moves to a given sum of squared loads.
+    """Return bounds on the minimum number of moves that reach a sum of squared loads.
 
     The value is a sufficient number of moves. None if weights differ, the group is too
     large, or no assignment is within the limit. Capacities are ignored.

@@ -1,4 +1,4 @@
-"""Optima and bounds of levels by network flows, for equal weights and any constraints.
+"""Solve or bound the first levels by network flows, for equal weights and any constraints.
 
 A constraint on single members or partitions changes the network. A limit on moves, and a
 tolerance of imbalance, are found on the convex hull of both values. All other constraints are
@@ -45,7 +45,7 @@ def solve_levels_by_flow(
 
 @dataclass
 class _LevelFlows:
-    """Flows of the first two levels of one problem."""
+    """Network flow searches for the first two levels of one problem."""
 
     problem: Problem
     levels: Sequence[Level]
@@ -54,7 +54,7 @@ class _LevelFlows:
     found: FlowLevels = field(default_factory=FlowLevels)
 
     def run(self) -> bool:
-        """Start with the optimum without constraints, then add the constraints and the levels.
+        """Find placements and bounds, first without and then with the constraints.
 
         Return whether the constraints can be met, as far as flows can decide.
         """
@@ -85,7 +85,7 @@ class _LevelFlows:
                 return True
 
     def _balanced(self, network: SubscriptionNetwork, plain: Placement) -> Ints | None:
-        """Return the counts with optimal loads and then the fewest moves, None if time is over."""
+        """Return counts per arc with optimal loads and fewest moves, or None if time is over."""
         if not any(violated(self.problem, self.constraints, plain)):
             return network.counts(plain)
         counts = optimal_counts(network, self.clock) if self.clock.may_start() else None
@@ -102,7 +102,7 @@ class _LevelFlows:
     def _imbalance_first(
         self, network: SubscriptionNetwork, first: Imbalance, balanced: Ints
     ) -> bool:
-        """Bound the imbalance, then the moves within its limit.
+        """Bound the imbalance, then the moves of placements within the imbalance limit.
 
         Return False if the limit on moves is too low.
         """
@@ -164,7 +164,7 @@ class _LevelFlows:
         return True
 
     def _lower_makespan(self, search: HullSearch) -> None:
-        """Find the least maximum load within the limit on moves, by bisection."""
+        """Find the minimum makespan within the limit on moves, by bisection."""
         network = search.network
         low = int(network.loads(search.ends[1].counts).max(initial=0))
         high = int(network.loads(search.ends[0].counts).max(initial=0))
@@ -180,7 +180,7 @@ class _LevelFlows:
         self._bound(0, low * int(self.problem.weight[0]))
 
     def _within_load(self, network: SubscriptionNetwork, high: int, balanced: Ints) -> None:
-        """Minimise moves with a maximum load per member, a relaxation of all measures."""
+        """Minimise moves within a maximum load per member, which relaxes an imbalance limit."""
         limited = _with_max_load(network, high)
         loads = network.loads(balanced)
         kept = np.minimum(network.loads(network.owned), limited.max_counts)
@@ -191,7 +191,7 @@ class _LevelFlows:
     def _movement_first(
         self, network: SubscriptionNetwork, first: Movement, balanced: Ints
     ) -> bool:
-        """Bound the moves, then the imbalance with this number of moves.
+        """Bound the moves, then the imbalance of placements with this number of moves.
 
         Return False if the limit on moves is too low.
         """
@@ -223,7 +223,10 @@ class _LevelFlows:
         return isinstance(level, Movement) and isinstance(level.cost, MovementCost)
 
     def _limit(self, level: Level) -> int | None:
-        """Return the limit that the first level sets, or None if no feasible placement is known."""
+        """Return the limit of the first level for later levels; None without a valid placement.
+
+        The placement must meet all constraints.
+        """
         values = [
             level_value(self.problem, level, placement)
             for placement in self.found.placements
@@ -232,7 +235,7 @@ class _LevelFlows:
         return level.tolerance.limit(min(values)) if values else None
 
     def _add(self, index: int, network: SubscriptionNetwork, found: BoundedPoint) -> None:
-        """Add the placement of a point, and its bound on moves for the level with an index."""
+        """Record a placement, and a lower bound on moves for the level with an index."""
         self.found.placements.append(network.place(found.point.counts))
         self._bound_moves(index, found.bound)
 

@@ -1,4 +1,4 @@
-"""Search on the convex hull of moves and sum of squared loads, for equal weights.
+"""Find points on the convex hull of moves and sum of squared loads, for equal weights.
 
 With a price on moves, imbalance and moves together are one convex minimum cost flow. Two
 flows that are optimal at the same price differ by closed chains that conform to the
@@ -34,7 +34,7 @@ MayContinue = Callable[[], bool]
 
 @dataclass(frozen=True, slots=True)
 class BoundedPoint:
-    """Point within a limit on one of its values, and a lower bound on the other value."""
+    """Point (moves, sum of squares) within a limit on one value, and a bound on the other."""
 
     point: FlowPoint
     bound: int
@@ -42,7 +42,7 @@ class BoundedPoint:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Closed chain of transfers: arcs with direction +1 or -1, and its effect."""
+    """Chain of transfers: arcs with direction +1 or -1, and the change of moves and squares."""
 
     arcs: tuple[tuple[int, int], ...]
     moves: int  # by which moves rise
@@ -50,7 +50,7 @@ class Chain:
 
 
 def _nearest_below(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoint:
-    """Apply the chains, longest first, that keep the moves within a limit."""
+    """Apply chains of transfers to a point, longest first, while its moves stay within a limit."""
     for chain in sorted(chains, key=lambda chain: -chain.moves):
         if point.moves + chain.moves <= limit:
             point = with_chain(point, chain)
@@ -58,7 +58,10 @@ def _nearest_below(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoi
 
 
 def _first_within(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoint:
-    """Apply the chains that lower the sum of squares to a limit, with little excess."""
+    """Apply chains of transfers to a point until its sum of squares is within a limit.
+
+    The point falls below the limit by as little as possible.
+    """
     rest = []
     for chain in sorted(chains, key=lambda chain: chain.squares):
         if point.squares + chain.squares >= limit:
@@ -69,7 +72,7 @@ def _first_within(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoin
 
 
 def with_chain(point: FlowPoint, chain: Chain) -> FlowPoint:
-    """Return the point after a chain of transfers on the same edge."""
+    """Apply a chain of transfers to a point on a hull edge, and return the new point."""
     counts = point.counts.copy()
     for arc, step in chain.arcs:
         counts[arc] += step
@@ -81,7 +84,7 @@ _moves, _squares = attrgetter("moves"), attrgetter("squares")
 
 @dataclass(frozen=True, slots=True)
 class HullSearch:
-    """Search for points of the hull by minimum cost flows with a price per move."""
+    """Search for points of the convex hull by minimum cost flows with a price per move."""
 
     network: SubscriptionNetwork
     windows: LoadWindows
@@ -89,7 +92,10 @@ class HullSearch:
 
     @classmethod
     def of(cls, network: SubscriptionNetwork, balanced: Ints | None = None) -> "HullSearch":
-        """Find both ends of the hull. ``balanced`` are optimal counts, if they are known."""
+        """Find both ends of the hull, and create a search between them.
+
+        ``balanced`` contains optimal counts per arc, if they are known.
+        """
         counts = optimal_counts(network) if balanced is None else balanced
         if counts is None:
             raise InternalError("a flow without a time limit was not completed")
@@ -108,7 +114,10 @@ class HullSearch:
         return point if below < moves * left.squares + squares * left.moves else None
 
     def chains(self, left: FlowPoint, right: FlowPoint) -> list[Chain]:
-        """Decompose an edge of the hull. Each sum of some chains gives a point on the edge."""
+        """Decompose the difference of two points on a hull edge into chains of transfers.
+
+        Each sum of some chains gives a point on the edge.
+        """
         difference = _FlowDifference(self.network, right.counts - left.counts)
         loads = self.network.loads(left.counts)
         return [self._effect(left.counts, loads, arcs) for arcs in difference.chains()]
@@ -170,7 +179,7 @@ class HullSearch:
         minimised: Callable[[FlowPoint], int],
         point_on_edge: Callable[[list[Chain], FlowPoint, int], FlowPoint],
     ) -> BoundedPoint | None:
-        """Search the edge of the hull that crosses a limit, and a point on it within the limit.
+        """Find the hull edge that crosses a limit, and a point on the edge within the limit.
 
         The first end of the hull has the minimum of the limited value.
         """
@@ -215,7 +224,7 @@ class _FlowDifference:
                 self.falling.setdefault(self.head[arc], []).append(arc)
 
     def chains(self) -> list[list[tuple[int, int]]]:
-        """Remove chains until no difference is left: open chains first, then closed ones."""
+        """Decompose the whole difference into chains: open chains first, then closed ones."""
         found = []
         for member in sorted(self.falling):
             while self.load_change[member] < 0:
@@ -233,7 +242,7 @@ class _FlowDifference:
         return chain
 
     def _first(self, arcs: list[int]) -> int | None:
-        """Return the last arc that has a remaining difference.
+        """Return the last arc in a list with a remaining difference, or None.
 
         Remove the arcs after it from the list.
         """
@@ -242,7 +251,7 @@ class _FlowDifference:
         return arcs[-1] if arcs else None
 
     def _chain_from(self, start: int) -> list[tuple[int, int]]:
-        """Follow arcs from a member until a member's load rises or the chain is a cycle."""
+        """Follow arcs from a member to one with rising load, or until they form a cycle."""
         chain: list[tuple[int, int]] = []
         visited_members: dict[int, int] = {start: 0}
         visited_topics: dict[int, int] = {}

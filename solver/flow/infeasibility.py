@@ -1,4 +1,4 @@
-"""Infeasible constraints of groups with equal weights, found by network flows."""
+"""Find infeasible constraints by network flows, for groups with equal weights."""
 
 from collections.abc import Callable, Sequence
 
@@ -26,7 +26,7 @@ def is_infeasible(problem: Problem, constraints: Sequence[Constraint]) -> bool:
 def find_conflict_by_flow(
     problem: Problem, constraints: Sequence[Constraint], may_continue: Callable[[], bool]
 ) -> tuple[Constraint, ...]:
-    """Return a subset of infeasible constraints that is infeasible too.
+    """Reduce infeasible constraints to a small infeasible subset, by network flows.
 
     Parts of the constraints are left out, and stay out if the others are still infeasible. The
     parts shrink to single constraints. The result is minimal if time allows.

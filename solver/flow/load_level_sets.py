@@ -23,7 +23,7 @@ from kassay.solver.subscription_network import SubscriptionNetwork
 
 @dataclass(frozen=True, slots=True)
 class LevelSet:
-    """Members with loads that differ by at most one, and the topics of this level set.
+    """Set of members with optimal loads that differ by at most one, and their topics.
 
     Members with a capacity below ``high`` are full.
     """
@@ -36,7 +36,10 @@ class LevelSet:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Part of the network still to be split: its topics, members and arcs, ascending."""
+    """Part of the subscription network that is not split yet: topics, members and arcs.
+
+    All columns are ascending.
+    """
 
     topics: Ints
     members: Ints
@@ -46,10 +49,10 @@ class _Part:
 def level_sets(
     network: SubscriptionNetwork, clock: FlowClock | None = None
 ) -> tuple[LevelSet, ...] | None:
-    """Split the network into level sets by descending load. The last may have no topics.
+    """Split the network into sets of members with nearly equal loads, by descending load.
 
-    There must be an assignment within the capacities of the network: see `is_feasible`. The
-    result is None if there is too little time.
+    The last level set may have no topics. There must be an assignment within the capacities of
+    the network: see `is_feasible`. The result is None if there is too little time.
     """
     sets: list[LevelSet] = []
     waiting = [_whole(network)]
@@ -68,7 +71,7 @@ def level_sets(
 
 
 def is_feasible(network: SubscriptionNetwork) -> bool:
-    """Return whether there is an assignment within the capacities of the network."""
+    """Return whether an assignment within the capacities of the network exists."""
     used = np.flatnonzero(network.supply)
     if not np.isin(used, network.tail).all():
         return False
@@ -84,7 +87,10 @@ def _whole(network: SubscriptionNetwork) -> _Part:
 
 
 def _split(network: SubscriptionNetwork, part: _Part) -> tuple[list[LevelSet], list[_Part]]:
-    """Split a part of the network at its mean load, or return it as a level set."""
+    """Split a part of the network by a minimum cut at its mean load.
+
+    Return the finished level sets and the remaining parts.
+    """
     limits = None if network.capacity is None else network.capacity[part.members]
     total = int(network.supply[part.topics].sum())
     high = _mean_load(total, len(part.members), limits)
@@ -107,7 +113,7 @@ def _split(network: SubscriptionNetwork, part: _Part) -> tuple[list[LevelSet], l
 
 
 def _mean_load(total: int, members: int, limits: Ints | None) -> int:
-    """Return the smallest maximum load at which the members can receive all partitions."""
+    """Return the smallest maximum load at which members can receive all partitions."""
     if limits is None:
         return -(-total // members)
     low, high = 0, total
@@ -125,9 +131,10 @@ def _limited(load: int, limits: Ints | None) -> Ints | int:
 
 
 def _min_cut(network: SubscriptionNetwork, part: _Part, capacity: Ints | int) -> _Part | None:
-    """Return topics with more partitions than their consumers can receive, or None.
+    """Find topics with more partitions than their consumers can receive, by a minimum cut.
 
-    It is the source side of a minimum cut, with at most ``capacity`` partitions per member.
+    The result is the source side of the cut, with at most ``capacity`` partitions per member. It
+    is None if there are no such topics.
     """
     topics, members = len(part.topics), len(part.members)
     source, sink = topics + members, topics + members + 1
@@ -149,7 +156,10 @@ def _min_cut(network: SubscriptionNetwork, part: _Part, capacity: Ints | int) ->
 
 
 def _without(network: SubscriptionNetwork, part: _Part, other: _Part) -> _Part:
-    """Remove a part of the network. Topics of the part have no consumers outside the part."""
+    """Return a part of the network without the topics and members of another part.
+
+    Topics of the other part have no consumers outside it.
+    """
     members = np.setdiff1d(part.members, other.members, assume_unique=True)
     outside = np.zeros(network.members, dtype=np.bool_)
     outside[members] = True

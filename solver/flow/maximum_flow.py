@@ -20,7 +20,10 @@ MAX_SMALL_ARCS = 256
 
 @dataclass(frozen=True, slots=True)
 class MaximumFlow:
-    """Flow per arc, total flow, and the nodes on the source side of the smallest minimum cut."""
+    """Maximum flow: flow per arc, total flow, and the source side of a minimum cut.
+
+    The source side is the smallest of all minimum cuts.
+    """
 
     flows: Ints
     total: int
@@ -28,7 +31,10 @@ class MaximumFlow:
 
 
 def maximum_flow(tail: Ints, head: Ints, capacity: Ints, *, source: int, sink: int) -> MaximumFlow:
-    """Return a maximum flow from the source to the sink, the node with the highest number."""
+    """Compute a maximum flow from the source to the sink.
+
+    The sink must be the node with the highest number.
+    """
     if len(tail) <= MAX_SMALL_ARCS:
         return _by_augmenting_paths(tail.tolist(), head.tolist(), capacity.tolist(), source, sink)
     return _by_ortools(tail, head, capacity, source, sink)
@@ -49,7 +55,10 @@ def _by_ortools(tail: Ints, head: Ints, capacity: Ints, source: int, sink: int) 
 def _by_augmenting_paths(
     tail: list[int], head: list[int], capacity: list[int], source: int, sink: int
 ) -> MaximumFlow:
-    """Send flow along shortest paths until no path is left; arc ``i`` has the reverse ``~i``."""
+    """Compute a maximum flow by shortest augmenting paths (Edmonds and Karp).
+
+    The reverse of arc ``i`` is ``~i``.
+    """
     links: list[list[int]] = [[] for _ in range(sink + 1)]
     for arc, (start, end) in enumerate(zip(tail, head, strict=True)):
         links[start].append(arc)

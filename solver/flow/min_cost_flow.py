@@ -1,4 +1,4 @@
-"""Minimum cost flow from topics over members to sinks."""
+"""Minimum cost flow from topics through members to sinks."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from kassay.solver.subscription_network import SubscriptionNetwork
 
 @dataclass(frozen=True, slots=True)
 class SinkArcs:
-    """Arcs from members to sinks: members, sinks, costs and capacities."""
+    """Arcs from members to sinks, as columns: member, sink, cost and capacity."""
 
     member: Ints
     sink: Ints
@@ -27,7 +27,7 @@ def min_cost_counts(
     sink_arcs: SinkArcs,
     demand: Ints,
 ) -> Ints:
-    """Return the counts of a minimum cost flow on the arcs.
+    """Return the number of partitions per arc in a minimum cost flow.
 
     A partition costs ``move_cost`` unless the member owns one more of the topic. ``demand`` is
     the flow that must end at each member, followed by each sink.

@@ -1,4 +1,4 @@
-"""Optimal assignment for equal weights by network flows, with its prices."""
+"""Optimal assignment for equal weights by network flows, with prices that prove it optimal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,10 @@ class OptimalFlow:
 
 
 def expected_seconds(problem: Problem) -> float:
-    """Estimate the seconds of one flow on a processor of 2020, from the size of the network."""
+    """Estimate the run time of one network flow in seconds, from the size of the network.
+
+    The estimate is for a processor of 2020.
+    """
     sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
     placed = problem.consumer_set_of_topic[problem.consumer_set_of_topic >= 0]
     arcs = int(sizes[placed].sum())
@@ -55,11 +58,11 @@ def solve_flow(problem: Problem, clock: FlowClock) -> OptimalFlow | None:
 
 
 def optimal_counts(network: SubscriptionNetwork, clock: FlowClock | None = None) -> Ints | None:
-    """Return the counts with the fewest moves among those with least majorised loads.
+    """Return counts per arc with optimal loads and, among those, the fewest moves.
 
-    Partitions that do not stay at their owner are spread over topics. There must be an
-    assignment within the capacities of the network. The result is None if there is too little
-    time.
+    Optimal loads are least majorised. Partitions that do not stay at their owner are spread over
+    topics. There must be an assignment within the capacities of the network. The result is None
+    if there is too little time.
     """
     levels = level_sets(network, clock)
     if levels is None:
@@ -84,7 +87,7 @@ def optimal_counts(network: SubscriptionNetwork, clock: FlowClock | None = None)
 def _fewest_moves(
     network: SubscriptionNetwork, levels: Sequence[LevelSet], arcs: Ints, level_of_member: Ints
 ) -> Ints:
-    """Return the counts with the fewest moves within the level sets, by one flow.
+    """Minimise moves within the level sets by one minimum cost flow; return counts per arc.
 
     All members receive the lower load of their level set; ``at_high`` of them, one more.
     """

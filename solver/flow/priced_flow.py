@@ -20,18 +20,18 @@ class FlowPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadWindows:
-    """Range of loads per member in which a flow distinguishes every partition."""
+    """Load range per member in which the flow prices every partition separately."""
 
     low: Ints
     high: Ints
 
     @classmethod
     def around(cls, *loads: Ints) -> "LoadWindows":
-        """Return the smallest windows that contain these loads, extended by 1 on each side."""
+        """Return the smallest load ranges that contain these loads, extended by 1 on each side."""
         return cls(np.maximum(np.min(loads, axis=0) - 1, 0), np.max(loads, axis=0) + 1)
 
     def widened(self, loads: Ints) -> "LoadWindows":
-        """Widen the windows of members with loads outside."""
+        """Widen the load ranges of members with loads outside their ranges."""
         reach = self.high - self.low + 1
         return replace(
             self,
@@ -41,7 +41,7 @@ class LoadWindows:
 
 
 def flow_point(network: SubscriptionNetwork, counts: Ints) -> FlowPoint:
-    """Return the moves and the sum of squared loads of counts."""
+    """Compute the moves and the sum of squared loads of partition counts per arc."""
     squares = int((network.loads(counts) ** 2).sum())
     return FlowPoint(network.min_movement(counts), squares, counts)
 
@@ -83,7 +83,7 @@ def _sink_arcs(network: SubscriptionNetwork, windows: LoadWindows, cost: int) ->
 
 
 def fewest_moves_point(network: SubscriptionNetwork, windows: LoadWindows) -> FlowPoint:
-    """Return the point with the fewest moves, and the least sum of squares among these.
+    """Find the flow with the fewest moves and, among those, the minimum sum of squares.
 
     A chain of transfers changes two loads by one each, so it changes the sum of squares by less
     than the price of a move.

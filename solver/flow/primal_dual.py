@@ -33,7 +33,7 @@ _MAX_EXCESS = 8
 
 
 def few_chains_counts(network: SubscriptionNetwork, levels: Sequence[LevelSet]) -> Ints | None:
-    """Return the counts with the fewest moves within the level sets of a network.
+    """Minimise moves within the level sets by the primal-dual method; return counts per arc.
 
     Capacities of members are ignored. None if many phases seem necessary in a large network.
     """
@@ -56,7 +56,7 @@ def few_chains_counts(network: SubscriptionNetwork, levels: Sequence[LevelSet]) 
 
 @dataclass(frozen=True, slots=True)
 class _ExcessStart:
-    """Flow of all partitions to their owners, and the excess of each node."""
+    """Start of the primal-dual method: partitions at their owners, and excess of each node."""
 
     arcs: Ints  # arcs within level sets
     level_of_member: Ints
@@ -88,7 +88,7 @@ class _ExcessStart:
 
 
 class _ExcessFlow:
-    """Flow with excesses and deficits at its nodes: topics, then members, then level sets.
+    """Flow with an excess or deficit at each node: topics, then members, then level sets.
 
     The node of a level set receives one partition of each member with the higher load.
     """
@@ -123,7 +123,7 @@ class _ExcessFlow:
         return [*links, *((level.members + self.topics).tolist() for level in levels)]
 
     def _step(self, node: int, link: int) -> tuple[int, int, int]:
-        """Return the end, cost and remaining capacity of a link in the residual network."""
+        """Return the end node, cost and remaining capacity of a link in the residual network."""
         if node < self.topics:
             spare = self.owned[link] - self.count[link]
             return (self.head[link], 0, spare) if spare > 0 else (self.head[link], 1, _UNLIMITED)
@@ -152,9 +152,10 @@ class _ExcessFlow:
         return sum(self.excess[node] for node in self.sources)
 
     def raise_potentials(self) -> bool:
-        """Change prices so that shortest paths to deficits cost 0. Return False without excess.
+        """Change node prices so that shortest paths to deficits have reduced cost 0.
 
-        The search ends when the deficits that it reached can receive all excess.
+        Return False if no excess is left. The search ends when the deficits that it reached can
+        receive all excess.
         """
         self.sources = [node for node in self.sources if self.excess[node] > 0]
         if not self.sources:
@@ -170,7 +171,7 @@ class _ExcessFlow:
         return True
 
     def _distances(self) -> tuple[dict[int, int], int]:
-        """Return distances from the sources, and that of the farthest deficit in moves."""
+        """Return distances from nodes with excess, and the greatest distance to a deficit."""
         potential, excess = self.potential, self.excess
         room = self.total_excess()
         distance = dict.fromkeys(self.sources, 0)
@@ -194,7 +195,7 @@ class _ExcessFlow:
         return distance, farthest
 
     def send_excess(self) -> None:
-        """Send excess along paths without reduced cost, until no more such path is found.
+        """Send excess along paths of reduced cost 0 until no such path is left.
 
         Each step of a path leads to a node that is more steps away from an excess.
         """
@@ -205,7 +206,7 @@ class _ExcessFlow:
                 pass
 
     def _send_one(self, source: int, dead: set[int], untried: dict[int, Iterator[int]]) -> bool:
-        """Find one path by depth-first search and send as much as possible along it."""
+        """Find one path to a deficit by depth-first search, and send excess along it."""
         path = [source]
         amounts = [self.excess[source]]
         while path:
@@ -230,7 +231,7 @@ class _ExcessFlow:
     def _next_node(
         self, node: int, dead: set[int], untried: dict[int, Iterator[int]]
     ) -> tuple[int, int] | None:
-        """Return the end and capacity of the next link without reduced cost."""
+        """Return the end node and capacity of the next link of a node with reduced cost 0."""
         links = untried.get(node)
         if links is None:
             links = untried[node] = iter(self.links[node])

@@ -1,4 +1,4 @@
-"""Spread of partitions without an owner over members, at equal loads and moves.
+"""Spread placed partitions of each topic over many members, at equal loads and moves.
 
 A minimum cost flow gives members few topics with many partitions each. If a member then leaves,
 its partitions have few consumers with room, and others must move. The counts of placed
@@ -27,7 +27,7 @@ _PRECISION = 0.002
 
 
 def spread_over_topics(network: SubscriptionNetwork, counts: Ints, arcs: Ints) -> Ints:
-    """Spread the partitions that do not stay at their owner evenly over arcs.
+    """Spread partitions that do not stay at their owners evenly over topics and members.
 
     The loads and the number of partitions that stay do not change.
 
@@ -54,7 +54,7 @@ def spread_over_topics(network: SubscriptionNetwork, counts: Ints, arcs: Ints) -
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Arcs of a network with the totals of their topics and members."""
+    """Arcs of the network, with the partitions to place per topic and per member."""
 
     arcs: Ints
     tail: Ints
@@ -73,7 +73,7 @@ class _Table:
         return cls(arcs[used], tail[used], head[used], supply.astype(np.int64), demand)
 
     def rounded(self) -> Ints | None:
-        """Round the fitted counts to integers. Return None if the totals cannot be kept."""
+        """Round the fitted counts to integers. Return None if the totals would change."""
         least = np.floor(self._fitted() + 1e-9).astype(np.int64)
         supply = self.supply - np.bincount(self.tail, weights=least, minlength=len(self.supply))
         demand = self.demand - np.bincount(self.head, weights=least, minlength=len(self.demand))
@@ -88,7 +88,7 @@ class _Table:
             capacity *= 4
 
     def _fitted(self) -> NDArray[np.float64]:
-        """Return even counts with at most the totals of the topics and members."""
+        """Compute even fractional counts per arc within the totals of topics and members."""
         topics, members = len(self.supply), len(self.demand)
         count = np.ones(len(self.arcs))
         for _ in range(_MAX_ITERATIONS):
@@ -102,7 +102,10 @@ class _Table:
         return result
 
     def _rest(self, supply: Ints, demand: Ints, capacity: int) -> Ints | None:
-        """Return counts up to a capacity with these totals. Return None if there are none."""
+        """Find integer counts per arc, at most ``capacity`` each, with the given totals.
+
+        Return None if there are none.
+        """
         topics, members = np.flatnonzero(supply), np.flatnonzero(demand)
         first = len(supply)
         source, sink = first + len(demand), first + len(demand) + 1

@@ -31,7 +31,7 @@ _MAX_SHARES = 10
 
 
 def geometric_moves(most: int, max_points: int | None = None) -> list[int]:
-    """Return round numbers below ``most`` that grow geometrically: 1, 2, 3, 5, 7, 10, 15, ...
+    """Return numbers of moves below ``most`` that grow geometrically: 1, 2, 3, 5, 7, 10, ...
 
     With ``max_points``, at most that number minus 2, as both ends of the frontier are points.
 
@@ -91,7 +91,7 @@ class EpsilonConstraint:
         return Frontier(measure, kept, complete=proven)
 
     def _fewest_moves(self, start: Assignment) -> FrontierPoint | None:
-        """Return the point with the fewest moves, or None if no assignment was found in time."""
+        """Find the point with the fewest moves; return None if no assignment is found in time."""
         still = self._solve(self.levels, _MAX_SHARE / 2, start=start, rules=(MaxMoves(0),))
         if still.assignment is not None:
             return frontier_point(still)
@@ -105,7 +105,10 @@ class EpsilonConstraint:
         max_points: int | None,
         known: Sequence[FrontierPoint],
     ) -> list[FrontierPoint]:
-        """Return points at geometric numbers of moves and both ends, by descending moves."""
+        """Find frontier points at geometrically growing numbers of moves.
+
+        The result includes both ends of the frontier, by descending moves.
+        """
         first, room = bottom.movement.value, top.movement.value - bottom.movement.value
         caps = [first + moves for moves in geometric_moves(room, max_points)]
         rules = (*group_constraints(self.group), *self.constraints)
@@ -131,7 +134,7 @@ class EpsilonConstraint:
     def _fill(
         self, points: list[FrontierPoint], max_points: int | None
     ) -> tuple[list[FrontierPoint], bool]:
-        """Search the points between the given ones, and return whether all moves were covered."""
+        """Find points between the given points; return whether every number of moves was tried."""
         filled: list[FrontierPoint] = []
         complete = True
         for index, (upper, lower) in enumerate(pairwise(points)):
@@ -145,7 +148,7 @@ class EpsilonConstraint:
     def _between(
         self, top: FrontierPoint, bottom: FrontierPoint, max_points: int | None
     ) -> tuple[list[FrontierPoint], bool]:
-        """Return points by descending moves, and whether every number of moves was covered."""
+        """Find points between two points; return whether every number of moves was tried."""
         points, point, complete = [top], top, True
         last = bottom.movement.value
         while not self._is_next(point, bottom):
@@ -163,7 +166,7 @@ class EpsilonConstraint:
         return points, complete
 
     def _within(self, cap: int, bottom: FrontierPoint, share: float) -> FrontierPoint | None:
-        """Return the point with at most ``cap`` moves, or None if the time limit was reached."""
+        """Find the point with minimum imbalance and at most ``cap`` moves; None if time is up."""
         start, bound = bottom.assignment, 0
         if self.hull is not None:
             known = self._hull_point(max(moves for moves in self.hull.points if moves <= cap))
@@ -195,17 +198,17 @@ class EpsilonConstraint:
         )
 
     def _is_next(self, point: FrontierPoint, bottom: FrontierPoint) -> bool:
-        """Return whether no frontier point can exist between a point and the last found point."""
+        """Return whether no further frontier point can exist between two points."""
         if bottom.movement.value + 1 >= point.movement.value:
             return True
         nearest = point.imbalance.value + (self.step if point.movement.is_proven else 0)
         return nearest + self.step > bottom.imbalance.value
 
     def _with_bound_of(self, point: FrontierPoint, above: FrontierPoint) -> FrontierPoint:
-        """Raise a point's bound to that of the next point: more moves cannot be worse.
+        """Raise the imbalance bound of a point to the bound of a point with more moves.
 
-        If the moves of the point above are the fewest at its imbalance, fewer moves cost at
-        least one step of imbalance.
+        More moves cannot be worse. If the moves of the point above are the fewest at its
+        imbalance, fewer moves cost at least one step of imbalance.
         """
         known = above.imbalance.bound
         if above.movement.is_proven:

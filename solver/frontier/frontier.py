@@ -82,7 +82,7 @@ def _epsilon_constraint(
     limits: SearchLimits,
     seed: int,
 ) -> EpsilonConstraint:
-    """Check the constraints and prepare the search, whose time starts now."""
+    """Check the constraints and create the search; its time limit starts now."""
     first, second = default_levels(group, measure=measure)
     if not isinstance(first, Imbalance) or not isinstance(second, Movement):
         raise InternalError("the default levels must be imbalance, then movement")
@@ -102,7 +102,7 @@ def _epsilon_constraint(
 
 
 def _min_step(problem: Problem, measure: Measure) -> int:
-    """Return the minimum difference of two different imbalances of a group."""
+    """Return the minimum difference between two different imbalance values of a group."""
     if measure is not Measure.SUM_OF_SQUARES or not problem.partition_count:
         return 1
     # The sum of squares has the parity of the sum of loads, which is fixed.
@@ -112,7 +112,7 @@ def _min_step(problem: Problem, measure: Measure) -> int:
 def _hull(
     problem: Problem, measure: Measure, rules: Sequence[Constraint], budget: SearchBudget
 ) -> "ConvexHull | None":
-    """Find the convex hull of the frontier by network flows, if weights are equal."""
+    """Find the convex hull of the frontier by network flows, if all weights are equal."""
     if rules or measure is not Measure.SUM_OF_SQUARES or not budget.seconds > 0:
         return None
     weight = problem.group.common_weight

@@ -1,4 +1,4 @@
-"""Points of the frontier, and the frontier as their sequence."""
+"""Classes for the frontier and for its points."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Frontier points of weighted groups from a scan of load limits, without search."""
+"""Find frontier points of weighted groups by a scan over load limits, without search."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def scanned_points(
     rules: Sequence[Constraint],
     budget: SearchBudget,
 ) -> list[FrontierPoint]:
-    """Return points of weighted groups that need no search.
+    """Return frontier points that a scan over load limits finds without search.
 
     The list is empty for other measures than the makespan, for equal weights, for small groups
     and after a stop of the search.

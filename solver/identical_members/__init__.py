@@ -1,1 +1,1 @@
-"""Maximum load of members that may all receive the same partitions (P||Cmax)."""
+"""Minimise the maximum load of members with equal subscriptions (P||Cmax)."""

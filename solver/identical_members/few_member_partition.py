@@ -1,4 +1,4 @@
-"""Partition weights among few identical members within a capacity, by subset sums.
+"""Divide weights among a few identical members within a capacity, by subset sums.
 
 Sequential number partitioning: Korf, "Objective functions for multi-way number partitioning",
 SoCS 2010. One member after the other receives a subset with a load in a window.
@@ -27,7 +27,7 @@ def partition_within(
     rng: np.random.Generator,
     clock: SearchClock,
 ) -> Packing | None:
-    """Return the weights per member, or None if a limited search finds no partition."""
+    """Divide weights among members within a capacity; return None if the search fails."""
     column = exact_integers(sorted(weights, reverse=True))
     return _split(column, members, capacity, rng, clock)
 

@@ -1,4 +1,4 @@
-"""Minimum makespan of groups in which the members of each component are identical."""
+"""Minimise the makespan of groups with identical members in each connected component."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def minimise_makespan(
     clock: SearchClock,
     rng: np.random.Generator,
 ) -> PackingResult | None:
-    """Minimise the makespan. Return None if members of a component are not identical.
+    """Minimise the makespan. Return None if members of one component are not identical.
 
     Components with a makespan below the bound of another one need no search.
     """
@@ -77,7 +77,7 @@ def _packing(
 def _place(
     problem: Problem, members: Sequence[int], partitions: NDArray[np.intp], packing: Packing
 ) -> Placement:
-    """Convert a packing to members of partitions, and keep owned partitions where possible."""
+    """Convert a packing of weights to a placement that keeps owned partitions where possible."""
     waiting: dict[tuple[int, int], list[int]] = {}
     for at, (weight, owner) in enumerate(
         zip(problem.weight[partitions].tolist(), problem.owner[partitions].tolist(), strict=True)
@@ -101,7 +101,7 @@ def _place(
 def _matched(
     waiting: Mapping[tuple[int, int], Sequence[int]], members: Sequence[int], packing: Packing
 ) -> list[int]:
-    """Return the member of each list of weights, so that many owned partitions stay."""
+    """Match each list of weights to a member so that many partitions stay at their owners."""
     if len(members) > _MAX_MATCHED_MEMBERS or all(owner == NO_OWNER for _, owner in waiting):
         return list(members)
     from scipy.optimize import linear_sum_assignment  # noqa: PLC0415

@@ -13,14 +13,14 @@ _STEPS = 10  # per pattern of the limit
 
 @dataclass(frozen=True, slots=True)
 class WeightClasses:
-    """Distinct weights in descending order, and the number of partitions with each."""
+    """Distinct weights in descending order, and the number of partitions with each weight."""
 
     sizes: tuple[int, ...]
     counts: tuple[int, ...]
 
     @classmethod
     def of(cls, weights: Sequence[int]) -> "WeightClasses":
-        """Count equal weights. Weights of 0 are ignored."""
+        """Count equal weights in a list; weights of 0 are ignored."""
         counted = Counter(weight for weight in weights if weight)
         sizes = tuple(sorted(counted, reverse=True))
         return cls(sizes, tuple(counted[size] for size in sizes))

@@ -40,7 +40,7 @@ def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
 
 
 class SharedWeights(NamedTuple):
-    """Bound on the maximum load of the members that share the heaviest weights."""
+    """Lower bound on the maximum load of some members that share the heaviest weights."""
 
     bound: int
     first: int  # number of first weights
@@ -49,7 +49,7 @@ class SharedWeights(NamedTuple):
 
 
 def shared_weights_bound(weights: Sequence[int], members: int) -> SharedWeights:
-    """Bound the loads of the members that share the heaviest weights (Haouari, Jemmali).
+    """Bound the load of members that share the heaviest weights (Haouari and Jemmali).
 
     Of the first ``k * members + r`` weights, some ``j`` members have at least
     ``j * k + min(j, r)``.
@@ -68,7 +68,7 @@ def shared_weights_bound(weights: Sequence[int], members: int) -> SharedWeights:
 
 
 def _members_bound(ascending: Sequence[int], sums: Sequence[int], capacity: int) -> int:
-    """Return a lower bound on the members needed within a capacity (Martello and Toth's L2).
+    """Return a lower bound on the number of members needed (Martello and Toth's bound L2).
 
     For a threshold, weights above ``capacity - threshold`` need a member of their own. Other
     weights above half of the capacity need one each, too. Weights from the threshold on fill
@@ -91,7 +91,7 @@ def _members_bound(ascending: Sequence[int], sums: Sequence[int], capacity: int)
 
 
 def next_reachable_load(weights: Sequence[int], load: int) -> int:
-    """Return the least sum of a subset of the weights that is at least ``load``.
+    """Return the least subset sum of the weights that is at least ``load``.
 
     The maximum load is such a sum. Large inputs return ``load`` itself.
     """

@@ -1,4 +1,4 @@
-"""Minimum maximum load of identical members: bounds, heuristics and exact packing."""
+"""Minimise the maximum load of identical members: bounds, heuristics and exact packing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ _PACKING_SHARE = 0.7
 
 @dataclass
 class MakespanSearch:
-    """Search for the minimum maximum load. Bound and packing improve step by step."""
+    """Search for the minimum makespan; it improves a bound and a packing step by step."""
 
     weights: Sequence[int]  # descending
     members: int
@@ -53,7 +53,7 @@ class MakespanSearch:
         return makespan_of(self.packing)
 
     def run(self, clock: SearchClock) -> None:
-        """Improve bound and packing until they meet or the time is up."""
+        """Improve the bound and the packing until they are equal or the time is up."""
         if not self._may_continue(clock):
             return
         self.offer(multifit(self.weights, self.members, self.bound, self.makespan, clock))
@@ -77,7 +77,7 @@ class MakespanSearch:
             self.packing = packing
 
     def _improve_pairs(self, clock: SearchClock) -> None:
-        """Split the weights of the most loaded member and of another one evenly, repeatedly."""
+        """Repeatedly balance the weights of the most loaded member and of another member."""
         packing = [list(weights) for weights in self.packing]
         loads = exact_integers([sum(weights) for weights in packing])
         failures = 0
@@ -96,7 +96,7 @@ class MakespanSearch:
         self.offer(packing)
 
     def _raise_bound(self, clock: SearchClock) -> None:
-        """Raise the bound above the capacities that prices of the weights exclude."""
+        """Raise the bound while dual prices prove that a capacity is infeasible."""
         classes = WeightClasses.of(self.weights)
         step = 1
         infeasible, feasible = self.bound - 1, self.makespan
@@ -114,7 +114,7 @@ class MakespanSearch:
             self.is_bound_by_highs = False
 
     def _pack_at_bound(self, clock: SearchClock) -> None:
-        """Decide with HiGHS whether capacities are feasible, first the bound, then greater ones."""
+        """Decide with HiGHS whether all weights fit a capacity, from the bound upwards."""
         classes = WeightClasses.of(self.weights)
         step = 1
         while self._may_continue(clock):
@@ -133,7 +133,7 @@ class MakespanSearch:
                 return
 
     def _repack(self, clock: SearchClock) -> None:
-        """Repack a few members at a time until no load exceeds a target between the bounds."""
+        """Lower the makespan by repacking the weights of a few members at a time."""
         share = 2
         while self._may_continue(clock):
             gap = self.makespan - self.bound

@@ -1,4 +1,4 @@
-"""Packings of weights on identical members by greedy rules.
+"""Greedy heuristics that distribute weights over identical members.
 
 The rule of the multifit method is that of Coffman, Garey and Johnson, "An application of
 bin-packing to multiprocessor scheduling", SIAM Journal on Computing 7(1), 1978.
@@ -37,7 +37,7 @@ def longest_first(weights: Sequence[int], members: int, start: Packing | None = 
 
 
 def grouped_first(weights: Sequence[int], members: int) -> Packing:
-    """Pack the weights of `shared_weights_bound` on the members that it counts, by LPT.
+    """Pack the weights that determine `shared_weights_bound` first, then the others, by LPT.
 
     If that bound is tight, these members have exactly the least of the first weights.
     """
@@ -49,7 +49,7 @@ def grouped_first(weights: Sequence[int], members: int) -> Packing:
 
 
 def best_fit(weights: Sequence[int], members: int, capacity: int) -> Packing | None:
-    """Give each weight, in descending order, to the fullest member with space, or return None."""
+    """Give each weight, heaviest first, to the fullest member with space; None on failure."""
     packing: Packing = [[] for _ in range(members)]
     free: list[tuple[int, int]] = []
     opened = 0
@@ -70,7 +70,7 @@ def best_fit(weights: Sequence[int], members: int, capacity: int) -> Packing | N
 def multifit(
     weights: Sequence[int], members: int, low: int, high: int, clock: SearchClock
 ) -> Packing | None:
-    """Find the minimum capacity with which `best_fit` succeeds, by bisection."""
+    """Find a packing with the minimum capacity at which `best_fit` succeeds, by bisection."""
     best = None
     while low < high and clock.has_time:
         middle = (low + high) // 2

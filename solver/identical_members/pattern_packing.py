@@ -1,4 +1,4 @@
-"""Decide whether identical members can carry all weights within a capacity, by patterns.
+"""Decide whether identical members can receive all weights within a capacity, by patterns.
 
 The set covering formulation of Gilmore and Gomory, with all maximal patterns. A pattern can be
 left out if its free capacity exceeds the free capacity of all members together.
@@ -25,7 +25,7 @@ _MAX_PATTERN_PRICE = 2**62
 
 
 class Answer(Enum):
-    """Result of a decision: yes, no or unknown."""
+    """Answer to the question whether all weights fit: yes, no or unknown."""
 
     YES = "yes"
     NO = "no"
@@ -49,7 +49,7 @@ class PatternPacking:
         limit: int,
         clock: SearchClock,
     ) -> "PatternPacking | None":
-        """List the patterns for a capacity. Return None if there are too many or time is up."""
+        """Create the search for a capacity; None if there are too many patterns or time is up."""
         least = max(capacity - (members * capacity - classes.total), 0)
         if least > capacity:
             return cls(classes, members, ())
@@ -87,7 +87,7 @@ class PatternPacking:
         return Answer.NO if total > self.members * most else Answer.UNKNOWN
 
     def pack(self, clock: SearchClock) -> tuple[Answer, Packing]:
-        """Search a cover with HiGHS. If a cover is found, return the weights of each member.
+        """Search a cover with HiGHS; return the answer and, if found, the weights per member.
 
         The answer NO depends on the floating-point arithmetic of HiGHS.
         """
@@ -114,14 +114,14 @@ class PatternPacking:
         return (Answer.UNKNOWN, []) if packed is None else (Answer.YES, packed)
 
     def _cover(self) -> csr_matrix:
-        """Return the number of weights of each class (rows) in each pattern (columns)."""
+        """Return the matrix of the number of weights per class (row) and pattern (column)."""
         rows = [at for pattern in self.patterns for at in pattern]
         columns = [index for index, pattern in enumerate(self.patterns) for _ in pattern]
         shape = (len(self.classes.sizes), len(self.patterns))
         return csr_matrix((np.ones(len(rows), dtype=np.int64), (rows, columns)), shape=shape)
 
     def _weights_of(self, uses: Sequence[int]) -> Packing | None:
-        """Return the weights per member without repetition. Return None if one is missing."""
+        """Convert uses of patterns to weights per member; None if a weight is not covered."""
         left = list(self.classes.counts)
         packed: Packing = []
         for pattern, count in zip(self.patterns, uses, strict=True):

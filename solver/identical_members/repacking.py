@@ -1,4 +1,4 @@
-"""Large neighbourhood search: repack a few members so that fewer loads exceed a target."""
+"""Large neighbourhood search that repacks a few members so that fewer loads exceed a target."""
 
 from dataclasses import dataclass, field
 
@@ -21,7 +21,7 @@ _MAX_WEIGHTS = 26
 
 @dataclass
 class Repacking:
-    """Repacking of few members at a time. Each success lowers one more load to the target."""
+    """Search that repacks a few members at a time to lower loads to a target."""
 
     packing: Packing
     target: int
@@ -36,7 +36,7 @@ class Repacking:
         self.loads = exact_integers([sum(weights) for weights in self.packing])
 
     def run(self) -> None:
-        """Repack until no load exceeds the target, or success gets unlikely."""
+        """Repack members until no load exceeds the target or too many attempts fail."""
         failures = 0
         while failures < _MAX_FAILURES and self.clock.has_time:
             overloaded = np.flatnonzero(self.loads > self.target)
@@ -47,7 +47,7 @@ class Repacking:
             failures = 0 if done else failures + 1
 
     def _repartition(self, overloaded: int) -> bool:
-        """Partition the weights of three members again, by subset sums."""
+        """Redistribute the weights of an overloaded member and two others, by subset sums."""
         members = [overloaded, *self._least_loaded(overloaded, 4)[:2]]
         weights = [weight for at in members for weight in self.packing[at]]
         if len(members) < 3 or sum(weights) > 3 * self.target or len(weights) > _MAX_WEIGHTS:
@@ -56,7 +56,7 @@ class Repacking:
         return packed is not None and self._replace(members, packed)
 
     def _repack(self, overloaded: int) -> bool:
-        """Pack the weights of several members again, by patterns."""
+        """Redistribute the weights of an overloaded member and several others, by patterns."""
         members = [overloaded, *self._least_loaded(overloaded, self.size)[: self.size - 1]]
         weights = [weight for at in members for weight in self.packing[at]]
         if sum(weights) > len(members) * self.target:
@@ -79,7 +79,7 @@ class Repacking:
         return self._replace(members, packed)
 
     def _least_loaded(self, overloaded: int, count: int) -> list[int]:
-        """Return other members in random order: the least loaded ones of a random sample."""
+        """Return the least loaded members of a random sample, in random order."""
         others = self.rng.permutation(len(self.packing))[: 3 * count]
         others = others[others != overloaded]
         least = others[np.argsort(self.loads[others], kind="stable")][:count]

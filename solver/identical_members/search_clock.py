@@ -25,7 +25,7 @@ class SearchClock:
 
     @classmethod
     def of(cls, budget: SearchBudget) -> "SearchClock":
-        """Return the clock of a budget that starts now."""
+        """Create a clock for a search budget; it starts now."""
         limits = budget.limits
         if limits.deterministic is None:
             return cls(lambda: -budget.seconds, 0.0, stop=limits.stop)
@@ -51,5 +51,5 @@ class SearchClock:
         return replace(self, end=self.end - self.seconds * (1 - share))
 
     def at_most(self, seconds: float) -> "SearchClock":
-        """Return a clock that ends after these seconds, at the latest with this clock."""
+        """Return a clock that ends after ``seconds``, or with this clock if that is earlier."""
         return replace(self, end=self.end - max(self.seconds - seconds, 0.0))

@@ -11,7 +11,7 @@ from kassay.solver.limits import SearchLimits
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Explanation: an improving chain of transfers and its effect on the levels.
+    """One improving chain of transfers, and its effect on imbalance and movement.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Explanation:
 
     @property
     def loads(self) -> tuple[tuple[str, int, int], ...]:
-        """Return the members with a changed load, and their loads."""
+        """Return the members with a changed load, with their loads before and after."""
         return tuple(member for member in self.members if member[1] != member[2])
 
     @property
@@ -43,7 +43,7 @@ class Explanation:
         return len(self.transfers) == 1 and after < before
 
     def __str__(self) -> str:
-        """Describe the step in one sentence."""
+        """Describe the chain of transfers and its effect in one sentence."""
         chain = ", ".join(str(transfer) for transfer in self.transfers)
         changes = [
             f"{member} {'drops' if after < before else 'rises'} from {before} to {after}"

@@ -17,7 +17,7 @@ _MAX_ROUNDS = 32
 
 
 class Step(NamedTuple):
-    """A transfer of one partition of a topic between members, as indices in the network."""
+    """Transfer of one partition between members; topic and members are network indices."""
 
     topic: int
     giver: int
@@ -44,7 +44,7 @@ class NodePrices:
 
 
 class _ShortestPaths:
-    """Bellman-Ford towards the sink, one vectorised pass over the arcs per round."""
+    """Bellman-Ford algorithm for paths to the sink, one vectorised pass over arcs per round."""
 
     def __init__(self, network: SubscriptionNetwork, counts: Ints) -> None:
         loads = network.loads(counts)
@@ -66,7 +66,7 @@ class _ShortestPaths:
         self.via_member = np.full(network.members, -1, dtype=np.int64)
 
     def relax(self) -> bool:
-        """Relax every arc once, and return whether a cost fell."""
+        """Relax every arc once, and return whether the cost of any node fell."""
         return self._relax_topics() and self._relax_members()
 
     def _relax_topics(self) -> bool:
@@ -90,7 +90,7 @@ class _ShortestPaths:
         return bool(fell.any())
 
     def overpriced_member(self) -> int | None:
-        """Return the member that gains most if its last partition moves to another member."""
+        """Return the member that gains most by giving one partition away, or None."""
         gain = self.last_cost - self.members
         member = int(np.argmax(gain))
         return member if gain[member] > 0 else None
@@ -147,7 +147,7 @@ def node_prices(network: SubscriptionNetwork, counts: Ints) -> NodePrices:
 
 
 def _sweep(paths: _ShortestPaths, counts: Ints) -> list[Step] | None:
-    """Relax nodes in alternating order until all prices are final, or a chain is found."""
+    """Relax nodes in alternating order until prices are final or an improving chain is found."""
     sweeps = _Sweeps(paths, counts)
     has_fallen = True
     chain: list[Step] | None = None
@@ -188,7 +188,10 @@ class _Sweeps:
         self.is_forward = False
 
     def _breadth_first_order(self) -> list[int]:
-        """Order the nodes by steps from an end of each component, found by a first search."""
+        """Order the nodes of each component by breadth-first search from one of its ends.
+
+        A first search finds the ends.
+        """
         ordered = self._reached_from(range(len(self.price)))
         return self._reached_from(reversed(ordered))
 
@@ -249,7 +252,7 @@ class _Sweeps:
                 yield end
 
     def store(self, paths: _ShortestPaths) -> None:
-        """Copy prices and paths to the shortest paths."""
+        """Copy the prices and paths of the sweeps to a `_ShortestPaths`."""
         paths.topics[:] = self.price[: self.topics]
         paths.members[:] = self.price[self.topics :]
         paths.via_topic[:] = self.via[: self.topics]

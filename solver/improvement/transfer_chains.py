@@ -56,7 +56,10 @@ def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...
 
 
 def apply_chain(group: Group, assignment: Assignment, chain: tuple[Transfer, ...]) -> Assignment:
-    """Apply transfers in order. Raise UsageError if a giver does not have its partition."""
+    """Apply transfers to an assignment in order, and return the new assignment.
+
+    Raise UsageError if a giver does not have its partition.
+    """
     lists = {m.id: list(assignment[m.id]) if m.id in assignment else [] for m in group.members}
     for transfer in chain:
         if transfer.partition not in lists.get(transfer.giver, ()):
@@ -69,7 +72,7 @@ def apply_chain(group: Group, assignment: Assignment, chain: tuple[Transfer, ...
 
 
 class _PartitionChoice:
-    """Chooses partitions for the transfers of a chain and updates the assignees."""
+    """Choice of partitions for the transfers of a chain; it tracks the assignees."""
 
     def __init__(self, group: Group, assignment: Assignment, network: SubscriptionNetwork) -> None:
         self.network = network

@@ -1,4 +1,4 @@
-"""Choice and order of the searches that minimise one level."""
+"""Choose and run the searches that minimise one level of the objective."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ _MANY_PER_MEMBER = 4
 
 @dataclass
 class LevelSolver:
-    """Solver of the levels of one problem, in order."""
+    """Solver that minimises the levels of one problem in order."""
 
     pool: IncumbentPool
     flow: FlowLevels
@@ -32,7 +32,10 @@ class LevelSolver:
     progress: list[ProgressPoint] = field(default_factory=list)
 
     def solve_level(self, index: int, budget: SearchBudget) -> None:
-        """Minimise a level within the limits of the finished levels and its share of time."""
+        """Minimise one level within the limits of the finished levels.
+
+        The level has a share of the remaining time.
+        """
         pool = self.pool
         level = pool.levels[index]
         bound = level_bound(pool.problem, level, pool.max_loads())
@@ -55,7 +58,7 @@ class LevelSolver:
     def _searches(
         self, index: int, level: Level, budget: SearchBudget
     ) -> Iterator[Callable[[int], ProvenBound]]:
-        """Yield the searches of a level. Each takes a bound and returns a bound with its origin."""
+        """Yield search functions for a level; each takes a bound and returns a proven bound."""
 
         def enumerate_subsets(_: int) -> ProvenBound:
             return self._proven_values(budget).get(index, 0), Origin.ENUMERATION

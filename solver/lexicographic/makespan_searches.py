@@ -58,7 +58,7 @@ def pack_identical(
 
 
 def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> int:
-    """Improve the incumbent on the first level by local search. Return the bound 0."""
+    """Improve the best placement on the first level by local search; return the bound 0."""
     problem = pool.problem
     if pool.reached or pool.constraints:
         return 0
@@ -81,7 +81,7 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
 
 
 def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> int:
-    """Search the minimum makespan within a number of moves.
+    """Minimise the makespan within the maximum number of moves.
 
     Return a lower bound on it, or 0 if none is proven.
     """

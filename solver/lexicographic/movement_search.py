@@ -28,7 +28,7 @@ _MIN_CHOICES_FOR_LONG_EXCHANGE = 3_000
 
 
 def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
-    """Add a placement with the best makespan so far that moves few owned partitions."""
+    """Add a placement to the pool that keeps the best makespan and moves few partitions."""
     problem, level = pool.problem, pool.levels[0]
     if (
         not isinstance(level, Imbalance)
@@ -56,13 +56,13 @@ def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MovementSearch:
-    """Search for fewer moves by exchanges. Record each improvement."""
+    """Search for placements with fewer moves; it records each improvement."""
 
     pool: IncumbentPool
     progress: list[ProgressPoint]
 
     def run(self, level: Movement, bound: int, budget: SearchBudget) -> int:
-        """Search for fewer moves within the maximum loads.
+        """Search for placements with fewer moves within the maximum loads.
 
         Return a lower bound on the moves, or 0 if none is proven.
         """

@@ -40,7 +40,7 @@ class LexicographicResult:
     progress: tuple[ProgressPoint, ...] = ()  # seconds of `time.monotonic`
 
     def is_proven_by(self, origins: Collection[Origin]) -> bool:
-        """Return whether a placement exists and all its bounds have one of these origins."""
+        """Return whether a placement exists and all bounds have one of the given origins."""
         return self.placement is not None and all(claim.origin in origins for claim in self.claims)
 
 
@@ -148,14 +148,17 @@ def _solve_rounded(
 
 
 def _final_claim(problem: Problem, done: LevelResult, placement: Placement) -> LevelClaim:
-    """Return the claim of a level about the final placement, which a tolerance may worsen."""
+    """Return the claim of a finished level, with the value of the final placement.
+
+    A tolerance may make this value worse than the best value of the level.
+    """
     return _claim_about(problem, done.claim, placement, best=done.placement)
 
 
 def _claim_about(
     problem: Problem, claim: LevelClaim, placement: Placement, *, best: Placement
 ) -> LevelClaim:
-    """Return a claim about a placement that may be worse than the best one of the level."""
+    """Change a claim to the value of a placement that may be worse than the best placement."""
     value = level_value(problem, claim.level, placement)
     shown = problem.to_assignment(best) if value > claim.value else None
     return replace(claim, value=value, best=shown)
@@ -164,7 +167,7 @@ def _claim_about(
 def _enumerated(
     problem: Problem, levels: Sequence[Level], complete: CompleteResult
 ) -> LexicographicResult:
-    """Return the result of the comparison of all placements as claims."""
+    """Convert the result of comparing all placements to claims per level."""
     if complete.placement is None:
         return LexicographicResult(
             None, conflict=complete.conflict, conflict_origin=Origin.ENUMERATION

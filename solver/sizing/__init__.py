@@ -1,1 +1,1 @@
-"""Capacity planning: number of members needed, and loss of a member."""
+"""Capacity planning: number of members needed, and the effect of losing a member."""

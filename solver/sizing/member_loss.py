@@ -19,7 +19,7 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True)
 class MemberLoss:
-    """Loss of one member: minimum makespan of the other members, and unserved partitions.
+    """Effect of losing one member: minimum makespan of the others, and unserved partitions.
 
     Unserved are partitions without subscribers among the other members.
     """
@@ -31,7 +31,7 @@ class MemberLoss:
 
 @dataclass(frozen=True, slots=True)
 class MemberLosses:
-    """Losses of all members that consume a topic, one loss per member, in group order."""
+    """Effects of losing each member that consumes a topic, one per member, in group order."""
 
     losses: tuple[MemberLoss, ...]
 
@@ -99,7 +99,7 @@ def member_loss(
 
 
 def _after_loss(problem: Problem, placement: Placement, lost: int) -> tuple[Group, int]:
-    """Return the group without the lost member, and the partitions that become unserved.
+    """Return the group without the lost member, and the number of unserved partitions.
 
     The partitions that a member keeps are a topic of its own. In weighted groups it has one
     partition with the whole load, unless that exceeds the maximum weight.

@@ -23,7 +23,7 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True)
 class MemberCount:
-    """Optimum of the group for one number of members.
+    """Optimum of the group after resizing it to one number of members.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class MemberCount:
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """Number of members needed for a target.
+    """Result of sizing: number of members needed to keep a load within a target.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def members_needed(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Bisection over the number of members. Each number is solved once."""
+    """Search for the number of members by bisection; it solves each number once."""
 
     current: Group
     added: Member
@@ -185,7 +185,7 @@ class _Search:
         return LevelValue("members", min(sufficient), max(bound, *refuted, 0))
 
     def solve(self, number: int) -> MemberCount:
-        """Return the optimum of the group for a number of members."""
+        """Return the optimum of the group after resizing it to a number of members."""
         if number not in self.done:
             self.done[number] = self._solve(number)
         return self.done[number]
@@ -202,7 +202,7 @@ class _Search:
         return replace(best, unserved=unserved, enough=False if unserved else best.enough)
 
     def _why_never_enough(self) -> str:
-        """Return why no number of members can meet the target, or an empty text if a number can.
+        """Return why no number of members can meet the target; empty if a number can.
 
         Partitions that an added member can have alone then add no load to the others.
         """
@@ -227,9 +227,9 @@ class _Search:
         return f"added members do not consume {names}{load}"
 
     def _optimum(self, group: Group) -> MemberCount:
-        """Find the minimum makespan of a resized group, then the fewest moves.
+        """Find the minimum makespan and then the fewest moves of a resized group.
 
-        Compare with the target.
+        Compare the makespan with the target.
         """
         target = self.makespan
         capacities = {member.capacity for member in group.members}

@@ -10,7 +10,7 @@ from kassay.reference.model.weight_source import WeightSource
 
 
 def check_sizing_weights(group: Group, *, allow_lag: bool) -> None:
-    """Raise InputError if the weights are lag and lag is not allowed for a number of members."""
+    """Raise InputError if the weights of the group are lag and lag is not allowed."""
     if group.weight_source is WeightSource.LAG and not allow_lag:
         raise InputError(
             f"group {group.id!r}: the weights are lag, and lag is a backlog, not a load: it does "
@@ -21,13 +21,13 @@ def check_sizing_weights(group: Group, *, allow_lag: bool) -> None:
 
 
 def with_valid_ownership(group: Group) -> Group:
-    """Remove invalid claims from all members, so that removing members changes no owner."""
+    """Remove invalid claims from all members, so that removing a member changes no owner."""
     owned = {member: Partitions.of(tps) for member, tps in current_partitions(group).items()}
     return rejoin(group, owned, generation=0)
 
 
 def with_capacity(group: Group, capacity: int | None) -> Group:
-    """Set the capacity of all members that have none."""
+    """Set the capacity of every member that has no capacity."""
     if capacity is None:
         return group
     return replace(
@@ -40,7 +40,7 @@ def with_capacity(group: Group, capacity: int | None) -> Group:
 
 
 def new_member(group: Group, like: str | None, capacity: int | None) -> Member:
-    """Return a new member: a copy of ``like``, or a member that subscribes to all used topics."""
+    """Create a copy of the member ``like``, or a member that subscribes to all consumed topics."""
     if like is not None:
         model = next((member for member in group.members if member.id == like), None)
         if model is None:
@@ -51,7 +51,7 @@ def new_member(group: Group, like: str | None, capacity: int | None) -> Member:
 
 
 def resized(group: Group, number: int, added: Member) -> Group:
-    """Return the group with a number of members, after removing the last or adding members."""
+    """Add members to the group, or remove its last members, to reach a number of members."""
     taken = {member.id for member in group.members}
     members = list(group.members[:number])
     count = 0

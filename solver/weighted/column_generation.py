@@ -1,4 +1,4 @@
-"""Column generation for partition prices, stabilised by a box.
+"""Column generation for partition prices, stabilised by box constraints on the prices.
 
 A linear program over the patterns found so far computes prices: each pattern is a cut, the
 knapsacks find the next ones (Dantzig and Wolfe, 1960; Gilmore and Gomory, 1961). Prices of
@@ -41,7 +41,7 @@ _WINDOWS = 6
 
 @dataclass(frozen=True, slots=True)
 class MovementPrices:
-    """Prices of partitions and the bound that they prove. Both are multiplied by `SCALE`."""
+    """Prices of partitions and the bound on movement that they prove, times `SCALE`."""
 
     prices: Ints
     bound: int
@@ -61,7 +61,7 @@ class ColumnGeneration:
     active: dict[ExchangePattern, None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Choose the knots of the price function, and start with the cost of a move as price."""
+        """Set the first prices: the cost of a move, piecewise linear in the weight."""
         problem = self.exchange.problem
         weight, owner = problem.weight.astype(np.float64), problem.owner
         knots = _knots(weight)
@@ -120,7 +120,7 @@ class ColumnGeneration:
         return False
 
     def price_partitions(self) -> None:
-        """Change from prices by weight to prices of single partitions."""
+        """Switch from prices per weight to a separate price per partition."""
         if self.knots:
             self.knots = 0
             self.basis = sparse.identity(self.exchange.problem.partition_count, format="csr")
@@ -128,13 +128,13 @@ class ColumnGeneration:
             self.box = _FIRST_BOX_OF_PARTITIONS
 
     def add(self, patterns: Iterable[ExchangePattern]) -> None:
-        """Add patterns to the linear program."""
+        """Add exchange patterns of members to the linear program."""
         found = dict.fromkeys(patterns)
         self.collected |= found
         self.active |= found
 
     def patterns_below(self, cost: int) -> list[ExchangePattern]:
-        """Return the patterns that may belong to placements with at most this cost."""
+        """Return the patterns that may occur in placements with a cost of at most ``cost``."""
         patterns = list(self.collected)
         prices = self.best.prices / SCALE
         paid = self.exchange.fees(patterns) - self.exchange.matrix(patterns) @ prices
@@ -151,7 +151,7 @@ class ColumnGeneration:
             self.box = max(self.box * 0.7, _MIN_BOX_OF_PARTITIONS)
 
     def _collect(self, knapsacks: Knapsacks) -> None:
-        """Add each member's best pattern, and its best patterns for some ranges of amounts."""
+        """Add each member's best patterns, overall and for some ranges of load given away."""
         least = knapsacks.net.argmin(axis=1).tolist()
         price = knapsacks.net.min(axis=1)
         wide = max(self.exchange.width // 16, 1)
@@ -168,7 +168,7 @@ class ColumnGeneration:
             )
 
     def _program(self) -> tuple[float, Floats] | None:
-        """Solve the linear program: return the best bound of the patterns and its prices."""
+        """Solve the linear program over the known patterns; return its bound and its prices."""
         width, count = self.exchange.problem.member_count, len(self.centre)
         unowned = self.exchange.problem.owner == NO_OWNER
         # Dual values are the prices; a column bounds them from above, its negative from below.
@@ -205,7 +205,10 @@ class ColumnGeneration:
 
 
 def _knots(weight: Floats) -> Floats:
-    """Return all distinct weights, or a geometric selection if there are many."""
+    """Return the breakpoints of the piecewise linear price function.
+
+    They are all distinct weights, or a geometric selection if there are many.
+    """
     each = np.unique(np.append(weight, 0.0))
     if len(each) == 1:
         return np.array([0.0, 1.0])

@@ -1,4 +1,4 @@
-"""Reassign the partitions of a few members with CP-SAT, with minimum cost of moves."""
+"""Reassign the partitions of a few members with CP-SAT, at minimum cost of moves."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,10 @@ def reassign(
     members: Sequence[int],
     seed: int,
 ) -> Placement | None:
-    """Reassign all partitions of the members among them. Return None if the search fails."""
+    """Reassign the partitions of some members among these members, at minimum cost of moves.
+
+    Return None if the search fails.
+    """
     model = cp_model.CpModel()
     loads: dict[int, list[tuple[cp_model.IntVar, int]]] = {at: [] for at in members}
     cost: list[tuple[cp_model.IntVar, int]] = []

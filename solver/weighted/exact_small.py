@@ -1,4 +1,4 @@
-"""Exact solution of imbalance and movement for small weighted groups.
+"""Minimise imbalance, then movement, exactly for small weighted groups.
 
 All subsets of partitions with a load in a window around the mean are listed, and the
 cheapest set partitioning with one subset per member is found among them. The window grows
@@ -43,11 +43,11 @@ class Subproblem:
 
     @property
     def total(self) -> int:
-        """Total load."""
+        """Return the total load of the items and of the fixed loads."""
         return sum(map(int, self.weights), sum(self.base))
 
     def loads(self, masks: Sequence[int]) -> list[int]:
-        """Return the load of each member for the given items per member."""
+        """Return the load of each member, given the bit mask of its items."""
         weights = self.weights.tolist()
         return [
             base + sum(weight for at, weight in enumerate(weights) if mask >> at & 1)
@@ -58,14 +58,14 @@ class Subproblem:
 def allowed_items(
     problem: Problem, partitions: NDArray[np.intp], members: Sequence[int]
 ) -> tuple[int, ...]:
-    """Return for each member the mask of the partitions that it may consume."""
+    """Return, per member, the bit mask of the partitions that it may consume."""
     may_consume = problem.may_consume[problem.consumer_set[partitions]][:, members]
     return tuple(sum(1 << at for at in np.flatnonzero(column).tolist()) for column in may_consume.T)
 
 
 @dataclass(frozen=True, slots=True)
 class ExactResult:
-    """Optimal partitioning: items per member, minimum imbalance, and minimum cost."""
+    """Optimal distribution: items per member, minimum imbalance, and minimum cost."""
 
     masks: tuple[int, ...]
     imbalance: int
@@ -75,10 +75,11 @@ class ExactResult:
 def solve_small(
     subproblem: Subproblem, measure: Measure, *, seed: int = 0, minimum: int | None = None
 ) -> ExactResult | None:
-    """Minimise imbalance, then the cost of moves. ``minimum`` is a known minimum imbalance.
+    """Minimise the imbalance of a small group, then the cost of moves.
 
-    Return None if the component is too large, the time of the subproblem is up, the sum of
-    the costs is too large, or the measure is neither the sum of squares nor the makespan.
+    ``minimum`` is the minimum imbalance, if it is known. Return None if the component is too
+    large, the time of the subproblem is up, the sum of the costs is too large, or the measure is
+    neither the sum of squares nor the makespan.
     """
     if measure not in (Measure.SUM_OF_SQUARES, Measure.MAKESPAN):
         return None
@@ -99,7 +100,10 @@ def solve_small(
 
 
 def _imbalance_limits(subproblem: Subproblem, measure: Measure) -> Iterator[int]:
-    """Yield increasing imbalance limits to try: the lower bound, then wider load windows."""
+    """Yield increasing imbalance limits to try, starting with the lower bound.
+
+    Each further limit allows wider load windows.
+    """
     total = subproblem.total
     shares = even_loads(total, len(subproblem.base))
     yield imbalance_of(measure, shares)
@@ -119,7 +123,7 @@ def _imbalance_limits(subproblem: Subproblem, measure: Measure) -> Iterator[int]
 def _best_within(
     subproblem: Subproblem, measure: Measure, excluded: int, limit: int, seed: int
 ) -> ExactResult | None:
-    """Find the best partitioning within a limit. It is known that none is within ``excluded``."""
+    """Find the best distribution with an imbalance within ``limit`` and above ``excluded``."""
     if measure is Measure.SUM_OF_SQUARES:
         least = limit if excluded < 0 else _min_squares(subproblem, limit)
         return None if least is None else _cheapest(subproblem, measure, least, seed)
@@ -135,7 +139,7 @@ def _best_within(
 
 
 def _min_squares(subproblem: Subproblem, limit: int) -> int | None:
-    """Find the minimum sum of squares within a limit."""
+    """Find the minimum sum of squared loads, if it is within a limit."""
     centre = subproblem.total // len(subproblem.base)
     columns = _columns(subproblem, Measure.SUM_OF_SQUARES, limit)
     # Difference between the squares of loads and of loads centred on the mean.
@@ -158,7 +162,7 @@ def _min_squares(subproblem: Subproblem, limit: int) -> int | None:
 
 
 def _squares(weight: Weights, offset: int, shift: int) -> Ints:
-    """Return the squares of weights plus an offset, divided by ``2**shift``, rounded down."""
+    """Square weights plus an offset, divide by ``2**shift``, and round down."""
     if shift:
         weight = weight.astype(object)
     return np.asarray(((weight + offset) ** 2) >> shift, dtype=np.int64)
@@ -173,7 +177,7 @@ def _partitions(
 def _cheapest(
     subproblem: Subproblem, measure: Measure, limit: int, seed: int
 ) -> ExactResult | None:
-    """Find the cheapest partitioning within a limit of the imbalance.
+    """Find the distribution with the lowest cost of moves within an imbalance limit.
 
     Noise on the costs makes the optimum unique, so that few subsets have small reduced
     prices. It is too small to change which partitionings are cheapest.
@@ -205,7 +209,7 @@ def _cheapest(
 
 
 def _columns(subproblem: Subproblem, measure: Measure, limit: int) -> list[Subsets]:
-    """List per member the subsets with a load that a limit of the imbalance allows."""
+    """List, per member, the subsets of items with a load that an imbalance limit allows."""
     low, high = load_window(measure, subproblem.total, len(subproblem.base), limit)
     lists: dict[tuple[int, int], Subsets] = {}
     for base, allowed in zip(subproblem.base, subproblem.allowed, strict=True):

@@ -1,4 +1,4 @@
-"""Beam search for few moves: fix the loads of members one after the other by exchanges.
+"""Beam search for few moves: exchange partitions of one member after the other.
 
 Each state has some members with final loads, and loose partitions that left their owners. The
 next member exchanges partitions with the loose ones and with the members that are not final yet,
@@ -22,7 +22,7 @@ _MAX_POSTPONED = 4
 
 
 class _BeamState(NamedTuple):
-    """Members with final loads, and the partitions that changed their members."""
+    """State of the beam search: members with final loads, and partitions moved so far."""
 
     score: float
     cost: int
@@ -36,7 +36,7 @@ class _BeamState(NamedTuple):
 
 @dataclass
 class ExchangeBeam:
-    """Beam search among some members; the partitions of all others stay."""
+    """Beam search among some members; the partitions of all other members stay."""
 
     problem: Problem
     costs: Ints
@@ -52,7 +52,7 @@ class ExchangeBeam:
     least_cost: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Divide the partitions of the members into owned, loose, and others, which stay."""
+        """Split the members' partitions into owned, loose (to be placed again) and fixed ones."""
         problem = self.problem
         here = np.flatnonzero(np.isin(self.placement, self.members))
         owner = problem.owner[here]
@@ -71,7 +71,10 @@ class ExchangeBeam:
         self.least_cost = int(costs.min()) if len(costs) else 0
 
     def search(self, width: int, budget: int, may_continue: Callable[[], bool]) -> Placement | None:
-        """Find a placement with a cost of at most ``budget`` among these members, or None."""
+        """Find a placement with a cost of moves of at most ``budget``; return None on failure.
+
+        Only moves among these members count.
+        """
         weight = self.problem.weight
         total = sum(self.fixed_load.values()) + int(weight[self.loose].sum())
         total += sum(int(weight[own].sum()) for own in self.own.values())
@@ -102,7 +105,7 @@ class ExchangeBeam:
         return placement
 
     def _need(self, member: int, left: frozenset[int]) -> int:
-        """Return the minimum number of partitions that a member must give."""
+        """Return the minimum number of partitions that a member must give away."""
         weights = [int(self.problem.weight[p]) for p in self._owned(member, left)]
         excess = sum(weights) + self.fixed_load[member] - self.max_load
         return min_count(weights, excess) if 0 < excess <= sum(weights) else 0
@@ -111,7 +114,10 @@ class ExchangeBeam:
         return [p for p in self.own[member].tolist() if p not in left]
 
     def _next_states(self, state: _BeamState, budget: int) -> Iterator[_BeamState]:
-        """Fix the load of the next member. Postpone members without an exchange."""
+        """Yield the states after the next member exchanges partitions.
+
+        Members without a possible exchange are postponed.
+        """
         for member in state.open[:_MAX_POSTPONED]:
             found = False
             for child in self._children(state, member):
@@ -122,7 +128,7 @@ class ExchangeBeam:
                 return
 
     def _children(self, state: _BeamState, member: int) -> Iterator[_BeamState]:
-        """Yield the states in which the load of a further member is final."""
+        """Yield the states in which one more member has its final load."""
         rest = tuple(other for other in state.open if other != member)
         own = self._owned(member, state.left)
         load = self.fixed_load[member] + sum(int(self.problem.weight[p]) for p in own)

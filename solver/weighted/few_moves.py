@@ -25,7 +25,7 @@ _LINKED = 0.9  # probability of a member that exchanges partitions with others
 
 
 class _Method(Enum):
-    """Method that improves a part of a placement."""
+    """Method of the search that improves a part of a placement."""
 
     EXCHANGE = auto()
     ANNEALING = auto()
@@ -55,7 +55,7 @@ class FewMovesSearch:
     """Seconds of `time.monotonic` and cost of each improvement."""
 
     def __post_init__(self) -> None:
-        """Give all methods an equal share of the time at the start."""
+        """Create the annealing, and set the time shares of all methods."""
         seed = int(self.rng.integers(2**31))
         self.annealing = OverloadAnnealing(self.problem, self.costs, self.max_load, seed)
         slack = self.max_load * self.problem.member_count - self.problem.total
@@ -69,7 +69,7 @@ class FewMovesSearch:
     def initial_solution(
         self, start: Placement, may_continue: Callable[[], bool] = lambda: True
     ) -> Placement | None:
-        """Move partitions from overloaded members to members with capacity, or return None."""
+        """Find a first placement within the maximum load; return None on failure."""
         placement = OverloadMoves(self.problem, self.max_load).relieve(start, may_continue)
         if placement is None and self.problem.member_count <= _MAX_BEAM_MEMBERS:
             members = self._by_load(start, range(self.problem.member_count))
@@ -127,7 +127,7 @@ class FewMovesSearch:
         return ExchangeBeam(self.problem, self.costs, self.max_load, members, placement, self.rng)
 
     def _by_load(self, placement: Placement, members: Iterable[int]) -> list[int]:
-        """Order members by descending owned load, with some noise."""
+        """Order members by descending owned load, with some random noise."""
         problem = self.problem
         home = np.where(np.isin(problem.owner, [*members]), problem.owner, placement)
         loads = np.array(problem.loads(home), dtype=np.float64)
@@ -135,7 +135,7 @@ class FewMovesSearch:
         return sorted(members, key=lambda at: -loads[at])
 
     def _linked_members(self, placement: Placement) -> list[int]:
-        """Choose members at random, preferably those that exchange partitions with others."""
+        """Choose members at random, preferably members that exchange partitions."""
         owner, width = self.problem.owner, self.problem.member_count
         moved = np.flatnonzero((owner != NO_OWNER) & (owner != placement))
         count = int(self.rng.integers(2, min(width, _MAX_BEAM_MEMBERS) + 1)) if width > 2 else width
@@ -151,11 +151,11 @@ class FewMovesSearch:
         return list(chosen)
 
     def cost(self, placement: Placement) -> int:
-        """Return the cost of all moves."""
+        """Return the cost of all moves of a placement."""
         return moves_cost(self.problem, self.costs, placement)
 
     def _choose_members(self, placement: Placement) -> list[int]:
-        """Choose a neighbourhood: members that exchange partitions, and one or two others."""
+        """Choose members to reassign: some that exchange partitions, and one or two others."""
         owner = self.problem.owner
         moved = np.flatnonzero((owner != NO_OWNER) & (owner != placement) & (self.costs > 0))
         chosen: dict[int, None] = {}

@@ -33,7 +33,7 @@ class ExchangePattern(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Partitions added to a table of received partitions, and the decisions per capacity."""
+    """Stage of a knapsack table: the partitions added, and the decisions per capacity."""
 
     partitions: Ints
     chosen: NDArray[np.bool_]
@@ -41,7 +41,7 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Knapsacks:
-    """Solved knapsacks of all members."""
+    """Solutions of the knapsacks of all members."""
 
     net: Ints  # minimum payment per member and amount given away, or INFEASIBLE
     bound: int  # on the cost of all moves, times SCALE
@@ -51,7 +51,7 @@ class Knapsacks:
 
 @dataclass
 class MemberExchange:
-    """Knapsacks of all members, solved together on a grid of weights.
+    """Knapsacks of all members, solved together with weights rounded to a grid.
 
     Weights are rounded up for given and down for received partitions, so the bound stays valid.
     """
@@ -69,7 +69,7 @@ class MemberExchange:
     owned: Ints = field(init=False)
 
     def __post_init__(self) -> None:
-        """Convert weights and capacities to the grid."""
+        """Round weights and capacities to the grid."""
         problem = self.problem
         grain = max(1, max(self.max_loads, default=0) // self.grid)
         weight = problem.weight.astype(np.int64)
@@ -89,7 +89,10 @@ class MemberExchange:
             self.owned[: len(partitions), member] = partitions
 
     def solve(self, price: Ints) -> Knapsacks:
-        """Solve all knapsacks at integer prices of at least 0, times `SCALE`."""
+        """Solve the knapsacks of all members at given partition prices.
+
+        Prices are integers of at least 0, multiplied by `SCALE`.
+        """
         price_paid, giving = self._give_tables(price)
         price_earned = np.zeros_like(price_paid)
         receiving: list[list[_Step]] = [[] for _ in price_paid]
@@ -104,7 +107,7 @@ class MemberExchange:
         return Knapsacks(net, bound, giving, receiving)
 
     def pattern(self, knapsacks: Knapsacks, member: int, amount: int) -> ExchangePattern:
-        """Return the best pattern of a member that gives away an amount on the grid."""
+        """Return a member's best pattern that gives away a given load, in grid units."""
         left = min(int(self.free_capacity[member]) + amount, self.width - 1)
         received = []
         for partitions, chosen in reversed(knapsacks.receiving[member]):
@@ -122,7 +125,7 @@ class MemberExchange:
         return ExchangePattern(member, tuple(sorted(given)), tuple(sorted(received)))
 
     def pattern_of(self, placement: Placement, member: int) -> ExchangePattern:
-        """Return the pattern of a member in a placement."""
+        """Return the partitions that a member gives away and receives in a placement."""
         here, owned = placement == member, self.problem.owner == member
         given, received = np.flatnonzero(owned & ~here), np.flatnonzero(here & ~owned)
         return ExchangePattern(member, tuple(given.tolist()), tuple(received.tolist()))
@@ -135,7 +138,7 @@ class MemberExchange:
         return load <= self.max_loads[pattern.member]
 
     def matrix(self, patterns: Sequence[ExchangePattern]) -> sparse.csr_matrix:
-        """Return per pattern -1 for each given and 1 for each received partition."""
+        """Return the matrix of patterns and partitions: -1 for given, 1 for received partitions."""
         sizes = [len(one.given) + len(one.received) for one in patterns]
         columns = [at for one in patterns for at in (*one.given, *one.received)]
         signs = [
@@ -149,12 +152,15 @@ class MemberExchange:
         )
 
     def fees(self, patterns: Sequence[ExchangePattern]) -> NDArray[np.float64]:
-        """Return the cost of the moves to the member of each pattern."""
+        """Return, per pattern, the cost of moving the received partitions to its member."""
         cost = self.move_cost.tolist()
         return np.array([float(sum(cost[at] for at in one.received)) for one in patterns])
 
     def _give_tables(self, price: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return per member and amount the minimum price of giving away, and the decisions."""
+        """Compute the minimum price of giving partitions away, per member and load.
+
+        Return the decisions, too.
+        """
         amounts = np.arange(self.width)
         price_paid = np.full((self.problem.member_count, self.width), INFEASIBLE, dtype=np.int64)
         price_paid[:, 0] = 0
@@ -175,10 +181,11 @@ class MemberExchange:
         partitions: Ints,
         profit: Ints,
     ) -> None:
-        """Compute the maximum gain of receiving partitions, per capacity, for a range of members.
+        """Compute the maximum gain of received partitions, per member and capacity.
 
-        ``tables`` contains the gains of earlier partitions. Partitions that all members of the
-        range may receive are added once; each half of the range adds the others.
+        ``members`` is a range of members. ``tables`` contains the gains of earlier partitions.
+        Partitions that all members of the range may receive are added once; each half of the
+        range adds the others.
         """
         low, high = members
         allowed = self.may_receive[partitions, low:high]

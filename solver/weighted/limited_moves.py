@@ -25,7 +25,7 @@ _PRECISION = 2_000
 
 
 def makespan_bound_within(problem: Problem, max_moves: int) -> int:
-    """Return a lower bound on the makespan of placements with at most this many moves.
+    """Return a lower bound on the makespan of placements with at most ``max_moves`` moves.
 
     A member with an excess of owned load gives at least the heaviest partitions that sum to
     the excess.
@@ -41,9 +41,10 @@ def makespan_bound_within(problem: Problem, max_moves: int) -> int:
 
 
 def scan_load_limits(problem: Problem, budget: SearchBudget) -> list[Placement]:
-    """Return placements of few moves below load limits between the bound and the owned loads.
+    """Return placements with few moves for a series of load limits.
 
-    The limits are geometric in the excess over the bound. The scan runs without search.
+    The limits lie between the lower bound and the maximum owned load. They are geometric in the
+    excess over the bound. The scan runs without search.
     """
     start = keep_owned(problem)
     highest, lowest = max(problem.loads(start), default=0), makespan_bound(problem)
@@ -61,7 +62,7 @@ def scan_load_limits(problem: Problem, budget: SearchBudget) -> list[Placement]:
 
 @dataclass
 class LimitedMovesSearch:
-    """Search for the minimum makespan within a number of moves.
+    """Search for the minimum makespan within a maximum number of moves.
 
     It searches few moves below a load limit, by bisection over the load limit. ``bound`` is a
     lower bound on the makespan; ``placement`` is the best placement found.
@@ -75,7 +76,7 @@ class LimitedMovesSearch:
     makespan: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Compute the bound by counting."""
+        """Compute the first lower bound on the makespan, by counting."""
         self.costs = np.ones(self.problem.partition_count, dtype=np.int64)
         self.makespan = max(self.problem.loads(self.placement), default=0)
         self.bound = min(makespan_bound_within(self.problem, self.max_moves), self.makespan)
@@ -103,7 +104,7 @@ class LimitedMovesSearch:
     def _search(
         self, limit: int, may_continue: Callable[[], bool], neighbourhoods: int = 0
     ) -> bool:
-        """Search a placement below a load limit, and return whether one was found."""
+        """Search a placement within a load limit and the maximum moves; return whether found."""
         if limit >= self.makespan or not may_continue():
             return False
         search = FewMovesSearch(self.problem, limit, self.costs, self.rng)
@@ -119,7 +120,7 @@ class LimitedMovesSearch:
         return True
 
     def _refute(self, limit: int, budget: SearchBudget) -> bool:
-        """Prove that a load limit needs more moves. Raise the bound, and return whether it rose."""
+        """Try to prove that a load limit needs too many moves; return whether the bound rose."""
         turns = iter(range(_PRICE_ROUNDS))
         limits = budget.limits
         moves = exchange_bound(

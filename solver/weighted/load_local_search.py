@@ -19,7 +19,7 @@ _MAX_FAILURES = 60
 
 @dataclass
 class LoadBalancer:
-    """Local search for balanced loads. It changes the placement in place."""
+    """Local search for balanced loads; it changes the placement in place."""
 
     problem: Problem
     placement: Placement

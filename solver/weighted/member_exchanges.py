@@ -1,4 +1,4 @@
-"""Enumerate exchanges that bring the load of one member into a range.
+"""Enumerate exchanges of partitions that bring the load of one member into a range.
 
 A member receives loose partitions, gives owned partitions away, and takes partitions that other
 members own. Received partitions are free; each given or taken partition is a move. Sums of loose
@@ -22,7 +22,7 @@ _ENOUGH = 10  # exchanges, after which those with more moves are not listed
 
 @dataclass(frozen=True, slots=True)
 class ExchangeLimits:
-    """Limits of an enumeration, for combinations with an equal number of moves."""
+    """Limits on the number of exchanges to enumerate, per number of moves."""
 
     subsets: int = 3_000  # of loose partitions, and of given partitions
     pairs: int = 400_000  # of given subset and taken subset
@@ -30,7 +30,7 @@ class ExchangeLimits:
 
 
 class Exchange(NamedTuple):
-    """Partitions that a member receives, gives and takes, and its free capacity afterwards."""
+    """Partitions that one member receives, gives and takes, and its free capacity afterwards."""
 
     received: tuple[int, ...]
     given: tuple[int, ...]
@@ -48,7 +48,7 @@ class _Subsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemberExchanges:
-    """Partitions that one member may exchange."""
+    """Partitions that one member may exchange: loose, own and those of other members."""
 
     weight: Ints  # of all partitions of the problem
     loose: Ints  # partitions without a member that this member may receive
@@ -59,7 +59,7 @@ class MemberExchanges:
     def within(
         self, low: int, high: int, limits: ExchangeLimits, rng: np.random.Generator
     ) -> Iterator[Exchange]:
-        """Yield exchanges that add ``low`` to ``high`` to the load, fewest moves first."""
+        """Yield exchanges that change the load by ``low`` to ``high``, fewest moves first."""
         fixed = int(self.weight[list(self.required)].sum())
         low, high = low - fixed, high - fixed
         loose, own = _at_most(self.loose, _MAX_ITEMS, rng), _at_most(self.own, _MAX_ITEMS, rng)
@@ -89,7 +89,7 @@ class MemberExchanges:
     def _taken(
         self, count: int, gifts: int, limits: ExchangeLimits, rng: np.random.Generator
     ) -> Ints:
-        """Return sets of ``count`` partitions of other members, one per row."""
+        """Return sets of ``count`` partitions to take from other members, one set per row."""
         if count == 0:
             return np.zeros((1, 0), dtype=np.int64)
         most = limits.pairs // max(gifts, 1)
@@ -102,7 +102,7 @@ class MemberExchanges:
 
 
 def _at_most(items: Ints, count: int, rng: np.random.Generator) -> Ints:
-    """Return all items, or a random selection in ascending order."""
+    """Return all items, or a sorted random selection if there are more than ``count``."""
     if len(items) <= count:
         return items
     return np.sort(rng.choice(items, count, replace=False))
@@ -113,7 +113,7 @@ def _items(items: Ints, mask: int) -> tuple[int, ...]:
 
 
 def _small_subsets(weights: Ints, max_size: int, limit: int) -> _Subsets:
-    """List subsets by size, up to the greatest size that is within the limit of subsets."""
+    """List subsets of weights by increasing size, until a limit on their number is reached."""
     total, mask = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     highest = np.full(1, -1)
     parts = [(total, mask)]
@@ -135,7 +135,10 @@ def _small_subsets(weights: Ints, max_size: int, limit: int) -> _Subsets:
 def _matches(
     ascending: Ints, low: Ints, high: Ints, limit: int, rng: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Return index pairs with ``low <= ascending <= high``, at most ``limit`` at random."""
+    """Pair values of ``ascending`` with ranges that contain them, at most ``limit`` pairs.
+
+    The result contains index pairs. If there are more, they are drawn at random.
+    """
     start = np.searchsorted(ascending, low, side="left")
     ends = np.cumsum(np.searchsorted(ascending, high, side="right") - start)
     total = int(ends[-1])

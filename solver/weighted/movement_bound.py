@@ -1,4 +1,4 @@
-"""Lower bound on movement under maximum loads, and placements from its patterns.
+"""Bound movement under maximum loads by column generation, and derive placements.
 
 Column generation finds prices by weight, then prices of single partitions. The integer knapsacks
 of `kassay.solver.weighted.knapsack_subproblems` prove the bound. An integer program over the
@@ -42,7 +42,10 @@ def exchange_bound(
     incumbent: int,
     may_continue: Callable[[], bool],
 ) -> int:
-    """Bound the cost of moves from below. Stop when the bound reaches the incumbent's cost."""
+    """Return a lower bound on the cost of moves, by column generation.
+
+    Stop when the bound reaches the cost of the incumbent.
+    """
     search = _column_generation(problem, max_loads, costs)
     if search is None:
         return 0
@@ -63,10 +66,11 @@ def price_and_branch(
     may_continue: Callable[[], bool],
     seconds: Callable[[], float | None],
 ) -> PricedMoves:
-    """Bound the cost of moves from below, and combine patterns to better placements.
+    """Find a lower bound on the cost of moves, and a better placement, by column generation.
 
-    Stop when the cost of the placement is the bound. ``seconds`` returns the time left for an
-    integer program, or None for a limit without a clock.
+    Exchange patterns are combined to better placements. Stop when the cost of the placement is
+    the bound. ``seconds`` returns the time left for an integer program, or None for a limit
+    without a clock.
     """
     search = _column_generation(problem, max_loads, costs)
     if search is None:
@@ -88,7 +92,7 @@ def price_and_branch(
 
 
 def _turns(most: int, may_continue: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that permits a number of further rounds."""
+    """Return a function that is true for ``most`` calls while the search may continue."""
     turns = iter(range(most))
     return lambda: may_continue() and next(turns, None) is not None
 
@@ -96,7 +100,7 @@ def _turns(most: int, may_continue: Callable[[], bool]) -> Callable[[], bool]:
 def _column_generation(
     problem: Problem, max_loads: Sequence[int], costs: Ints
 ) -> ColumnGeneration | None:
-    """Return a column generation, or None if the knapsacks are too large."""
+    """Create the column generation, or return None if the knapsacks are too large."""
     cells = problem.partition_count * problem.member_count
     if not cells or cells * _MIN_GRID > _MAX_CELLS or int(costs.max(initial=0)) > 2**20:
         return None

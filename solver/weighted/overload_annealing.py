@@ -1,4 +1,4 @@
-"""Simulated annealing of the overload within a permitted cost of moves.
+"""Minimise the overload of members by simulated annealing, within a permitted cost of moves.
 
 Placements may exceed the maximum load; their total excess is minimised. A placement without
 excess is a solution with at most the permitted cost (Kirkpatrick, Gelatt and Vecchi, 1983).
@@ -24,7 +24,7 @@ _Proposal = tuple[tuple[int, int], ...]  # partitions and their new members
 
 @dataclass
 class OverloadAnnealing:
-    """Annealing in slices. It restarts with more slices if it ends with an overload."""
+    """Simulated annealing in slices; it restarts with more slices if an overload remains."""
 
     problem: Problem
     costs: Ints
@@ -58,7 +58,10 @@ class OverloadAnnealing:
         self._mean = max(float(problem.weight.mean()), 1.0)
 
     def run(self, incumbent: Placement, cost: int) -> Placement | None:
-        """Run one slice below the cost of an incumbent. Return a placement without overload."""
+        """Run one slice of the annealing; return a placement without overload, or None.
+
+        The placement costs less than the incumbent.
+        """
         if self.budget != cost - 1:
             self._restart(incumbent, cost - 1)
         elif self.finished >= self.slices:
@@ -70,7 +73,7 @@ class OverloadAnnealing:
         return np.array(self.member, dtype=np.int32) if self._anneal(temperature) else None
 
     def _restart(self, incumbent: Placement, budget: int) -> None:
-        """Start from the incumbent. Undo its most expensive moves until the cost is permitted."""
+        """Start from the incumbent, and undo expensive moves until the cost is permitted."""
         self.budget, self.finished = budget, 0
         self.member = incumbent.tolist()
         self.loads = self.problem.loads(incumbent)
@@ -82,7 +85,7 @@ class OverloadAnnealing:
                 self._relocate(partition, self._owner[partition])
 
     def _anneal(self, temperature: float) -> bool:
-        """Make proposals at one temperature. Return whether the overload is 0."""
+        """Try random relocations at one temperature; return whether no member is overloaded."""
         loads, limit = self.loads, self.max_load
         draw, log = self._rng.random, math.log
         for _ in range(_SLICE):
@@ -99,7 +102,7 @@ class OverloadAnnealing:
         return max(loads, default=0) <= limit
 
     def _more_excess(self, proposal: _Proposal) -> int:
-        """Return the increase of the total overload."""
+        """Return the increase of the total overload that a proposal causes."""
         loads, limit, member = self.loads, self.max_load, self.member
         first, target = proposal[0]
         weight: list[int] = self._weight
@@ -128,7 +131,7 @@ class OverloadAnnealing:
         )
 
     def _proposal(self, draw: Callable[[], float]) -> _Proposal:
-        """Draw one or two relocations. Return none if they exceed the permitted cost."""
+        """Draw one or two random relocations; return () if they exceed the permitted cost."""
         kind, away = draw(), self.away
         if not away or kind > 0.95:
             partition = int(draw() * len(self._owner))

@@ -1,4 +1,4 @@
-"""First placement within a maximum load: owners keep partitions until they are overloaded."""
+"""Find a first placement within a maximum load: move partitions of overloaded members."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from kassay.solver.problem import Ints, Placement, Problem
 
 @dataclass(frozen=True)
 class OverloadMoves:
-    """Moves of partitions from overloaded members, one after the other."""
+    """Greedy moves of partitions away from overloaded members, one after the other."""
 
     problem: Problem
     max_load: int
@@ -18,7 +18,7 @@ class OverloadMoves:
     def relieve(
         self, start: Placement, may_continue: Callable[[], bool] = lambda: True
     ) -> Placement | None:
-        """Move partitions from overloaded members to others. Return None on failure.
+        """Move partitions from overloaded members to others; return None on failure.
 
         The lightest partition that ends the overload of its member moves first, otherwise
         the heaviest one.

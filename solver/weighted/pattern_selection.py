@@ -20,7 +20,7 @@ def select_patterns(
     incumbent: Placement,
     seconds: float | None,
 ) -> Placement | None:
-    """Return a placement that costs less than the incumbent and consists of patterns, or None.
+    """Combine exchange patterns to a placement cheaper than the incumbent; None on failure.
 
     The integer program ends after some seconds, or after a number of nodes if they are None.
     """
@@ -53,7 +53,10 @@ def select_patterns(
 
 
 def _placement(exchange: MemberExchange, chosen: Sequence[ExchangePattern]) -> Placement | None:
-    """Move each partition that its owner gives away to one of the members that receive it."""
+    """Build the placement of the chosen patterns; return None if a partition gets no member.
+
+    A partition moves if its owner gives it away, to one of the members that receive it.
+    """
     owner = exchange.problem.owner
     placement = owner.copy()
     leaves = owner == NO_OWNER

@@ -1,4 +1,4 @@
-"""Item prices, which exclude most subsets from the set partitioning problem.
+"""Prices of items, which exclude most subsets from a set partitioning problem.
 
 The cheapest set partitioning is an integer program with one column per subset. The dual
 values of its linear relaxation price the items; the reduced price of a subset is its cost
@@ -26,7 +26,7 @@ _ROUNDS = 40
 
 @dataclass(frozen=True, slots=True)
 class ItemPrices:
-    """Lower bound on the cost of every partitioning, and the reduced prices of the subsets.
+    """Lower bound on the cost of a set partitioning, and the reduced price of each subset.
 
     Both are multiplied by `SCALE`.
     """
@@ -115,7 +115,7 @@ def _columns_of(bits: NDArray[np.float64], member: int, members: int) -> NDArray
 
 
 def _improving(reduced: NDArray[np.float64], known: Ints) -> Ints:
-    """Return the subsets with the most negative reduced costs."""
+    """Return the new subsets with the most negative reduced costs."""
     threshold = -1e-7 * max(1.0, float(np.abs(reduced).max()))
     most = min(_SETS_PER_ROUND, len(reduced))
     partitions = np.argpartition(reduced, most - 1)[:most]

@@ -21,7 +21,7 @@ class PricedSubsets(NamedTuple):
 
 
 class PartialPartition(NamedTuple):
-    """Disjoint choice of one subset for some members: union, price and indices."""
+    """Choices of disjoint subsets for some members: union, price and subset indices."""
 
     mask: Ints
     price: Ints
@@ -34,10 +34,11 @@ def partitions_by_price(
     budget: int,
     may_continue: Callable[[], bool] = lambda: True,
 ) -> Iterator[tuple[int, list[int]]]:
-    """Yield the choices of one subset per member that contain every item once, cheapest first.
+    """Yield set partitionings with one subset per member, cheapest first.
 
-    Each result is its price, at most the budget, and one mask per member.
-    EnumerationLimitError if there are too many partial choices, or the time is up.
+    Each set partitioning contains every item once. Each result is its price, at most the budget,
+    and one mask per member. EnumerationLimitError if there are too many partial choices, or the
+    time is up.
     """
     order = sorted(range(len(members)), key=lambda at: len(members[at].mask))
     sides = order[0::4] + order[3::4], order[1::4] + order[2::4]
@@ -53,7 +54,7 @@ def partitions_by_price(
 def _combine(
     members: Sequence[PricedSubsets], budget: int, may_continue: Callable[[], bool]
 ) -> PartialPartition:
-    """List all disjoint choices of one subset per member within the budget."""
+    """List all choices of one subset per member that are disjoint and within the budget."""
     partial = PartialPartition(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), ())
     for member in members:
         partial = _extend(partial, member, budget, may_continue)
@@ -96,7 +97,7 @@ def _extend(
 def _matches(
     left: PartialPartition, right: PartialPartition, all_items: int, budget: int
 ) -> list[tuple[int, int, int]]:
-    """Return pairs of partial choices that contain every item, cheapest first."""
+    """Pair partial choices that together contain every item once, cheapest first."""
     by_mask = np.argsort(right.mask, kind="stable")
     ascending = right.mask[by_mask]
     missing = np.int64(all_items) ^ left.mask

@@ -20,7 +20,7 @@ _MAX_MEMBERS = 12
 
 @dataclass(frozen=True, slots=True)
 class ComponentOptimum:
-    """Placement that is optimal on the first levels, and its value on these levels."""
+    """Placement that is optimal on the first one or two levels, and its values on them."""
 
     placement: Placement
     values: tuple[int, ...]
@@ -34,7 +34,7 @@ def solve_components(
     minimum: int | None = None,
     may_continue: Callable[[], bool] = lambda: True,
 ) -> ComponentOptimum | None:
-    """Solve imbalance and movement exactly per component.
+    """Minimise imbalance, then movement, exactly for each connected component.
 
     Return None if the method does not apply, or the time is up. The first level must be the sum
     of squares, or the makespan of a group with one component. A second level must be movement.

@@ -14,7 +14,7 @@ MAX_SUBSETS = 400_000
 
 
 class EnumerationLimitError(Exception):
-    """Raised when an enumeration reaches a limit of size or time. Another method is needed."""
+    """Error: an enumeration reached a limit of size or time; another method is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Subsets:
     weight: Weights
 
     def within(self, allowed: int) -> "Subsets":
-        """Return the subsets that contain only allowed items."""
+        """Return the subsets that contain only the allowed items."""
         keep = (self.mask & ~np.int64(allowed)) == 0
         return Subsets(self.mask[keep], self.weight[keep])
 
@@ -58,7 +58,7 @@ def enumerate_subsets(weights: Weights, low: int, high: int) -> Subsets:
 
 
 def all_sums(weights: Weights) -> Weights:
-    """Return the total of every subset. Bit i of the index is item i."""
+    """Return the total weight of every subset; bit i of the index of a subset means item i."""
     sums = np.zeros(1, dtype=weights.dtype)
     for weight in weights:
         sums = np.concatenate([sums, sums + weight])
@@ -66,7 +66,7 @@ def all_sums(weights: Weights) -> Weights:
 
 
 def nearest_subset(weights: Weights, target: int) -> int:
-    """Return the mask of a subset with the total weight nearest to a target."""
+    """Return the bit mask of a subset with the total weight nearest to a target."""
     half = len(weights) // 2
     first, second = all_sums(weights[:half]), all_sums(weights[half:])
     order = np.argsort(second, kind="stable")
