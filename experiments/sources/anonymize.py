@@ -1,4 +1,4 @@
-"""Replace the names in groups by numbered names. Equal names get equal numbers."""
+"""Anonymize groups: replace names of topics, members and hosts by numbered names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ PUBLIC_NAMES = LIBRARIES | {"range", "roundrobin", "sticky", "cooperative-sticky
 
 
 NewNames = Mapping[str, Mapping[str, str]]
-"""New name of each old name, per kind of name.
+"""New name by old name, for each kind of name (topic, member, host, ...).
 
 The new names of a kind have the same order as the old ones (``String.compareTo``), so that
 assignors that sort names return the same assignment. The order of Java's hash codes and of
@@ -23,7 +23,7 @@ topic ids changes.
 
 
 def anonymize(groups: Sequence[Group]) -> tuple[list[Group], NewNames]:
-    """Replace all names in groups (of topics, members, hosts, ...), remove ids and notes.
+    """Replace all names in groups by numbered names, and remove topic ids and notes.
 
     Numbers (partitions, weights, generations, capacities) stay.
 

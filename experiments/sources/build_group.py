@@ -1,4 +1,4 @@
-"""Build groups from captures. Notes state everything that the captures do not show."""
+"""Build groups from captures, and add notes about data that the captures do not show."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -24,7 +24,7 @@ MAX_ASSUMED_PARTITIONS = 1_000_000
 
 
 def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
-    """Build a group from its merged captures."""
+    """Build a consumer group from its merged captures and the import options."""
     notes: list[str] = []
     _check_partition_numbers_shown(observed)
     members = list(observed.members.values())
@@ -93,7 +93,10 @@ def _check_partition_numbers_shown(observed: ObservedGroup) -> None:
 
 
 def _check_topics_known(group: str, member: ObservedMember) -> None:
-    """Compare the numbers without topics in the members table with the offsets table."""
+    """Check that a member has the same partition numbers in the members and offsets tables.
+
+    The members table of Kafka 3.8 and 3.9 shows partition numbers without topics.
+    """
     where = f"group {group!r}: member {member.id!r}"
     if not member.owned:
         raise InputError(
@@ -114,7 +117,7 @@ def _check_topics_known(group: str, member: ObservedMember) -> None:
 
 
 def format_unnamed(numbers: Iterable[Iterable[int]] | None) -> str:
-    """Write numbers without topics as the tool does."""
+    """Format partition numbers per unnamed topic as Kafka's tool does: ``(0,1), (4,5)``."""
     return ", ".join(f"({','.join(map(str, each))})" for each in numbers or ())
 
 
@@ -168,7 +171,7 @@ def _subscriptions(
 
 
 def _foreign_notes(members: Sequence[ObservedMember]) -> Iterator[str]:
-    """Describe topics of which a member has partitions without a subscription.
+    """Yield a note per member that has partitions of topics that it does not subscribe to.
 
     Leaders of some clients assign the topics of their own subscription to all members.
     """

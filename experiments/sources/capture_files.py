@@ -1,4 +1,4 @@
-"""Read groups from captures and group documents: files, directories and standard input."""
+"""Read groups from captures and group documents in files, directories or standard input."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ _RECORDS = re.compile(r"^Dumping .*__consumer_offsets|^\| offset: \d+ ", re.MULT
 
 @dataclass(frozen=True, slots=True)
 class ImportedGroup:
-    """Imported group, or the error or reason that prevented its import."""
+    """Result of importing one group: the group, an error, or the reason for skipping it."""
 
     id: str | None
     group: Group | None = None
@@ -49,11 +49,11 @@ class ImportedGroup:
 
 
 class EmptyGroups(StrEnum):
-    """Treatment of captured groups without members."""
+    """Option for captured groups without members: keep, skip or reject them."""
 
     KEEP = "keep"
     SKIP = "skip"  # groups that have no members
-    REJECT = "reject"  # also groups with members that the source does not show: an error
+    REJECT = "reject"  # like SKIP; a group with members that the source does not show is an error
 
 
 def import_groups(
@@ -82,7 +82,7 @@ def import_groups(
 
 
 def load_metadata(path: Path) -> DocumentRows:
-    """Read partition counts from a file in any supported format that shows them."""
+    """Read partition counts of topics from a file that one of the supported tools wrote."""
     content = _read_metadata(read_text(path), str(path))
     if content is None or not (content.partition_counts or content.minimum_counts):
         raise InputError(f"{path}: the file contains no partition counts of topics")
@@ -90,7 +90,7 @@ def load_metadata(path: Path) -> DocumentRows:
 
 
 def load_sizes(path: Path) -> Mapping[PartitionKey, int]:
-    """Read the bytes per partition from the output of ``kafka-log-dirs.sh --describe``."""
+    """Read the bytes per partition from a file with ``kafka-log-dirs.sh --describe`` output."""
     text = read_text(path)
     if not is_log_dirs(text):
         raise InputError(f"{path}: the file is not the output of kafka-log-dirs.sh --describe")
@@ -100,7 +100,7 @@ def load_sizes(path: Path) -> Mapping[PartitionKey, int]:
 def imported_group(
     name: str, build: Callable[[], Group], *, is_empty: bool, empty: EmptyGroups
 ) -> ImportedGroup:
-    """Build a group, or return the reason why the group is skipped or invalid."""
+    """Return the result of importing one group: the built group, an error or a skip reason."""
     if is_empty and empty is not EmptyGroups.KEEP:
         return ImportedGroup(name, skipped="the group has no active members")
     try:
@@ -111,7 +111,7 @@ def imported_group(
 
 @dataclass(slots=True)
 class _Content:
-    """Content of the files of one path: captures, group documents, counts and sizes."""
+    """Data read from one import path: captures, group documents, partition counts and sizes."""
 
     options: ImportOptions
     captures: list[Capture] = field(default_factory=list)
@@ -120,7 +120,7 @@ class _Content:
     documents: dict[str | None, str] = field(default_factory=dict)  # last file of each id
 
     def add(self, text: SourceText) -> Iterator[ImportedGroup]:
-        """Add a text. Yield the groups of documents, or the error of an unreadable text."""
+        """Add one source text. Yield its groups if it contains group documents, or its error."""
         if text.documents is not None:
             for imported in _read_documents(text, self.options):
                 self.documents[imported.id] = text.name
@@ -141,7 +141,7 @@ class _Content:
             self.captures.append(Capture(text.name, parsed, text.group))
 
     def groups(self, *, empty: EmptyGroups) -> Iterator[ImportedGroup]:
-        """Yield the groups of the captures."""
+        """Merge the captures, and yield one import result per group."""
         try:
             groups = merge_captures(self.captures, unreadable_files=self.unreadable)
         except InputError as error:
@@ -164,7 +164,10 @@ class _Content:
 
 
 def _with_content(known: ImportOptions, content: DocumentRows, *, where: str) -> ImportOptions:
-    """Add the counts, sizes and topic ids of a file. Raise InputError if counts differ."""
+    """Return import options with the partition counts, sizes and topic ids of a file added.
+
+    Raise InputError if the file and the options have different partition counts.
+    """
     minimum, sizes = dict(known.minimum_counts or {}), dict(known.sizes or {})
     minimum |= {t: max(n, minimum.get(t, 0)) for t, n in content.minimum_counts.items()}
     sizes |= {tp: max(n, sizes.get(tp, 0)) for tp, n in content.sizes.items()}

@@ -1,4 +1,4 @@
-"""Options of an import, and readers of the files named by the options."""
+"""Options for importing groups, and readers of subscription files and weight files."""
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ MemberTopics = Mapping[str, tuple[str, ...]]
 
 
 class AssumedSubscriptions(StrEnum):
-    """Assumption about subscriptions that a source does not show."""
+    """Assumption about the subscriptions of members if a source does not show them."""
 
     ASSIGNED = "assigned"  # the topics that the member has partitions of
     EQUAL = "equal"  # all topics of the group
@@ -30,12 +30,12 @@ WEIGHT_NAMES: Mapping[str, WeightSource | None] = {
     "none": None,
     **{str(each): each for each in (WeightSource.LAG, WeightSource.RATE, WeightSource.SIZE)},
 }
-"""Names of weights that an import computes; the others come from a file."""
+"""Weight source by name, without the weights that come from a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Values to use for data that a source does not contain."""
+    """Options of an import, mainly values for data that a source does not contain."""
 
     assumed_subscriptions: AssumedSubscriptions = AssumedSubscriptions.ASSIGNED
     # By group id, then by member id, client id or group.instance.id.
@@ -50,19 +50,25 @@ class ImportOptions:
 
     @property
     def weight_source(self) -> WeightSource | None:
-        """Source of the weights, None for equal weights."""
+        """Return the source of the partition weights, or None for equal weights."""
         return self.weights if self.weight_table is None else WeightSource.FILE
 
 
 def named_weights(name: str) -> WeightSource | None:
-    """Return the source with a name of `WEIGHT_NAMES`. Raise InputError for another name."""
+    """Convert a name such as ``lag`` to a weight source.
+
+    Raise InputError for a name that is not in `WEIGHT_NAMES`.
+    """
     if name not in WEIGHT_NAMES:
         raise InputError(f"weights must be one of {', '.join(WEIGHT_NAMES)}, got {name!r}")
     return WEIGHT_NAMES[name]
 
 
 def load_subscriptions(path: Path) -> dict[str, MemberTopics]:
-    """Read ``{"group": {"member, client or instance id": ["topic", ...]}}``."""
+    """Read a JSON file with the subscriptions of members, by group.
+
+    The form is ``{"group": {"member, client or instance id": ["topic", ...]}}``.
+    """
     return {
         group: {
             member: tuple(_read_list(topics, f"{path}: {group}[{member!r}]", as_text))
@@ -73,7 +79,10 @@ def load_subscriptions(path: Path) -> dict[str, MemberTopics]:
 
 
 def load_weights(path: Path) -> dict[str, tuple[int, ...]]:
-    """Read ``{"topic": [weight of partition 0, ...]}``."""
+    """Read a JSON file with the partition weights of topics.
+
+    The form is ``{"topic": [weight of partition 0, ...]}``.
+    """
     weights: dict[str, tuple[int, ...]] = {}
     for topic, numbers in _load_object(path).items():
         where = f"{path}: {topic}"

@@ -1,4 +1,4 @@
-"""Merge the captures of each group and check that they agree."""
+"""Merge all captures of a group, and check that the captures do not contradict each other."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ _RETRY = "the captures are from different moments, take them again"
 
 @dataclass(slots=True)
 class ObservedMember:
-    """A member as the captures show it. A value that is not shown is None."""
+    """A member as the captures show it. None means that no capture shows the value."""
 
     id: str
     client_id: str | None = None
@@ -48,14 +48,14 @@ class ObservedMember:
     ordered: tuple[PartitionKey, ...] = ()  # partitions in the coordinator's order
 
     def owned_in_order(self) -> list[PartitionKey]:
-        """Return the owned partitions in the coordinator's order, or sorted if it is unknown."""
+        """Return the owned partitions in the coordinator's order if known, otherwise sorted."""
         first = [partition for partition in self.ordered if partition in self.owned]
         return first + sorted(self.owned.difference(first))
 
 
 @dataclass(slots=True)
 class ObservedGroup:
-    """A group as the captures show it. A value that is not shown is None."""
+    """A group as the captures show it. None means that no capture shows the value."""
 
     id: str
     members: dict[str, ObservedMember] = field(default_factory=dict)
@@ -76,12 +76,12 @@ class ObservedGroup:
 
     @property
     def is_rebalancing(self) -> bool:
-        """Whether a capture shows that the group is between two assignments."""
+        """Return whether a capture shows that the group is rebalancing."""
         return "rebalancing" in self.notices or self.state in REBALANCING_STATES
 
     @property
     def is_empty(self) -> bool:
-        """Whether the captures show that the group has no members."""
+        """Return whether the captures show that the group has no members."""
         if self.members or self.is_rebalancing or self.stated_members:
             return False
         known = self.stated_members == 0 or self.state in _STATES_WITHOUT_MEMBERS
@@ -89,19 +89,19 @@ class ObservedGroup:
 
     @property
     def hides_members(self) -> bool:
-        """Whether the group may have members of which the captures show none."""
+        """Return whether the group may have members although the captures show no members."""
         return not (self.members or self.is_empty or self.is_rebalancing)
 
     @property
     def status(self) -> GroupStatus:
-        """State, protocol and assignor."""
+        """Return the state, protocol and assignor of the group."""
         state = REBALANCING if self.state is None and self.is_rebalancing else self.state
         return GroupStatus(state=state, protocol=self.protocol, assignor=self.assignor)
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A parsed text, its file name, and the group of rows without a group column."""
+    """Parsed capture with its file name, and the group id for rows without a group column."""
 
     name: str
     parsed: ParsedText
@@ -111,7 +111,7 @@ class Capture:
 def merge_captures(
     captures: Iterable[Capture], *, unreadable_files: Iterable[Path] = ()
 ) -> dict[str, ObservedGroup]:
-    """Merge captures of any number of groups, by group id.
+    """Merge captures into one `ObservedGroup` per group id.
 
     A contradiction between two captures is stored as the error of their group. Groups with
     captures in the directory of an unreadable file list that file.

@@ -1,4 +1,4 @@
-"""Weights of partitions: their lag, append rate, size on disk, or numbers from a file."""
+"""Partition weights from the lag, the append rate, the size on disk or a weights file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ def topic_weights(
 
 
 def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[WeightSource, ...]:
-    """Return the sources of weights that the captures of a group show."""
+    """Return the weight sources that can be used with the captures of a group."""
     sizes = options.sizes or {}
     shown = {
         WeightSource.LAG: bool(observed.lag),
@@ -40,7 +40,7 @@ def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[
 
 
 def apply_weights(group: Group, options: ImportOptions) -> Group:
-    """Set the weights of a group, or keep its weights if no option sets them."""
+    """Set the partition weights of a group if the import options request weights."""
     where, source = f"group {group.id!r}", options.weight_source
     if source is None:
         return group

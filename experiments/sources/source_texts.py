@@ -1,4 +1,4 @@
-"""Texts of the files, directories and standard input that groups are read from."""
+"""Read the texts of files, directories and standard input, and detect group documents."""
 
 import io
 import json
@@ -27,7 +27,7 @@ _OTHER_TOOLS = frozenset({"kind", "brokers", "version", "status", "request"})
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """Text of a capture, or the lines of group documents.
+    """Text of one input file: a capture, or the lines of group documents.
 
     ``group`` is the id of groups in tables without a group column.
     """
@@ -41,7 +41,7 @@ class SourceText:
 
 
 def source_texts(path: Path, *, stdin: TextIO | None, group: str | None) -> Iterator[SourceText]:
-    """Yield the texts of a file, of a directory with its subdirectories, or of standard input.
+    """Yield the texts to import from a file, a directory tree or standard input.
 
     The lines of group documents are read while the caller iterates over them.
     """
@@ -66,7 +66,7 @@ def source_texts(path: Path, *, stdin: TextIO | None, group: str | None) -> Iter
 
 
 def is_group_document(document: object) -> bool:
-    """Return whether a JSON value is a group document, as opposed to that of another tool."""
+    """Return whether a JSON value is a group document and not the output of another tool."""
     if isinstance(document, list):
         document = document[0] if document else None
     if not isinstance(document, Mapping):
@@ -105,7 +105,7 @@ def _directory_texts(path: Path, group: str | None) -> Iterator[SourceText]:
 
 
 def is_capture(file: Path) -> bool:
-    """Return whether a file has a suffix of captures or group documents."""
+    """Return whether a file has a suffix of captures or group documents, such as ``.txt``."""
     return without_gzip(file).suffix in CAPTURE_SUFFIXES and file.is_file()
 
 
@@ -114,7 +114,7 @@ def _is_hidden(file: Path) -> bool:
 
 
 def _first_line(data: io.BufferedReader) -> bytes:
-    """Return the lines up to the first line that is not blank."""
+    """Read lines up to and including the first line that is not blank."""
     lines = b""
     while line := data.readline():
         lines += line
@@ -124,7 +124,7 @@ def _first_line(data: io.BufferedReader) -> bytes:
 
 
 def _parse(line: bytes) -> object:
-    """Parse a line that is a whole JSON object. Return None for any other line."""
+    """Parse a line as a JSON object. Return None if the line is not a complete object."""
     if not line.strip().startswith(b"{"):
         return None
     try:
@@ -135,7 +135,7 @@ def _parse(line: bytes) -> object:
 
 
 def _document_lines(text: str) -> list[str] | None:
-    """Return the lines of group documents, or None for a text of another kind.
+    """Return the lines of a text if it contains group documents, otherwise None.
 
     A damaged text with members is a group document, whose parser reports the damage.
     """

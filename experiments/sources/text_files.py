@@ -1,4 +1,4 @@
-"""Text of files and of standard input: compression, encodings and byte order marks."""
+"""Read text from files and standard input, with gzip, UTF-16 and byte order marks."""
 
 import codecs
 import gzip
@@ -24,12 +24,12 @@ _DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
 
 
 def name_of(path: Path) -> str:
-    """Return the name that messages use for a file."""
+    """Return a file's path for messages, or ``standard input`` for the path ``-``."""
     return "standard input" if path == STDIN else str(path)
 
 
 def without_gzip(path: Path) -> Path:
-    """Return the path without the suffix ``.gz``.
+    """Remove the suffix ``.gz`` from a path, if the path has this suffix.
 
     Examples
     --------
@@ -41,7 +41,9 @@ def without_gzip(path: Path) -> Path:
 
 @contextmanager
 def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file, or standard input for `STDIN`. Gzip is recognised by its first bytes.
+    """Open a file or standard input (path `STDIN`) in binary mode, and decompress gzip.
+
+    Gzip is recognised by the first bytes, not by the file name.
 
     ``stdin`` replaces ``sys.stdin``.
     """
@@ -59,7 +61,7 @@ def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.Buffe
 def open_text(
     path: Path, *, stdin: TextIO | None = None, errors: str = "strict"
 ) -> Iterator[TextIO]:
-    """Open a text file, also a compressed one, or standard input for `STDIN`.
+    """Open a file or standard input (path `STDIN`) as text, and decompress gzip.
 
     ``errors`` is the treatment of bytes that are not text, as in `open`.
     """
@@ -70,13 +72,16 @@ def open_text(
 
 
 def read_text(path: Path, *, stdin: TextIO | None = None) -> str:
-    """Read a whole text. An error names the line that is not text."""
+    """Read all text from a file or standard input. An error names the line with invalid bytes."""
     with open_binary(path, stdin=stdin) as data:
         return decode_text(data.read(), name=name_of(path))
 
 
 def decode_text(data: bytes, *, name: str) -> str:
-    """Decode UTF-8, or UTF-16 with a byte order mark. An error names the line."""
+    """Decode bytes as UTF-8, or as UTF-16 if a UTF-16 byte order mark comes first.
+
+    An error names the line with invalid bytes.
+    """
     encoding = _encoding(data)
     try:
         return data.decode(encoding)

@@ -1,4 +1,4 @@
-"""Partition counts from the output of ``kafka-topics.sh`` or ``kcat -L -J``."""
+"""Read partition counts from the output of ``kafka-topics.sh`` or ``kcat -L -J``."""
 
 import re
 import uuid
@@ -20,14 +20,17 @@ Counts = dict[str, int]
 
 
 class DescribedTopics(NamedTuple):
-    """Partition counts and topic ids, by topic. Releases before 2.8 print no ids."""
+    """Partition counts and topic ids by topic name.
+
+    Kafka releases before 2.8 print no topic ids.
+    """
 
     counts: Counts
     ids: dict[str, uuid.UUID]
 
 
 def is_topic_description(text: str) -> bool:
-    """Return whether a text is output of ``kafka-topics.sh --describe``."""
+    """Return whether a text is the output of ``kafka-topics.sh --describe``."""
     return _COUNT_LABEL in text
 
 
@@ -73,7 +76,7 @@ def parse_kcat_metadata(value: object, *, name: str) -> Counts:
 
 
 def merge_counts(left: Counts, right: Mapping[str, int], *, where: str) -> Counts:
-    """Merge two tables of partition counts."""
+    """Merge two dicts of partition counts by topic. Raise InputError if counts differ."""
     merged = dict(left)
     for topic, count in right.items():
         _add(merged, topic, count, where)

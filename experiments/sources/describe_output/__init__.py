@@ -1,4 +1,4 @@
-"""Parser for the output of ``kafka-consumer-groups.sh --describe``, releases 0.9 and later."""
+"""Parser for the output of ``kafka-consumer-groups.sh --describe``, Kafka 0.9 and later."""
 
 from kassay.experiments.sources.describe_output.parsed_text import Notice, ParsedTable, ParsedText
 from kassay.experiments.sources.describe_output.parser import parse_text

@@ -1,4 +1,4 @@
-"""Tables in CSV with the columns of ``kafka-consumer-groups.sh``.
+"""Parser of CSV tables with the columns of ``kafka-consumer-groups.sh``.
 
 Programs that export the tool's tables write such files: one table, any order of its columns,
 separated by commas, semicolons or tabs.
@@ -29,7 +29,7 @@ _MIN_COLUMNS = 2
 
 
 def parse_csv(text: str, *, name: str) -> ParsedText | None:
-    r"""Parse a table in CSV. Return None if the first line is not the header of a table.
+    r"""Parse a CSV table, or return None if the first line is not a header with known columns.
 
     Names of columns may be in lower case and have ``_`` or a blank instead of ``-``.
 
@@ -56,7 +56,10 @@ def parse_csv(text: str, *, name: str) -> ParsedText | None:
 
 
 def _is_header(line: str, separator: str) -> bool:
-    """Return whether all names of a line are columns. Release 0.9 writes a blank after commas."""
+    """Return whether a line is a CSV header, which has at least two known column names.
+
+    A blank after the separators indicates the output of release 0.9, which is not CSV.
+    """
     if f"{separator} " in line:
         return False
     names = [_column(cell) for cell in line.split(separator)]
@@ -84,7 +87,7 @@ def _kind(names: list[str], *, name: str, line: int, header: str) -> TableKind:
 
 
 def _cells(text: str, separator: str, *, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of the rows that are not blank."""
+    """Yield the line number and the cells of each CSV row that is not blank."""
     rows = csv.reader(StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for values in rows:

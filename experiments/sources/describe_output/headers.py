@@ -1,4 +1,4 @@
-"""Headers of tables, which define the kind of a table and the start of its columns.
+"""Parser of table headers, which define the kind of a table and where its columns start.
 
 Columns, widths and separators differ between releases. See docs/formats.md for the layouts.
 """
@@ -11,7 +11,7 @@ from kassay.experiments.sources.located_error import error_at
 
 
 class TableKind(StrEnum):
-    """Kind of a table of ``kafka-consumer-groups.sh``."""
+    """Kind of a table that ``kafka-consumer-groups.sh`` prints."""
 
     OFFSETS = "offsets"
     MEMBERS = "members"
@@ -52,7 +52,7 @@ _FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Header line of a table of ``kafka-consumer-groups.sh``."""
+    """Header line of a table that ``kafka-consumer-groups.sh`` prints."""
 
     kind: TableKind
     names: tuple[str, ...]
@@ -62,7 +62,7 @@ class Header:
 
 
 def read_header(text: str, *, name: str, line: int) -> Header | None:
-    """Parse a header, or return None if the line is not a header."""
+    """Parse the header line of a table, or return None if the line is not a header."""
     columns = list(_NAME.finditer(text))
     names = tuple(_CURRENT_SPELLING.get(match.group(), match.group()) for match in columns)
     known = [word for word in names if word in KNOWN_COLUMNS]

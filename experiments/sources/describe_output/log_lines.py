@@ -1,4 +1,4 @@
-"""Distinguish log messages between table rows from damaged rows."""
+"""Distinguish log messages from damaged rows in the output of ``kafka-consumer-groups.sh``."""
 
 import re
 from collections.abc import Set as AbstractSet
@@ -22,17 +22,20 @@ _MIN_NUMBERS = 3
 
 
 def is_ignorable(content: str) -> bool:
-    """Return whether a line is a log message, part of a stack trace or a prompt."""
+    """Return whether a line is a log message, a stack trace line or a shell prompt."""
     return bool(_IGNORABLE.match(content))
 
 
 def contains_log_text(last_cell: str) -> bool:
-    """Return whether the last cell of a row contains a log message."""
+    """Return whether the last cell of a table row contains a log message."""
     return bool(_LOG_MESSAGE.search(last_cell) or _TIMESTAMP.search(last_cell))
 
 
 def resembles_row(content: str, header: Header, first_words: AbstractSet[str]) -> bool:
-    """Return whether a line may be a damaged row, which must not be ignored."""
+    """Return whether a line may be a damaged row of the table above the line.
+
+    Such a line must not be ignored.
+    """
     words = content.split()
     if words[0] in first_words:
         return True

@@ -1,4 +1,4 @@
-"""Content of a text: tables with typed rows, and notices of the tool."""
+"""Parsed output of ``kafka-consumer-groups.sh``: tables with typed rows, and messages."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,10 @@ from kassay.experiments.sources.describe_output.typed_rows import TableRow
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A message of the tool. Its kind is ``empty``, ``rebalancing``, ``missing`` or ``error``."""
+    """Message of ``kafka-consumer-groups.sh``, for example that a group is rebalancing.
+
+    The kind is ``empty``, ``rebalancing``, ``missing`` or ``error``.
+    """
 
     line: int
     kind: str
@@ -18,7 +21,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ParsedTable:
-    """Table of ``kafka-consumer-groups.sh`` in a text."""
+    """Table in the output of ``kafka-consumer-groups.sh``, with typed rows."""
 
     kind: TableKind
     columns: tuple[str, ...]
@@ -28,7 +31,7 @@ class ParsedTable:
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """Tables and notices of ``kafka-consumer-groups.sh`` in a text."""
+    """Tables and messages in one output of ``kafka-consumer-groups.sh``."""
 
     tables: tuple[ParsedTable, ...]
     notices: tuple[Notice, ...]

@@ -1,4 +1,4 @@
-"""Parse a text into tables and notices, and reject damaged texts."""
+"""Parse the output of ``kafka-consumer-groups.sh``, and reject damaged output."""
 
 import re
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ _ID_FIELDS = {
 
 @dataclass(slots=True)
 class _OpenTable:
-    """Table of a text while its rows are read."""
+    """Table to which the parser still adds rows."""
 
     header: Header
     rows: list[TableRow] = field(default_factory=list)
@@ -127,7 +127,7 @@ def _read_row(table: _OpenTable, content: str, name: str, line: int) -> None:
 
 
 def _is_last_line_complete(tables: list[_OpenTable], content: str, line: int) -> bool:
-    """Return whether a last line without a newline is certainly complete."""
+    """Return whether the last line is certainly complete although it has no newline."""
     table = tables[-1]
     if not table.rows or table.rows[-1].line != line:
         return table.header.line != line
@@ -139,7 +139,7 @@ def _is_last_line_complete(tables: list[_OpenTable], content: str, line: int) ->
 
 
 def _is_cell_complete(cells: Cells, column: str, others: Iterable[TableRow]) -> bool:
-    """Return whether the last cell of a row is complete although no character follows it."""
+    """Return whether the cell at the end of the text is certainly complete, that is, not cut."""
     value = cells[column]
     if column in _CHECKED_COLUMNS:
         return True
@@ -155,7 +155,7 @@ def _is_cell_complete(cells: Cells, column: str, others: Iterable[TableRow]) -> 
 
 
 def _require_consistent(parsed: ParsedText, name: str) -> None:
-    """Reject contradictions between rows, which damaged rows cause."""
+    """Raise InputError if rows contradict each other, which indicates damaged rows."""
     for table in parsed.tables:
         consumers: dict[tuple[str | None, str], OffsetRow] = {}
         seen: set[tuple[str | None, str]] = set()

@@ -1,4 +1,4 @@
-"""Split the rows of a table into cells."""
+"""Split table rows of ``kafka-consumer-groups.sh`` into cells."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -21,11 +21,12 @@ _JOINED_LENGTH = 50
 
 
 def split_row(text: str, header: Header, is_valid: Callable[[Cells], bool]) -> Cells | None:
-    """Split a row into cells. Return None if no way of splitting it gives valid cells.
+    """Split a table row into cells, or return None if no split gives valid cells.
 
-    Other rows than those of release 0.9 are split at the offsets of the header, else at spaces
-    if there are as many words as columns (fixed widths overflow), else at spaces with a
-    consumer id joined to its host. The text includes the spaces at its end.
+    Release 0.9 separates cells by commas. Other rows are split by the first of these methods
+    that gives valid cells: at the column offsets of the header; at spaces, if there are as many
+    words as columns (fixed widths overflow); at spaces, with a consumer id joined to its host.
+    The text includes the spaces at its end.
     """
     if header.commas:
         # Groups and owners may contain commas. The split must be unambiguous.

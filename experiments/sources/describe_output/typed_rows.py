@@ -1,4 +1,4 @@
-"""Typed rows, one type per kind of table."""
+"""Row types for the tables of ``kafka-consumer-groups.sh``, one type per kind of table."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ _PATTERNS = {
 
 @dataclass(frozen=True, slots=True)
 class OffsetRow:
-    """A partition with offsets and consumer, or a member without partitions.
+    """Row of the offsets table: a partition and its consumer, or a member without partitions.
 
     Also a row of ``kafka.tools.ConsumerOffsetChecker`` (0.8 to 0.11).
     """
@@ -55,7 +55,7 @@ class OffsetRow:
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A member with its number of partitions and, if shown, its assignment."""
+    """Row of the members table: a member, its partition count and, if shown, its assignment."""
 
     line: int
     group: str | None
@@ -73,7 +73,7 @@ class MemberRow:
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """A group's coordinator, assignor and state."""
+    """Row of the state table: coordinator, assignor and state of a group."""
 
     line: int
     group: str | None
@@ -87,7 +87,7 @@ class StateRow:
 
 @dataclass(frozen=True, slots=True)
 class OtherRow:
-    """A row of ``--list`` or ``--delete-offsets``, which shows no members."""
+    """Row in the output of ``--list`` or ``--delete-offsets``, which shows no members."""
 
     line: int
     cells: tuple[str, ...]
@@ -95,7 +95,7 @@ class OtherRow:
 
 @dataclass(frozen=True, slots=True)
 class ResetRow:
-    """A row of ``--reset-offsets``."""
+    """Row in the output of ``--reset-offsets``: a partition and its new offset."""
 
     line: int
     topic: str
@@ -107,7 +107,7 @@ TableRow = OffsetRow | MemberRow | StateRow | ResetRow | OtherRow
 
 
 def matches_columns(cells: Cells) -> bool:
-    """Return whether cells match the types of their columns."""
+    """Return whether the cells of a table row have valid values for their columns."""
     assignments = (
         value
         for name, value in cells.items()
@@ -138,7 +138,7 @@ def _is_valid_consumer(cells: Cells) -> bool:
 
 
 def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
-    """Build a row from cells that match their columns."""
+    """Build a typed row from the valid cells of a table row."""
     row_type = _ROW_TYPES.get(kind)
     if row_type is None:
         return OtherRow(line, tuple(cells.values()))
@@ -156,7 +156,9 @@ def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
 
 
 def read_assignment(text: str) -> Assignment | None:
-    """Parse ``t1(0,1), t2(3)`` or ``t1:0,1;t2:3`` or ``-`` (empty). Return None if it is invalid.
+    """Parse an assignment such as ``t1(0,1), t2(3)``, ``t1:0,1;t2:3`` or ``-`` (empty).
+
+    Return None if the text is not a valid assignment.
 
     Examples
     --------
@@ -177,7 +179,9 @@ def read_assignment(text: str) -> Assignment | None:
 
 
 def read_without_topics(text: str) -> tuple[tuple[int, ...], ...] | None:
-    """Parse partition numbers without topics, ``(0,1), (4,5)``. Return None for other forms.
+    """Parse partition numbers that are shown without topics, such as ``(0,1), (4,5)``.
+
+    Return None if the text has another form.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Read groups of a running cluster through its admin interface."""
+"""Read groups from a running Kafka cluster through its admin interface."""

@@ -1,4 +1,4 @@
-"""Requests to a running cluster with confluent-kafka's AdminClient, read only."""
+"""Read-only requests to a running cluster through confluent-kafka's AdminClient."""
 
 import time
 import warnings
@@ -53,7 +53,9 @@ _T = TypeVar("_T")
 
 
 class LiveCluster:
-    """Implementation of `group_descriptions.Cluster` with confluent-kafka.
+    """Connection to a running cluster through confluent-kafka.
+
+    The class implements `group_descriptions.Cluster`.
 
     The settings are librdkafka properties. The timeout is in seconds per request.
     """
@@ -87,7 +89,7 @@ class LiveCluster:
             return sorted(group.group_id for group in listed.valid)
 
     def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | InputError]:
-        """Describe groups. The state of a group that does not exist is `DEAD`."""
+        """Return a description of each group. A group that does not exist has the state `DEAD`."""
         with self._request("describe groups"):
             futures = self._admin.describe_consumer_groups(
                 list(groups), request_timeout=self._timeout
@@ -95,7 +97,7 @@ class LiveCluster:
             return {name: self._group_answer(name, futures[name], convert_group) for name in groups}
 
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
-        """Return the ``ConsumerProtocolSubscription`` of classic members, by member id.
+        """Return the encoded subscriptions of classic members, by member id.
 
         A group that cannot be read has no entries.
         """
@@ -127,7 +129,7 @@ class LiveCluster:
     def committed_offsets(
         self, groups: Sequence[str]
     ) -> dict[str, dict[PartitionKey, int] | InputError]:
-        """Return the committed offsets of groups."""
+        """Return the committed offsets of each group by partition, or an error for the group."""
         with self._request("read committed offsets"):
             futures = {
                 name: self._admin.list_consumer_group_offsets(
@@ -140,7 +142,7 @@ class LiveCluster:
             }
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
-        """Describe topics. Topics that do not exist are skipped."""
+        """Return a description of each existing topic, or an error if access to it is denied."""
         topics: dict[str, LiveTopic | InputError] = {}
         with self._request("describe topics"):
             futures = self._admin.describe_topics(
@@ -159,7 +161,7 @@ class LiveCluster:
         return topics
 
     def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
-        """Return end offsets. Partitions without a leader are skipped."""
+        """Return the end offset of each partition that has a leader."""
         end_offsets: dict[PartitionKey, int] = {}
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         with self._request("read end offsets"):
@@ -175,7 +177,7 @@ class LiveCluster:
         return end_offsets
 
     def _wait(self, future: "Future[Any]") -> Any:
-        """Wait for a response. Stop early if no connection can succeed."""
+        """Wait for the response to a request. Stop early after a permanent connection error."""
         started = time.monotonic()
         while True:
             try:
@@ -192,11 +194,11 @@ class LiveCluster:
                 return answer
 
     def _permanent_errors(self) -> list[KafkaError]:
-        """Return connection errors that no retry can resolve."""
+        """Return the connection errors that no retry can resolve."""
         return [e for code in _PERMANENT for e in self._connection_errors if e.code() == code]
 
     def _topic_answer(self, future: "Future[Any]") -> Any:
-        """Return the response, or None for an unknown topic or a partition without a leader."""
+        """Return the response, or None if the topic is unknown or the partition has no leader."""
         try:
             return self._wait(future)
         except KafkaException as error:
@@ -207,7 +209,7 @@ class LiveCluster:
     def _group_answer(
         self, name: str, future: "Future[Any]", read: Callable[[str, Any], _T]
     ) -> _T | InputError:
-        """Return the response for one group, or the error of this group."""
+        """Return the response about one group, converted by ``read``, or this group's error."""
         try:
             return read(name, self._wait(future))
         except InputError as error:
@@ -226,7 +228,7 @@ class LiveCluster:
 
     @contextmanager
     def _request(self, action: str) -> Iterator[None]:
-        """Convert the library's errors into one error that states the cause."""
+        """Convert errors of confluent-kafka to a `RunError` that names the action and the cause."""
         try:
             yield
         except (KafkaException, FutureTimeoutError, TypeError, ValueError) as error:
@@ -235,7 +237,7 @@ class LiveCluster:
             ) from None
 
     def _cause(self, error: Exception) -> str:
-        """Return the connection error behind a time-out, if there is one."""
+        """Return the message of an error or, after a time-out, of the connection error."""
         self._admin.poll(_POLL_SECONDS)
         if not (isinstance(error, FutureTimeoutError) or _is_timeout(error)):
             return _message(error)

@@ -1,4 +1,4 @@
-"""Translate Java client properties into those of librdkafka."""
+"""Translate properties of Kafka's Java client to properties of librdkafka."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -73,7 +73,7 @@ _KEYSTORE_ERROR = (
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One property and the line on which it starts."""
+    """A property of a Java properties file, and the line on which the property starts."""
 
     key: str
     value: str
@@ -81,12 +81,12 @@ class Property:
 
 
 def load_librdkafka_settings(path: Path) -> dict[str, str]:
-    """Read a Java properties file as properties of librdkafka."""
+    """Read a Java properties file, and translate its properties to those of librdkafka."""
     return librdkafka_settings(_read_properties(path), name=str(path))
 
 
 def load_spark_options(path: Path) -> dict[str, str]:
-    """Read a Java properties file as options of Spark's Kafka source."""
+    """Read a Java properties file, and return its properties as options of Spark's Kafka source."""
     return {f"kafka.{key}": item.value for key, item in _read_properties(path).items()}
 
 
@@ -99,7 +99,7 @@ def _read_properties(path: Path) -> dict[str, Property]:
 
 
 def parse_properties(text: str, *, name: str) -> dict[str, Property]:
-    """Parse Java properties. The last value of a key counts."""
+    """Parse the text of a Java properties file. The last value of a repeated key counts."""
     properties: dict[str, Property] = {}
     for line, content in _logical_lines(text):
         key, value = _split(content)
@@ -109,7 +109,10 @@ def parse_properties(text: str, *, name: str) -> dict[str, Property]:
 
 
 def librdkafka_settings(properties: Mapping[str, Property], *, name: str) -> dict[str, str]:
-    """Translate Java client properties. Error messages never contain the value of a property."""
+    """Translate properties of Kafka's Java client to properties of librdkafka.
+
+    Error messages never contain the value of a property.
+    """
     settings: dict[str, str] = {}
     for item in properties.values():
         if item.key in _IGNORED:
@@ -178,7 +181,10 @@ def _jaas(item: Property, name: str) -> Settings:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Join a line that ends in an odd number of backslashes with the next line."""
+    """Join continued lines, which end in an odd number of backslashes, and skip comments.
+
+    Each line is yielded with the number of its first line in the text.
+    """
     start, parts = 0, ""
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         content = line.lstrip(" \t\f")
@@ -195,7 +201,10 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Split at the first separator without a backslash: ``=``, ``:`` or a space."""
+    """Split a property line into key and value at the first ``=``, ``:`` or space.
+
+    A separator after a backslash is part of the key.
+    """
     match = re.match(r"((?:[^\\=:\s]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
     return (match[1], match[2]) if match else (line, "")
 

@@ -1,4 +1,4 @@
-"""Requests to a running cluster, and the responses per group."""
+"""Interface for requests to a running cluster, and types of the responses about groups."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ _ATTEMPT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LiveMember:
-    """A member as its group's coordinator describes it."""
+    """A group member as the group's coordinator describes it."""
 
     id: str
     client_id: str
@@ -35,9 +35,10 @@ class LiveMember:
 
 @dataclass(frozen=True, slots=True)
 class LiveGroup:
-    """A group as its coordinator describes it, with its members in the coordinator's order.
+    """A consumer group as its coordinator describes it.
 
-    The order affects the broker's assignors, see docs/formats.md.
+    The members are in the coordinator's order, which affects the broker's assignors, see
+    docs/formats.md.
     """
 
     id: str
@@ -48,7 +49,7 @@ class LiveGroup:
 
     @property
     def status(self) -> GroupStatus:
-        """State, protocol and assignor."""
+        """Return the state, protocol and assignor of the group."""
         return GroupStatus(state=self.state, protocol=self.protocol, assignor=self.assignor)
 
 
@@ -66,7 +67,7 @@ class LiveTopic:
 
 @dataclass(frozen=True, slots=True)
 class JoinedSubscription:
-    """The subscription that a member of the classic protocol sent when it joined."""
+    """The subscription that a member of the classic protocol sent when it joined the group."""
 
     version: int  # of the message, 0 to 3; later versions are reported as 3
     topics: tuple[str, ...]  # in the order sent
@@ -75,7 +76,7 @@ class JoinedSubscription:
 
 
 class Cluster(Interface):
-    """Requests to a cluster.
+    """Interface for read-only requests to a running cluster.
 
     If the cluster refuses to describe a group or topic, the answer is an error.
     """
@@ -84,26 +85,29 @@ class Cluster(Interface):
         """Return the ids of all consumer groups."""
 
     def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | InputError]:
-        """Describe groups. The state of a group that does not exist is `DEAD`."""
+        """Return a description of each group. A group that does not exist has the state `DEAD`."""
 
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
-        """Return the ``ConsumerProtocolSubscription`` of classic members, by member id."""
+        """Return the encoded subscriptions of classic members, by member id.
+
+        The encoding is that of ``ConsumerProtocolSubscription``.
+        """
 
     def committed_offsets(
         self, groups: Sequence[str]
     ) -> dict[str, dict[PartitionKey, int] | InputError]:
-        """Return the committed offsets of groups."""
+        """Return the committed offsets of each group by partition, or an error for the group."""
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
-        """Describe topics. Topics that do not exist are skipped."""
+        """Return a description of each existing topic, or an error if access to it is denied."""
 
     def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
-        """Return end offsets. Partitions without a leader are skipped."""
+        """Return the end offset of each partition that has a leader."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndOffsets:
-    """End offsets, and the messages appended between two samples."""
+    """End offset of each partition, and number of messages appended between two samples."""
 
     end: Mapping[PartitionKey, int] = field(default_factory=dict)
     appended: Mapping[PartitionKey, int] = field(default_factory=dict)
@@ -112,7 +116,7 @@ class EndOffsets:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """Responses about one group and its topics, with subscriptions by member id."""
+    """All responses of a running cluster about one group and its topics."""
 
     group: LiveGroup
     subscriptions: Mapping[str, JoinedSubscription] = field(default_factory=dict)
@@ -123,13 +127,13 @@ class ClusterReading:
 
     @property
     def partitions(self) -> set[PartitionKey]:
-        """Partitions that are assigned or have a committed offset."""
+        """Return the partitions that are assigned or have a committed offset."""
         assigned = {partition for member in self.group.members for partition in member.assigned}
         return assigned | set(self.committed_offsets)
 
     @property
     def topic_names(self) -> set[str]:
-        """Subscribed topics, and topics of the assigned or committed partitions."""
+        """Return the subscribed topics, and the topics of assigned or committed partitions."""
         subscribed = {
             topic for subscription in self.subscriptions.values() for topic in subscription.topics
         }
@@ -139,7 +143,7 @@ class ClusterReading:
 def read_consumer_groups(
     cluster: Cluster, names: Sequence[str], *, sleep: Callable[[float], None]
 ) -> dict[str, ClusterReading | InputError]:
-    """Read groups, and retry groups that change while they are read."""
+    """Read groups from a cluster. Read a group again if it changes during the reading."""
     readings: dict[str, ClusterReading | InputError] = {}
     pending = list(names)
     for attempt in range(_ATTEMPTS):
@@ -167,7 +171,7 @@ def read_consumer_groups(
 
 
 def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
-    r"""Decode a ``ConsumerProtocolSubscription``, without the partitions owned at that time.
+    r"""Decode the bytes of a ``ConsumerProtocolSubscription``, except its owned partitions.
 
     Examples
     --------

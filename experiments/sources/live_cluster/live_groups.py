@@ -1,4 +1,4 @@
-"""Import groups of a running cluster, read only and without joining them."""
+"""Import groups of a running cluster with read-only requests, without joining a group."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,9 @@ def import_live(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[ImportedGroup]:
-    """Read the given groups of a cluster, or all its consumer groups, and yield them by id.
+    """Import the named groups of a cluster, or all consumer groups if no name is given.
+
+    The groups are yielded in the order of their ids.
 
     ``sample_seconds`` is the time between the two samples of a rate.
     """
@@ -73,7 +75,10 @@ def import_live(
 
 
 def build_live_group(reading: ClusterReading, options: ImportOptions) -> Group:
-    """Build a group. Partition counts come from the cluster, not from the options."""
+    """Build a group from the responses of a running cluster.
+
+    Partition counts come from the cluster, not from the options.
+    """
     joined = reading.subscriptions
     known = replace(
         options,
@@ -102,7 +107,10 @@ def _add_topics_and_offsets(
     topics: Mapping[str, LiveTopic | InputError],
     offsets: EndOffsets,
 ) -> ClusterReading | InputError:
-    """Add topics and offsets to a reading. Return an error if access to a topic is denied."""
+    """Add topics and end offsets to the responses about one group.
+
+    Return an error if access to a topic is denied.
+    """
     if isinstance(reading, InputError):
         return reading
     described: dict[str, LiveTopic] = {}

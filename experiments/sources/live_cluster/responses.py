@@ -30,7 +30,7 @@ _PROTOCOLS: Mapping[ConsumerGroupType, Protocol] = {
 
 
 def convert_group(name: str, described: Any) -> LiveGroup:
-    """Convert the description of a group."""
+    """Convert confluent-kafka's description of a group to a `LiveGroup`."""
     members = tuple(
         LiveMember(
             id=member.member_id,
@@ -61,7 +61,10 @@ def _partitions(assignment: Any) -> frozenset[PartitionKey]:
 
 
 def convert_offsets(name: str, answer: Any) -> dict[PartitionKey, int]:
-    """Convert committed offsets. Partitions without one are skipped."""
+    """Return the committed offsets in a response of confluent-kafka, by partition.
+
+    Partitions without a committed offset are skipped.
+    """
     offsets: dict[PartitionKey, int] = {}
     for tp in answer.topic_partitions:
         if tp.error is not None:
@@ -72,7 +75,7 @@ def convert_offsets(name: str, answer: Any) -> dict[PartitionKey, int]:
 
 
 def convert_topic(described: Any) -> LiveTopic:
-    """Convert the description of a topic."""
+    """Convert confluent-kafka's description of a topic to a `LiveTopic`."""
     ordered = sorted(described.partitions, key=lambda partition: int(partition.id))
     racks = tuple(tuple(each.rack or None for each in tp.replicas) for tp in ordered)
     id = described.topic_id

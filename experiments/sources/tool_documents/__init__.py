@@ -1,1 +1,1 @@
-"""Parsers for the JSON and text of monitoring tools, REST proxies and Kafka's scripts."""
+"""Parsers of the output of monitoring tools, the REST Proxy and Kafka's scripts."""

@@ -1,4 +1,7 @@
-"""Burrow: ``/v3/kafka/CLUSTER/consumer/GROUP/lag``, and the same without ``/lag``."""
+"""Parser of Burrow's HTTP responses about a consumer group.
+
+The paths are ``/v3/kafka/CLUSTER/consumer/GROUP/lag`` and the same path without ``/lag``.
+"""
 
 import re
 from dataclasses import replace
@@ -11,7 +14,7 @@ _CONSUMER_URL = re.compile(r"/consumer/(?P<group>[^/?]+)")
 
 
 def read_burrow_lag(document: DocumentFields, *, line: int) -> DocumentRows:
-    """Read a lag response of Burrow.
+    """Read Burrow's response about the lag of a consumer group.
 
     Burrow shows the owner's host and, in newer releases, its client id. It has no member ids.
     """
@@ -30,7 +33,7 @@ def read_burrow_lag(document: DocumentFields, *, line: int) -> DocumentRows:
 
 
 def read_burrow_consumer(document: DocumentFields, *, line: int) -> DocumentRows:
-    """Read the details of a consumer group: a list of partitions per topic."""
+    """Read Burrow's response with the details of a consumer group: partitions per topic."""
     url = document.inner("request").text("url")
     match = _CONSUMER_URL.search(url)
     if match is None:
@@ -48,7 +51,10 @@ def read_burrow_consumer(document: DocumentFields, *, line: int) -> DocumentRows
 
 
 def _document(rows: list[OffsetRow]) -> DocumentRows:
-    """Return the rows. If no partition has an owner, Burrow does not know the members."""
+    """Build a `DocumentRows` from offset rows, and note whether any row shows an owner.
+
+    If no partition has an owner, Burrow does not know the members.
+    """
     return DocumentRows(offsets=rows, shows_owners=any(row.owner is not None for row in rows))
 
 

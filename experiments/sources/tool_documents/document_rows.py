@@ -1,4 +1,4 @@
-"""Content of a tool's document: table rows, partition counts and sizes."""
+"""Data from one document of a tool: table rows, partition counts and sizes."""
 
 import json
 import uuid
@@ -30,19 +30,22 @@ _MAX_COUNT = 2**31
 
 @dataclass(frozen=True, slots=True)
 class DocumentRows:
-    """Content of one document, with partition counts by topic."""
+    """Table rows, partition counts and sizes that one document of a tool contains.
+
+    Partition counts are by topic.
+    """
 
     offsets: Sequence[OffsetRow] = ()
     members: Sequence[MemberRow] = ()
     states: Sequence[StateRow] = ()
     shows_owners: bool = True  # the format can show owners
     partition_counts: Counts = field(default_factory=dict)
-    minimum_counts: Counts = field(default_factory=dict)  # lower bounds of them
+    minimum_counts: Counts = field(default_factory=dict)  # lower bounds of partition counts
     sizes: Mapping[tuple[str, int], int] = field(default_factory=dict)  # bytes per partition
     topic_ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
 
     def parsed(self) -> ParsedText:
-        """Return the rows as tables of a parsed text."""
+        """Convert the rows to tables of the types that ``kafka-consumer-groups.sh`` prints."""
         owners = ("CONSUMER-ID",) if self.shows_owners else ()
         columns = ("TOPIC", "PARTITION", "LAG", *owners)
         tables = (
@@ -55,7 +58,7 @@ class DocumentRows:
 
 @dataclass(frozen=True, slots=True)
 class DocumentFields:
-    """Typed access to an object of a document. Errors contain the position of the value.
+    """Typed access to the fields of a JSON object. Errors state the position of the value.
 
     Examples
     --------
@@ -68,19 +71,19 @@ class DocumentFields:
     where: str
 
     def inner(self, key: str) -> "DocumentFields":
-        """Return the JSON object of a key.
+        """Return the JSON object at a key.
 
-        Raise InputError if it is missing or has another type.
+        Raise InputError if the value is missing or has another type.
         """
         where = f"{self.where}.{key}"
         return DocumentFields(as_object(self._required(key), where), where)
 
     def optional_inner(self, key: str) -> "DocumentFields | None":
-        """Return the JSON object of a key, or None if it is missing or null."""
+        """Return the JSON object at a key, or None if the value is missing or null."""
         return None if self.table.get(key) is None else self.inner(key)
 
     def each(self, key: str) -> list["DocumentFields"]:
-        """Return the JSON objects in the array of a key.
+        """Return the JSON objects in the array at a key.
 
         Raise InputError if the array is missing.
         """
@@ -91,28 +94,28 @@ class DocumentFields:
         ]
 
     def text(self, key: str) -> str:
-        """Return the string of a key. Raise InputError if it is missing or empty."""
+        """Return the string at a key. Raise InputError if the string is missing or empty."""
         value = as_text(self._required(key), f"{self.where}.{key}")
         if not value:
             raise InputError(f"{self.where}.{key}: must not be empty")
         return value
 
     def optional_text(self, key: str) -> str | None:
-        """Return the string of a key, or None if it is missing, null or empty."""
+        """Return the string at a key, or None if the value is missing, null or empty."""
         value = self.table.get(key)
         return None if value is None else as_text(value, f"{self.where}.{key}") or None
 
     def integer(self, key: str) -> int:
-        """Return the integer of a key. Raise InputError if it is missing or has another type."""
+        """Return the integer at a key. Raise InputError if there is no integer."""
         return as_integer(self._required(key), f"{self.where}.{key}")
 
     def optional_integer(self, key: str) -> int | None:
-        """Return the integer of a key, or None if it is missing or null."""
+        """Return the integer at a key, or None if the value is missing or null."""
         value = self.table.get(key)
         return None if value is None else as_integer(value, f"{self.where}.{key}")
 
     def count(self, key: str) -> int:
-        """Return the partition number or partition count of a key.
+        """Return the partition number or partition count at a key.
 
         Raise InputError unless it is from 0 to 2^31 - 1.
         """

@@ -1,4 +1,4 @@
-"""Detect the tool that wrote a document, and read the document."""
+"""Detect which tool wrote a document, and parse the document."""
 
 from io import StringIO
 
@@ -22,11 +22,11 @@ from kassay.reference.model.errors import InputError
 
 
 class UnknownFormatError(InputError):
-    """A JSON document that no supported tool writes."""
+    """Error: no supported tool writes JSON documents of this form."""
 
 
 def read_tool_document(text: str, *, name: str) -> DocumentRows | None:
-    """Read a document of a supported tool. Return None if no supported tool writes its format."""
+    """Parse the output of a supported tool. Return None if the text has another format."""
     if is_metrics(text):
         return parse_metrics(text, name=name)
     if is_log_dirs(text):

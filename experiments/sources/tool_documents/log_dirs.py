@@ -1,4 +1,4 @@
-"""Sizes of partitions from the output of ``kafka-log-dirs.sh --describe``."""
+"""Read partition sizes from the output of ``kafka-log-dirs.sh --describe``."""
 
 import re
 
@@ -15,7 +15,7 @@ def is_log_dirs(text: str) -> bool:
 
 
 def parse_log_dirs(text: str, *, name: str) -> DocumentRows:
-    """Read the size of every partition, in bytes.
+    """Read the size of every partition, in bytes, from the output of ``kafka-log-dirs.sh``.
 
     The size of a partition is the size of its largest replica, because the tool does not show
     the leader. Replicas that are being copied to another directory do not count.

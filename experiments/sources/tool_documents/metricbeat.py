@@ -1,4 +1,4 @@
-"""Events of Metricbeat's ``kafka.consumergroup`` metricset, one per partition."""
+"""Parser of the events of Metricbeat's ``kafka.consumergroup`` metricset."""
 
 from kassay.experiments.sources.describe_output import OffsetRow
 from kassay.experiments.sources.tool_documents.document_rows import DocumentFields, DocumentRows
@@ -6,7 +6,7 @@ from kassay.reference.model.errors import InputError
 
 
 def read_metricbeat_event(event: DocumentFields, *, line: int) -> DocumentRows:
-    """Read one event of Metricbeat."""
+    """Convert one Metricbeat event, which describes one partition, to an offset row."""
     group = event.inner("kafka").inner("consumergroup")
     error = group.optional_inner("error")
     code = None if error is None else error.optional_integer("code")

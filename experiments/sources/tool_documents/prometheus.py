@@ -1,4 +1,4 @@
-"""Prometheus metrics of exporters: kminion, kafka_exporter, kafka-lag-exporter."""
+"""Parser of Prometheus metrics from kminion, kafka_exporter and kafka-lag-exporter."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -22,12 +22,15 @@ Labels = Mapping[str, str]
 
 
 class _InvalidSampleError(ValueError):
-    """A sample whose labels or value do not fit its metric."""
+    """Error: the labels or the value of a Prometheus sample are invalid for its metric."""
 
 
 @dataclass(slots=True)
 class _Scrape:
-    """Samples read so far. ``line`` is the current line."""
+    """Data from the Prometheus samples read so far.
+
+    ``line`` is the number of the current line.
+    """
 
     line: int = 0
     offsets: list[OffsetRow] = field(default_factory=list)
@@ -38,12 +41,12 @@ class _Scrape:
 
 
 def is_metrics(text: str) -> bool:
-    """Return whether a text contains a supported metric."""
+    """Return whether a text contains a Prometheus metric that this module supports."""
     return any(f"{metric}{{" in text for metric in _METRICS)
 
 
 def parse_metrics(text: str, *, name: str) -> DocumentRows:
-    """Read the samples of one scrape, and ignore other metrics and text."""
+    """Parse the supported metrics of one Prometheus scrape, and ignore all other text."""
     scrape = _Scrape()
     for line, content in enumerate(text.splitlines(), start=1):
         metric = content.strip().partition("{")[0]
@@ -104,7 +107,7 @@ def _number(labels: Labels, key: str) -> int:
 
 
 def _value(text: str) -> int | None:
-    """Parse an integer in float notation (``4.259513e+06``). Return None for NaN."""
+    """Parse an integer in float notation, such as ``4.259513e+06``. Return None for NaN."""
     try:
         value = Decimal(text)
     except InvalidOperation:

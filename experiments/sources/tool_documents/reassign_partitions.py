@@ -1,4 +1,4 @@
-"""Partition lists of ``kafka-reassign-partitions.sh``, as files or in its output."""
+"""Read partition counts from JSON files or output of ``kafka-reassign-partitions.sh``."""
 
 from kassay.experiments.sources.tool_documents.document_rows import DocumentRows, embedded_objects
 from kassay.reference.model.errors import InputError
@@ -8,12 +8,12 @@ _VERSION_KEY = '"version"'
 
 
 def is_reassignment(text: str) -> bool:
-    """Return whether a text contains a list of ``kafka-reassign-partitions.sh``."""
+    """Return whether a text contains a partition list of ``kafka-reassign-partitions.sh``."""
     return _VERSION_KEY in text and ('"partitions"' in text or '"topics"' in text)
 
 
 def parse_reassignment(text: str, *, name: str) -> DocumentRows:
-    """Read partition counts from the lists of ``kafka-reassign-partitions.sh`` in a text.
+    """Read partition counts from the partition lists of ``kafka-reassign-partitions.sh``.
 
     ``--generate`` lists all partitions of its topics. Other lists have only the partitions to
     move, so they give minimum counts.

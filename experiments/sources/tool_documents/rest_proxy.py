@@ -1,4 +1,4 @@
-"""REST Proxy API v3: consumer groups, consumers, assignments, lags and topics."""
+"""Parser of REST Proxy API v3 responses: consumer groups, assignments, lags and topics."""
 
 from kassay.experiments.sources.describe_output import MemberRow, OffsetRow, StateRow
 from kassay.experiments.sources.tool_documents.document_rows import DocumentFields, DocumentRows
@@ -6,7 +6,7 @@ from kassay.reference.model.errors import InputError
 
 
 def read_rest_resource(document: DocumentFields, *, line: int) -> DocumentRows:
-    """Read a resource, or a list of resources, of the REST Proxy."""
+    """Read a REST Proxy response that contains one resource or a list of resources."""
     kind, resources = document.text("kind"), [document]
     if kind.endswith("List"):
         _require_single_page(document)
