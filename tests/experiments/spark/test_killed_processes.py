@@ -174,7 +174,7 @@ def small_disk(directory, *, kilobytes):
     try:
         yield directory
     finally:
-        subprocess.run(["umount", directory], check=True)
+        subprocess.run(["umount", "--lazy", directory], check=True)
 
 
 def remount(directory, option):
