@@ -1,1 +1,1 @@
-"""Figures and page templates for reports."""
+"""Figures and page templates for plans, frontiers and reports."""

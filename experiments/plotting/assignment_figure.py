@@ -1,4 +1,4 @@
-"""Drawing of an assignment: members as bars of partitions, moves as arrows."""
+"""Draw an assignment as SVG: members are bars of partitions, moves are arrows."""
 
 import html
 from collections import Counter
@@ -20,12 +20,12 @@ _GUTTER = 22
 _BAR_WIDTH, _MAX_CELL = 390, 30
 _ARROWS_WIDTH, _MAX_LANE = 110, 14
 _NAME_LENGTHS = ((30, 6), (25, 5), (21, 4))
-"""Minimum cell width and the length of the names that fit into it."""
+"""Pairs of minimum cell width in pixels and maximum name length in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentPanel:
-    """Title, loads and moves, and SVG drawing of one assignment."""
+    """Panel of a page that shows one assignment: title, loads and moves, and SVG drawing."""
 
     title: str
     facts: str
@@ -39,7 +39,7 @@ class _Cell:
 
 
 class _Move(NamedTuple):
-    """Number of partitions that move between the rows of two members."""
+    """Arrow of a drawing: the rows of two members, and the number of moved partitions."""
 
     giver: int
     taker: int
@@ -49,7 +49,7 @@ class _Move(NamedTuple):
 def draw_assignment(
     group: Group, assignment: Assignment, *, title: str, longest_bar: int = 0
 ) -> str:
-    """Return an SVG drawing with one bar per member and one arrow per pair of members.
+    """Draw an assignment as SVG with one bar per member, and arrows for moves.
 
     ``longest_bar`` is the largest number of cells in all drawings with this scale.
     The page's style sheet sets the colours of cells: kept, moved or placed.
@@ -97,7 +97,7 @@ def _bar(member: str, assignment: Assignment, owners: dict[TopicPartition, str])
 def _moves(
     active: tuple[str, ...], bars: dict[str, list[_Cell]], owners: dict[TopicPartition, str]
 ) -> list[_Move]:
-    """Return the moves between the rows of a drawing, sorted by the arrows' length."""
+    """Count the moves between each pair of members, sorted by the length of the arrows."""
     row = {member: position for position, member in enumerate(active)}
     pairs = Counter(
         (row[owners[cell.tp]], row[member])
@@ -110,7 +110,7 @@ def _moves(
 
 
 def _lanes(moves: list[_Move]) -> list[int]:
-    """Return one horizontal lane per arrow so that arrows in a lane do not overlap."""
+    """Choose a lane for each arrow so that arrows in the same lane do not overlap."""
     occupied: list[list[tuple[int, int]]] = []
     lanes = []
     for move in moves:
@@ -144,7 +144,7 @@ def _row(position: int, member: str, bar: list[_Cell], cell: int, load: int) -> 
 
 
 def _arrow(move: _Move, x: int, reach: int) -> str:
-    """Draw an arrow with rounded corners from the giver's row to the taker's."""
+    """Draw an arrow from the row of the giving member to the row of the taking member."""
     nudge = 4 if move.taker > move.giver else -4
     start = _ROW * move.giver + _ROW // 2 + nudge
     stop = _ROW * move.taker + _ROW // 2 - nudge

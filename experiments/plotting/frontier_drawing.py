@@ -1,4 +1,4 @@
-"""SVG drawing of the frontier for pages: imbalance by number of moves, without Matplotlib."""
+"""Draw the frontier (imbalance by number of moves) as SVG without Matplotlib."""
 
 import html
 import math
@@ -8,23 +8,26 @@ from dataclasses import dataclass
 from kassay.solver.frontier.frontier_points import Frontier
 
 Point = tuple[int, int]
-"""Number of moves and imbalance."""
+"""Point of a frontier: number of moves and imbalance."""
 
 LINEAR_MOVES = 40
-"""Beyond this number of moves the axis is logarithmic, so that the first moves stay legible."""
+"""Maximum number of moves with a linear axis. Above, the axis is logarithmic."""
 MOVE_TICKS = tuple(digit * 10**power for power in range(7) for digit in (1, 2, 5))
-"""Ticks of the logarithmic axis, besides 0."""
+"""Ticks of the logarithmic axis of moves, except 0."""
 
 # Sizes are pixels.
 _WIDTH, _HEIGHT = 640, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 74, 14, 34, 48
 _MARGIN = 0.06
-"""Space above and below the points, as a share of their range."""
+"""Space above and below the points, as a fraction of the range of imbalance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontierCurve:
-    """Pairs of moves and imbalance: points, their lower bounds, and prefixes of a list of moves."""
+    """Data of a frontier drawing: pairs of moves and imbalance, with lower bounds.
+
+    ``prefixes`` are the pairs after each move of a list of moves.
+    """
 
     points: Sequence[Point]
     bounds: Sequence[Point] = ()
@@ -32,7 +35,7 @@ class FrontierCurve:
 
     @classmethod
     def of(cls, frontier: Frontier, prefixes: Sequence[Point] = ()) -> "FrontierCurve":
-        """Return the curve of a frontier."""
+        """Create the drawing data of a frontier."""
         return cls(
             points=[(one.movement.value, one.imbalance.value) for one in frontier.points],
             bounds=[(one.movement.value, one.imbalance.bound) for one in frontier.points],
@@ -41,20 +44,20 @@ class FrontierCurve:
 
     @property
     def unproven(self) -> list[Point]:
-        """Bounds that differ from their points."""
+        """Return the lower bounds of the points that are not proven optimal."""
         return [bound for bound in self.bounds if bound not in set(self.points)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """Positions and ticks of the values of one axis."""
+    """Axis of a drawing: positions of values in pixels, and values of the ticks."""
 
     position: Callable[[int], float]
     ticks: list[int]
 
 
 def frontier_svg(curve: FrontierCurve, *, measure: str) -> str:
-    """Return an SVG drawing of the frontier; the page's style sheet sets the colours.
+    """Draw the frontier as SVG. The style sheet of the page sets the colours.
 
     ``measure`` is the name of the imbalance measure. There must be a point.
     """
@@ -111,7 +114,7 @@ def _imbalance_axis(values: Sequence[int]) -> _Axis:
 
 
 def _round_ticks(low: int, high: int, most: int) -> list[int]:
-    """Return round integers from ``low`` to ``high``, at most a number of them.
+    """Choose at most ``most`` round integers from ``low`` to ``high`` as axis ticks.
 
     Examples
     --------
@@ -140,7 +143,7 @@ def _number(value: int) -> str:
 
 
 def _steps(points: Sequence[Point], x: _Axis, y: _Axis) -> str:
-    """Return the path of a step function, empty without points."""
+    """Return the SVG path of a step function through the points."""
     path = ""
     for moves, imbalance in points:
         command = "H{0:.1f}V{1:.1f}" if path else "M{0:.1f} {1:.1f}"

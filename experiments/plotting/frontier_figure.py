@@ -1,4 +1,4 @@
-"""Figure of the frontier: imbalance by number of moves."""
+"""Matplotlib figure of the frontier: imbalance by number of moves."""
 
 from pathlib import Path
 
@@ -14,12 +14,12 @@ _BLUE, _GREY, _ORANGE = "#1f77b4", "#8c959f", "#c2521b"
 def draw_frontier(
     curve: FrontierCurve, file: Path, *, measure: str, title: str | None = None
 ) -> None:
-    """Draw imbalance by number of moves, as SVG or PNG depending on the file suffix."""
+    """Draw the frontier, and save the figure as SVG or PNG depending on the file suffix."""
     save_figure(frontier_figure(curve, measure=measure, title=title), file)
 
 
 def frontier_figure(curve: FrontierCurve, *, measure: str, title: str | None = None) -> Figure:
-    """Return the plot of imbalance by number of moves as a Matplotlib figure."""
+    """Draw the frontier (imbalance by number of moves) as a Matplotlib figure."""
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()
     moves = [x for x, _ in curve.points]

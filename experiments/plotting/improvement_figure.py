@@ -1,4 +1,4 @@
-"""Figure of improving chains of transfers."""
+"""Figure of improving chains, the sequences of transfers that reduce imbalance."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from kassay.solver.improvement.explanation import Explanation
 def draw_improvements(
     steps: Sequence[Explanation], file: Path, *, title: str | None = None
 ) -> None:
-    """Draw improving chains of transfers, one panel per step, with loads before and after."""
+    """Draw one panel per improving chain: its transfers, and loads before and after them."""
     widest = max((len(step.members) for step in steps), default=2)
     size = (max(4.8, 1.3 * widest + 1.2), 2.9 * max(1, len(steps)))
     figure = Figure(figsize=size, layout="constrained")

@@ -1,4 +1,4 @@
-"""Figures as SVG elements of a page, each with a caption and its data as CSV."""
+"""Draw figures as SVG elements of HTML reports."""
 
 import html
 import io
@@ -46,7 +46,10 @@ _STYLE: Any = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A figure of a page. ``name`` is the file name of its numbers without the suffix."""
+    """Figure of an HTML page, with a caption and the data as CSV.
+
+    ``name`` is the name of the CSV file without the suffix.
+    """
 
     name: str
     title: str
@@ -56,7 +59,7 @@ class Plot:
 
 
 def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -> str:
-    """Draw shares as dots with their intervals, one row per assignor.
+    """Draw proportions as dots with confidence intervals, one row per assignor.
 
     Columns: ``assignor``, ``series``, ``share``, ``low`` and ``high``, as fractions of 1.
     """
@@ -72,7 +75,7 @@ def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -
 
 
 def stacked_bars(counts: "pd.DataFrame", *, label: str) -> str:
-    """Draw the shares of each row's counts as a stacked bar, with one colour per column."""
+    """Draw one stacked bar per table row, with the counts as percentages of their sum."""
     shares = counts.div(counts.sum(axis=1), axis=0)
     with _row_figure(0.215 * len(counts) + 0.5) as (figure, axes):
         left = [0.0] * len(counts)
@@ -85,7 +88,7 @@ def stacked_bars(counts: "pd.DataFrame", *, label: str) -> str:
 
 
 def step_lines(table: "pd.DataFrame", *, label: str, unit: str) -> str:
-    """Draw two columns of a table over its index as step functions."""
+    """Draw the two columns of a table as step functions of the table's index."""
     with _line_figure(2 * _WIDTH, 2.2) as (figure, axes):
         for place, (column, colour) in enumerate(zip(table.columns, (ORANGE, BLUE), strict=True)):
             style: dict[str, Any] = {"color": colour, "linewidth": 1.6, "zorder": 9 - place}
@@ -104,7 +107,7 @@ def cumulative_shares(
     scale: str,
     ticks: Sequence[float],
 ) -> str:
-    """Draw cumulative shares (fractions of 1) as step functions, one line per assignor.
+    """Draw cumulative proportions as step functions, one line per assignor.
 
     ``scale`` is matplotlib's name of the x scale. The x axis begins at the first tick.
     """
@@ -127,7 +130,7 @@ def cumulative_shares(
 
 
 def shares_by_level(table: "pd.DataFrame", *, label: str) -> str:
-    """Draw shares with intervals over a parameter's levels, one line per assignor."""
+    """Draw proportions by the level of a parameter, one line per assignor."""
     levels = list(dict.fromkeys(table["level"]))
     with _line_figure(_WIDTH, 2.6) as (figure, axes):
         for place, (name, rows) in enumerate(table.groupby("assignor", sort=False)):
@@ -154,7 +157,7 @@ def shares_by_level(table: "pd.DataFrame", *, label: str) -> str:
 
 
 def svg_of(figure: Figure, label: str) -> str:
-    """Return a figure as an SVG element that takes the page's font and width."""
+    """Convert a Matplotlib figure to an SVG element without fixed font and width."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
@@ -185,7 +188,7 @@ def _line_figure(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
 
 @contextmanager
 def _row_figure(height: float) -> Iterator[tuple[Figure, Axes]]:
-    """Create a Matplotlib figure of labelled rows, with equal margins for all heights."""
+    """Create a Matplotlib figure for labelled rows. Margins do not depend on the height."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(_WIDTH, height))
         yield figure, figure.add_axes((0.33, 0.32 / height, 0.635, 1 - 0.36 / height))

@@ -1,4 +1,4 @@
-"""Jinja environment of all HTML and Markdown pages, with shared style and filters."""
+"""Jinja environment for all HTML and Markdown pages, with shared styles and filters."""
 
 import base64
 from pathlib import Path
@@ -9,12 +9,12 @@ from markupsafe import Markup
 from kassay.reference.documents.csv_text import formulas_as_text
 
 BLUE, ORANGE = "#0b66a8", "#c2521b"
-"""Colours of pages and of the figures on them."""
+"""Colours of HTML pages and of the figures on the pages."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
-    """Return a Jinja environment for the shared templates and the templates in ``folders``."""
+    """Create a Jinja environment with the shared templates and the templates in ``folders``."""
     jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, _TEMPLATES]),
         autoescape=autoescape,  # noqa: S701 - off for Markdown only
@@ -32,7 +32,7 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
 
 
 def _csv_link(csv: str, name: str) -> Markup:
-    """Return an HTML link that downloads a CSV embedded in the link."""
+    """Return an HTML link that contains CSV data and downloads the data as a file."""
     data = base64.b64encode(formulas_as_text(csv).encode()).decode()
     return Markup(
         '<a class="data" download="{}.csv" href="data:text/csv;base64,{}">CSV</a>'
@@ -40,7 +40,7 @@ def _csv_link(csv: str, name: str) -> Markup:
 
 
 def _command(name: str) -> Markup:
-    """Return the HTML of the kassay command that writes one figure or table."""
+    """Return, as HTML, the kassay command that writes one figure or table of a report."""
     return Markup('<code class="command">kassay report DIR --only {}</code>').format(name)
 
 

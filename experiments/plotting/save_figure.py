@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 
 def save_figure(figure: Figure, file: Path | io.StringIO) -> None:
-    """Save a figure to a file as SVG or PNG, depending on the suffix, or to a buffer as SVG.
+    """Save a figure as SVG or PNG, depending on the file suffix. Buffers receive SVG.
 
     Figures are saved without date and random ids. Equal figures give equal files.
     """

@@ -13,7 +13,7 @@ from kassay.solver.solution import LevelValue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioBars:
-    """Maximum load and movement of a scenario. Both are None if no solution exists."""
+    """Bars of one what-if scenario: maximum load and movement, or None without a solution."""
 
     label: str
     makespan: LevelValue | None
@@ -23,7 +23,7 @@ class ScenarioBars:
 def draw_scenarios(
     scenarios: Sequence[ScenarioBars], file: Path, *, title: str | None = None
 ) -> None:
-    """Draw maximum load and moves of scenarios side by side, with proven bounds as ticks."""
+    """Draw the maximum load and the moves of what-if scenarios, with their lower bounds."""
     figure = Figure(figsize=(8, 1.2 + 0.24 * len(scenarios)), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for axes, label, colour, levels in (

@@ -1,4 +1,4 @@
-"""Summary of a study: results per assignor and per family, from its table of outcomes."""
+"""Summarise the results of a study per assignor and per family."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ COMPARED_ASSIGNORS = tuple(
     for name, port in ASSIGNORS.items()
     if port.goal is Goal.BALANCE_AND_FEW_MOVES and port.release is Release.NEWEST
 )
-"""Ports of the newest release that aim at balance and at few moves."""
+"""Assignors of the newest Kafka release that aim at balance and at few moves."""
 NAMED_FAMILY = "named"
-"""The family of hand-picked groups, which count in no share."""
+"""Name of the family of hand-written groups, which are excluded from all statistics."""
 WORST_CANDIDATES = 16
-"""Number of candidates for the worst groups that a summary has per assignor and kind."""
+"""Number of stored candidates for the worst groups, per assignor and kind of shortcoming."""
 CONFIDENCE = 0.95
 _ASSIGNOR_ORDER = tuple(
     sorted(
@@ -38,7 +38,7 @@ _FAMILY_ORDER = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTable:
-    """A table of a report page. ``name`` is the file name of its CSV."""
+    """Table of a report page. ``name`` is the name of the table's CSV file."""
 
     name: str
     columns: tuple[str, ...]
@@ -48,7 +48,7 @@ class ReportTable:
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
-    r"""Number of groups with a property out of a total, with its confidence interval.
+    r"""Proportion of groups that have a property, with a confidence interval.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Proportion:
 
     @property
     def percent(self) -> str:
-        """Return the proportion in per cent. Show 0 % and 100 % only for exact values."""
+        """Format the proportion in per cent. Only exact values appear as 0 % or 100 %."""
         if not self.total:
             return "–"
         exact = 100 * self.count / self.total
@@ -78,7 +78,7 @@ class Proportion:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return Wilson's confidence interval at 95 %, or (0, 1) if the total is 0."""
+        """Return Wilson's 95 % confidence interval, or (0, 1) if the total is 0."""
         if not self.total:
             return (0.0, 1.0)
         found = binomtest(self.count, self.total).proportion_ci(CONFIDENCE, method="wilson")
@@ -87,7 +87,7 @@ class Proportion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorSummary:
-    """Results of an assignor over the groups with a proven optimum.
+    """Aggregated results of an assignor on the groups with a proven optimum.
 
     ``with_unnecessary_moves`` is a share of the groups with owned partitions.
     ``largest_excess`` is the largest excess of the maximum load over its minimum.
@@ -104,18 +104,18 @@ class AssignorSummary:
 
     @property
     def missed(self) -> Proportion:
-        """Return the share of groups without minimum imbalance, failed runs included."""
+        """Return the proportion of groups on which the assignor misses the minimum imbalance."""
         reached = self.minimum_imbalance
         return Proportion(reached.total - reached.count, reached.total)
 
 
 def without_named(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows without the hand-written groups."""
+    """Remove the rows of hand-written groups from a table of a study."""
     return rows[rows["family"] != NAMED_FAMILY]
 
 
 def summarise_rows(outcomes: pd.DataFrame) -> AssignorSummary:
-    """Add up the rows of a table of outcomes, which counts groups by family and assignor."""
+    """Sum the outcome counts of several table rows into one summary."""
     sums = {
         str(name): int(total)
         for name, total in outcomes.drop(
@@ -139,18 +139,18 @@ def summarise_rows(outcomes: pd.DataFrame) -> AssignorSummary:
 
 
 def by_assignor(outcomes: pd.DataFrame, names: Sequence[str]) -> dict[str, AssignorSummary]:
-    """Return one summary per assignor."""
+    """Summarise the outcome counts of each assignor."""
     return {name: summarise_rows(outcomes[outcomes["assignor"] == name]) for name in names}
 
 
 def totals(outcomes: pd.DataFrame) -> dict[str, AssignorSummary]:
-    """Return one summary per assignor over all groups except hand-written groups."""
+    """Summarise each assignor over all groups except hand-written groups."""
     rows = without_named(outcomes)
     return by_assignor(rows, assignors_of(rows["assignor"]))
 
 
 def by_family(outcomes: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
-    """Return one summary per family and assignor."""
+    """Summarise the outcome counts of each family and assignor."""
     names = assignors_of(outcomes["assignor"])
     return {
         family: by_assignor(outcomes[outcomes["family"] == family], names)
@@ -159,18 +159,18 @@ def by_family(outcomes: pd.DataFrame) -> dict[str, dict[str, AssignorSummary]]:
 
 
 def assignors_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Return distinct names of assignors, in the order of their goals."""
+    """Remove duplicate assignor names, and sort the names by the assignors' goals."""
     return _ordered(names, _ASSIGNOR_ORDER)
 
 
 def compared_assignors(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the `COMPARED_ASSIGNORS` among names, or else the first three assignors."""
+    """Select the assignors that a report compares in pairs from all assignors of a study."""
     ordered = assignors_of(names)
     return tuple(name for name in COMPARED_ASSIGNORS if name in ordered) or ordered[:3]
 
 
 def families_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Return distinct names of families: basic families first, then the others by name."""
+    """Remove duplicate family names, and sort the names: standard families come first."""
     return _ordered(names, _FAMILY_ORDER)
 
 

@@ -1,4 +1,4 @@
-"""Report of a history: moves and imbalance of recorded rebalances, and the optimum."""
+"""Report of a rebalance history: moves and imbalance compared with the optimum."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ _COLUMNS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHistory:
-    """Totals of one group. Moves are counted only in rebalances with a proven optimum.
+    """Totals of the recorded rebalances of one group.
 
     ``invalid`` counts rebalances with an invalid assignment, which for example omits a topic.
     """
@@ -40,12 +40,12 @@ class GroupHistory:
 
 
 def is_history(manifest: Mapping[str, Any]) -> bool:
-    """Return whether a manifest belongs to a history, not to a study."""
+    """Return whether a manifest describes a rebalance history instead of a study."""
     return "history" in manifest
 
 
 def render(directory: Path, manifest: Mapping[str, Any]) -> tuple[str, str]:
-    """Render the report of a history as an HTML page and as a Markdown summary."""
+    """Render the report of a rebalance history as an HTML page and a Markdown summary."""
     tables = directory / manifest["history"]
     rows = _rebalances(tables)
     values = {
@@ -69,7 +69,7 @@ def _rebalances(directory: Path) -> pd.DataFrame:
 
 
 def _groups(rows: pd.DataFrame) -> list[GroupHistory]:
-    """Return the totals of all groups, sorted by descending unnecessary moves."""
+    """Compute the totals of each group, sorted by descending number of unnecessary moves."""
     groups = [_summarise(str(name), own) for name, own in rows.groupby("group", sort=True)]
     groups.sort(key=lambda group: (-group.unnecessary, group.name))
     return [
@@ -138,7 +138,7 @@ def _plot(table: pd.DataFrame, columns: tuple[str, str], name: str, title: str, 
 
 
 def _index_by_time(rows: pd.DataFrame) -> pd.DataFrame:
-    """Sort rebalances by time. Number the rebalances if timestamps are missing."""
+    """Sort rebalances by time, or number the rebalances if timestamps are missing."""
     if rows["timestamp"].isna().any():
         return rows.reset_index(drop=True)
     rows = rows.sort_values(["timestamp", "group", "incarnation", "generation"], kind="stable")

@@ -1,4 +1,4 @@
-"""Reader of the outputs of studies and histories: manifest, file digests and summary tables."""
+"""Read and verify the output directories of studies and rebalance histories."""
 
 import hashlib
 import json
@@ -16,26 +16,26 @@ import pyarrow.dataset
 from kassay.reference.model.errors import InputError, UsageError
 
 MANIFESTS = "manifest"
-"""Folder of the manifests, one per run."""
+"""Name of the folder with the manifests of an output directory, one per run."""
 _COUNTS = ("families", "outcomes", "gaps", "pairs", "parameters", "profiles", "gap_sums")
 _SCHEMES = ("hdfs", "viewfs", "s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "o3fs", "ofs", "oss")
 _SHOWN_FILES = 5
 
 
 class FileState(NamedTuple):
-    """Size and SHA-256 of a file."""
+    """Size and SHA-256 digest of a file."""
 
     bytes: int
     sha256: str
 
 
 FileDigests = dict[str, FileState]
-"""States of files, by path relative to the output."""
+"""Size and digest of each file, by its path relative to the output directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySummary:
-    """Aggregated results of a study: tables of counts, and candidates for the worst groups."""
+    """Aggregated results of a study: tables of counts, and the groups with the largest gaps."""
 
     families: pd.DataFrame
     outcomes: pd.DataFrame
@@ -49,7 +49,7 @@ class StudySummary:
 
 
 def location(output: str) -> Path | None:
-    """Return the local path of an output, None if it is on another Hadoop file system.
+    """Return the local path of an output directory, or None if it is a remote URI.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def location(output: str) -> Path | None:
 
 
 def check_writable(output: str) -> None:
-    """Check that a local output can be written. Raise `UsageError` or `OSError` otherwise."""
+    """Create a local output directory, and raise an error if it is not writable."""
     directory = location(output)
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def check_writable(output: str) -> None:
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """Return the newest manifest of an output directory. Raise `InputError` without one."""
+    """Read the newest manifest of an output directory."""
     runs = sorted((directory / MANIFESTS).glob("run=*"), reverse=True)
     for run in runs:
         for part in sorted(run.glob("part-*")):
@@ -97,7 +97,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def digest_local_files(directory: Path, folders: Iterable[str]) -> FileDigests:
-    """Return size and SHA-256 of each file in folders of an output directory."""
+    """Return the size and SHA-256 of each file in the given folders of an output directory."""
     found: FileDigests = {}
     for folder in folders:
         for path in sorted((directory / folder).rglob("*")):
@@ -110,7 +110,7 @@ def digest_local_files(directory: Path, folders: Iterable[str]) -> FileDigests:
 
 
 def damaged_files(manifest: Mapping[str, Any], found: FileDigests) -> dict[str, str]:
-    """Compare files with the manifest. Return the damage by path."""
+    """Compare files with a manifest, and describe each missing, unknown or changed file."""
     expected = {name: FileState(*state) for name, state in manifest["files"].items()}
     damage = {}
     for name in sorted(expected.keys() | found.keys()):
@@ -126,7 +126,7 @@ def damaged_files(manifest: Mapping[str, Any], found: FileDigests) -> dict[str, 
 
 
 def describe_damage(damage: Mapping[str, str]) -> str:
-    """Return the damaged batches and the first damaged files as text."""
+    """Describe damaged batches and files of an output in one line of text."""
     batches = sorted(
         {int(match[1]) for name in damage if (match := re.search(r"batch=(\d+)", name))}
     )
@@ -140,7 +140,7 @@ def describe_damage(damage: Mapping[str, str]) -> str:
 def verified_manifest(
     directory: Path, *, found: FileDigests | None = None, partial: bool = False
 ) -> dict[str, Any]:
-    """Return the newest manifest of an output, and verify all files that it describes.
+    """Read the newest manifest of an output directory, and verify the files that it lists.
 
     Parameters
     ----------
@@ -169,7 +169,10 @@ def verified_manifest(
 
 
 def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> StudySummary:
-    """Read the summary of a study. Verify the output unless its manifest is given."""
+    """Read the summary tables of a study from its output directory.
+
+    If ``manifest`` is None, the function also reads the manifest and verifies the files.
+    """
     manifest = manifest or verified_manifest(directory)
     if "summary" not in manifest:
         raise InputError(f"{directory} contains no output of kassay study")
@@ -182,7 +185,7 @@ def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> 
 
 
 def read_table(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
-    """Read a Parquet table or some of its columns, with nullable column types."""
+    """Read all or the given columns of a Parquet table as a pandas data frame."""
     types = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
     types[pa.float64()] = pd.Float64Dtype()
     frame: pd.DataFrame = _arrow_table(path, columns).to_pandas(types_mapper=types.get)

@@ -1,4 +1,4 @@
-"""Section of the study report about the parameters of the families and their effects."""
+"""Section of the study report about the effects of group parameters on assignors."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -19,7 +19,7 @@ _OUTCOMES = {"missed": "misses the minimum imbalance", "wasteful": "makes unnece
 def parameter_section(
     results: StudySummary, families: Sequence[Mapping[str, object]], compared: Sequence[str]
 ) -> Mapping[str, object]:
-    """Return the tables and figures about the parameters of ``families``."""
+    """Create the tables and figures of the report section about parameters."""
     shares = levels(
         results.parameters,
         without_named(results.outcomes),
@@ -36,7 +36,7 @@ def parameter_section(
 
 
 def describe_family(family: Mapping[str, object]) -> str:
-    """Return a family's parameters as one line of text.
+    """Describe the parameters of a family in one line of text.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def _family_table(counted: pd.DataFrame, families: Iterable[Mapping[str, object]
 
 
 def _level_table(shares: pd.DataFrame, names: Sequence[str]) -> ReportTable:
-    """Return the table with one row per parameter level and one cell per outcome and assignor."""
+    """Create a table of outcome proportions, with one row per range of a parameter."""
     cells: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
     groups: dict[tuple[str, str], int] = {}
     for row in shares.to_dict("records"):
@@ -107,7 +107,7 @@ def _level_table(shares: pd.DataFrame, names: Sequence[str]) -> ReportTable:
 
 
 def _within_table(correlations: pd.DataFrame, names: Sequence[str]) -> ReportTable:
-    """Return the table with one row per family and assignor and one cell per parameter."""
+    """Create a table of correlations, with one row per family and assignor."""
     missed = correlations[correlations["outcome"] == "missed"]
     cells = {
         (str(row["family"]), str(row["assignor"]), str(row["parameter"])): (

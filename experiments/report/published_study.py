@@ -1,4 +1,4 @@
-"""Write the results of the published study into its documentation page.
+"""Insert the results of the published study into the documentation page about it.
 
 ``python -m kassay.experiments.report.published_study out/study docs/study.md`` replaces the
 text between the two comments that mark the place of the numbers.
@@ -27,7 +27,7 @@ def render_numbers(results: StudySummary) -> str:
 
 
 def with_interval(share: Proportion) -> str:
-    r"""Format a share with its confidence interval.
+    r"""Format a proportion and its confidence interval in per cent.
 
     Examples
     --------
@@ -41,7 +41,10 @@ def with_interval(share: Proportion) -> str:
 
 
 def replace_numbers(page: str, text: str, *, where: str) -> str:
-    """Replace the text between a page's two marks. ``where`` names the page in errors."""
+    """Replace the text between the `BEGIN` and `END` comments of a documentation page.
+
+    ``where`` is the page's name for error messages.
+    """
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -50,7 +53,7 @@ def replace_numbers(page: str, text: str, *, where: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command. Its arguments are the study's directory and the page's path."""
+    """Run the command with two arguments: the study directory and the page's path."""
     if len(arguments) != 2:
         print(  # noqa: T201
             "usage: python -m kassay.experiments.report.published_study DIR PAGE", file=sys.stderr

@@ -1,4 +1,4 @@
-"""Section of the study report with paired comparisons and performance profiles."""
+"""Statistics section of the study report: paired comparisons and performance profiles."""
 
 import itertools
 import math
@@ -28,7 +28,7 @@ _PAIR_COLUMNS = (
 def statistics_section(
     results: StudySummary, names: Sequence[str], compared: Sequence[str]
 ) -> Mapping[str, object]:
-    """Return the tables and figures of the statistics section of a study report."""
+    """Create the tables and figures of the statistics section of a study report."""
     pairs = itertools.combinations(compared, 2)
     outcomes, gaps = without_named(results.outcomes), without_named(results.gaps)
     effect_table = effects(results.parameters, outcomes, assignors=names)

@@ -20,13 +20,13 @@ _OUTCOMES = {"missed": BLUE, "wasteful": ORANGE}
 
 GAP_BINS = {"0": 0, "1–2": 1, "3–8": 3, "9–32": 9, "33 or more": 33}
 MOVE_BINS = {"0": 0, "1": 1, "2–3": 2, "4–7": 4, "8 or more": 8}
-"""Ranges of a gap by name, with their lowest values."""
+"""Lowest number of unnecessary moves in each histogram bin, by the label of the bin."""
 
 
 def subscription_plots(
     summaries: Mapping[str, tuple[AssignorSummary, AssignorSummary]],
 ) -> tuple[Plot, ...]:
-    """Draw the share of minimum results per assignor, for equal and mixed subscriptions."""
+    """Draw the results of each assignor, separately for equal and mixed subscriptions."""
     return tuple(
         _dot_plot(
             {
@@ -47,7 +47,7 @@ def subscription_plots(
 
 
 def family_plots(families: Mapping[str, Mapping[str, AssignorSummary]]) -> Iterator[Plot]:
-    """Draw per family how often each assignor misses minimum imbalance and minimum moves."""
+    """Draw one figure per family: how often each assignor misses the optimum."""
     for family, summaries in families.items():
         shares = {
             (assignor, outcome): share
@@ -65,7 +65,7 @@ def family_plots(families: Mapping[str, Mapping[str, AssignorSummary]]) -> Itera
 def distributions(
     gaps: pd.DataFrame, gap: str, bins: Mapping[str, int], *, name: str
 ) -> Iterator[Plot]:
-    """Draw the distribution of a heuristic gap per family, one figure per assignor.
+    """Draw one figure per assignor: the distribution of a heuristic gap in each family.
 
     ``gaps`` counts ``groups`` by ``gap``, ``family``, ``assignor`` and ``value``.
     """
@@ -113,7 +113,7 @@ def _dot_plot(
 
 
 def _count_in_bins(rows: pd.DataFrame, bins: Mapping[str, int]) -> pd.DataFrame:
-    """Count the groups per family (rows) and bin (columns)."""
+    """Count the groups per family (rows) and histogram bin (columns)."""
     ends = [*bins.values(), sys.maxsize]
     bin_of = pd.cut(rows["value"].astype("int64"), ends, right=False, labels=list(bins))
     counts = pd.crosstab(

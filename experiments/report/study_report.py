@@ -1,4 +1,4 @@
-"""Report of a study as a self-contained HTML page and as a Markdown summary."""
+"""Report of a study as a self-contained HTML page and a Markdown summary."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -28,7 +28,7 @@ from kassay.experiments.study.case import IMPORTED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Rendered report of a study, with its tables as CSV and its figures as SVG."""
+    """Rendered report of a study, with all tables as CSV and all figures as SVG."""
 
     html: str
     markdown: str
@@ -37,7 +37,7 @@ class Report:
 
 
 def render(results: StudySummary) -> Report:
-    """Render the report of a study."""
+    """Render the report of a study as HTML and Markdown."""
     values = template_values(results)
     page = environment(TEMPLATES, autoescape=True)
     page.filters["tint"] = _tint
@@ -52,7 +52,7 @@ def render(results: StudySummary) -> Report:
 
 
 def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
-    """Yield every figure and table among the values for the report's templates."""
+    """Find all figures and tables in the nested values for the report's templates."""
     if isinstance(values, Plot | ReportTable):
         yield values
     elif isinstance(values, Mapping | tuple):
@@ -61,7 +61,7 @@ def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
 
 
 def template_values(results: StudySummary) -> dict[str, object]:
-    """Return the values for the report's templates, computed from the counts of a study."""
+    """Compute the values for the report's templates from the summary of a study."""
     outcomes, gaps = results.outcomes, results.gaps
     counted = without_named(outcomes)
     names = assignors_of(outcomes["assignor"])
@@ -117,7 +117,7 @@ def _counts(families: pd.DataFrame) -> dict[str, int]:
 
 
 def _assignors_table(overall: Mapping[str, AssignorSummary]) -> ReportTable:
-    """Return the table of assignors as CSV. The templates render its HTML cells."""
+    """Create the CSV table of results per assignor. Templates render its HTML version."""
     fields = ("minimum_imbalance", "with_unnecessary_moves")
     rows = [
         {"assignor": name, **asdict(summary)}
@@ -135,7 +135,7 @@ def _assignors_table(overall: Mapping[str, AssignorSummary]) -> ReportTable:
 def _grid(
     families: Mapping[str, Mapping[str, AssignorSummary]], field: str, name: str
 ) -> ReportTable:
-    """Return a table of shares with one row per family and one column per assignor."""
+    """Create a table of proportions with one row per family and one column per assignor."""
     columns = tuple(next(iter(families.values()), {}))
     rows = tuple(
         (family, *(getattr(summaries[column], field) for column in columns))
@@ -156,13 +156,13 @@ def _grid(
 def _by_subscriptions(
     rows: pd.DataFrame, names: Sequence[str]
 ) -> dict[str, tuple[AssignorSummary, AssignorSummary]]:
-    """Summarise each assignor over groups with equal and with mixed subscriptions."""
+    """Summarise each assignor twice: on groups with equal and with mixed subscriptions."""
     equal, mixed = (by_assignor(rows[rows["mixed"] == flag], names) for flag in (False, True))
     return {name: (equal[name], mixed[name]) for name in names}
 
 
 def _tint(share: Proportion, higher_is_better: bool) -> str:
-    """Return a table cell's background colour, which is stronger for lower shares."""
+    """Return the background colour of a table cell. Worse results have a stronger colour."""
     if share.value is None:
         return "transparent"
     shortfall = 1 - share.value if higher_is_better else share.value

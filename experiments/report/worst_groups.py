@@ -1,4 +1,4 @@
-"""Worst groups of each assignor: drawings and explanations of the largest heuristic gaps."""
+"""Draw and explain the groups on which each assignor has the largest heuristic gaps."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,12 +29,12 @@ _KINDS = {
     "endless": "does not terminate",
 }
 _ATTEMPTS = 5
-"""Number of groups to try per heading until one can be rebuilt."""
+"""Maximum number of candidates to try per heading if groups cannot be rebuilt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstGroup:
-    """A group with an assignor's assignment, or None, and an optimal assignment.
+    """Report entry for a group: drawings of an assignor's result and of an optimum.
 
     ``steps`` are improving chains of transfers; ``more_steps`` counts those not listed.
     """
@@ -50,7 +50,7 @@ class WorstGroup:
 
 
 def worst_groups(results: StudySummary, assignors: Sequence[str]) -> Iterator[WorstGroup]:
-    """Yield the worst drawable groups of each assignor, without hand-written groups.
+    """Yield the groups with the largest gaps of each assignor, without hand-written groups.
 
     If the tables contain only the seed of a group, the group is rebuilt.
     """
@@ -69,7 +69,7 @@ def worst_groups(results: StudySummary, assignors: Sequence[str]) -> Iterator[Wo
 
 
 def named_groups(results: StudySummary) -> Iterator[WorstGroup]:
-    """Yield the hand-written groups, each with an assignor that misses the group's optimum."""
+    """Yield the hand-written groups, each with an assignor that misses the optimum."""
     shown: set[str] = set()
     for assignor in COMPARED_ASSIGNORS:
         found = _candidates(results, "named", assignor)
@@ -83,7 +83,7 @@ def named_groups(results: StudySummary) -> Iterator[WorstGroup]:
 
 
 def _candidates(results: StudySummary, kind: str, assignor: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the candidates of an assignor, worst first."""
+    """Yield the stored groups with the largest gaps of an assignor, worst first."""
     for candidate in results.worst:
         if candidate["kind"] == kind and candidate["comparison"]["assignor"] == assignor:
             yield candidate
@@ -92,7 +92,7 @@ def _candidates(results: StudySummary, kind: str, assignor: str) -> Iterator[Map
 def _first(
     candidates: Iterable[Mapping[str, Any]], title: str, manifest: Mapping[str, Any]
 ) -> Iterator[WorstGroup]:
-    """Yield the first group that can be drawn, if there is one."""
+    """Create the report entry of the first candidate group that can be drawn, if any."""
     for candidate in candidates:
         properties, row = candidate["group"], candidate["comparison"]
         group = _group(properties)
@@ -120,7 +120,7 @@ def _first(
 
 
 def _greedy(candidate: Mapping[str, Any], group: Group) -> tuple[str, Assignment | None]:
-    """Return the title and the assignment of an assignor, or the state that it repeats.
+    """Return the assignor's assignment and its title, or the repeated state of a livelock.
 
     The assignment is None if it cannot be rebuilt as it was in the study.
     """
@@ -141,7 +141,7 @@ def _greedy(candidate: Mapping[str, Any], group: Group) -> tuple[str, Assignment
 
 
 def _group(properties: Mapping[str, Any]) -> Group | None:
-    """Return the stored or rebuilt group, or None if the rebuilt group differs from the study's."""
+    """Load or rebuild a group of a study. Return None if the rebuilt group differs."""
     if properties["document"] is not None:
         return parse_group(json.loads(properties["document"]))
     family, seed, start = (properties[name] for name in ("family", "seed", "start"))

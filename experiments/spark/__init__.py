@@ -1,1 +1,1 @@
-"""Distribution of studies, hunts and histories over the tasks of Spark."""
+"""Run studies, counterexample searches and history analyses as Spark jobs."""

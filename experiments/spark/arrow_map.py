@@ -1,4 +1,4 @@
-"""Map the rows of a DataFrame with Python functions, through Arrow record batches."""
+"""Apply Python functions to the rows of a Spark DataFrame, as Arrow record batches."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 def record_batches(
     rows: Iterable[Row], schema: pa.Schema, *, size: int = 512
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows as record batches of at most ``size`` rows."""
+    """Convert dictionaries of column values to Arrow record batches of at most ``size`` rows."""
     remaining = iter(rows)
     while batch := list(islice(remaining, size)):
         yield pa.RecordBatch.from_pylist(batch, schema=schema)
@@ -25,7 +25,7 @@ def map_batches(
     function: Callable[[Iterator[pa.RecordBatch]], Iterable[Row]],
     schema: pa.Schema,
 ) -> DataFrame:
-    """Apply a function to the stream of record batches of each task."""
+    """Apply a function to the Arrow record batches of a DataFrame, once per Spark task."""
     return frame.mapInArrow(
         lambda batches: record_batches(function(batches), schema), from_arrow_schema(schema)
     )
@@ -34,7 +34,7 @@ def map_batches(
 def map_rows(
     frame: DataFrame, function: Callable[[Iterator[Row]], Iterable[Row]], schema: pa.Schema
 ) -> DataFrame:
-    """Apply a function to the stream of rows of each task."""
+    """Apply a function to the rows of a DataFrame, once per Spark task."""
     return map_batches(
         frame,
         lambda batches: function(row for batch in batches for row in batch.to_pylist()),

@@ -1,4 +1,4 @@
-"""Spark data source ``kassay``: a directory of captures as a DataFrame of groups."""
+"""Spark data source ``kassay``: read captures as a DataFrame of consumer groups."""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _CAPTURES_PER_TASK = 64
 
 @dataclass(frozen=True, slots=True)
 class CaptureRow:
-    """Imported group of a capture, or the reason that prevented its import."""
+    """Row for one group of a capture: the imported group, or why its import failed."""
 
     capture: str
     id: str | None
@@ -45,13 +45,13 @@ GROUPS = schema_of(CaptureRow)
 
 @dataclass(frozen=True)
 class CaptureSlice(InputPartition):
-    """The captures of one task."""
+    """Paths of the captures that one Spark task reads."""
 
     paths: tuple[str, ...]
 
 
 class CaptureDataSource(DataSource):
-    """Data source that imports all captures in a directory.
+    """Spark data source that imports all captures in a directory.
 
     Each file of the directory is a capture. So is each subdirectory, with the captures of one
     moment in it. A capture that cannot be read becomes a row with an error.
@@ -63,20 +63,20 @@ class CaptureDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name of the format."""
+        """Return the format name of the data source, for `spark.read.format`."""
         return NAME
 
     def schema(self) -> StructType:
-        """Return the columns of `GROUPS`."""
+        """Return the columns of the DataFrame, as a Spark schema."""
         return from_arrow_schema(GROUPS)
 
     def reader(self, schema: StructType) -> "CaptureReader":  # noqa: ARG002
-        """Return a reader for the options."""
+        """Return a reader with the options of this data source."""
         return CaptureReader(dict(self.options))
 
 
 class CaptureReader(DataSourceReader):
-    """Divides captures among tasks and reads them."""
+    """Reader that divides the captures of a directory among Spark tasks."""
 
     def __init__(self, options: dict[str, str]) -> None:
         if "path" not in options:
@@ -86,7 +86,7 @@ class CaptureReader(DataSourceReader):
         self._options = _import_options(options)
 
     def partitions(self) -> list[InputPartition]:
-        """Return the captures of each task."""
+        """Divide the captures into slices, one slice per Spark task."""
         captures = [str(path) for path in _list_captures(self._root)]
         return [
             CaptureSlice(tuple(captures[first : first + self._captures_per_task]))
@@ -94,14 +94,14 @@ class CaptureReader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the captures of one task."""
+        """Import the captures of one Spark task. Yield one record batch per capture."""
         for path in partition.paths:  # type: ignore[attr-defined]
             rows = [asdict(row) for row in _capture_rows(Path(path), self._options)]
             yield pa.RecordBatch.from_pylist(rows, schema=GROUPS)
 
 
 def register(spark: SparkSession) -> None:
-    """Register the data source in a session."""
+    """Register the data source ``kassay`` in a Spark session."""
     spark.dataSource.register(CaptureDataSource)
 
 

@@ -1,4 +1,4 @@
-"""Send the code to Spark workers, and check that they run the driver's version."""
+"""Send kassay's code to Spark workers, and check that workers and driver run equal versions."""
 
 import hashlib
 import importlib.metadata
@@ -23,11 +23,11 @@ _ZIP_TIMESTAMP = (2000, 1, 1, 0, 0, 0)
 
 
 class WorkerMismatchError(RunError):
-    """A worker runs another version of the code than the driver."""
+    """Raised if a Spark worker and the driver run different versions of kassay or a library."""
 
 
 def write_archive(target: Path) -> Path:
-    """Write the package to a reproducible zip file."""
+    """Write the code of the package ``kassay`` to a reproducible zip file."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _files():
             archive.writestr(zipfile.ZipInfo(name, _ZIP_TIMESTAMP), content)
@@ -35,7 +35,7 @@ def write_archive(target: Path) -> Path:
 
 
 def send_code(spark: SparkSession, directory: Path) -> None:
-    """Send the code to all workers. It takes precedence over installed packages."""
+    """Send kassay's code to all Spark workers, to be used instead of an installed version."""
     archive = str(write_archive(directory / "kassay.zip"))
     if uses_connect(spark):
         spark.addArtifacts(archive, pyfile=True)
@@ -44,13 +44,13 @@ def send_code(spark: SparkSession, directory: Path) -> None:
 
 
 def uses_connect(spark: SparkSession) -> bool:
-    """Return whether a session belongs to a Spark Connect server."""
+    """Return whether a Spark session uses a Spark Connect server."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 @cache
 def code_identity() -> tuple[tuple[str, str], ...]:
-    """Return a digest of the code, and the versions that results depend on."""
+    """Return a digest of kassay's code, and the versions of Python and required libraries."""
     digest = hashlib.sha256()
     for name, content in _files():
         digest.update(f"{name}\n{len(content)}\n".encode() + content)
@@ -62,7 +62,7 @@ def code_identity() -> tuple[tuple[str, str], ...]:
 
 
 def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
-    """Check that this worker runs the same versions as the driver.
+    """Check that this Spark worker runs the same code and library versions as the driver.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
-    """Yield the files of the package from its folders or zip file, sorted by name."""
+    """Yield the name and content of each file of the package ``kassay``, sorted by name."""
     archive = getattr(kassay.__loader__, "archive", None)
     if archive:
         with zipfile.ZipFile(archive) as opened:

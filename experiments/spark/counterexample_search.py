@@ -25,7 +25,7 @@ _RESULTS = schema_of(CaseSearch)
 def search_cases(
     spark: SparkSession, cases: Cases, options: CounterexampleOptions, *, tasks: int | None = None
 ) -> Iterator[CaseSearch]:
-    """Search every case. Yield each result as soon as the job of the case ends.
+    """Search every case for counterexamples, and yield results as Spark jobs finish.
 
     Each task is a job of its own, and several jobs run at a time, because a job returns its
     rows only when all its tasks have ended. The workers derive each case from its number.

@@ -1,4 +1,4 @@
-"""Write the tables of a history and the last state of each group."""
+"""Write the tables of a rebalance history, and the last state of each group."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _DOCUMENT = pa.schema([pa.field("document", pa.string(), nullable=False)])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Written tables, and the number of rows per table and of input records."""
+    """Written tables of a rebalance history, with their numbers of rows."""
 
     generations: DataFrame
     rebalances: DataFrame
@@ -46,7 +46,7 @@ def write_history(
     manifest: Callable[[dict[str, int]], Mapping[str, object]],
     limits: CaseLimits = LIMITS,
 ) -> History:
-    """Write generations, rebalances, newest commits, errors and the last groups.
+    """Rebuild the history of all groups, and write its tables and last group documents.
 
     Each call writes a new run, and its manifest last; earlier runs are not changed. The function
     ``manifest`` builds the manifest from the number of rows per table. The rows do not depend
@@ -87,7 +87,7 @@ def write_history(
 
 
 def summarise_groups(history: History) -> Iterator[dict[str, object]]:
-    """Yield one JSON record per group: generations, rebalances, moves, unassigned topics."""
+    """Yield a summary per group: generations, rebalances, moves and unassigned topics."""
     known = "unnecessary_moves IS NOT NULL"
     generation = F.struct("incarnation", "number")
     generations = history.generations.groupBy("group").agg(
@@ -120,7 +120,7 @@ def summarise_groups(history: History) -> Iterator[dict[str, object]]:
 
 
 def _last_groups(generations: DataFrame, rebalances: DataFrame) -> DataFrame:
-    """Return the documents of groups with members in their last generation, by group id."""
+    """Return the document of each group's last generation; skip groups without members."""
     generation = F.struct("incarnation", "number")
     last = generations.groupBy("group").agg(
         F.max(generation).alias("last"), F.max_by("members", generation).alias("members")

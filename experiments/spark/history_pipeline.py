@@ -1,4 +1,4 @@
-"""Rebuild the history of groups from ``__consumer_offsets``, on Spark."""
+"""Rebuild the rebalance history of groups from ``__consumer_offsets``, on Spark."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,19 +28,19 @@ _PLACE = ("partition", "offset")
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadata:
-    """Facts about topics that the records do not contain."""
+    """Partition counts and topic names, which ``__consumer_offsets`` does not contain."""
 
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     topic_names: Mapping[str, str] = field(default_factory=dict)  # by topic id (36 characters)
 
 
 def decode_records(raw: DataFrame) -> DataFrame:
-    """Decode raw records to `RECORDS`. Commits are combined, see `decode_batches`."""
+    """Decode raw records of ``__consumer_offsets``, and combine the commits of a partition."""
     return map_batches(raw, decode_batches, RECORDS)
 
 
 def group_records(records: DataFrame) -> DataFrame:
-    """Return the records that describe members and assignments, from rows of `RECORDS`."""
+    """Select the decoded records that describe members and assignments of groups."""
     return records.where(
         F.col("error").isNull()
         & F.col("payload").isNotNull()
@@ -51,7 +51,7 @@ def group_records(records: DataFrame) -> DataFrame:
 
 
 def rebuild_generations(records: DataFrame, *, known: ClusterMetadata, tasks: int) -> DataFrame:
-    """Rebuild the generations of every group as rows of `GENERATIONS`.
+    """Rebuild the generations of every group from decoded records.
 
     Each task reads its groups one by one and holds at most one of them. The order of the
     input rows does not matter.
@@ -65,7 +65,7 @@ def rebuild_generations(records: DataFrame, *, known: ClusterMetadata, tasks: in
 def evaluate_rebalances(
     generations: DataFrame, *, known: ClusterMetadata, tasks: int, limits: CaseLimits = LIMITS
 ) -> DataFrame:
-    """Reconstruct and solve every rebalance as rows of `REBALANCES`."""
+    """Reconstruct every rebalance, and compare it with the optimum."""
     counts = dict(known.partition_counts)
     by_group = generations.repartition(tasks, "group").sortWithinPartitions(
         "group", "incarnation", "number"
@@ -81,7 +81,7 @@ def evaluate_rebalances(
 
 
 def newest_commits(records: DataFrame) -> DataFrame:
-    """Return the newest commit of every partition as rows of `COMMITS`."""
+    """Return the newest offset commit of every group and partition."""
     newest = (
         records.where(F.col("kind").isin(*OFFSET_COMMIT_KINDS) & F.col("error").isNull())
         .groupBy("group", "topic", "topic_partition")
@@ -103,5 +103,5 @@ def newest_commits(records: DataFrame) -> DataFrame:
 
 
 def undecoded_records(records: DataFrame) -> DataFrame:
-    """Return the records that could not be decoded as rows of `ERRORS`."""
+    """Return the position and error of each record that cannot be decoded."""
     return records.where(F.col("error").isNotNull()).select(*ERRORS.names)

@@ -1,4 +1,4 @@
-"""Arrow schemas of the history's records and tables."""
+"""Arrow schemas of ``__consumer_offsets`` records and of the history tables."""
 
 import pyarrow as pa
 

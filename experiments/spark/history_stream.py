@@ -1,4 +1,4 @@
-"""Compare rebalances with the optimum as they happen, with Structured Streaming."""
+"""Compare rebalances with the optimum as they happen, with Spark Structured Streaming."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowSettings:
-    """Times in seconds, and the optional file of metrics.
+    """Settings of `follow`: times in seconds, and the path of an optional metrics file.
 
     ``interval`` is the time between two batches. A group without new records for
     ``quiet_period`` has finished its last generation.
@@ -53,7 +53,7 @@ def follow(
     settings: FollowSettings,
     limits: CaseLimits = LIMITS,
 ) -> None:
-    """Write each rebalance of a stream of raw records once, until the process is interrupted.
+    """Find, evaluate and write the rebalances in a record stream until interrupted.
 
     The rebalances of each batch are in a folder of their own, which a repeated batch replaces.
     The checkpoint in the output contains the offsets of finished batches and the state of all
@@ -98,7 +98,10 @@ def follow(
 
 
 class _RebalanceProcessor(StatefulProcessor):
-    """Find the rebalances of each group; the state of a group is its `GroupFollower`."""
+    """Spark stream processor that finds the rebalances of each group in its records.
+
+    The state of a group is its `GroupFollower`.
+    """
 
     def __init__(self, known: ClusterMetadata, *, quiet_milliseconds: int) -> None:
         self._known = known
@@ -132,7 +135,7 @@ class _RebalanceProcessor(StatefulProcessor):
         return map(_row, found)
 
     def close(self) -> None:
-        """Do nothing: Spark closes the state."""
+        """Release no resources: Spark closes the state of the groups."""
 
     def _load(self, key: Any) -> GroupFollower:
         state = self._state.get() if self._state.exists() else (None,)
@@ -146,7 +149,7 @@ def _row(values: dict[str, object]) -> Row:
 
 
 def _write_metrics(spark: SparkSession, folder: str, file: Path | None) -> None:
-    """Write the metrics of all followed rebalances to a file for Prometheus."""
+    """Write the metrics of all evaluated rebalances to a file for Prometheus."""
     if file is None:
         return
     try:
@@ -159,7 +162,7 @@ def _write_metrics(spark: SparkSession, folder: str, file: Path | None) -> None:
 
 
 def group_metrics(rebalances: DataFrame) -> DataFrame:
-    """Return the metrics of each group as columns, see `METRICS`."""
+    """Compute the metrics of each group from its rebalances, one row per group."""
     generation = F.struct("incarnation", "generation")
     several = F.col("generation") > F.col("first")
     return rebalances.groupBy("group").agg(

@@ -1,4 +1,4 @@
-"""Group documents of a study as a DataFrame, from this machine or any Hadoop file system."""
+"""Read the group documents of a study into a Spark DataFrame."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -10,13 +10,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from kassay.experiments.study.case import ImportedCases
 
 _ID = "conv(substring(sha2(document, 256), 1, 15), 16, 10)"
-"""The SQL expression of `document_id`."""
+"""SQL expression that computes `document_id` of the column ``document``."""
 
 
 def read_documents(
     spark: SparkSession, documents: Sequence[str], uris: Sequence[str], *, assignors: Sequence[str]
 ) -> tuple[DataFrame, ImportedCases]:
-    """Return all documents with their case index, and their cases.
+    """Return the group documents as a DataFrame with case indices, and the study's cases.
 
     The columns are ``index`` and ``document``. Each line of the files at ``uris`` is a
     document. Documents are sorted by an id of their content, so that the index does not depend

@@ -37,7 +37,7 @@ exec {java} "$@"
 
 
 class NoJavaError(RunError):
-    """No Java runtime is suitable for Spark. The message has the reason for each."""
+    """Raised if no Java runtime on this machine is suitable for Spark."""
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Path:
@@ -55,7 +55,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def rejection_reason(home: Path) -> str | None:
-    """Return why a Java home is not suitable for Spark, or None if it is."""
+    """Return why a Java home is not suitable for Spark, or None if it is suitable."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return "no bin/java"
     if not (home / "release").is_file():
@@ -69,7 +69,7 @@ def rejection_reason(home: Path) -> str | None:
 
 
 def make_java_home(home: Path, directory: Path) -> Path:
-    """Write a Java home with a ``java`` that removes arguments that some runtimes reject."""
+    """Write a Java home with a launcher that removes arguments unknown to some runtimes."""
     launcher = directory / "bin" / "java"
     launcher.parent.mkdir(parents=True)
     java = shlex.quote(str(home / "bin" / "java"))
@@ -80,7 +80,7 @@ def make_java_home(home: Path, directory: Path) -> Path:
 
 
 def version_of(home: Path) -> str:
-    """Return the version in the release file of a Java home."""
+    """Return the Java version in the release file of a Java home directory."""
     return _release_facts(home).get("JAVA_VERSION", "unknown")
 
 
@@ -100,6 +100,6 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _feature_version(version: str) -> int:
-    """Return 17 for ``17.0.15``, 8 for ``1.8.0_392``, and 0 for an invalid version."""
+    """Return the Java feature version: 17 for ``17.0.15``, 8 for ``1.8.0_392``, else 0."""
     numbers = re.match(r"(?:1\.)?(\d+)", version)
     return int(numbers[1]) if numbers else 0

@@ -1,4 +1,4 @@
-"""Streaming data source of the records of ``__consumer_offsets``."""
+"""Spark streaming source that reads the topic ``__consumer_offsets`` of a cluster."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ _ROWS_PER_BATCH = 8192
 def stream_cluster(
     spark: SparkSession, settings: Mapping[str, str], *, timeout: float, tasks: int
 ) -> DataFrame:
-    """Read ``__consumer_offsets`` of a cluster as an endless stream of rows of `RAW`.
+    """Read raw records of ``__consumer_offsets`` from a cluster as an endless stream.
 
     Each task reads some partitions with a consumer that joins no group and commits nothing.
     The settings are librdkafka properties; the timeout is in seconds per answer.
@@ -33,7 +33,7 @@ def stream_cluster(
 
 @dataclass(frozen=True)
 class _Ranges(InputPartition):
-    """First offset and end of each partition that a task reads."""
+    """Range of offsets to read in each topic partition, for one Spark task."""
 
     offsets: tuple[tuple[int, int, int], ...]  # partition, first offset, end
 
@@ -51,7 +51,10 @@ class _OffsetsSource(DataSource):
 
 
 class _StreamReader(DataSourceStreamReader):
-    """Reader whose offsets in the checkpoint are ``{partition: next offset}``."""
+    """Stream reader that stores the next offset of each partition in Spark's checkpoint.
+
+    The checkpoint contains ``{partition: next offset}``.
+    """
 
     def __init__(self, options: dict[str, str]) -> None:
         self._settings = json.loads(options["secret"])

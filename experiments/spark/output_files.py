@@ -1,4 +1,4 @@
-"""Files of an output directory on any Hadoop file system: digests, manifests and copies.
+"""Digest, copy and delete files of an output directory on any Hadoop file system.
 
 Spark lists, reads and writes all files, so that the driver needs no access to the file system.
 """
@@ -43,18 +43,21 @@ PARQUET_OPTIONS = {
 
 
 def new_run() -> str:
-    """Return the name of a new run. Names sort by time."""
+    """Create a unique name for a run of a study or history. Names sort by time."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
 def uri_of(output: str) -> str:
-    """Return the URI of an output, for Spark."""
+    """Convert the path or URI of an output directory to a URI for Spark."""
     path = location(output)
     return output.rstrip("/") if path is None else path.absolute().as_uri()
 
 
 def digest_files(spark: SparkSession, output: str, folders: Iterable[str]) -> FileDigests:
-    """Return size and SHA-256 of each file in folders of an output, if they exist."""
+    """Return the size and SHA-256 of each file in the given folders of an output directory.
+
+    Folders that do not exist are skipped.
+    """
     return {
         f"{folder}/{row['name']}": FileState(row["length"], row["sha256"])
         for folder in folders
@@ -70,7 +73,7 @@ def write_manifest(
     *,
     folders: Iterable[str],
 ) -> None:
-    """Write the manifest of a run, with the digests of all files in ``folders``.
+    """Write the manifest of a run, with the size and SHA-256 of each file in ``folders``.
 
     A run with a manifest is complete: nothing is written after the manifest.
     """
@@ -83,7 +86,7 @@ def write_manifest(
 
 @contextmanager
 def local_copy(spark: SparkSession, output: str) -> Iterator[tuple[Path, FileDigests | None]]:
-    """Copy the files that a report reads to this machine. Yield their directory.
+    """Copy the files that a report needs to a local directory, and yield the directory.
 
     The second value are the digests of all files of the output. A local output is not copied,
     and its digests are None.
@@ -101,13 +104,13 @@ def local_copy(spark: SparkSession, output: str) -> Iterator[tuple[Path, FileDig
 
 
 def read_summary(spark: SparkSession, output: str) -> StudySummary:
-    """Read the verified summary of a study."""
+    """Read the summary tables of a study, after a check of their files' digests."""
     with local_copy(spark, output) as (directory, found):
         return load_summary(directory, verified_manifest(directory, found=found))
 
 
 def changed_folders(spark: SparkSession, output: str) -> set[str]:
-    """Return the folders of an output with files that differ from the newest manifest."""
+    """Return the folders of an output directory with files that differ from its manifest."""
     try:
         with local_copy(spark, output) as (directory, found):
             manifest = read_manifest(directory)
@@ -120,7 +123,7 @@ def changed_folders(spark: SparkSession, output: str) -> set[str]:
 def delete_abandoned_runs(
     output: str, manifest: Mapping[str, Any], *, spark: SparkSession | None = None
 ) -> int:
-    """Delete the runs of a study's output that its manifest does not name; return their number.
+    """Delete the runs of a study that its manifest does not list, and return their number.
 
     Runs that other drivers are writing are deleted as well. An output on another file system
     requires Spark; files of tasks that Spark did not commit remain there.
@@ -152,7 +155,7 @@ def delete_abandoned_runs(
 
 
 def _fetch(spark: SparkSession, output: str, folder: str, directory: Path) -> None:
-    """Copy the files of a folder, manifests or a summary, to a directory of this machine."""
+    """Copy all files of one output folder to a local directory."""
     for row in _files(spark, output, folder, "content"):
         target = directory / folder / row["name"]
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +163,7 @@ def _fetch(spark: SparkSession, output: str, folder: str, directory: Path) -> No
 
 
 def _files(spark: SparkSession, output: str, folder: str, *columns: str) -> Iterator[Row]:
-    """Yield the name and columns of each file in a folder, if the folder exists."""
+    """Yield one row per file in a folder: its name and the requested ``columns``."""
     try:
         frame = (
             spark.read.format("binaryFile")

@@ -1,4 +1,4 @@
-"""Capture Spark's output while it downloads Maven packages, and report one error."""
+"""Capture Spark's output during Maven downloads, and report failures as one error."""
 
 import os
 import re
@@ -18,7 +18,7 @@ _REASON = re.compile(
 
 @contextmanager
 def captured_stderr(packages: str) -> Iterator[None]:
-    """Capture standard error while Spark starts, because it prints hundreds of lines per jar.
+    """Hide standard error while Spark starts and prints hundreds of lines per jar.
 
     The output of processes that are started in the block, such as Spark's JVM, stays hidden
     after the block. If Spark does not start, a `RunError` contains its reason.
@@ -38,7 +38,7 @@ def captured_stderr(packages: str) -> Iterator[None]:
 
 
 def _reason(lines: list[str]) -> str | None:
-    """Return the line with the reason from a long report and a stack trace."""
+    """Find the reason for a failed start in the captured output of Spark."""
     found = [match[1].rstrip("]") for line in lines if (match := _REASON.match(line))]
     if found:
         return found[0]

@@ -1,4 +1,4 @@
-"""Show the progress of a study on standard error: a bar, or one line per minute in a log."""
+"""Show the progress of a study as a bar in a terminal, or as log lines."""
 
 import threading
 import time
@@ -30,7 +30,7 @@ _LOG_SECONDS = 60.0
 
 @dataclass(slots=True)
 class CaseCounts:
-    """Numbers of cases: all, in finished batches, and in running batches."""
+    """Numbers of cases: total, in finished batches, and in running batches."""
 
     total: int
     finished: int = 0
@@ -44,7 +44,7 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def with_progress(spark: SparkSession, counts: CaseCounts) -> Iterator[None]:
-    """Show the progress of a study while the block runs and changes the counts."""
+    """Show the progress of a study while a ``with`` block runs and updates ``counts``."""
     console = Console(stderr=True)
     bar = Progress(
         SpinnerColumn(),
@@ -91,7 +91,7 @@ def _line(task: Task) -> str:
 
 
 def _estimate(spark: SparkSession, counts: CaseCounts) -> float:
-    """Estimate the number of evaluated cases from the finished tasks of running batches."""
+    """Estimate the number of evaluated cases from the finished Spark tasks."""
     finished = tasks = 0
     if not uses_connect(spark):
         tracker = spark.sparkContext.statusTracker()

@@ -31,7 +31,7 @@ _REQUIRED_COLUMNS = ("key", "value")
 
 
 def read_files(spark: SparkSession, paths: Sequence[str | Path]) -> list[DataFrame]:
-    """Read and decode records: files with `DUMP_SUFFIXES` as dumps, others as Parquet.
+    """Read and decode ``__consumer_offsets`` records from text dumps and Parquet files.
 
     Directories are searched for both. Dumps may be compressed with gzip. URIs of other file
     systems are Parquet.
@@ -51,7 +51,7 @@ def read_files(spark: SparkSession, paths: Sequence[str | Path]) -> list[DataFra
 
 
 def record_files(path: Path) -> tuple[list[Path], list[Path]]:
-    """Return the dumps and the Parquet files or directories of a path."""
+    """List the text dumps and the Parquet files or directories at a path."""
     if not path.exists():
         raise InputError(f"{path}: no such file or directory")
     if path.is_dir():
@@ -101,7 +101,7 @@ def _check_parquet(path: Path) -> None:
 
 
 def read_parquet(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Read raw records from Parquet as rows of `RAW`.
+    """Read raw records of ``__consumer_offsets`` from Parquet files.
 
     The columns are those of Spark's Kafka source: ``key``, ``value``, and optionally
     ``partition``, ``offset``, ``timestamp`` (a time or milliseconds) and ``topic``. Rows of
@@ -130,7 +130,7 @@ def read_parquet(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def read_dumps(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
-    """Read output of ``kafka-dump-log.sh --offsets-decoder`` on the workers, as `RECORDS`."""
+    """Read and decode output files of ``kafka-dump-log.sh --offsets-decoder``."""
     names = [[str(path.absolute())] for path in paths]
     frame = spark.createDataFrame(names, "path string").repartition(max(1, len(names)))
     return map_rows(frame, _dump_rows, RECORDS)
@@ -139,7 +139,7 @@ def read_dumps(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
 def read_cluster(
     spark: SparkSession, settings: Mapping[str, str], *, timeout: float, tasks: int
 ) -> DataFrame:
-    """Read ``__consumer_offsets`` of a cluster up to its current end as rows of `RAW`.
+    """Read raw records of ``__consumer_offsets`` from a cluster, up to the current end.
 
     Each task reads some partitions with a consumer that joins no group and commits nothing.
     The settings are librdkafka properties; the timeout is in seconds per answer.
@@ -158,7 +158,7 @@ def read_cluster(
 def read_cluster_with_spark(
     spark: SparkSession, servers: str, partitions: Sequence[int], options: Mapping[str, str]
 ) -> DataFrame:
-    """Read ``__consumer_offsets`` as rows of `RAW` with Spark's Kafka source."""
+    """Read raw records of ``__consumer_offsets`` from a cluster with Spark's Kafka source."""
     # The default offset fetching skips internal topics (ConsumerStrategy, Spark 4.0.0).
     spark.conf.set("spark.sql.streaming.kafka.useDeprecatedOffsetFetching", "true")
     # These options override the user's. They read the whole topic without joining a group.

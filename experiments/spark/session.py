@@ -48,7 +48,7 @@ _SETTINGS = {
 def spark_session(
     *, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """Start a Spark session, and stop it at the end of the block.
+    """Start a Spark session, and stop the session at the end of the ``with`` block.
 
     A master is ``local[N]``, a cluster (``spark://host:7077``) or a Spark Connect server
     (``sc://host:15002``). The default is the master of ``spark-submit``, else all cores of
@@ -72,7 +72,7 @@ def spark_session(
 
 @contextmanager
 def _one_message_per_failure() -> Iterator[None]:
-    """Raise a `RunError` with the cause if Spark fails or its Java process ends."""
+    """Convert errors of Spark or its Java process to a `RunError` with the cause."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -86,7 +86,7 @@ def _one_message_per_failure() -> Iterator[None]:
 
 
 def _cause(text: str) -> str:
-    r"""Return the last cause in a message with the stack traces of Java or Python.
+    r"""Extract the last cause from an error message with Java or Python stack traces.
 
     Examples
     --------
@@ -102,12 +102,12 @@ def _cause(text: str) -> str:
 
 
 def cores_of(spark: SparkSession) -> int:
-    """Return the number of cores of a session, or an estimate for Spark Connect."""
+    """Return the number of cores of a Spark session, or an estimate for Spark Connect."""
     return _CONNECT_CORES if uses_connect(spark) else spark.sparkContext.defaultParallelism
 
 
 def memory_per_task(spark: SparkSession) -> int:
-    """Return the memory in MiB that a task may use for Python, at least 1 GiB.
+    """Return the memory in MiB that the Python process of a Spark task may use.
 
     It is the memory of an executor divided by its number of cores. With a local master, the
     tasks share three quarters of the memory of this machine.
@@ -121,7 +121,7 @@ def memory_per_task(spark: SparkSession) -> int:
 
 
 def mebibytes(size: str) -> int:
-    """Return a size in Spark's notation, by default in MiB, as a number of MiB.
+    """Convert a memory size in Spark's notation, such as ``4g``, to MiB.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def mebibytes(size: str) -> int:
 def _started(
     master: str | None, settings: Mapping[str, str], scratch: Path, *, submitted: bool
 ) -> Iterator[SparkSession]:
-    """Start a driver, or use the driver of ``spark-submit``."""
+    """Start a Spark driver, or use the driver that ``spark-submit`` started."""
     local = master is not None and master.startswith("local")
     on_this_machine = local or (master is not None and _ON_LOOPBACK.match(master) is not None)
     environment: dict[str, str] = {}
@@ -175,7 +175,7 @@ def _started(
 
 @contextmanager
 def _connected(master: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Connect to a Spark Connect server."""
+    """Connect to a Spark Connect server, and disconnect at the end of the ``with`` block."""
     try:
         builder = SparkSession.builder.appName("kassay").remote(master)
         for key, value in settings.items():
@@ -191,7 +191,7 @@ def _connected(master: str, settings: Mapping[str, str]) -> Iterator[SparkSessio
 
 
 def with_retries(master: str) -> str:
-    """Allow a local master to retry tasks, as clusters do.
+    """Return the master URL with task retries enabled for a local master.
 
     Examples
     --------

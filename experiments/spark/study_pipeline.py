@@ -1,4 +1,4 @@
-"""Evaluate the cases of a study on Spark. Executors write them batch by batch."""
+"""Evaluate the cases of a study on Spark, batch by batch."""
 
 import hashlib
 import json
@@ -71,7 +71,7 @@ def evaluate_cases(
     judge: Evaluator | None = None,
     drawn: int | None = None,
 ) -> DataFrame:
-    """Return the cases of a batch as rows of `CASES`, in no particular order.
+    """Evaluate the cases of a batch. Return one row per case, in any order.
 
     The workers derive each case from its position; ``documents`` has the imported groups, see
     `read_documents`. The rows do not depend on the number of
@@ -132,7 +132,7 @@ def write_study(
     tasks: int | None = None,
     judge: Evaluator | None = None,
 ) -> None:
-    """Run a study: write its missing batches, its summary and, last, its manifest.
+    """Run a study: write the missing batches, the summary and then the manifest.
 
     A batch is complete if one of its runs has each of its cases exactly once. An interrupted
     study continues with the missing batches; several drivers can run the same study at one
@@ -184,7 +184,7 @@ def write_study(
 def _run_batches(
     spark: SparkSession, write: Callable[[Batch], None], missing: Sequence[Batch], *, total: int
 ) -> None:
-    """Write the missing batches, a few at the same time."""
+    """Write the missing batches of a study, `_CONCURRENT_BATCHES` at the same time."""
     counts = CaseCounts(total, total - sum(batch.size for batch in missing))
 
     def run(batch: Batch) -> None:
@@ -206,7 +206,7 @@ def _run_batches(
 
 
 def read_cases(spark: SparkSession, root: str, paths: Sequence[str]) -> DataFrame:
-    """Read the cases of runs as rows of `CASES`. Raise an error for damaged files."""
+    """Read the evaluated cases of a study from the folders of runs, and verify checksums."""
     return (
         spark.read.schema(from_arrow_schema(CASES))
         .option("parquet.page.verify-checksum.enabled", "true")
@@ -222,7 +222,7 @@ def complete_runs(
     *,
     without: Container[str] = (),
 ) -> dict[int, str]:
-    """Return the first complete run of each complete batch below a directory.
+    """Map the number of each complete batch to the name of its first complete run.
 
     All columns of all files are read, with their page checksums. A run is complete if it has
     the rows of this study at exactly the positions of its batch, and no unreadable file. The
@@ -269,7 +269,7 @@ def complete_runs(
 
 
 def _readable_rows(spark: SparkSession, root: str) -> DataFrame:
-    """Return the rows of all files below a directory, without the rest of a damaged file."""
+    """Read the rows of all files below a directory; skip unreadable parts of damaged files."""
     return (
         spark.read.schema(from_arrow_schema(CASES))
         .option("recursiveFileLookup", "true")
@@ -281,6 +281,6 @@ def _readable_rows(spark: SparkSession, root: str) -> DataFrame:
 
 
 def study_digest(cases: Cases, *, limits: CaseLimits, drawn: int | None = None) -> str:
-    """Return a digest of the cases, the limits and the code."""
+    """Return a digest of the study's cases, its limits and kassay's code."""
     described = json.dumps([code_identity(), drawn, repr(limits), repr(cases)])
     return hashlib.sha256(described.encode()).hexdigest()[:32]

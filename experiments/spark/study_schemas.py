@@ -1,4 +1,4 @@
-"""Arrow schemas of the tables, derived from the dataclasses of their rows."""
+"""Arrow schemas of the tables of a study, derived from the dataclasses of their rows."""
 
 import types
 import typing
@@ -15,7 +15,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def schema_of(row: type) -> pa.Schema:
-    """Return the Arrow schema of a row dataclass. Optional fields are nullable."""
+    """Derive an Arrow schema from a dataclass. Optional fields become nullable columns."""
     hints = typing.get_type_hints(row)
     return pa.schema([_field(field.name, hints[field.name]) for field in fields(row)])
 
@@ -42,7 +42,10 @@ POSITION, STUDY = "position", "study"
 
 
 def _nested(name: str) -> pa.Field:
-    """Return the column of `CASES` for a table. Only the table ``groups`` keeps the key."""
+    """Return the nested column that contains a table's rows for one case.
+
+    Only the table ``groups`` keeps the key.
+    """
     # A nullable struct, such as an optimum, must have nullable fields.
     fields = [
         field.with_nullable(True) for field in TABLES[name] if name == "groups" or field.name != KEY
@@ -62,7 +65,7 @@ CASES = pa.schema(
 
 
 def case_row(record: table_rows.CaseRecord, *, position: int, study: str) -> dict[str, object]:
-    """Return a record as a row of `CASES`."""
+    """Convert the record of an evaluated case to a row of the case table."""
     return {
         POSITION: position,
         STUDY: study,
@@ -75,7 +78,7 @@ def case_row(record: table_rows.CaseRecord, *, position: int, study: str) -> dic
 
 
 def _columns(row: Any) -> dict[str, object]:
-    """Return the columns of a row. Integers that exceed 64 bits become None."""
+    """Convert a row dataclass to a dictionary. Integers above 64 bits become None."""
     columns: dict[str, object] = {}
     for name in row.__slots__:
         value = getattr(row, name)

@@ -1,4 +1,4 @@
-"""Aggregate the cases of a study on Spark into tables of counts.
+"""Aggregate the cases of a study into summary tables of counts, on Spark.
 
 `kassay report` computes all figures and statistics from these tables. They are exact and small:
 their size depends on the number of distinct values, not on the number of cases.
@@ -36,7 +36,7 @@ _KNOWN = "owned > 0 AND unnecessary_moves IS NOT NULL"
 
 
 def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
-    """Write all summary tables below a URI. Return the number of rows per table."""
+    """Write the summary tables of a study. Return the number of rows per study table."""
     rows = _rows(cases)
     counted = rows.where(F.col("family") != NAMED_FAMILY)
     outcomes = without_named(_written(_outcomes(rows), f"{uri}/outcomes").toPandas())
@@ -65,7 +65,7 @@ def _written(table: DataFrame, uri: str) -> DataFrame:
 
 
 def _rows(cases: DataFrame) -> DataFrame:
-    """Return one row per comparison, with its group. Skip groups on which kassay failed."""
+    """Return one row per assignor and group; skip comparisons that ended with an error."""
     all_known = " AND ".join(f"c.{name}_gap IS NOT NULL" for name in MEASURES)
     complete = f"filter(comparisons, c -> c.ending <> 'error' AND {all_known})"
     optima = (
@@ -117,7 +117,7 @@ def _families(cases: DataFrame) -> DataFrame:
 
 
 def _gaps(rows: DataFrame) -> DataFrame:
-    """Count the rows by value of each gap."""
+    """Count the groups by family, assignor and value of each heuristic gap."""
     values = F.array(
         *(
             F.struct(F.lit(name).alias("gap"), F.col(name).alias("value"))
@@ -133,7 +133,7 @@ def _gaps(rows: DataFrame) -> DataFrame:
 
 
 def _pairs(cases: DataFrame, compared: Sequence[str]) -> DataFrame:
-    """Count the cases by the results of two assignors on the same group."""
+    """Count the cases for each pair of assignors, by both assignors' results."""
     proven = cases.where(F.col("groups.family") != NAMED_FAMILY).select(
         F.col("groups.owned").alias("owned"),
         F.expr(f"filter(comparisons, {_PROVEN})").alias("rows"),
@@ -164,7 +164,7 @@ def _pairs(cases: DataFrame, compared: Sequence[str]) -> DataFrame:
 
 
 def _parameters(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
-    """Count the rows by value of each parameter of the groups."""
+    """Count the groups by value of each parameter, such as the number of members."""
     formulas = {
         "members": "participants",
         "topics": "consumed",
@@ -196,7 +196,7 @@ def _parameters(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
 
 
 def _profiles(rows: DataFrame) -> DataFrame:
-    """Count the rows within each ratio of the optimum, by measure."""
+    """Count the groups with a result within each ratio of the optimum, per assignor."""
     proven = rows.where("proven").select(
         "assignor",
         F.inline(
@@ -227,7 +227,7 @@ def _profiles(rows: DataFrame) -> DataFrame:
 
 
 def _gap_sums(rows: DataFrame, assignors: int) -> DataFrame:
-    """Sum the gaps of the groups for which all gaps of all assignors are known."""
+    """Sum the heuristic gaps per assignor, over groups where all gaps are known."""
     return (
         rows.where(F.col("complete") == assignors)
         .groupBy("assignor")
@@ -239,7 +239,7 @@ def _gap_sums(rows: DataFrame, assignors: int) -> DataFrame:
 
 
 def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
-    """Return the named groups, and candidates for the worst groups per assignor and gap."""
+    """Return the groups with the largest gaps per assignor, and the hand-written groups."""
     available = F.col("document").isNotNull() | F.col("family").isin(*FAMILIES)
     small = f"partitions <= {DRAWN_PARTITIONS} AND members <= {DRAWN_MEMBERS}"
     # Gaps in weight units are not comparable with gaps in partitions.

@@ -1,4 +1,4 @@
-"""Tables of a study as DataFrames: one row per group, assignment, optimum or comparison."""
+"""Tables of a study as Spark DataFrames, for example ``groups`` and ``comparisons``."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ _OLD_MANIFEST = "manifest.json"
 
 
 def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
-    """Return the tables of a finished study: groups, assignments, optima, comparisons, timings.
+    """Return the tables of a finished study as DataFrames, by table name.
 
     A damaged file is an error when its rows are read.
     """
@@ -34,7 +34,9 @@ def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
 
 
 def convert_study(spark: SparkSession, old: Path, output: str) -> None:
-    """Write the summary of a study that has one directory per table, the layout before 0.2.
+    """Write the summary of a study in the old layout, with one directory per table.
+
+    Versions before 0.2 wrote this layout.
 
     Raises
     ------
@@ -56,7 +58,7 @@ def convert_study(spark: SparkSession, old: Path, output: str) -> None:
 
 
 def _nested(spark: SparkSession, old: Path) -> DataFrame:
-    """Return the tables of the old layout as one row per case."""
+    """Join the tables of the old layout to one row per case."""
 
     def read(name: str) -> DataFrame:
         schema = from_arrow_schema(TABLES[name])

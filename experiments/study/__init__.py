@@ -1,1 +1,1 @@
-"""Studies: configuration, cases, evaluation, tables and statistics."""
+"""Studies that compare assignors with the optimum: cases, evaluation and statistics."""

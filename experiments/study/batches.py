@@ -1,4 +1,4 @@
-"""Batches of a study: ranges of positions in an order that mixes all cases."""
+"""Division of a study's cases into batches. A fixed order mixes the families."""
 
 import math
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Cases at the positions from ``first`` to ``end - 1``."""
+    """Batch of cases, at the positions from ``first`` to ``end - 1``."""
 
     number: int
     first: int
@@ -20,12 +20,14 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """Return the number of cases."""
+        """Return the number of cases in the batch."""
         return self.end - self.first
 
 
 def batches_of(total: int, *, largest: int = BATCH_CASES) -> Iterator[Batch]:
-    """Divide positions into batches of doubling size, so that the first is finished early.
+    """Divide the positions of all cases into batches that double in size.
+
+    The first batch is small, so that its results are available early.
 
     Examples
     --------
@@ -40,7 +42,9 @@ def batches_of(total: int, *, largest: int = BATCH_CASES) -> Iterator[Batch]:
 
 
 def case_index(position: int, total: int) -> int:
-    """Return the index of the case at a position, a bijection of 0 to ``total - 1``.
+    """Convert a position in the mixed order of a study to the index of a case.
+
+    The function is a bijection of 0 to ``total - 1``.
 
     Neighbouring positions have distant indices: each range of positions contains cases of all
     families, and expensive cases are spread over all tasks.

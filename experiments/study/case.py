@@ -1,4 +1,4 @@
-"""Cases of a study: sequences in which each case follows from its index by arithmetic."""
+"""Cases of a study, and sequences that compute each case from its index."""
 
 import hashlib
 import json
@@ -37,11 +37,11 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Return the key of the case in all tables, unique in a study."""
+        """Return the unique name of the case, the key of its rows in all tables."""
         return f"{self.family}/{self.seed}" + (f"@{self.start}" if self.start else "")
 
     def with_document(self, document: str) -> "Case":
-        """Return this case for an imported document."""
+        """Return a copy of this case with an imported group document."""
         return replace(self, seed=document_id(document), document=document)
 
     def build(self) -> Group:
@@ -59,7 +59,7 @@ class Case:
 
 
 class Cases(ABC):
-    """Cases in a fixed order; `repr` describes all of them."""
+    """Sequence of cases in a fixed order. Its `repr` describes all cases."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -92,7 +92,7 @@ class Stratum(Cases):
         return self.seeds * (len(self.assignors) if self._has_own_history else 1)
 
     def __getitem__(self, index: int) -> Case:
-        """Return one case per seed, or in a family with its own history per seed and assignor."""
+        """Return the case at an index: a seed, and an assignor if histories differ by assignor."""
         if not self._has_own_history:
             return Case(family=self.family, seed=self.first_seed + index, assignors=self.assignors)
         seed, number = divmod(index, len(self.assignors))
@@ -106,7 +106,7 @@ class Stratum(Cases):
 
 @dataclass(frozen=True, slots=True)
 class ImportedCases(Cases):
-    """One case per imported group document, without the documents.
+    """Cases of imported group documents. The documents themselves are stored elsewhere.
 
     ``digest`` describes all documents, so that other documents give another `repr`.
     """
@@ -117,7 +117,7 @@ class ImportedCases(Cases):
 
     @classmethod
     def of(cls, documents: Iterable[str], *, assignors: Sequence[str]) -> "ImportedCases":
-        """Return the cases of documents; equal documents are one case."""
+        """Create the cases of group documents. Equal documents become one case."""
         ids = {document_id(document) for document in documents}
         return cls(len(ids), reduce(xor, ids, 0), tuple(assignors))
 
@@ -125,13 +125,13 @@ class ImportedCases(Cases):
         return self.number
 
     def __getitem__(self, index: int) -> Case:
-        """Return a case to which `Case.with_document` adds the document."""
+        """Return the case at an index, without its document (see `Case.with_document`)."""
         return Case(family=IMPORTED, seed=index, assignors=self.assignors)
 
 
 @dataclass(frozen=True, slots=True)
 class ListedCases(Cases):
-    """Cases in a list."""
+    """Cases that are stored in a tuple."""
 
     cases: tuple[Case, ...]
 
@@ -139,13 +139,13 @@ class ListedCases(Cases):
         return len(self.cases)
 
     def __getitem__(self, index: int) -> Case:
-        """Return the case at a position of the list."""
+        """Return the case at an index of the tuple."""
         return self.cases[index]
 
 
 @dataclass(frozen=True)
 class JoinedCases(Cases):
-    """Cases of several sequences, one sequence after another."""
+    """Concatenation of several sequences of cases."""
 
     parts: tuple[Cases, ...]
 
@@ -157,7 +157,7 @@ class JoinedCases(Cases):
         return self._ends[-1] if self.parts else 0
 
     def __getitem__(self, index: int) -> Case:
-        """Return the case at an index over all parts."""
+        """Return the case at an index of the concatenated sequence."""
         number = bisect_right(self._ends, index)
         return self.parts[number][index - (self._ends[number - 1] if number else 0)]
 
@@ -165,7 +165,7 @@ class JoinedCases(Cases):
 def cases_of(
     families: Sequence[str], *, seeds: int, assignors: Sequence[str], first_seed: int = 0
 ) -> Cases:
-    """Return the cases of a study, with ``seeds`` split evenly over the families.
+    """Return the cases of a study, with ``seeds`` divided evenly among the families.
 
     A family of fixed size gives all of its groups in addition.
 
@@ -208,5 +208,5 @@ def imported_cases(documents: Iterable[str], *, assignors: Sequence[str]) -> Lis
 
 
 def document_id(document: str) -> int:
-    """Return an id of a document: the first 60 bits of its SHA-256."""
+    """Return the id of a group document: the first 60 bits of its SHA-256."""
     return int(hashlib.sha256(document.encode()).hexdigest()[:15], 16)

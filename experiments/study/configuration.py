@@ -1,4 +1,4 @@
-"""Reader of the configuration file of a study. Error messages name the line and the field."""
+"""Read and check the configuration file of a study."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _ALL = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyConfig:
-    """Configuration of a study."""
+    """Configuration of a study: families, assignors, group documents and limits."""
 
     name: str  # of the file
     digest: str  # SHA-256 of the file

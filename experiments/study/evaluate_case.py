@@ -61,7 +61,7 @@ _Value = TypeVar("_Value")
 
 
 def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True) -> CaseRecord:
-    """Run the assignors and the solver on the group of a case.
+    """Run the assignors and the solver on the group of a case, and record the results.
 
     Failures become rows, because one group must not end a study of a million groups. With
     ``drawn``, documents and assignments of groups small enough to be drawn are recorded.
@@ -108,7 +108,7 @@ def _evaluate_assignor(
     *,
     drawn: bool,
 ) -> tuple[AssignmentRow, ComparisonRow, TimingRow]:
-    """Run an assignor, and compare its assignment with the optimum if the optimum is known."""
+    """Run an assignor on a group, and compare the result with the optimum, if known."""
     start = time.perf_counter()
     result, error = _attempt(partial(run_until_stable, group, assignor))
     if result is None:
@@ -137,7 +137,7 @@ def failed_record(case: Case, error: str) -> CaseRecord:
 
 
 def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]:
-    """Call a function. Return its value and None, or None and the exception as text."""
+    """Call a function, and return the pair (value, error). One of the two is None."""
     try:
         return function(), None
     except Exception as error:  # noqa: BLE001 - a failure on one group becomes a row

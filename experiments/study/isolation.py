@@ -1,4 +1,4 @@
-"""Memory and time limits for the evaluation of cases, in this or in a child process.
+"""Evaluate cases with memory and time limits, in this process or in a child process.
 
 If a case kills the worker's process, because native code crashes, hangs or needs too much
 memory, the task is retried with one child process per case. The death of a child becomes a row.
@@ -24,7 +24,9 @@ _LINUX_MEMORY = Path("/proc/self/statm")
 
 @contextmanager
 def memory_limit(mebibytes: int | None) -> Iterator[None]:
-    """Limit the address space that this process adds to its current address space.
+    """Limit the additional memory of this process to ``mebibytes`` during a ``with`` block.
+
+    The limit applies to the address space that is added to the current address space.
 
     None means no limit. Never raise the current limit of the process.
     """
@@ -42,7 +44,7 @@ def memory_limit(mebibytes: int | None) -> Iterator[None]:
 
 
 def _address_space() -> int:
-    """Return the size of this process's address space in bytes; 0 if the system is not Linux."""
+    """Return the size of this process's address space in bytes, or 0 if not on Linux."""
     if not _LINUX_MEMORY.exists():
         return 0
     return int(_LINUX_MEMORY.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
@@ -50,7 +52,7 @@ def _address_space() -> int:
 
 @contextmanager
 def watchdog() -> Iterator[Callable[[float], None]]:
-    """Yield a function that restarts a timer. The timer kills this process when it expires.
+    """Yield a function that starts a timer. The expired timer kills this process.
 
     The kernel's timer also works while native code hangs.
     """

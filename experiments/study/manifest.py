@@ -1,4 +1,4 @@
-"""Manifest of a study: the configuration, versions and run facts needed to repeat the study."""
+"""Manifest of a study: the configuration and versions that a repetition needs."""
 
 import importlib.metadata
 import platform
@@ -24,7 +24,7 @@ def configuration(
     limits: CaseLimits,
     study: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
-    """Describe a study completely: equal descriptions and versions give equal tables.
+    """Describe the configuration of a study. Equal configurations give equal tables.
 
     Imported groups are described by the exclusive or of the ids of their documents. ``study`` is
     `StudyConfig.described`.
@@ -49,7 +49,10 @@ def configuration(
 def manifest(
     described: Mapping[str, object], *, rows: Mapping[str, int], run: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the manifest of a study. ``run`` contains the facts that differ between runs."""
+    """Return the manifest of a study as a JSON object.
+
+    ``run`` contains the facts that differ between runs.
+    """
     return {
         "configuration": dict(described),
         "versions": {"python": platform.python_version()}
@@ -61,7 +64,7 @@ def manifest(
 
 
 def commit() -> str | None:
-    """Return the Git commit of this checkout, with ``+`` if files were changed."""
+    """Return the Git commit of this checkout, with ``+`` if files differ from it."""
     try:
         head = _git("rev-parse", "HEAD")
         changed = _git("status", "--porcelain", "--untracked-files=no")

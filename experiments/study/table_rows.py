@@ -1,4 +1,4 @@
-"""Rows of a study's tables. Each field is a column that docs/formats.md documents."""
+"""Row types of a study's tables. docs/formats.md documents each column."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,10 @@ from kassay.reference.model.metrics import MEASURES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
-    """A row of the table ``groups``. Fields after ``error`` are None if ``error`` is set."""
+    """Row of the table ``groups``, one per case of a study.
+
+    Fields after ``error`` are None if ``error`` is set.
+    """
 
     case: str
     family: str
@@ -33,7 +36,7 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentRow:
-    """A row of the table ``assignments``, one per group and assignor."""
+    """Row of the table ``assignments``, one per group and assignor."""
 
     case: str
     assignor: str
@@ -62,7 +65,7 @@ class AssignmentRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimumRow:
-    """A row of the table ``optima``, one per group."""
+    """Row of the table ``optima``, one per group."""
 
     case: str
     status: str
@@ -80,7 +83,7 @@ class OptimumRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
-    """A row of the table ``comparisons``, one per group and assignor. See `Comparison`."""
+    """Row of the table ``comparisons``, one per group and assignor. See `Comparison`."""
 
     case: str
     assignor: str
@@ -113,7 +116,7 @@ class ComparisonRow:
 
 
 def comparison_row(comparison: Comparison) -> ComparisonRow:
-    """Return a comparison as a row, with three columns per measure."""
+    """Convert a `Comparison` to a table row, with three columns per measure."""
     by_measure: dict[str, Any] = {}
     for measure in MEASURES:
         values = comparison.imbalance.get(measure, UNKNOWN_GAP)
@@ -140,7 +143,7 @@ def comparison_row(comparison: Comparison) -> ComparisonRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingRow:
-    """A row of the table ``timings``: the only values that differ between runs."""
+    """Row of the table ``timings``: the run time of an assignor or the solver on a group."""
 
     case: str
     contestant: str  # an assignor, all its rounds together; or `optimum`
@@ -149,7 +152,7 @@ class TimingRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRecord:
-    """The rows of all tables for one case of a study."""
+    """Result of one case of a study: its rows of all tables."""
 
     group: GroupRow
     optimum: OptimumRow | None = None

@@ -1,1 +1,1 @@
-"""Views of groups and results for notebooks: tables, graphs, figures, captures."""
+"""Notebook helpers: convert groups and results to tables, graphs and figures."""

@@ -1,4 +1,4 @@
-"""Figures of results with one call; notebooks show them."""
+"""Draw results such as plans and frontiers as figures for notebooks."""
 
 from dataclasses import dataclass
 from io import StringIO
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A Matplotlib figure that notebooks show, and that can be saved."""
+    """Wrapper of a Matplotlib figure that notebooks display."""
 
     figure: "Figure"
 
     def save(self, file: Path | str) -> None:
-        """Save the figure as SVG or PNG depending on the file suffix."""
+        """Save the figure as SVG or PNG, depending on the file suffix."""
         from kassay.experiments.plotting.save_figure import save_figure  # noqa: PLC0415
 
         save_figure(self.figure, Path(file))
 
     def _repr_svg_(self) -> str:
-        """Show the figure in a notebook."""
+        """Return the figure as SVG text, which Jupyter notebooks display."""
         from kassay.experiments.plotting.save_figure import save_figure  # noqa: PLC0415
 
         text = StringIO()
@@ -39,7 +39,7 @@ class Drawing:
 
 
 def plot(value: Frontier | Plan | Solution | Assignment, *, title: str | None = None) -> Drawing:
-    """Draw a frontier or plan as imbalance by moves, an assignment or solution as loads.
+    """Draw the frontier of a plan, or the loads of an assignment or solution.
 
     The loads of an assignment are numbers of partitions.
 

@@ -1,4 +1,4 @@
-"""Tables of groups, assignments and results as pandas data frames."""
+"""Convert groups, assignments and results to pandas data frames."""
 
 from collections.abc import Iterable, Mapping
 from functools import singledispatch
@@ -20,7 +20,7 @@ Rows = Iterable[Mapping[str, object]]
 
 
 def to_frame(value: object) -> "pd.DataFrame":
-    """Return a group, assignment, solution, comparison, frontier or plan as a data frame.
+    """Convert a group, assignment or result to a pandas data frame.
 
     A group has one row per partition; an assignment one row per assigned partition; a solution
     one row per level; a comparison one row per measure; a frontier one row per point; a plan

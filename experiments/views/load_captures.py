@@ -1,4 +1,4 @@
-"""Load the groups of captures with one call."""
+"""Load groups from captures, which are saved outputs of Kafka or monitoring tools."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ def load_captures(
     weights: str | Mapping[str, Sequence[int]] = "none",
     missing_lag: int | None = None,
 ) -> tuple[Group, ...]:
-    """Load the groups of a capture or group document, or of a directory with captures.
+    """Load all groups from a capture, a group document or a directory with captures.
 
     Parameters
     ----------

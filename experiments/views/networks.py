@@ -1,4 +1,4 @@
-"""Graphs of groups and assignments for networkx."""
+"""Convert groups and assignments to networkx graphs."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def to_networkx(group: Group, assignment: Assignment | None = None) -> "nx.Graph[Any]":
-    """Return the bipartite graph of topics or partitions and members.
+    """Return the bipartite graph between members and topics, or members and partitions.
 
     Without an assignment, an edge connects a member with each topic that it consumes. With an
     assignment, an edge connects a member with each of its partitions. Nodes are tuples
@@ -50,7 +50,7 @@ def to_networkx(group: Group, assignment: Assignment | None = None) -> "nx.Graph
 
 
 def residual_network(group: Group, assignment: Assignment) -> "nx.MultiDiGraph[Any]":
-    """Return the residual network of an assignment, with counts per topic and member.
+    """Return the residual flow network of an assignment as a networkx graph.
 
     An edge from a member to a topic means that the member can give a partition of the topic,
     with its number as attribute ``partitions``. An edge from a topic to a member means that the

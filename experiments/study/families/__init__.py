@@ -1,1 +1,1 @@
-"""Families of groups: a family generates a group from a seed."""
+"""Families of groups for studies. A family generates one group per seed."""

@@ -1,4 +1,4 @@
-"""Family with the groups of the benchmarks that Apache Kafka has for its assignors."""
+"""Family of groups with the parameters of Apache Kafka's assignor benchmarks."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +24,7 @@ class GridPoint(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GridFamily(Family):
-    """Family with one group per point of a parameter grid. The seed is the point's position."""
+    """Family with one group per point of a parameter grid. The seed selects the point."""
 
     members: tuple[int, ...] = (100, 500, 1_000, 5_000, 10_000)
     partitions_per_member: tuple[int, ...] = (5, 10, 50)
@@ -35,7 +35,7 @@ class GridFamily(Family):
 
     @cached_property
     def points(self) -> tuple[GridPoint, ...]:
-        """Return all points of the grid."""
+        """Return all points of the parameter grid, except those that exceed ``largest``."""
         axes = (self.members, self.partitions_per_member, self.topics)
         points = (GridPoint(*point) for point in product(*axes, self.mixed, self.incremental))
         return tuple(point for point in points if point.members * point.topics <= self.largest)

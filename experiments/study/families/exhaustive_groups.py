@@ -1,4 +1,4 @@
-"""Families that contain every small group once, except for renamed members and topics.
+"""Families that contain every small group. Groups that differ only in names count once.
 
 Groups that differ only in the names or numbers of members, topics and partitions are of the
 same kind. One group per kind is built.
@@ -36,7 +36,7 @@ class ExhaustiveFamily(Family):
         return asdict(self) | {"groups": self.size}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Return the group at position ``seed``."""
+        """Return the group at position ``seed`` of the family."""
         group = _family_groups(self.members, self.partitions)[seed]
         return replace(group, id=f"{self.name}/{seed}")
 
@@ -60,7 +60,7 @@ def exhaustive_groups_up_to(*, members: int, partitions: int) -> Iterator[Group]
 
 
 def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
-    """Yield all groups with exactly these numbers of members and partitions, up to symmetry.
+    """Yield all groups with the given numbers of members and partitions, up to symmetry.
 
     Every topic has a subscriber, and every member has a subscription.
 
@@ -76,7 +76,7 @@ def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
 
 
 def _descending_sums(total: int, largest: int) -> Iterator[tuple[int, ...]]:
-    """Yield the partitions of an integer: descending parts with the given sum."""
+    """Yield all descending sequences of positive integers with the given sum."""
     if total == 0:
         yield ()
         return
@@ -86,7 +86,7 @@ def _descending_sums(total: int, largest: int) -> Iterator[tuple[int, ...]]:
 
 
 def _topic_combinations(sizes: tuple[int, ...], members: int) -> Iterator[tuple[_Topic, ...]]:
-    """Yield the combinations of topics. Topics with equal partition counts are sorted."""
+    """Yield all combinations of topics with the given partition counts."""
     by_size = [
         combinations_with_replacement(tuple(_topics(size, members)), sizes.count(size))
         for size in dict.fromkeys(sizes)
@@ -113,7 +113,7 @@ def _all_subscribed(topics: tuple[_Topic, ...], members: int) -> bool:
 
 
 def _is_canonical(topics: tuple[_Topic, ...], members: int) -> bool:
-    """Return whether every other order of the members gives an equal or larger description."""
+    """Return whether no reordering of the members gives a smaller description of the topics."""
     own = _sorted(topics)
     return all(
         own <= _sorted(tuple((tuple(row[m] for m in order), rest) for row, rest in topics))

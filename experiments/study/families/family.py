@@ -1,4 +1,4 @@
-"""Base class of the families of groups."""
+"""Base class of the families, which generate groups for studies."""
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
@@ -21,7 +21,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family(ABC):
-    """Generator of groups. `build` depends on the family and the seed alone."""
+    """Base class of families. A family generates one group per seed."""
 
     name: str
 
@@ -32,7 +32,7 @@ class Family(ABC):
 
     @property
     def own_history(self) -> bool:
-        """Return whether members own the last assignment of the assignor under study."""
+        """Return whether the owned partitions are earlier results of the studied assignor."""
         return False
 
     def parameters(self) -> dict[str, object]:
@@ -41,7 +41,7 @@ class Family(ABC):
 
     @abstractmethod
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group of a seed. In a family with a size, the seed is the group's position.
+        """Build the group of a seed. If the family has a size, the seed is a position.
 
         With ``own_history``, members own earlier results of the assignor ``start``.
         """

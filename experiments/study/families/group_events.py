@@ -1,4 +1,4 @@
-"""Events between two rebalances: members join, leave or resubscribe, topics grow."""
+"""Events that cause a rebalance: members join, leave or resubscribe, or topics grow."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +11,7 @@ DrawSubscription = Callable[[Random], tuple[str, ...]]
 
 
 class MembershipEvent(StrEnum):
-    """Cause of a rebalance. Members of ``fresh`` groups own no partitions."""
+    """Cause of a rebalance. ``fresh`` means that no member owns a partition."""
 
     FRESH = "fresh"
     JOIN = "join"
@@ -31,7 +31,7 @@ CHURN = (
 def join(
     group: Group, rng: Random, draw_subscription: DrawSubscription, unused_names: list[str]
 ) -> Group:
-    """Add 1 to n/4 members, for n members, with names from the end of ``unused_names``."""
+    """Add random members to a group, at most a quarter of its current number of members."""
     count = rng.randint(1, max(1, len(group.members) // 4))
     joined = tuple(
         Member(id=unused_names.pop(), subscription=draw_subscription(rng), generation=NO_GENERATION)
@@ -41,7 +41,10 @@ def join(
 
 
 def leave(group: Group, rng: Random) -> Group:
-    """Remove 1 to n/4 members, for n members. Do not change groups with fewer than 3 members."""
+    """Remove at most a quarter of the members of a group, chosen at random.
+
+    Groups with fewer than 3 members are not changed.
+    """
     if len(group.members) < 3:
         return group
     count = rng.randint(1, max(1, len(group.members) // 4))
@@ -51,7 +54,7 @@ def leave(group: Group, rng: Random) -> Group:
 
 
 def resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription) -> Group:
-    """Change the subscriptions of 1 to n/4 members, for n members.
+    """Change the subscriptions of at most a quarter of the members, chosen at random.
 
     These members still claim their old partitions, so that claims to unsubscribed topics become
     stale.
@@ -68,7 +71,7 @@ def resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription) 
 
 
 def resubscribe_all(group: Group, rng: Random) -> Group:
-    """Add a topic to the common subscription of all members, or remove one."""
+    """Add a random topic to the subscription that all members share, or remove a topic."""
     subscription = group.members[0].subscription
     other_topics = [topic.name for topic in group.topics if topic.name not in subscription]
     if other_topics and (len(subscription) < 2 or rng.random() < 0.5):
@@ -83,7 +86,7 @@ def resubscribe_all(group: Group, rng: Random) -> Group:
 
 
 def grow(group: Group, rng: Random) -> Group:
-    """Add 1 to n/2 partitions to a subscribed topic of n partitions."""
+    """Add partitions to a random subscribed topic, at most half of its current number."""
     subscribers = group.subscribers()
     index = rng.choice([i for i, topic in enumerate(group.topics) if subscribers.get(topic.name)])
     topic = group.topics[index]
@@ -95,7 +98,7 @@ def grow(group: Group, rng: Random) -> Group:
 def _draw_different(
     subscription: tuple[str, ...], rng: Random, draw_subscription: DrawSubscription
 ) -> tuple[str, ...]:
-    """Draw up to 8 times until the subscription differs. With one topic, none differs."""
+    """Draw a subscription that differs from the current one, with at most 8 attempts."""
     for _ in range(8):
         drawn = draw_subscription(rng)
         if drawn != subscription:

@@ -11,7 +11,7 @@ _Owned = dict[str, list[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedGroup:
-    """A group, the property of an assignor that the group shows, and the optimum."""
+    """Hand-written group with its optimum and the property of an assignor that it shows."""
 
     group: Group
     shows: str
@@ -95,7 +95,7 @@ NAMED_GROUPS: dict[str, NamedGroup] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFamily(Family):
-    """Family of the groups in `NAMED_GROUPS`. The seed is the group's position."""
+    """Family of the hand-written groups. The seed is the position in `NAMED_GROUPS`."""
 
     name: str = "named"
 

@@ -1,4 +1,4 @@
-"""Families with overlapping subscriptions: nested, chains, blocks, random or skewed."""
+"""Families of groups with overlapping subscriptions, for example nested or random ones."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -14,7 +14,7 @@ _MEMBERS, _TOPICS, _PARTITIONS = Range(3, 16), Range(2, 12), Range(1, 12)
 
 
 class OverlapShape(StrEnum):
-    """Shape of the overlap of the members' subscriptions."""
+    """Pattern in which the subscriptions of members overlap."""
 
     NESTED = "nested"  # the first topics; later members subscribe to more
     CHAINS = "chains"  # two neighbouring topics
@@ -25,7 +25,7 @@ class OverlapShape(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlapFamily(Family):
-    """Family of groups with overlapping subscriptions: fresh, after joins, or after leaves."""
+    """Family of groups with overlapping subscriptions of one shape."""
 
     shape: OverlapShape
     members: Range = _MEMBERS

@@ -1,4 +1,4 @@
-"""Registry of all families of groups, by name."""
+"""Registry of all families, which generate groups for studies, by name."""
 
 from dataclasses import replace
 

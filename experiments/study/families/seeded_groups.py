@@ -1,4 +1,4 @@
-"""Seeded families: random groups, fresh or after membership events."""
+"""Families of random groups, without owned partitions or after membership events."""
 
 from dataclasses import dataclass, replace
 from random import Random
@@ -37,7 +37,7 @@ class SeededFamily(Family):
     partitions: Range = _PARTITIONS
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group of a seed. Equal seeds give equal groups in every process.
+        """Build the random group of a seed. Equal seeds give equal groups in every process.
 
         ``start`` does not affect the events. If it fails on a group, that group ends the history.
 
@@ -118,7 +118,7 @@ class SeededFamily(Family):
 
 
 def random_even_assignment(group: Group, rng: Random) -> Assignment:
-    """Assign partitions in random order. Each partition goes to a random least loaded member."""
+    """Assign partitions in random order, each to a random member with minimum load."""
     subscribers = group.subscribers()
     partitions = [
         (topic.name, number)

@@ -1,4 +1,4 @@
-"""Family of the groups recorded in simulated deployments, restarts and failures.
+"""Family of groups recorded in simulations of deployments, restarts and failures.
 
 The groups are recorded in ``simulated_groups.json``, which
 ``python -m kassay.experiments.simulation.record_study_groups`` writes.
@@ -21,7 +21,7 @@ _DEFAULT_ASSIGNOR = "sticky"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedFamily(Family):
-    """Family of groups from simulations, as the coordinator passes them to the assignor."""
+    """Family of recorded groups from simulations: the inputs of the assignor."""
 
     @property
     def size(self) -> int:
@@ -30,7 +30,7 @@ class SimulatedFamily(Family):
 
     @property
     def own_history(self) -> bool:
-        """Return True: the assignor under study made all earlier assignments of a script."""
+        """Return True: the owned partitions are earlier results of the studied assignor."""
         return True
 
     def parameters(self) -> dict[str, object]:
@@ -38,7 +38,7 @@ class SimulatedFamily(Family):
         return {"name": self.name, "rebalances": GROUPS_PER_SCRIPT, "scripts": [*_scripts()]}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group of a simulated rebalance under the assignor ``start``.
+        """Return a recorded group of a simulation that used the assignor ``start``.
 
         Examples
         --------

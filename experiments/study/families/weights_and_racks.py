@@ -1,4 +1,4 @@
-"""Families with weights of partitions, and with racks of members and replicas."""
+"""Families of groups with partition weights, and of groups with racks."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -19,7 +19,7 @@ class WeightDistribution(StrEnum):
     TWO_SPEED = "two-speed"
 
     def draw(self, rank: int, rng: Random) -> int:
-        """Draw the weight of a partition. A Zipf weight depends on ``rank``."""
+        """Draw the random weight of a partition. Only Zipf weights depend on ``rank``."""
         match self:
             case WeightDistribution.LOG_NORMAL:
                 return max(1, min(_MAX_WEIGHT, round(rng.lognormvariate(3, 1))))

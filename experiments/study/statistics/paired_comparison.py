@@ -1,4 +1,4 @@
-"""Paired comparison of two assignors on the same groups."""
+"""Statistical comparison of two assignors on the same groups."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ RESAMPLES = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedComparison:
-    """Counts of the groups on which one assignor beats the other, and the mean differences."""
+    """Result of comparing two assignors: groups on which each is better, and significance."""
 
     before: str
     after: str
@@ -36,7 +36,7 @@ class PairedComparison:
 def compare_pairs(
     pairs: pd.DataFrame, before: str, after: str, *, seed: int = 0
 ) -> PairedComparison:
-    """Compare two assignors; ``seed`` sets the bootstrap's samples.
+    """Compare the results of two assignors on the same groups.
 
     ``pairs`` counts groups by ``before``, ``after``, ``least_before``, ``least_after`` and
     ``difference``, the unnecessary moves of the second assignor minus those of the first.
@@ -79,7 +79,7 @@ def mcnemar(only_before: int, only_after: int) -> float | None:
 def mean_interval(
     values: np.typing.NDArray[np.int64], counts: np.typing.NDArray[np.int64], *, seed: int
 ) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of the mean of values that occur several times.
+    """Return the bootstrap confidence interval of a mean, from distinct values and counts.
 
     Resampling the counts of distinct values is equivalent to resampling the values.
     """

@@ -1,4 +1,4 @@
-"""Effects of the families' parameters on how often an assignor misses the optimum.
+"""Effects of group and family parameters on how often an assignor misses the optimum.
 
 Tables of counts have the columns ``groups`` with a proven optimum; ``missed``, of these groups
 without minimum imbalance; ``known``, of these groups with owned partitions and known unnecessary
@@ -43,7 +43,7 @@ def levels(
     families: Iterable[Mapping[str, object]] = (),
     assignors: Sequence[str],
 ) -> pd.DataFrame:
-    """Return the frequency of each outcome per level of each parameter, in long form.
+    """Return the frequency of each outcome per range of values of each parameter.
 
     The levels of counts are octaves, those of shares are quarters. ``low`` and ``high`` are
     Wilson's 95 % interval. ``parameters`` has counts by ``assignor``, ``parameter`` and
@@ -87,7 +87,7 @@ def _rows_by_parameter(
 
 
 def within_families(parameters: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return Spearman's rank correlation of parameters with outcomes per family.
+    """Return Spearman's rank correlation of parameters with outcomes, for each family.
 
     Groups of one family differ in their seeds only, so that the choice of families does not
     affect the correlation. Combinations without variation are omitted. ``parameters`` has
@@ -113,7 +113,7 @@ def within_families(parameters: pd.DataFrame, *, assignors: Sequence[str]) -> pd
 def effects(
     parameters: pd.DataFrame, outcomes: pd.DataFrame, *, assignors: Sequence[str]
 ) -> pd.DataFrame:
-    """Return Spearman's rank correlation of parameters with a missed minimum imbalance.
+    """Return the rank correlation of parameters with missing the minimum imbalance.
 
     NaN if the parameter or the outcome does not vary. For the tables see `levels`.
     """
@@ -131,7 +131,7 @@ def effects(
 
 
 def rank_correlation(values: pd.Series, groups: pd.Series, ones: pd.Series) -> tuple[float, float]:
-    """Return Spearman's correlation of values with a yes-or-no outcome, and its p-value.
+    """Return Spearman's correlation of values with a binary outcome, and the p-value.
 
     The groups with a value have the same mean rank, and so have the groups with an outcome.
     NaN if the value or the outcome is the same for all groups.
@@ -166,7 +166,7 @@ def rank_correlation(values: pd.Series, groups: pd.Series, ones: pd.Series) -> t
 
 
 def _chosen_parameters(family: Mapping[str, object]) -> dict[str, str]:
-    """Return the parameters of a family and of its base, as text."""
+    """Return the parameters that a family sets for all of its groups, as text."""
     base = family.get("base")
     chosen = _chosen_parameters({"name": "", **base}) if isinstance(base, Mapping) else {}
     for name in CHOSEN:

@@ -1,4 +1,4 @@
-"""Performance profiles and distributions of gaps."""
+"""Performance profiles of assignors, and distributions of their heuristic gaps."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ RATIOS = (1.0, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
 def profile(profiles: pd.DataFrame, measure: str, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return the share of groups in which an assignor is within each ratio of the optimum.
+    """Return the fraction of groups within each ratio of the optimum, per assignor.
 
     Both sides of the ratio are increased by one, because the optimum of most measures can be 0.
     A group counts if its optimum is known, even if the assignor has no result; then it is
@@ -31,7 +31,7 @@ def profile(profiles: pd.DataFrame, measure: str, *, assignors: Sequence[str]) -
 
 
 def distribution(gaps: pd.DataFrame, column: str, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return the empirical distribution function of a gap, in long form.
+    """Return the empirical distribution function of a heuristic gap, per assignor.
 
     ``gaps`` counts ``groups`` by ``gap``, ``assignor`` and ``value``.
 

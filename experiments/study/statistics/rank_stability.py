@@ -9,7 +9,7 @@ from kassay.reference.model.metrics import MEASURES
 
 
 def mean_gaps(gap_sums: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return the mean heuristic gap per assignor and measure, over groups all assignors solved.
+    """Return the mean heuristic gap per assignor and measure, over groups with all gaps known.
 
     ``gap_sums`` has the number of these ``groups`` and the sum of each gap by ``assignor``.
     """
@@ -21,7 +21,7 @@ def mean_gaps(gap_sums: pd.DataFrame, *, assignors: Sequence[str]) -> pd.DataFra
 
 
 def agreement(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Return Kendall's tau-b of two measures' rankings, or NaN if a measure ranks all equal."""
+    """Return Kendall's tau-b between the assignor rankings of each pair of measures."""
     names = list(gaps.columns)
     return pd.DataFrame(
         [
