@@ -1,4 +1,4 @@
-"""Time and memory of the summary and the report of a study with millions of groups.
+"""Measure time and memory of the summary and report of a study with millions of groups.
 
 Command: ``python -m benchmarks.study_scale [GROUPS]``, default 10,000,000 groups. Spark writes
 synthetic cases in the layout of a study. Then the study runs: it verifies the cases, writes their
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _write(directory: Path, groups: int) -> tuple[list[Timing], int]:
-    """Write synthetic cases and run their study; return both times, and the memory in MB."""
+    """Write synthetic cases and run their study; return two timings and the memory in MB."""
     assignors = tuple(ASSIGNORS)
     cases = Stratum(family="mixed-join", first_seed=0, seeds=groups, assignors=assignors)
     described = configuration(
@@ -104,10 +104,11 @@ def _manifest(described: dict[str, object], rows: dict[str, int]) -> dict[str, o
 
 
 def _synthetic_cases(spark: SparkSession, directory: Path, digest: str, groups: int) -> DataFrame:
-    """Return one row per case, with the columns batch and run.
+    """Return a table of synthetic cases, with one row per case.
 
-    The rows repeat those of evaluated cases. Numbers of partitions and gaps vary with the
-    position, so that the tables of counts have many different values.
+    The columns include batch and run. The rows repeat those of evaluated cases. Numbers of
+    partitions and gaps vary with the position, so that the tables of counts have many different
+    values.
     """
     evaluated = cases_of(USUAL, seeds=_EVALUATED, assignors=tuple(ASSIGNORS))
     count = len(evaluated)
@@ -146,7 +147,7 @@ def _varied(comparison: Column) -> Column:
 
 
 def _report(directory: Path) -> tuple[float, int]:
-    """Render the report; return its seconds and its memory in MB."""
+    """Render the report of a study; return the run time in seconds and the memory in MB."""
     start = time.perf_counter()
     report = render(load_summary(directory))
     (directory / "report.html").write_text(report.html, encoding="utf-8")

@@ -29,7 +29,7 @@ _ROUNDS = 5
 
 
 def throughput() -> Iterator[Timing]:
-    """Time a study of small groups on Spark and with `multiprocessing`, on two processes.
+    """Time a study of small groups on Spark and with `multiprocessing`, with two processes each.
 
     Both are warmed up. Spark writes the rows, and the pool returns them. They alternate,
     because the speed of a machine varies; the share is the median over the rounds.

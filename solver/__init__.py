@@ -1,4 +1,4 @@
-"""Find assignments with minimum imbalance, then minimum movement, and prove it."""
+"""Find assignments with minimum imbalance, then fewest moves, and prove them optimal."""
 
 from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import (

@@ -183,7 +183,10 @@ def _closed_member_sets(problem: Problem) -> Iterator[tuple[int, list[int]]]:
 def max_loads_within(
     problem: Problem, limits: Iterable[tuple[objective.Level, int]]
 ) -> list[int] | None:
-    """Return the maximum load per member that imbalance limits allow; None without limits."""
+    """Return the maximum load per member that the limits on imbalance allow.
+
+    Return None if there is no limit on imbalance.
+    """
     loads = [
         limit
         if level.measure is Measure.MAKESPAN or not problem.member_count

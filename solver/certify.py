@@ -114,7 +114,7 @@ def _counted_certificate(
 
 
 def _with_prices(certificate: Certificate, prices: PriceTable) -> Certificate:
-    """Add node prices to a certificate; they prove the value of every level."""
+    """Add to a certificate the node prices that prove the value of every level."""
     claims = tuple(
         replace(claim, bound=claim.value, origin=Origin.PRICES) for claim in certificate.claims
     )
@@ -154,9 +154,9 @@ def _proven_conflict(group: Group, stated: Certificate, conflict: Conflict) -> C
 def _evidence(
     problem: Problem, rules: Sequence[Constraint], limits: Sequence[tuple[Level, int]]
 ) -> tuple[Origin, PartitionPrices | None] | None:
-    """Search a proof that no assignment meets constraints and limits; None if not found.
+    """Search a proof that no assignment meets constraints and limits.
 
-    Return the origin of the proof and its partition prices.
+    Return the origin of the proof and its partition prices, or None if no proof is found.
     """
     from kassay.solver.evidence.price_search import find_prices  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Constraints on the assignment."""
+"""Constraints on the assignment of partitions to members."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ def group_constraints(group: Group) -> tuple[Constraint, ...]:
 
 
 def check_constraints(group: Group, constraints: Iterable[Constraint]) -> None:
-    """Check that constraints refer to members and partitions of the group.
+    """Check that constraints refer to members, topics and partitions of the group.
 
     Raises
     ------

@@ -66,7 +66,7 @@ class SearchBudget:
 
     @property
     def seconds(self) -> float:
-        """Return the remaining seconds, at least 0. A stopped search has none."""
+        """Return the remaining seconds, or 0 if the search is stopped."""
         return 0.0 if self.limits.is_stopped else max(self.deadline - time.monotonic(), 0.0)
 
     def share(self, parts: int) -> "SearchBudget":
@@ -115,11 +115,11 @@ class FlowClock:
     GRACE: ClassVar[float] = 1.0
 
     def may_start(self) -> bool:
-        """Return whether a flow is expected to end within the time limit."""
+        """Return whether a network flow is expected to end within the time limit."""
         return not self.is_over(self.expected)
 
     def is_over(self, seconds: float = 0.0) -> bool:
-        """Return whether a computation of ``seconds`` would end after deadline and grace time."""
+        """Return whether a computation that takes ``seconds`` would end too late."""
         end = time.monotonic() + seconds
         return self.budget.limits.is_stopped or end > self.budget.deadline + self.GRACE
 

@@ -22,7 +22,7 @@ class MovementCost(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """Tolerance of a level: permitted excess over its best value while later levels improve.
+    """Tolerance of a level: permitted excess over its best value in favour of later levels.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Imbalance:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """Level: number or cost of moves, the owned partitions assigned to another member.
+    """Level: number or cost of moves (owned partitions that another member gets).
 
     Parameters
     ----------
@@ -179,10 +179,10 @@ def default_levels(
 
 
 def leximax_rank(loads: Iterable[int]) -> int:
-    """Encode loads, in descending order, as one integer that ranks them by leximax.
+    """Encode loads as one integer; integers compare as loads do under leximax.
 
-    For fixed total and number of members, ranks compare as the vectors do
-    lexicographically.
+    Under leximax, loads in descending order compare lexicographically. The total load and the
+    number of members must be equal.
 
     Examples
     --------

@@ -57,12 +57,15 @@ class Problem:
 
     @cached_property
     def consumer_set(self) -> Column:
-        """Return per partition the index of its set of consumers in ``consumer_sets``."""
+        """Return, per partition, the index of its set of consumers in ``consumer_sets``."""
         return self.consumer_set_of_topic[self.topic] if self.partition_count else self.topic
 
     @cached_property
     def may_consume(self) -> NDArray[np.bool_]:
-        """Return a matrix of consumer sets and members: whether the set contains the member."""
+        """Return, per set of consumers and member, whether the set contains the member.
+
+        The shape is (consumer sets, members).
+        """
         table = np.zeros((len(self.consumer_sets), self.member_count), dtype=np.bool_)
         for index, consumers in enumerate(self.consumer_sets):
             table[index, consumers] = True
@@ -80,7 +83,7 @@ class Problem:
 
     @cached_property
     def member_index(self) -> dict[str, int]:
-        """Index of each member by its id."""
+        """Index of each member, by member id."""
         members = self.group.members
         return {members[index].id: member for member, index in enumerate(self.members)}
 

@@ -1,4 +1,4 @@
-"""Result of a solve: assignment, values and proven bounds."""
+"""Result of the solver: assignment, values and proven bounds."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -190,14 +190,14 @@ class Solution:
 
     @property
     def movement(self) -> LevelValue:
-        """Return the value of the level ``movement``.
+        """Return the value and the bound of the level ``movement``.
 
         Raise LookupError if there is no such level.
         """
         return self.level("movement")
 
     def proof_by_level(self) -> dict[str, str]:
-        """Return the kind of proof per level, or of the conflict, as a JSON object."""
+        """Return a JSON object with the kind of proof per level, or of the conflict."""
         if self.assignment is None:
             return {"conflict": str(self.proof)}
         levels = enumerate(self.levels)

@@ -44,7 +44,7 @@ class SubscriptionNetwork:
 
     @cached_property
     def supply(self) -> Ints:
-        """Number of partitions per topic."""
+        """Number of partitions per topic of the network."""
         return np.bincount(self.topic, minlength=self.topics).astype(np.int64)
 
     @cached_property
@@ -109,7 +109,7 @@ class SubscriptionNetwork:
         return reachable if self.capacity is None else np.minimum(reachable, self.capacity)
 
     def min_movement(self, counts: Ints) -> int:
-        """Return the minimum number of moves of all assignments with these counts per arc."""
+        """Return the minimum number of moves among assignments with given counts per arc."""
         owned = int(np.count_nonzero(self.problem.owner != NO_OWNER))
         return owned - int(np.minimum(counts, self.owned).sum())
 

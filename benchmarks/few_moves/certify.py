@@ -1,4 +1,4 @@
-"""Write the assignment and the certificate of an instance.
+"""Solve an instance of the few-moves benchmark, and write its assignment and certificate.
 
 ``python -m benchmarks.few_moves.certify NAME SECONDS FOLDER`` writes two files. The name of the
 first ends with ``_assignment.json``; ``check.py`` reads it. The name of the second ends with
@@ -22,7 +22,7 @@ from kassay.solver.weighted.movement_bound import price_and_branch
 
 
 def main(name: str, seconds: str, folder: str) -> None:
-    """Search an assignment and prices for some seconds, and write them."""
+    """Search an assignment and partition prices within a time limit, and write both to files."""
     one = instance(name)
     problem = build_problem(one.group)
     costs = np.ones(problem.partition_count, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Check a lower bound on the moves of the benchmark; plain Python without other packages.
+"""Check a lower bound on moves of the few-moves benchmark; needs only the standard library.
 
 ``python check_bound.py GROUP CERTIFICATE MAX_LOAD`` reads a group document and a certificate. The
 certificate is a JSON object: ``prices`` has a list of integers per topic, in units of 1 /
@@ -63,7 +63,7 @@ def proven_moves(group: Mapping[str, Any], certificate: Mapping[str, Any], max_l
 
 
 def _least_paid(items: Iterable[tuple[int, int]], width: int) -> list[int]:
-    """Return the minimum price of items with at least each total size."""
+    """Return, per total size, the minimum price of items with at least this size."""
     paid = [0] + [_INFINITE] * (width - 1)
     for size, price in items:
         before = paid[:1] * size + paid
@@ -72,7 +72,7 @@ def _least_paid(items: Iterable[tuple[int, int]], width: int) -> list[int]:
 
 
 def _most_earned(items: Iterable[tuple[int, int]], width: int) -> list[int]:
-    """Return the maximum gain of items with at most each total size."""
+    """Return, per total size, the maximum gain of items with at most this size."""
     earned = [0] * width
     for size, gain in items:
         if gain > 0 and size < width:
@@ -82,7 +82,7 @@ def _most_earned(items: Iterable[tuple[int, int]], width: int) -> list[int]:
 
 
 def main() -> int:
-    """Check the files that the command line names."""
+    """Check the certificate file that is named on the command line."""
     if len(sys.argv) != 4:
         print(__doc__, file=sys.stderr)
         return 2

@@ -38,7 +38,7 @@ _GRACE = 30.0  # seconds to build a model and to read the result
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Result of a contestant: an assignment, and its lower bound on moves if it has one."""
+    """Result of a contestant: an assignment, and an optional lower bound on the moves."""
 
     assignment: Assignment | None
     bound: int | None = None

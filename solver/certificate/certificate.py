@@ -106,7 +106,7 @@ class LevelClaim:
 
     @property
     def slack(self) -> int:
-        """Return by how much the value may exceed the bound under the tolerance of the level."""
+        """Return by how much the value can exceed the bound within the tolerance of the level."""
         return self.level.tolerance.limit(self.bound) - self.bound
 
     @property

@@ -37,7 +37,7 @@ from kassay.solver.subscription_network import SubscriptionNetwork, build_networ
 
 
 def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
-    """Return whether node prices can prove an assignment of a group optimal on the levels.
+    """Return whether node prices can prove assignments of a group optimal on given levels.
 
     Prices prove the fewest moves among the least majorised loads. Strictly convex measures
     are minimal only there; for the other measures fewer moves may suffice elsewhere.
@@ -57,7 +57,10 @@ def prices_prove(group: Group, levels: Sequence[Level]) -> bool:
 
 
 def price_counts(network: SubscriptionNetwork, counts: Ints, *, moved: int) -> PriceTable | None:
-    """Return prices that prove counts per topic and member optimal; None if not optimal."""
+    """Return node prices that prove the partition counts per topic and member optimal.
+
+    Return None if the counts are not optimal.
+    """
     prices = node_prices(network, counts)
     if prices.chain is not None or moved > network.min_movement(counts):
         return None
@@ -199,7 +202,7 @@ def certified_improvement(
 def _improves(
     group: Group, assignment: Assignment, certificate: Certificate, chain: tuple[Transfer, ...]
 ) -> bool:
-    """Return whether a chain of transfers improves the levels and keeps all constraints."""
+    """Return whether a chain of transfers improves the levels and violates no constraint."""
     better = apply_chain(group, assignment, chain)
     levels = [claim.level for claim in certificate.claims]
     return not any(violated_constraints(group, better, certificate.constraints)) and [
@@ -248,12 +251,21 @@ def _price_errors(group: Group, assignment: Assignment, prices: PriceTable) -> I
 def _member_price_errors(
     network: SubscriptionNetwork, loads: Ints, prices: list[Price]
 ) -> Iterator[str]:
-    """Yield a message per member price outside the costs of its last and its next partition."""
+    """Yield a message per member price that violates complementary slackness.
+
+    The price of a member must lie between the costs of its last and of one more partition.
+    """
     for name, load, price in zip(network.member_ids, loads.tolist(), prices, strict=True):
         if price > (2 * load + 1, 0):
-            yield f"member {name!r}: price {price} is above {(2 * load + 1, 0)}, one more partition"
+            yield (
+                f"member {name!r}: price {price} is above the cost "
+                f"{(2 * load + 1, 0)} of one more partition"
+            )
         if load and price < (2 * load - 1, 0):
-            yield f"member {name!r}: price {price} is below {(2 * load - 1, 0)}, its last partition"
+            yield (
+                f"member {name!r}: price {price} is below the cost "
+                f"{(2 * load - 1, 0)} of its last partition"
+            )
 
 
 def _topic_price_errors(
@@ -270,7 +282,7 @@ def _topic_price_errors(
         one_more = (squared, moved + (count >= owned))
         name = f"topic {network.topic_names[t]!r} at member {network.member_ids[m]!r}"
         if price > one_more:
-            yield f"{name}: price {price} is above {one_more}, one more partition there"
+            yield f"{name}: price {price} is above the cost {one_more} of one more partition"
         last = (squared, moved + (count > owned))
         if count and price < last:
-            yield f"{name}: price {price} is below {last}, the last partition there"
+            yield f"{name}: price {price} is below the cost {last} of the last partition"

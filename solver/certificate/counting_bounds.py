@@ -119,9 +119,9 @@ def evidence_error(
     limits: Sequence[tuple[Level, int]],
     evidence: LevelClaim | Conflict,
 ) -> str | None:
-    """Return why evidence does not exclude all assignments within limits; None if it does.
+    """Return the reason why evidence does not prove a bound or a conflict.
 
-    Only partition prices and cases are checked here.
+    Return None if the evidence is valid. Only partition prices and cases are checked here.
     """
     if evidence.origin is Origin.CASES and not cases_refute(problem, rules, limits):
         return "there are too many cases, or a case meets all limits"

@@ -58,7 +58,7 @@ def certificate_document(certificate: Certificate) -> dict[str, object]:
 
 
 def parse_certificate(document: object, *, where: str = "certificate") -> Certificate:
-    """Parse the JSON document of a certificate. Raise InputError if its format is wrong."""
+    """Parse a certificate from a JSON document. Raise InputError if the format is wrong."""
     table = as_object(document, where)
     if table.get("version") != VERSION:
         raise InputError(f"{where}: version must be {VERSION}, got {table.get('version')!r}")

@@ -54,7 +54,7 @@ def level_document(level: objective.Level) -> dict[str, object]:
 
 
 def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
-    """Parse a level of the objective. Raise InputError if its format is wrong.
+    """Parse a level of the objective from JSON. Raise InputError if the format is wrong.
 
     Keys that do not belong to a level are ignored.
     """
@@ -115,7 +115,7 @@ def constraint_document(rule: constraints.Constraint) -> dict[str, object]:
 
 
 def parse_constraint(value: object, where: str) -> constraints.Constraint:
-    """Parse a constraint. Raise InputError if its format is wrong."""
+    """Parse a constraint from a JSON object. Raise InputError if the format is wrong."""
     table = as_object(value, where)
     name = as_text(table.get("constraint"), f"{where}.constraint")
     if name not in _CONSTRAINTS:

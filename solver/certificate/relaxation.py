@@ -214,7 +214,7 @@ def _clashes(
 def _row(
     problem: Problem, blocks: Sequence[tuple[int, ...]], level: objective.Level, limit: int
 ) -> CostRow | None:
-    """Return a level as costs per block and member, or None if the level is not linear."""
+    """Convert a level to costs per block and member, or return None if it is not linear."""
     match level:
         case objective.Movement():
             return CostRow(_move_costs(problem, blocks, level), limit)

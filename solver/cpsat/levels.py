@@ -21,14 +21,14 @@ _MAX_PAIRS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Expression to minimise; the value of the level is ``factor * expression + offset``."""
+    """CP-SAT expression for a level; the level's value is ``factor * expression + offset``."""
 
     expression: Expression
     factor: int = 1
     offset: int = 0
 
     def value(self, scaled: int) -> int:
-        """Convert a value of the expression to a value of the level."""
+        """Convert a value of the CP-SAT expression to a value of the level."""
         return self.factor * scaled + self.offset
 
     def scaled(self, value: int) -> int:

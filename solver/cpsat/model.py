@@ -45,7 +45,7 @@ class AssignmentModel:
 
     @cached_property
     def total(self) -> int:
-        """Total load divided by the weight unit, the greatest common divisor of the weights."""
+        """Total load, divided by the greatest common divisor of all weights."""
         return self.problem.total // self.problem.weight_unit
 
     @property

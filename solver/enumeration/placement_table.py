@@ -36,7 +36,7 @@ class PlacementTable:
         return counts
 
     def moved_sum(self, costs: Weights) -> Weights:
-        """Return per placement the total cost of its moves."""
+        """Return, per placement, the total cost of its moves."""
         total = np.zeros(len(self.members), dtype=costs.dtype)
         for partition, owner in enumerate(self.problem.owner.tolist()):
             if owner >= 0:
@@ -48,11 +48,11 @@ class PlacementTable:
         return PlacementTable(self.problem, self.members[rows], self.loads[rows])
 
     def placement(self, row: int) -> Placement:
-        """Return one row as a placement."""
+        """Return one row of the table as a placement."""
         return np.array(self.members[row], dtype=np.int32)
 
     def meets(self, constraint: constraints.Constraint) -> NDArray[np.bool_]:
-        """Return for each placement whether it meets a constraint."""
+        """Return, per placement, whether it meets a constraint."""
         match constraint:
             case constraints.Capacity():
                 return self._is_within(constraint, self.loads)
@@ -136,7 +136,10 @@ def _product(problem: Problem, choices: Sequence[Sequence[int]]) -> PlacementTab
 
 
 def _choices(problem: Problem, rules: Iterable[constraints.Constraint]) -> list[list[int]]:
-    """Return, per partition, the members that pinned and forbidden partitions permit."""
+    """Return, per partition, the members to which it can be assigned.
+
+    The constraints Pinned and Forbidden exclude members.
+    """
     choices = [problem.consumer_sets[index].tolist() for index in problem.consumer_set.tolist()]
     for rule in rules:
         if not isinstance(rule, constraints.Pinned | constraints.Forbidden):
@@ -150,7 +153,7 @@ def _choices(problem: Problem, rules: Iterable[constraints.Constraint]) -> list[
 
 
 def _is_unassignable(problem: Problem, rule: constraints.Constraint) -> bool:
-    """Return whether a constraint pins a partition without subscribers."""
+    """Return whether a constraint assigns a partition without subscribers to a member."""
     return isinstance(rule, constraints.Pinned) and not len(
         topic_partitions(problem, rule.topic, rule.partition)
     )

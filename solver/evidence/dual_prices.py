@@ -90,7 +90,10 @@ class _Program:
                     self._limit(columns.tolist(), sizes[columns].tolist(), most)
 
     def _add_tangents(self) -> None:
-        """Bound squared loads from below by tangents at integers around the mean load."""
+        """Add rows that bound squared loads from below by tangents around the mean load.
+
+        The tangents are at integer loads.
+        """
         relaxation = self.relaxation
         members = relaxation.allowed.shape[1]
         mean = int(sum(relaxation.weights)) // max(members, 1)

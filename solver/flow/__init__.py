@@ -1,1 +1,1 @@
-"""Exact method for equal weights, based on network flows."""
+"""Exact solver for equal weights, based on network flows."""

@@ -223,9 +223,9 @@ class _LevelFlows:
         return isinstance(level, Movement) and isinstance(level.cost, MovementCost)
 
     def _limit(self, level: Level) -> int | None:
-        """Return the limit of the first level for later levels; None without a valid placement.
+        """Return the limit that the first level sets for later levels.
 
-        The placement must meet all constraints.
+        Return None if no placement is known that meets all constraints.
         """
         values = [
             level_value(self.problem, level, placement)
@@ -235,7 +235,7 @@ class _LevelFlows:
         return level.tolerance.limit(min(values)) if values else None
 
     def _add(self, index: int, network: SubscriptionNetwork, found: BoundedPoint) -> None:
-        """Record a placement, and a lower bound on moves for the level with an index."""
+        """Record a placement, and a lower bound on moves for one level."""
         self.found.placements.append(network.place(found.point.counts))
         self._bound_moves(index, found.bound)
 

@@ -45,8 +45,8 @@ class Chain:
     """Chain of transfers: arcs with direction +1 or -1, and the change of moves and squares."""
 
     arcs: tuple[tuple[int, int], ...]
-    moves: int  # by which moves rise
-    squares: int  # by which the sum of squares rises
+    moves: int  # increase of the moves
+    squares: int  # increase of the sum of squared loads
 
 
 def _nearest_below(chains: list[Chain], point: FlowPoint, limit: int) -> FlowPoint:
@@ -137,7 +137,7 @@ class HullSearch:
         return Chain(tuple(arcs), moves, squares)
 
     def within_moves(self, limit: int, may_continue: MayContinue) -> BoundedPoint | None:
-        """Minimise the sum of squares with a limit on moves.
+        """Minimise the sum of squared loads with a limit on moves.
 
         Return None if the limit is too low.
         """
@@ -156,7 +156,7 @@ class HullSearch:
         return BoundedPoint(found.point, found.bound + parity)
 
     def within_squares(self, limit: int, may_continue: MayContinue) -> BoundedPoint | None:
-        """Minimise moves with a limit on the sum of squares.
+        """Minimise moves with a limit on the sum of squared loads.
 
         Return None if the limit is too low.
         """
@@ -242,16 +242,16 @@ class _FlowDifference:
         return chain
 
     def _first(self, arcs: list[int]) -> int | None:
-        """Return the last arc in a list with a remaining difference, or None.
+        """Find the last arc in a list that has a remaining flow difference.
 
-        Remove the arcs after it from the list.
+        Remove the arcs after it from the list. Return None if no arc has a difference.
         """
         while arcs and not self.left[arcs[-1]]:
             arcs.pop()
         return arcs[-1] if arcs else None
 
     def _chain_from(self, start: int) -> list[tuple[int, int]]:
-        """Follow arcs from a member to one with rising load, or until they form a cycle."""
+        """Follow arcs from a member to a member with rising load, or until they form a cycle."""
         chain: list[tuple[int, int]] = []
         visited_members: dict[int, int] = {start: 0}
         visited_topics: dict[int, int] = {}

@@ -91,7 +91,10 @@ class EpsilonConstraint:
         return Frontier(measure, kept, complete=proven)
 
     def _fewest_moves(self, start: Assignment) -> FrontierPoint | None:
-        """Find the point with the fewest moves; return None if no assignment is found in time."""
+        """Find the point with the fewest moves.
+
+        Return None if no assignment was found in time.
+        """
         still = self._solve(self.levels, _MAX_SHARE / 2, start=start, rules=(MaxMoves(0),))
         if still.assignment is not None:
             return frontier_point(still)
@@ -166,7 +169,10 @@ class EpsilonConstraint:
         return points, complete
 
     def _within(self, cap: int, bottom: FrontierPoint, share: float) -> FrontierPoint | None:
-        """Find the point with minimum imbalance and at most ``cap`` moves; None if time is up."""
+        """Find the point with minimum imbalance and at most ``cap`` moves.
+
+        Return None if the time limit was reached.
+        """
         start, bound = bottom.assignment, 0
         if self.hull is not None:
             known = self._hull_point(max(moves for moves in self.hull.points if moves <= cap))

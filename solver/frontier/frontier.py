@@ -1,4 +1,4 @@
-"""Find the frontier of a group."""
+"""Find the frontier of a group: the best imbalance for each number of moves."""
 
 import time
 from collections.abc import Iterable, Sequence

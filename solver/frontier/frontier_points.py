@@ -28,7 +28,9 @@ class FrontierPoint:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """Non-dominated points by ascending moves, hence by descending imbalance.
+    """Non-dominated points (moves, imbalance), by ascending number of moves.
+
+    Imbalance descends.
 
     Parameters
     ----------

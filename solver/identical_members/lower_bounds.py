@@ -16,7 +16,7 @@ _MAX_SHARED = 300_000
 
 
 def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
-    """Return a lower bound on the maximum load. Weights are in descending order.
+    """Return a lower bound on the maximum load, from weights in descending order.
 
     It is the greatest of the mean load, the greatest weight, the sum of the least weights that
     must share a member, and the least capacity for which counting finds enough members.

@@ -49,7 +49,10 @@ def grouped_first(weights: Sequence[int], members: int) -> Packing:
 
 
 def best_fit(weights: Sequence[int], members: int, capacity: int) -> Packing | None:
-    """Give each weight, heaviest first, to the fullest member with space; None on failure."""
+    """Give each weight, heaviest first, to the fullest member with space for it.
+
+    Return None if a weight does not fit.
+    """
     packing: Packing = [[] for _ in range(members)]
     free: list[tuple[int, int]] = []
     opened = 0

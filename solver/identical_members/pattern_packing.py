@@ -49,7 +49,10 @@ class PatternPacking:
         limit: int,
         clock: SearchClock,
     ) -> "PatternPacking | None":
-        """Create the search for a capacity; None if there are too many patterns or time is up."""
+        """Create the search for a cover by patterns within a capacity.
+
+        Return None if there are too many patterns or the time is up.
+        """
         least = max(capacity - (members * capacity - classes.total), 0)
         if least > capacity:
             return cls(classes, members, ())
@@ -121,7 +124,10 @@ class PatternPacking:
         return csr_matrix((np.ones(len(rows), dtype=np.int64), (rows, columns)), shape=shape)
 
     def _weights_of(self, uses: Sequence[int]) -> Packing | None:
-        """Convert uses of patterns to weights per member; None if a weight is not covered."""
+        """Convert the number of uses of each pattern to weights per member.
+
+        Each weight is used once. Return None if a weight is missing.
+        """
         left = list(self.classes.counts)
         packed: Packing = []
         for pattern, count in zip(self.patterns, uses, strict=True):

@@ -1,4 +1,4 @@
-"""Explanation why an assignment is not optimal."""
+"""Explain why an assignment is not optimal, as chains of transfers."""
 
 from dataclasses import dataclass
 

@@ -110,7 +110,7 @@ class _ShortestPaths:
         return chain
 
     def cycle(self) -> list[Step] | None:
-        """Return a cycle among the shortest paths, if there is one."""
+        """Return a cycle among the shortest paths as transfers, or None."""
         end = self.network.members
         taker = np.full(end + 1, end, dtype=np.int64)
         givers = np.flatnonzero(self.via_member >= 0)
@@ -124,7 +124,7 @@ class _ShortestPaths:
 
 
 def node_prices(network: SubscriptionNetwork, counts: Ints) -> NodePrices:
-    """Find node prices, or a chain that shows that the counts are not optimal.
+    """Find node prices that prove counts optimal, or a chain of transfers that improves them.
 
     After k rounds all chains of k transfers are known, so the first overpriced member gives
     a shortest chain that lowers the imbalance. Closed chains, which lower movement alone,
@@ -160,7 +160,7 @@ def _sweep(paths: _ShortestPaths, counts: Ints) -> list[Step] | None:
 
 
 class _Sweeps:
-    """Bellman-Ford in breadth-first order of the nodes, forwards and backwards in turn.
+    """Bellman-Ford algorithm with nodes in breadth-first order, forwards and backwards in turn.
 
     A path that follows the order is relaxed in one sweep, however long it is. Nodes are topics,
     then members.

@@ -19,7 +19,7 @@ from kassay.solver.subscription_network import SubscriptionNetwork, build_networ
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One partition that one member gives to another."""
+    """Transfer of one partition from one member to another member."""
 
     partition: TopicPartition
     giver: str
@@ -83,7 +83,7 @@ class _PartitionChoice:
         self.owner = ownership(group).owners
 
     def transfers(self, chain: tuple[Step, ...]) -> tuple[Transfer, ...]:
-        """Choose a partition for each step of a chain."""
+        """Choose a partition for each transfer of a chain."""
         names, members = self.network.topic_names, self.network.problem.members
         return tuple(
             transfer

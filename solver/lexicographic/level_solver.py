@@ -90,7 +90,7 @@ class LevelSolver:
         return search_level(self.pool, level, bound, budget)
 
     def _needs_time(self, level: Level) -> bool:
-        """Return whether a later level may need search.
+        """Return whether a level may need time for search.
 
         Movement needs none if no partition is owned.
         """

@@ -103,7 +103,10 @@ def solve_levels(
 def _initial_placements(
     problem: Problem, flows: FlowLevels, initial_assignment: Assignment | None
 ) -> list[Placement]:
-    """Return placements without search, which may violate constraints."""
+    """Return the placements to start from, found without search.
+
+    They may violate constraints.
+    """
     placements = [*flows.placements, keep_owned(problem)]
     if not flows.placements:
         placements.append(longest_processing_time(problem))
@@ -117,7 +120,7 @@ def _solve_rounded(
     constraints: Sequence[Constraint],
     budget: SearchBudget,
 ) -> LexicographicResult:
-    """Solve a problem with loads beyond 64 bits in larger units of weight.
+    """Solve a problem with loads above 64 bits, with weights rounded to larger units.
 
     With weights rounded up, each placement found meets the capacities. With weights rounded down,
     constraints that no placement meets are infeasible.

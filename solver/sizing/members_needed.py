@@ -202,9 +202,10 @@ class _Search:
         return replace(best, unserved=unserved, enough=False if unserved else best.enough)
 
     def _why_never_enough(self) -> str:
-        """Return why no number of members can meet the target; empty if a number can.
+        """Return the reason why no number of members can meet the target.
 
-        Partitions that an added member can have alone then add no load to the others.
+        Return an empty text if a number can meet the target. Partitions that an added member can
+        have alone add no load to the other members.
         """
         consumed = set(self.added.subscription)
         limits = (self.makespan, self.added.capacity, self.max_load)

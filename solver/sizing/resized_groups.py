@@ -1,4 +1,4 @@
-"""Groups with added or removed members."""
+"""Add members to a group, or remove members from it."""
 
 from dataclasses import replace
 

@@ -49,7 +49,7 @@ class MovementPrices:
 
 @dataclass
 class ColumnGeneration:
-    """Column generation for prices by weight, then for prices of single partitions."""
+    """Column generation for partition prices: first one per weight, then one per partition."""
 
     exchange: MemberExchange
     basis: sparse.csr_matrix = field(init=False)  # price variables' shares, per partition

@@ -33,7 +33,7 @@ _PRICE_BITS = 58
 
 @dataclass(frozen=True, slots=True)
 class Subproblem:
-    """Partitions (items) of one component, and the members that may receive them."""
+    """Subproblem of one component: partitions (items), and members that may receive them."""
 
     weights: Weights
     base: tuple[int, ...]  # fixed load per member

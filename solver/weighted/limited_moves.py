@@ -104,7 +104,10 @@ class LimitedMovesSearch:
     def _search(
         self, limit: int, may_continue: Callable[[], bool], neighbourhoods: int = 0
     ) -> bool:
-        """Search a placement within a load limit and the maximum moves; return whether found."""
+        """Search a placement within a load limit and the maximum number of moves.
+
+        Return whether a placement was found.
+        """
         if limit >= self.makespan or not may_continue():
             return False
         search = FewMovesSearch(self.problem, limit, self.costs, self.rng)
@@ -120,7 +123,10 @@ class LimitedMovesSearch:
         return True
 
     def _refute(self, limit: int, budget: SearchBudget) -> bool:
-        """Try to prove that a load limit needs too many moves; return whether the bound rose."""
+        """Try to prove that a load limit needs more moves than permitted.
+
+        Raise the bound, and return whether it rose.
+        """
         turns = iter(range(_PRICE_ROUNDS))
         limits = budget.limits
         moves = exchange_bound(

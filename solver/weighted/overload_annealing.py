@@ -156,7 +156,7 @@ class OverloadAnnealing:
         return consumers[int(draw() * len(consumers))]
 
     def _permitted(self, proposal: _Proposal) -> _Proposal:
-        """Return the proposal if it changes members within the permitted cost, or ()."""
+        """Return the proposal if it is valid within the permitted cost of moves, otherwise ()."""
         cost = self.cost
         for partition, target in proposal:
             current, owner = self.member[partition], self._owner[partition]

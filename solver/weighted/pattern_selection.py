@@ -20,9 +20,10 @@ def select_patterns(
     incumbent: Placement,
     seconds: float | None,
 ) -> Placement | None:
-    """Combine exchange patterns to a placement cheaper than the incumbent; None on failure.
+    """Combine exchange patterns to a placement that is cheaper than the incumbent.
 
-    The integer program ends after some seconds, or after a number of nodes if they are None.
+    Return None if no such placement is found. The integer program ends after some seconds, or
+    after a number of nodes if they are None.
     """
     problem, costs = exchange.problem, exchange.costs
     patterns = [pattern for pattern in patterns if exchange.is_feasible(pattern)]

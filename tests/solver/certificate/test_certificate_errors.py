@@ -107,7 +107,9 @@ def test_a_low_price_of_a_member_without_partitions_is_an_error_at_the_topic():
         (LevelClaim(Imbalance(), 9, 9, Origin.PRICES), LevelClaim(Movement(), 0, 0, Origin.PRICES)),
         prices,
     )
-    expected = "topic 't' at member 'b': price (5, 1) is above (-2, 1), one more partition there"
+    expected = (
+        "topic 't' at member 'b': price (5, 1) is above the cost (-2, 1) of one more partition"
+    )
     assert expected in complaints(forged, LOPSIDED)
     assert not any(text.startswith("member 'b'") for text in complaints(forged, LOPSIDED))
 

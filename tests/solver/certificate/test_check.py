@@ -341,7 +341,7 @@ def test_a_member_price_below_the_cost_of_its_last_partition_is_an_error():
     prices = {"a": (1, 0), "b": (1, 0)}
     forged = Certificate(claims(4, 0), PriceTable(members=prices, topics={"t": (1, 1)}))
     assert list(certificate_errors(group, lopsided, forged)) == [
-        "member 'a': price (1, 0) is below (3, 0), its last partition"
+        "member 'a': price (1, 0) is below the cost (3, 0) of its last partition"
     ]
 
 
@@ -350,20 +350,40 @@ def test_a_member_price_below_the_cost_of_its_last_partition_is_an_error():
     [
         ((5, 0), (5, 1), []),
         ((7, 0), (7, 1), []),
-        ((4, 9), (4, 10), ["member 'a': price (4, 9) is below (5, 0), its last partition"]),
-        ((5, -1), (5, 0), ["member 'a': price (5, -1) is below (5, 0), its last partition"]),
-        ((7, 1), (7, 2), ["member 'a': price (7, 1) is above (7, 0), one more partition"]),
+        (
+            (4, 9),
+            (4, 10),
+            ["member 'a': price (4, 9) is below the cost (5, 0) of its last partition"],
+        ),
+        (
+            (5, -1),
+            (5, 0),
+            ["member 'a': price (5, -1) is below the cost (5, 0) of its last partition"],
+        ),
+        (
+            (7, 1),
+            (7, 2),
+            ["member 'a': price (7, 1) is above the cost (7, 0) of one more partition"],
+        ),
         (
             (5, 0),
             (5, 0),
             [
-                "topic 't' at member 'a': price (5, 0) is below (5, 1), the last partition there",
+                (
+                    "topic 't' at member 'a': "
+                    "price (5, 0) is below the cost (5, 1) of the last partition"
+                ),
             ],
         ),
         (
             (5, 0),
             (5, 2),
-            ["topic 't' at member 'a': price (5, 2) is above (5, 1), one more partition there"],
+            [
+                (
+                    "topic 't' at member 'a': "
+                    "price (5, 2) is above the cost (5, 1) of one more partition"
+                ),
+            ],
         ),
     ],
 )
