@@ -21,7 +21,10 @@ _ASSIGNOR = "cooperative-sticky"
 
 
 def family_rounds(name: str, seeds: int) -> Counter[str]:
-    """Count the groups of a family by number of rebalances until stable, or by failure."""
+    """Count the groups of a family per number of rebalances until the assignment is stable.
+
+    Failures are counted per kind of failure.
+    """
     family = FAMILIES[name]
     counts: Counter[str] = Counter()
     for seed in range(seeds if family.size is None else min(seeds, family.size)):

@@ -41,7 +41,7 @@ class IncumbentPool:
     reached: list[LevelResult] = field(default_factory=list)
 
     def add(self, placement: Placement) -> None:
-        """Add a placement if it meets the constraints."""
+        """Add a placement to the pool if it meets the constraints."""
         if not any(violated(self.problem, self.constraints, placement)):
             self.placements.append(placement)
 

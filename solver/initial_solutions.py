@@ -12,7 +12,7 @@ _MAX_SCANNED_PER_ENTRY = 50
 
 
 def keep_owned(problem: Problem) -> Placement:
-    """Keep owned partitions, and assign the others by the longest-processing-time rule."""
+    """Keep owned partitions; assign other partitions by the longest-processing-time rule."""
     return _fill(problem, problem.owner.copy())
 
 

@@ -89,7 +89,7 @@ class SubscriptionNetwork:
         return np.searchsorted(self._keys, topic * self.members + member)
 
     def counts(self, placement: Placement) -> Ints:
-        """Return the number of partitions that a placement assigns per arc.
+        """Return the number of partitions per arc (topic, member) in a placement.
 
         Partitions without an assignee are not counted.
         """

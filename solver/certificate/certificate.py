@@ -54,7 +54,7 @@ class Origin(StrEnum):
 
     @property
     def proof(self) -> Proof:
-        """Return the kind of proof that a bound of this origin gives."""
+        """Return the kind of proof for bounds and conflicts of this origin."""
         if self.is_checked:
             return Proof.CERTIFICATE
         solvers = {Origin.CP_SAT: Proof.CP_SAT, Origin.HIGHS: Proof.HIGHS}

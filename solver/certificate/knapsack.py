@@ -8,7 +8,7 @@ import numpy as np
 
 from kassay.solver.problem import EXACT_IN_64_BITS, Ints
 
-# Most cells of a table: items times its width.
+# Maximum number of cells of a table: items times width.
 _MAX_CELLS = 8_000_000
 # Width of the table of weights that are rounded to a grid.
 _GRID = 20_000

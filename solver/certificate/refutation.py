@@ -23,7 +23,7 @@ from kassay.solver.certificate.relaxation import CostRow, Limit, Relaxation, bui
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.problem import Problem
 
-# Larger problems are not checked: blocks times members.
+# Maximum number of partitions times members. Larger problems are not checked.
 _MAX_CELLS = 5_000_000
 _MAX_CASES = 60_000
 _CASES_PER_ASSIGNMENT = 40  # a complete assignment takes as long as this many cases
@@ -151,7 +151,7 @@ def cases_refute(
 
 @dataclass
 class _Cases:
-    """Exhaustive search over all assignments; it skips those that exceed a limit early."""
+    """Exhaustive search over all assignments; it skips partial assignments above a limit."""
 
     problem: Problem
     rules: Sequence[constraints.Constraint]

@@ -13,7 +13,7 @@ from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Level
 from kassay.solver.problem import EXACT_IN_64_BITS
 
-# Building a model with more counts takes longer than its search can repay.
+# Maximum number of count variables. It takes too long to build larger models.
 _MAX_COUNTS = 400_000
 
 

@@ -48,7 +48,7 @@ def search_all(
         within = np.asarray(column <= level.tolerance.limit(minima[-1]), dtype=np.bool_)
         columns = [earlier[within] for earlier in [*columns, column]]
         table = table.select(within)
-    # The last level first; the order of the earlier levels breaks ties.
+    # The last level is compared first; the earlier levels break ties in their order.
     rows = np.arange(len(table.members))
     for column in [columns[-1], *columns[:-1]]:
         values = column[rows]

@@ -72,7 +72,7 @@ class PlacementTable:
                 ordered = np.sort(apart, axis=1)
                 return np.asarray((ordered[:, 1:] != ordered[:, :-1]).all(axis=1), dtype=np.bool_)
             case _:
-                # The choices of the partitions already respect pins and forbidden members.
+                # `_choices` has already applied the constraints Pinned and Forbidden.
                 return np.ones(len(self.members), dtype=np.bool_)
 
     def _is_within(
@@ -98,7 +98,7 @@ def list_placements(
     choices = _choices(problem, rules)
     # A partition with one choice adds no rows, but the table has a column for it.
     cells = max(problem.partition_count + problem.member_count, 1)
-    # A pin can leave no choice; the other partitions must be few then, too.
+    # If a constraint excludes all members of a partition, the other choices must be few, too.
     if prod(max(len(chosen), 1) for chosen in choices) * cells > MAX_PLACEMENTS * 16:
         return None
     table = _product(problem, choices)

@@ -11,7 +11,7 @@ from kassay.solver.evidence.dual_prices import DualPrices, solve_dual
 from kassay.solver.problem import Problem
 
 _MAX_CELLS = 300_000
-# Duals are rounded to multiples of one part in each of these numbers.
+# Dual values are rounded to multiples of 1 / denominator, for each of these denominators.
 _DENOMINATORS = (1, 2, 3, 4, 6, 10, 12, 60, 840, 10_000)
 _MAX_THRESHOLDS = 60
 

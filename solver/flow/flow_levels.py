@@ -72,7 +72,7 @@ class _LevelFlows:
                 return False
         balanced = self._balanced(network, plain.placement)
         if balanced is None:
-            # Without constraints, the imbalance is at most as large.
+            # The optimum without constraints is a lower bound on the imbalance.
             if isinstance(self.levels[0], Imbalance):
                 self._bound(0, level_value(self.problem, self.levels[0], plain.placement))
             return True

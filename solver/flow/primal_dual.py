@@ -24,9 +24,10 @@ from kassay.solver.problem import Ints
 from kassay.solver.subscription_network import SubscriptionNetwork
 
 _UNLIMITED = 2**62
-# Distances are moves, then steps; this many steps are one number in a distance.
+# A distance is `moves * _HOP + steps`: moves count before steps.
 _HOP = 2**24
-# With more excess at the start, or excess left after the first phases, cost scaling is faster.
+# Limits on the excess, at the start and after the first phases. Above them, the cost scaling
+# of OR-Tools is faster.
 _NODES_PER_EXCESS = 16
 _FIRST_PHASES = 2
 _MAX_EXCESS = 8

@@ -25,7 +25,7 @@ from kassay.solver.solve import solve
 if TYPE_CHECKING:
     from kassay.solver.flow.convex_frontier import ConvexHull
 
-# Maximum share of the time left that one search takes, and the reciprocal of the minimum.
+# Maximum share of the remaining time for one search, and the reciprocal of the minimum share.
 _MAX_SHARE = 0.5
 _MAX_SHARES = 10
 

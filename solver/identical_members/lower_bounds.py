@@ -43,8 +43,8 @@ class SharedWeights(NamedTuple):
     """Lower bound on the maximum load of some members that share the heaviest weights."""
 
     bound: int
-    first: int  # number of first weights
-    held: int  # of these, the number that some members have at least
+    first: int  # number of heaviest weights considered
+    held: int  # minimum number of these weights that the members share
     members: int
 
 

@@ -72,7 +72,7 @@ class MakespanSearch:
         return self.makespan > self.bound and clock.has_time
 
     def offer(self, packing: Packing | None) -> None:
-        """Keep a packing if it is better than the current one."""
+        """Keep a packing if it is better than the current packing."""
         if packing is not None and makespan_of(packing) < self.makespan:
             self.packing = packing
 

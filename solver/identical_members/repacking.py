@@ -15,7 +15,7 @@ _MAX_PATTERNS = 4_000
 _SECONDS = 1.0  # per neighbourhood
 _MAX_FAILURES = 12
 _SMALLEST = 3
-_TRIES = 4  # of three members, before more members are repacked
+_TRIES = 4  # attempts with three members, before more members are repacked
 _MAX_WEIGHTS = 26
 
 

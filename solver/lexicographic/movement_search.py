@@ -90,7 +90,7 @@ class MovementSearch:
             soon = budget.until(budget.seconds * 0.6).at_least(_SECONDS_FOR_FEW_MOVES / 2)
             start = search.initial_solution(keep_owned(problem), lambda: soon.seconds > 0)
             if start is not None:
-                pool.add(start)  # Without search, so that it is there when no time is left.
+                pool.add(start)  # Found without search, in case that no time is left.
             if budget.seconds <= 0:
                 return 0
             if start is None or search.cost(start) > pool.value(level):

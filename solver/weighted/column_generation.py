@@ -52,8 +52,8 @@ class ColumnGeneration:
     """Column generation for partition prices: first one per weight, then one per partition."""
 
     exchange: MemberExchange
-    basis: sparse.csr_matrix = field(init=False)  # price variables' shares, per partition
-    knots: int = field(init=False)  # price variables per kind of partition, or 0
+    basis: sparse.csr_matrix = field(init=False)  # prices = basis @ price variables
+    knots: int = field(init=False)  # price variables per kind of partition; 0 for single prices
     centre: Floats = field(init=False)  # best prices
     box: float = _FIRST_BOX
     best: MovementPrices = field(init=False)
@@ -151,7 +151,10 @@ class ColumnGeneration:
             self.box = max(self.box * 0.7, _MIN_BOX_OF_PARTITIONS)
 
     def _collect(self, knapsacks: Knapsacks) -> None:
-        """Add each member's best patterns, overall and for some ranges of load given away."""
+        """Add each member's best exchange patterns to the linear program.
+
+        These are the best pattern overall, and the best ones for some ranges of load given away.
+        """
         least = knapsacks.net.argmin(axis=1).tolist()
         price = knapsacks.net.min(axis=1)
         wide = max(self.exchange.width // 16, 1)

@@ -65,7 +65,7 @@ def allowed_items(
 
 @dataclass(frozen=True, slots=True)
 class ExactResult:
-    """Optimal distribution: items per member, minimum imbalance, and minimum cost."""
+    """Optimal distribution of items: items per member, minimum imbalance, and minimum cost."""
 
     masks: tuple[int, ...]
     imbalance: int
@@ -123,7 +123,10 @@ def _imbalance_limits(subproblem: Subproblem, measure: Measure) -> Iterator[int]
 def _best_within(
     subproblem: Subproblem, measure: Measure, excluded: int, limit: int, seed: int
 ) -> ExactResult | None:
-    """Find the best distribution with an imbalance within ``limit`` and above ``excluded``."""
+    """Find the best distribution of items with an imbalance within a limit.
+
+    It is known that no distribution has an imbalance within ``excluded``.
+    """
     if measure is Measure.SUM_OF_SQUARES:
         least = limit if excluded < 0 else _min_squares(subproblem, limit)
         return None if least is None else _cheapest(subproblem, measure, least, seed)
@@ -177,7 +180,7 @@ def _partitions(
 def _cheapest(
     subproblem: Subproblem, measure: Measure, limit: int, seed: int
 ) -> ExactResult | None:
-    """Find the distribution with the lowest cost of moves within an imbalance limit.
+    """Find the distribution of items with the lowest cost of moves within an imbalance limit.
 
     Noise on the costs makes the optimum unique, so that few subsets have small reduced
     prices. It is too small to change which partitionings are cheapest.

@@ -15,8 +15,8 @@ from kassay.solver.bounds import min_count
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.weighted.member_exchanges import Exchange, ExchangeLimits, MemberExchanges
 
-_LOOSE_VALUE = 0.3  # moves that a loose partition saves
-_NOISE = 0.3  # moves
+_LOOSE_VALUE = 0.3  # estimated number of moves that a loose partition saves
+_NOISE = 0.3  # random noise of the score, in moves
 _MAX_LOOSE = 14
 _MAX_POSTPONED = 4
 

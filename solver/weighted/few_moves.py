@@ -15,7 +15,7 @@ from kassay.solver.weighted.overload_annealing import OverloadAnnealing
 from kassay.solver.weighted.overload_moves import OverloadMoves
 
 _MEMBERS = 5
-_MAX_DRAWS = 40  # of moves that choose the members; a small group has fewer members
+_MAX_DRAWS = 40  # random moves that choose the members; a small group has fewer
 _MAX_PARTITIONS = 260
 
 

@@ -17,7 +17,7 @@ _MAX_ITEMS = 60  # bits of a mask
 _MAX_GIVEN = 4
 _MAX_TAKEN = 2
 _MAX_MOVES = 6
-_ENOUGH = 10  # exchanges, after which those with more moves are not listed
+_ENOUGH = 10  # exchanges; with so many, those with more moves are not listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Subsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemberExchanges:
-    """Partitions that one member may exchange: loose, own and those of other members."""
+    """Partitions that one member may exchange: its own, unplaced ones and those of others."""
 
     weight: Ints  # of all partitions of the problem
     loose: Ints  # partitions without a member that this member may receive

@@ -92,7 +92,10 @@ def price_and_branch(
 
 
 def _turns(most: int, may_continue: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that is true for ``most`` calls while the search may continue."""
+    """Return a function that returns True for at most ``most`` calls.
+
+    It returns False when the search may not continue.
+    """
     turns = iter(range(most))
     return lambda: may_continue() and next(turns, None) is not None
 
