@@ -23,12 +23,12 @@ from kassay.solver.solution import Solution
 from kassay.solver.solve import solve
 
 MovesWithin = Callable[[int], int | None]
-"""Minimum number of moves within an imbalance; None if it is not known."""
+"""Function from a maximum imbalance to the minimum number of moves, or None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseLimits(SearchLimits):
-    """Limits of each solver search, and limits of all work on one group in a study.
+    """Limits of each solver search and, in a study, of the whole work on one group.
 
     Parameters
     ----------
@@ -51,14 +51,14 @@ LIMITS = CaseLimits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeuristicGap:
-    """Value of an assignor and the proven optimum. An unknown value is None."""
+    """Value of an assignor and the proven optimal value. None means unknown."""
 
     greedy: int | None = None
     optimum: int | None = None
 
     @property
     def gap(self) -> int | None:
-        """Return the assignor's value minus the optimum."""
+        """Return the assignor's value minus the optimum, or None if one of them is unknown."""
         if self.greedy is None or self.optimum is None:
             return None
         return self.greedy - self.optimum
@@ -104,17 +104,17 @@ class Comparison:
 
     @property
     def imbalance_gap(self) -> int | None:
-        """Return the heuristic gap of the imbalance measure ``measure``."""
+        """Return the assignor's imbalance, in terms of ``measure``, minus the minimum imbalance."""
         return None if self.measure is None else self.imbalance[self.measure].gap
 
     @property
     def least_imbalance(self) -> bool | None:
-        """Return whether the assignor reaches the minimum imbalance by ``measure``."""
+        """Return whether the assignor reaches the minimum imbalance, or None if unknown."""
         return None if self.imbalance_gap is None else self.imbalance_gap == 0
 
     @property
     def movement_gap(self) -> int | None:
-        """Return moves minus minimum moves.
+        """Return the number of moves of the assignor minus the minimum number of moves.
 
         Return None if the assignor misses the minimum imbalance.
         """
@@ -122,11 +122,11 @@ class Comparison:
 
     @property
     def unnecessary_moves(self) -> int | None:
-        """Return the moves of the assignor minus ``movement_within``."""
+        """Return the number of unnecessary moves of the assignor, or None if unknown."""
         return HeuristicGap(greedy=self.movement.greedy, optimum=self.movement_within).gap
 
     def _repr_html_(self) -> str:
-        """Return a table of all measures and the moves, for notebooks."""
+        """Return an HTML table of all imbalance measures and the moves, for notebooks."""
         caption = f"{self.assignor} on {self.case}: {self.ending}"
         rows = [(name, it.greedy, it.optimum, it.gap) for name, it in self.imbalance.items()]
         moves = ("movement", self.movement.greedy, self.movement.optimum, self.movement_gap)
@@ -197,15 +197,18 @@ def compare(
 
 
 def solve_optimum(group: Group, *, limits: SearchLimits = LIMITS) -> Solution:
-    """Find the minimum imbalance and the fewest moves that reach it. Ignore capacities."""
+    """Find an assignment with minimum imbalance and, among those, fewest moves.
+
+    Capacities of members are ignored.
+    """
     return solve(_without_capacities(group), limits=limits)
 
 
 @cached
 def keep_owners(group: Group) -> Assignment:
-    """Keep owned partitions. Assign the others to the least loaded subscribed members.
+    """Build an assignment without moves: keep owned partitions, and assign the others.
 
-    No partition moves.
+    The others go to the least loaded members that subscribe to their topic.
     """
     problem = build_problem(group)
     return problem.to_assignment(keep_owned(problem))
@@ -214,7 +217,7 @@ def keep_owners(group: Group) -> Assignment:
 def fewest_moves_within(
     group: Group, imbalance: int, *, optimum: Solution, limits: CaseLimits = LIMITS
 ) -> int | None:
-    """Return the minimum number of moves to an assignment of at most this imbalance.
+    """Return the fewest moves to any assignment whose imbalance is at most ``imbalance``.
 
     ``optimum`` is the group's `solve_optimum`, with both levels proven. The result is None if a
     limit was reached before the proof.
@@ -244,7 +247,7 @@ def fewest_moves_within(
 
 
 def _proven_optima(group: Group, optimum: Solution, measure: Measure) -> Mapping[Measure, int]:
-    """Return the minimum of every imbalance measure that the solution proves."""
+    """Return the minimum of each imbalance measure, as far as the solution proves it."""
     if optimum.assignment is None or optimum.imbalance.gap != 0:
         return {}
     values = measures(group, optimum.assignment)

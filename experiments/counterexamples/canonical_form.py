@@ -1,4 +1,4 @@
-"""Canonical form of a group. Groups that differ only in names and order have equal forms.
+"""Canonical form of a group, which is equal for groups that differ only in names and order.
 
 Results of assignors depend on names and order, so that two groups of the same kind can have
 different results. The canonical form is for counting kinds; a counterexample keeps names with
@@ -23,7 +23,7 @@ _Description = tuple[object, ...]
 
 
 def canonical_form(group: Group) -> str:
-    """Return a description of a group that does not depend on names and order.
+    """Describe a group independently of the names and order of its members and topics.
 
     Groups with equal descriptions are equal up to names. The reverse is true except for groups
     with too many equal members to try all of their orders. Generations are compared by order only.
@@ -47,12 +47,14 @@ def canonical_form(group: Group) -> str:
 
 
 def short_name(canonical_form: str) -> str:
-    """Return a name of 12 characters for a canonical form."""
+    """Return a hash of 12 characters that identifies a canonical form."""
     return sha256(canonical_form.encode()).hexdigest()[:12]
 
 
 def with_canonical_names(group: Group, holds: Callable[[Group], bool]) -> Group:
-    """Rename members and topics and use one generation, if ``holds`` accepts the result.
+    """Rename the members and topics of a group if ``holds`` accepts the renamed group.
+
+    If all members with owned partitions have the same generation, it becomes 1.
 
     If ``holds`` is false for all new names, the group keeps its names.
     """
@@ -99,9 +101,9 @@ def _renamed_member(member: Member, name: str, names: dict[str, str]) -> Member:
 
 
 def _orders(group: Group) -> Iterator[tuple[int, ...]]:
-    """Yield the member orders that respect the ranks.
+    """Yield the orders of the members that agree with the ranks of `_member_ranks`.
 
-    Yield only one order if there are too many.
+    Yield only one order if there are more than 5,040.
     """
     by_rank: dict[int, list[int]] = defaultdict(list)
     for index, rank in enumerate(_member_ranks(group)):
@@ -115,7 +117,10 @@ def _orders(group: Group) -> Iterator[tuple[int, ...]]:
 
 
 def _member_ranks(group: Group) -> list[int]:
-    """Rank members by their descriptions. Refine the ranks until they no longer change."""
+    """Rank the members of a group by their roles in the group, independently of names.
+
+    The ranks are refined until they no longer change.
+    """
     ranks = [0] * len(group.members)
     while True:
         topics = _describe_topics(group, ranks)
@@ -157,7 +162,10 @@ def _describe_references(
 
 
 def _describe_topics(group: Group, marks: Sequence[int]) -> dict[str, _Description]:
-    """Describe each existing, subscribed or claimed topic by the ranks of its members."""
+    """Describe each topic by the members that subscribe to it or claim its partitions.
+
+    ``marks`` are the ranks or positions that replace the names of the members.
+    """
     claims: dict[TopicPartition, list[int]] = defaultdict(list)
     subscribers: dict[str, list[int]] = defaultdict(list)
     for index, member in enumerate(group.members):

@@ -1,4 +1,4 @@
-"""Search the group of one case for a counterexample, and shrink the counterexample."""
+"""Test whether the group of a case is a counterexample, and shrink the group if so."""
 
 import json
 from dataclasses import dataclass
@@ -25,7 +25,10 @@ from kassay.reference.model.ownership import ownership
 
 
 class NondeterministicAssignorError(UsageError):
-    """An assignor returns two assignments of one group. Shrinking needs equal assignments."""
+    """Error: two runs of an assignor on one group return different assignments.
+
+    Shrinking needs equal assignments.
+    """
 
     def __init__(self, assignor: str, case: str) -> None:
         super().__init__(
@@ -37,7 +40,7 @@ class NondeterministicAssignorError(UsageError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSearch:
-    """Result of the counterexample search in one case. Each field is a table column."""
+    """Result of searching one case for a counterexample. Each field is a table column."""
 
     case: str
     error: str | None = None
@@ -54,14 +57,14 @@ class CaseSearch:
 
 
 def check_deterministic(assignor: str, case: str, *groups: Group) -> None:
-    """Raise NondeterministicAssignorError if two runs of a custom assignor on a group differ."""
+    """Raise an error if two runs of a user-defined assignor on the same group differ."""
     for group in groups if is_user_assignor(assignor) else ():
         if run(group, assignor).assignment != run(group, assignor).assignment:
             raise NondeterministicAssignorError(assignor, case)
 
 
 def search_case(case: Case, options: CounterexampleOptions) -> CaseSearch:
-    """Run an assignor on the group of a case. Shrink the group if it is a counterexample.
+    """Run an assignor on the group of a case, and shrink the group if it is a counterexample.
 
     A failure becomes part of the result, because one group must not end a search.
     """
@@ -109,7 +112,7 @@ def _search_case(case: Case, options: CounterexampleOptions) -> CaseSearch:
 def shrink_group(
     group: Group, options: CounterexampleOptions, severity: Fraction
 ) -> tuple[Group, Fraction]:
-    """Shrink a counterexample, and return the smallest group found and the severity on that group.
+    """Shrink a counterexample. Return the smallest group found and its severity.
 
     For `LARGEST_FIRST`, the severity must not decrease. Shrinking introduces no stale claims
     and no subscriptions to topics that do not exist.
@@ -133,7 +136,7 @@ def shrink_group(
 
 
 def _shrink_and_rename(group: Group, fails: Predicate, attempts: int) -> Group:
-    """Shrink and rename a group repeatedly until the group does not get smaller."""
+    """Shrink and rename a group repeatedly until its size no longer decreases."""
     smallest = with_canonical_names(shrink(group, fails, attempts=attempts), fails)
     while True:
         smaller = with_canonical_names(shrink(smallest, fails, attempts=attempts), fails)
@@ -143,7 +146,7 @@ def _shrink_and_rename(group: Group, fails: Predicate, attempts: int) -> Group:
 
 
 def _dangling_references(group: Group) -> int:
-    """Count invalid claims, and subscriptions to topics that do not exist."""
+    """Count the invalid claims in a group, and the references to topics that do not exist."""
     topics = group.topic_table()
     owned = ownership(group)
     return (

@@ -1,4 +1,4 @@
-"""Exhaustive search: cases with all small groups, under all names of members and topics."""
+"""Cases of the exhaustive search: all small groups, each with all names of members and topics."""
 
 import json
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ def exhaustive_cases(*, members: int, partitions: int, assignor: str) -> Iterato
 
 
 def namings(group: Group) -> Iterator[Group]:
-    """Yield the group itself, then copies with permuted names and partition numbers.
+    """Yield a group, then copies with permuted member names, topic names and partition numbers.
 
-    The group is small and has no contested claims, weights and racks. Namings with equal
-    results are yielded once.
+    The group is small and has no contested claims, weights and racks. Equal copies
+    are yielded once.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def namings(group: Group) -> Iterator[Group]:
 
 
 def _numberings(group: Group) -> Iterator[Group]:
-    """Yield copies of a group with every permutation of the partition numbers in each topic."""
+    """Yield a copy of a group for every permutation of the partition numbers within topics."""
     owners: dict[TopicPartition, int] = {
         tp: index for index, member in enumerate(group.members) for tp in member.owned
     }

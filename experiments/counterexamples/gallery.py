@@ -31,7 +31,10 @@ _SHOWN_ERRORS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GalleryEntry:
-    """A counterexample: the smallest group found with one canonical form."""
+    """A counterexample in a gallery, with its severity, assignment, optimum and explanation.
+
+    The group is the smallest one found with its canonical form.
+    """
 
     group: Group
     kind: str  # short name of its canonical form, the same in every gallery
@@ -61,7 +64,7 @@ class GalleryEntry:
 
 
 class SizeCount(NamedTuple):
-    """Number of counterexamples of one size, by number of members and of partitions."""
+    """Number of kinds of counterexamples with a given number of members and partitions."""
 
     members: int
     partitions: int
@@ -70,7 +73,7 @@ class SizeCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gallery:
-    """Result of a search for counterexamples."""
+    """Result of a search for counterexamples: options, counts, gallery entries and errors."""
 
     options: CounterexampleOptions
     counts: dict[str, int]
@@ -90,7 +93,7 @@ class Gallery:
 
 
 def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> Gallery:
-    """Build the gallery from the searched cases, independently of the order of the cases."""
+    """Build a gallery from the searched cases. The order of the cases has no effect."""
     ordered = sorted(searches, key=lambda search: _case_key(search.case))
     by_kind: dict[str, list[CaseSearch]] = {}
     for search in ordered:
@@ -125,7 +128,7 @@ def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> G
 
 
 def _counts(searches: Sequence[CaseSearch], smallest: int) -> dict[str, int]:
-    """Count cases, those with the shortcoming (``short``), and kinds before and after shrinking."""
+    """Count the searched cases, counterexamples, namings and errors of a search."""
     short = [search for search in searches if search.smallest is not None]
     return {
         "cases": len(searches),

@@ -29,7 +29,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryView:
-    """A gallery entry in the form that the page template shows."""
+    """Values that the page template shows for one gallery entry."""
 
     entry: GalleryEntry
     size: str
@@ -39,7 +39,7 @@ class EntryView:
 
 
 def render_gallery(gallery: Gallery, *, about: Mapping[str, str], top: int) -> str:
-    """Render the HTML page of a gallery with its first ``top`` entries.
+    """Render a gallery as an HTML page that shows the first ``top`` entries.
 
     Equal galleries give equal bytes.
     """

@@ -1,4 +1,4 @@
-"""Mutable group for the random walk: subscriptions and owners as plain lists."""
+"""Group in mutable form for the random walk, with subscriptions and owners as lists."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ NO_MEMBER = -1
 
 @dataclass(slots=True)
 class MutableGroup:
-    """A group with only subscriptions and owners that the random walk changes in place."""
+    """Subscriptions and partition owners of a group, which the random walk changes in place."""
 
     subscriptions: list[set[int]]  # topics per member
     owners: list[list[int]]  # per topic the owner of each partition, or NO_MEMBER
@@ -45,7 +45,7 @@ class MutableGroup:
         return len(self.subscriptions), sum(map(len, self.owners))
 
     def group(self) -> Group:
-        """Convert to a `Group`. The generated names sort like the indexes of members and topics."""
+        """Convert to a `Group` with generated names that sort like the indexes."""
         owned: list[list[tuple[str, int]]] = [[] for _ in self.subscriptions]
         for topic, column in enumerate(self.owners):
             for number, owner in enumerate(column):
@@ -68,11 +68,14 @@ class MutableGroup:
         )
 
     def subscribers(self, topic: int) -> list[int]:
-        """Return the members that subscribe to a topic."""
+        """Return the indexes of the members that subscribe to a topic."""
         return [index for index, topics in enumerate(self.subscriptions) if topic in topics]
 
     def remove_member(self, member: int, *, with_owned: bool) -> None:
-        """Remove a member. Remove the partitions that the member owns, or clear their owner."""
+        """Remove a member, and remove the member's partitions or make them unowned.
+
+        The partitions are removed if ``with_owned`` is True.
+        """
         self.subscriptions.pop(member)
         for topic, column in enumerate(self.owners):
             kept = [owner for owner in column if not (with_owned and owner == member)]
@@ -89,7 +92,7 @@ class MutableGroup:
         ]
 
     def remove_subscription(self, member: int, topic: int) -> None:
-        """Remove a member's subscription, and clear the owner of its partitions in the topic."""
+        """Remove a member's subscription to a topic, and clear its ownership of the partitions."""
         self.subscriptions[member].discard(topic)
         column = self.owners[topic]
         self.owners[topic] = [NO_MEMBER if owner == member else owner for owner in column]

@@ -1,4 +1,4 @@
-"""Random walk over groups of equal or smaller size, to leave local minima of shrinking."""
+"""Random walk over groups that can find smaller counterexamples than shrinking alone."""
 
 from collections.abc import Callable
 from random import Random
@@ -11,7 +11,7 @@ _MUTATIONS_PER_STEP = (1, 1, 1, 2, 2, 3, 4)
 
 
 def random_walk(group: Group, fails: Predicate, *, steps: int, seed: str) -> Group:
-    """Search groups of equal or smaller size on which ``fails`` is true, by random mutations.
+    """Apply random mutations that keep ``fails`` true and do not increase the group's size.
 
     Shrinking ends when no single removal is possible. The walk combines several mutations per
     step, also of owners, names and subscriptions, and accepts a group of equal size. It uses
@@ -33,7 +33,7 @@ def random_walk(group: Group, fails: Predicate, *, steps: int, seed: str) -> Gro
 
 
 def mutate(group: MutableGroup, rng: Random) -> None:
-    """Apply one random mutation that removes a part of the group or keeps the group's size."""
+    """Apply one random mutation to a group, for example remove a partition or swap two members."""
     if len(group.subscriptions) > 1 and group.owners:
         (mutation,) = rng.choices(_MUTATIONS, weights=_WEIGHTS)
         mutation(group, rng)
@@ -71,7 +71,7 @@ def _add_partition(group: MutableGroup, rng: Random) -> None:
 
 
 def _transfer_partition(group: MutableGroup, rng: Random) -> None:
-    """Move a partition to another topic.
+    """Move a partition from one random topic to another.
 
     The owner keeps it if the owner subscribes to that topic.
     """

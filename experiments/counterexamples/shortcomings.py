@@ -1,4 +1,4 @@
-"""Kinds of shortcomings of an assignor's results, and how severe a shortcoming is."""
+"""Kinds of shortcomings of assignors, and the measurement of their severity on a group."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ MAX_ATTEMPTS = 4_000
 
 
 class Shortcoming(StrEnum):
-    """Kind of difference between an assignor's result and the optimum."""
+    """Kind of shortcoming of an assignor, such as imbalance or unnecessary moves."""
 
     IMBALANCE = "imbalance"
     MOVES = "moves"
@@ -25,7 +25,7 @@ class Shortcoming(StrEnum):
 
 NEEDS_OPTIMUM = frozenset({Shortcoming.IMBALANCE, Shortcoming.MOVES, Shortcoming.RATIO})
 LARGEST_FIRST = frozenset({Shortcoming.MOVES, Shortcoming.RATIO})
-"""Shortcomings searched for the largest severity; the others for the smallest group."""
+"""Shortcomings for which a search prefers the largest severity to the smallest group."""
 _ENDINGS = {
     Shortcoming.LIVELOCK: frozenset({Ending.NONTERMINATING}),
     Shortcoming.FAILURE: frozenset({Ending.FAILED, Ending.INVALID}),
@@ -61,7 +61,7 @@ class Shortfall:
 def measure_shortfall(
     group: Group, options: CounterexampleOptions, *, optimum: Solution | None = None
 ) -> Shortfall:
-    """Measure how severely an assignor misses the optimum on a group.
+    """Measure the severity of an assignor's shortcoming on a group.
 
     Examples
     --------

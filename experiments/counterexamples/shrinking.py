@@ -1,4 +1,4 @@
-"""Shrink a group as long as a condition remains true."""
+"""Shrink a group: remove members, partitions etc. while a condition on it remains true."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -37,7 +37,7 @@ class GroupSize(NamedTuple):
 
 
 def size_of(group: Group) -> GroupSize:
-    """Return the size of a group."""
+    """Count the members, partitions, topics, owned partitions and subscriptions of a group."""
     return GroupSize(
         members=len(group.members),
         partitions=group.partition_count,
@@ -48,12 +48,12 @@ def size_of(group: Group) -> GroupSize:
 
 
 def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
-    """Remove parts of a group as long as ``fails`` returns True for the smaller group.
+    """Remove parts of a group step by step, as long as ``fails`` is True for the smaller group.
 
     Raises
     ------
     UsageError
-        If ``fails`` does not hold on ``group``.
+        If ``fails`` is False for ``group``.
     """
     if not fails(group):
         raise UsageError("cannot shrink the group: the condition does not hold for it")
@@ -70,7 +70,7 @@ def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
 
 
 def smaller_groups(group: Group) -> Iterator[Group]:
-    """Yield copies of a group with one part removed, largest removed parts first."""
+    """Yield smaller copies of a group, each with one part removed, largest removals first."""
     for start, end in _ranges(len(group.members)):
         yield replace(group, members=group.members[:start] + group.members[end:])
     yield from _without_member_and_owned(group)
@@ -89,7 +89,7 @@ def smaller_groups(group: Group) -> Iterator[Group]:
 
 
 def _ranges(length: int) -> Iterator[tuple[int, int]]:
-    """Yield the index ranges to remove: all items, halves, quarters, down to single items."""
+    """Yield index ranges to remove: all items, halves, quarters, down to single items."""
     size = length
     while size >= 1:
         for start in range(0, length, size):
@@ -98,7 +98,7 @@ def _ranges(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _map_claims(group: Group, change: Callable[[TopicPartition], tuple[str, int] | None]) -> Group:
-    """Replace every claim to a partition. Remove the claim if ``change`` returns None."""
+    """Replace each claimed partition by the result of ``change``, or remove the claim for None."""
     members = tuple(
         replace(
             member,
@@ -110,7 +110,7 @@ def _map_claims(group: Group, change: Callable[[TopicPartition], tuple[str, int]
 
 
 def _without_member_and_owned(group: Group) -> Iterator[Group]:
-    """Remove a member together with the partitions that the member owns."""
+    """Yield copies of a group without one member and without the partitions that it owns."""
     partitions = {topic.name: topic.partitions for topic in group.topics}
     for index, member in enumerate(group.members):
         owned = {tp for tp in member.owned if tp.partition < partitions.get(tp.topic, 0)}

@@ -1,4 +1,4 @@
-"""Generations of a group, their members, and the rows of the table ``generations``."""
+"""Generations of a consumer group, and their conversion to rows of the table ``generations``."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -7,17 +7,17 @@ from typing import Any
 from kassay.reference.model.group_status import Protocol
 
 AssignedNumbers = tuple[tuple[str, tuple[int, ...]], ...]
-"""Partition numbers by topic, in the order assigned."""
+"""Partition numbers by topic, in the order of the assignment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationMember:
-    """A member of one generation, with its subscription and assignment.
+    """A member in one generation of a group, with its subscription and assignment.
 
     ``subscription`` is None if the group does not consist of consumers. ``assigned`` is
     None if the records do not contain it. ``claimed`` are the partitions that the member
-    stated to own when it joined, assigned to it in ``claimed_generation``; None if its
-    assignor does not state them.
+    claimed to own when it joined, and ``claimed_generation`` is their generation. Both are None
+    if the assignor sends no claims.
     """
 
     id: str
@@ -106,5 +106,5 @@ def _member_of(row: Mapping[str, Any]) -> GenerationMember:
 
 
 def assigned_numbers(entries: Iterable[Mapping[str, Any]]) -> AssignedNumbers:
-    """Return partition numbers by topic, from dicts with the keys ``topic`` and ``partitions``."""
+    """Convert dicts with the keys ``topic`` and ``partitions`` to partition numbers by topic."""
     return tuple((each["topic"], tuple(each["partitions"])) for each in entries)

@@ -1,4 +1,4 @@
-"""Rebalances of a group, found while the group's records arrive."""
+"""Find the rebalances of a consumer group while the records of the group arrive."""
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,11 +14,11 @@ from kassay.experiments.history.topic_counts import counts_by_generation
 
 @dataclass(slots=True)
 class GroupFollower:
-    """State of one group between two batches of its records.
+    """Finder of the rebalances of one group that keeps its state between batches of records.
 
     A record is applied once: records up to the last applied offset are skipped. A generation
-    is complete when the next one begins, or when `close` is called. The first call counts, so
-    that each rebalance is returned once.
+    is complete when the next one begins, or when `close` is called. Each
+    rebalance is returned only once.
     """
 
     replay: GenerationReplay
@@ -29,21 +29,21 @@ class GroupFollower:
 
     @classmethod
     def of(cls, group: str, state: bytes | None) -> "GroupFollower":
-        """Return the follower of a group, with the state that `state` returned."""
+        """Restore the follower of a group from the bytes of `state`, or create a new follower."""
         if state is None:
             return cls(GenerationReplay(group, {}))
         follower: GroupFollower = pickle.loads(state)  # noqa: S301 - of the own checkpoint
         return follower
 
     def state(self) -> bytes:
-        """Return the state for `of`, without the topic names of the cluster."""
+        """Serialise the follower for `of`, without the topic names of the cluster."""
         self.replay.topic_names = {}
         return pickle.dumps(self)
 
     def apply(
         self, records: Iterable[GroupRecord], given: Mapping[str, int]
     ) -> Iterator[dict[str, object]]:
-        """Apply records sorted by offset, and yield rows of the rebalances that they complete.
+        """Apply records in order of offset, and yield one row per rebalance that they complete.
 
         ``given`` are known partition counts by topic.
         """
@@ -55,7 +55,7 @@ class GroupFollower:
                 yield from self._rows(generation, given)
 
     def close(self, given: Mapping[str, int]) -> Iterator[dict[str, object]]:
-        """Treat the last generation as complete, and yield the row of its rebalance."""
+        """Treat the last generation as complete, and yield the row of its rebalance, if any."""
         if self.replay.pending is not None:
             yield from self._rows(self.replay.pending, given)
 

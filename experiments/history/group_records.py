@@ -1,4 +1,4 @@
-"""Decoded records of ``__consumer_offsets``, and their table rows with JSON keys and values."""
+"""Decoded records of ``__consumer_offsets``, and their conversion to and from table rows."""
 
 import json
 import uuid
@@ -16,7 +16,7 @@ _EMPTY = dict.fromkeys(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRecord:
-    """A decoded record of a group and its offset. ``value`` is None for a tombstone."""
+    """A decoded record of a group, with its position. ``value`` is None for a tombstone."""
 
     kind: int
     key: Fields
@@ -27,7 +27,10 @@ class GroupRecord:
 
 
 def record_row(record: DecodedRecord, position: Row, *, records: int = 1) -> dict[str, Any]:
-    """Convert a decoded record to a table row that represents ``records`` raw records."""
+    """Convert a decoded record to a table row.
+
+    ``records`` is the number of raw records that the row represents.
+    """
     return {
         **_EMPTY,
         **position,
@@ -47,7 +50,7 @@ def error_row(message: str, position: Row) -> dict[str, Any]:
 
 
 def to_payload(record: DecodedRecord) -> str:
-    """Encode key and value of a record as JSON. Bytes become null.
+    """Encode the key and the value of a record as JSON, with null for bytes.
 
     Examples
     --------
@@ -63,7 +66,7 @@ def to_payload(record: DecodedRecord) -> str:
 
 
 def from_row(row: Row) -> GroupRecord:
-    """Convert a table row to a decoded record."""
+    """Convert a table row to a `GroupRecord`."""
     key, value = json.loads(row["payload"])
     position = {name: row[name] for name in ("partition", "offset", "timestamp")}
     return GroupRecord(kind=row["kind"], key=key, value=value, **position)

@@ -1,4 +1,4 @@
-"""Read ``__consumer_offsets`` from a live cluster, without joining a group."""
+"""Read the topic ``__consumer_offsets`` of a live cluster without joining a group."""
 
 import sys
 import time
@@ -35,7 +35,7 @@ _CONSUMER_SETTINGS = {
 
 
 class OffsetsReader:
-    """Reader of ``__consumer_offsets`` from its start to its current end."""
+    """Reader of the records in the topic ``__consumer_offsets`` of a live cluster."""
 
     def __init__(self, settings: Mapping[str, str], *, timeout: float = 30.0) -> None:
         self._settings = settings
@@ -55,7 +55,10 @@ class OffsetsReader:
         return sorted(topic.partitions)
 
     def ends(self) -> dict[int, int]:
-        """Return the offset after the last committed record of each partition."""
+        """Return the end offset of each partition of ``__consumer_offsets``.
+
+        It is the offset after the last committed record.
+        """
         admin: Any = AdminClient({**self._settings, "log_level": "0"})
         latest: Any = OffsetSpec
         requested = {TopicPartition(TOPIC, number): latest.latest() for number in self.partitions()}
@@ -72,7 +75,7 @@ class OffsetsReader:
     def read(
         self, partitions: Sequence[int], ranges: Mapping[int, tuple[int, int]] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Yield the raw records of the given partitions as table rows.
+        """Yield the raw records in partitions of ``__consumer_offsets`` as table rows.
 
         ``ranges`` are the first offset and the end of each partition; the default is all
         records.
@@ -114,7 +117,7 @@ class OffsetsReader:
 def list_cluster_topics(
     settings: Mapping[str, str], *, timeout: float = 30.0
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Return partition counts by topic, and topic names by id."""
+    """Return the partition counts of a cluster's topics by name, and the topic names by id."""
     listed = _list_topics(settings, timeout)
     names = sorted(name for name in listed if not name.startswith("__"))
     cluster = LiveCluster(settings["bootstrap.servers"], settings, timeout=timeout)

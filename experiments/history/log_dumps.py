@@ -68,7 +68,7 @@ _FIELD_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class DumpLine:
-    """A dump line with a decoded record, or with the error of its decoding."""
+    """A line of ``kafka-dump-log.sh`` output: a decoded record, or a decoding error."""
 
     partition: int | None
     offset: int
@@ -77,7 +77,7 @@ class DumpLine:
     error: str | None = None
 
     def row(self) -> dict[str, Any]:
-        """Convert the dump line to a row of the table of records."""
+        """Convert the line to a table row with its record or its decoding error."""
         names = ("partition", "offset", "timestamp")
         position = {name: getattr(self, name) for name in names}
         if self.record is None:
@@ -86,7 +86,7 @@ class DumpLine:
 
 
 def read_dump(lines: Iterable[str], *, name: str) -> Iterator[DumpLine]:
-    """Read the records of a dump, in the order of its lines. Skip lines without a record.
+    """Yield the records in ``kafka-dump-log.sh`` output. Skip lines without a record.
 
     ``name`` is used in error messages, and gives the partition until a line names one.
 
@@ -156,7 +156,7 @@ def _json_record(key: str, payload: str | None) -> DecodedRecord:
 
 
 def _fields(schema: tuple[Field, ...], document: object) -> Fields:
-    """Return a structure's fields, renamed to the field names in `record_schemas`."""
+    """Rename the fields of a JSON structure in a dump to the field names of `record_schemas`."""
     if not isinstance(document, dict):
         raise CorruptRecordError(f"expected the fields of a record, got {document!r:.60}")
     values = {_field_name(name): value for name, value in document.items()}

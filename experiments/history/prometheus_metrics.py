@@ -1,4 +1,4 @@
-"""Metrics of followed groups as a text file for Prometheus."""
+"""Write metrics of consumer groups to a text file for Prometheus."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Metric(NamedTuple):
-    """Name, type and description of a metric with one value per group."""
+    """Name, type and description of a Prometheus metric with one value per group."""
 
     name: str
     type: str
@@ -48,11 +48,13 @@ METRICS = {
         "kassay_last_rebalance_timestamp_seconds", "gauge", "Time of the last rebalance."
     ),
 }
-"""Metrics by column of the rows of `metrics_text`."""
+"""Metric by column name in the rows of `metrics_text`."""
 
 
 def metrics_text(rows: Iterable[Mapping[str, object]]) -> str:
-    r"""Return rows with the columns ``group`` and `METRICS` in the text format of Prometheus.
+    r"""Format rows of metric values, one row per group, in the text format of Prometheus.
+
+    The columns are ``group`` and the keys of `METRICS`.
 
     Unknown values have no line.
 
@@ -77,7 +79,7 @@ def metrics_text(rows: Iterable[Mapping[str, object]]) -> str:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Replace the content of a file in one step: a reader sees the old or the new text."""
+    """Replace the content of a file atomically: a reader sees either the old or the new text."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
     new.write_text(text, encoding="utf-8")

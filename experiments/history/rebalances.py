@@ -1,4 +1,4 @@
-"""Rebalances of a recorded group, and the comparison of each rebalance with the optimum."""
+"""Find the rebalances of a recorded group, and compare each rebalance with the optimum."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,9 @@ _TOPIC_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance:
-    """A rebalance: the generations of a group until every partition has an owner again.
+    """A rebalance of a recorded group, which may take several generations.
+
+    It ends when every partition has an owner again.
 
     ``case`` is ``group/incarnation/number``; ``first`` is the number of the first generation,
     and ``started`` its timestamp in milliseconds since 1970.
@@ -45,7 +47,10 @@ class Rebalance:
 
 @dataclass(slots=True)
 class _GroupState:
-    """State of a group before its next generation. ``number`` is the last generation number."""
+    """State of a group before its next generation.
+
+    ``number`` is the number of the last generation.
+    """
 
     number: int = 0
     owned: dict[str, _Pairs] = field(default_factory=dict)
@@ -60,9 +65,10 @@ class _GroupState:
 def find_rebalances(
     generations: Iterable[Generation], *, partition_counts: Mapping[str, int] | None = None
 ) -> Iterator[Rebalance]:
-    """Yield the rebalances of a group from its generations in order of time.
+    """Find the rebalances in the generations of a group, which are in order of time.
 
-    A topic without a given count has the recorded count, or that of the assignments.
+    A topic without a given partition count has the recorded count, or else the count that the
+    assignments imply.
     """
     finder = RebalanceFinder()
     for _, group in groupby(generations, key=attrgetter("incarnation")):
@@ -73,14 +79,14 @@ def find_rebalances(
 
 
 class RebalanceFinder:
-    """Finder of the rebalances of a group, which gets the generations one by one."""
+    """Finder of rebalances that receives the generations of a group one by one."""
 
     def __init__(self) -> None:
         self._incarnation = -1
         self._state = _GroupState()
 
     def add(self, generation: Generation, counts: Mapping[str, int]) -> Iterator[Rebalance]:
-        """Add the next generation, and yield the rebalance that ends with this generation.
+        """Add the next generation, and yield a rebalance if the generation completes it.
 
         ``counts`` are the partition counts of the topics at the generation.
         """
@@ -108,7 +114,7 @@ class RebalanceFinder:
 
 
 def _is_intermediate(state: _GroupState, rebalance: Rebalance) -> bool:
-    """Return whether members must revoke partitions before other members can get them.
+    """Return whether members must still revoke partitions before other members get them.
 
     Partitions of a topic that no member has ever owned are not withheld.
     """
@@ -131,7 +137,7 @@ def _is_intermediate(state: _GroupState, rebalance: Rebalance) -> bool:
 
 
 def compare_rebalance(rebalance: Rebalance, *, limits: CaseLimits = LIMITS) -> Comparison | None:
-    """Compare a rebalance with the optimum. Return None if the rebalance has no group document."""
+    """Compare a rebalance with the optimum. Return None if the rebalance has no valid group."""
     if rebalance.group is None:
         return None
     return compare_result(
@@ -153,7 +159,10 @@ def compare_result(
     owners_known: bool,
     limits: CaseLimits = LIMITS,
 ) -> Comparison:
-    """Compare a recorded assignment with the optimum. Moves are None if owners are unknown."""
+    """Compare a recorded assignment with the optimum.
+
+    If the previous owners are unknown, the numbers of moves are None.
+    """
     violation = next(violations(group, assignment), None)
     result = StableResult(
         ending=Ending.OK if violation is None else Ending.INVALID,
@@ -182,7 +191,7 @@ def _check_gap(state: _GroupState, generation: Generation) -> None:
 
 
 def _claims(generation: Generation) -> dict[str, tuple[_Pairs, int]] | None:
-    """Return the partitions that the members stated to own, or None if they do not state them.
+    """Return the partitions that each member claimed, or None if the assignor sends no claims.
 
     Members of sticky and cooperative assignors state these partitions. A member without such
     partitions has just joined.
@@ -242,7 +251,7 @@ def _rebalance(
 
 
 def _unresolved_topic(generation: Generation) -> str | None:
-    """Return a topic id for which neither the records nor the metadata contain a name."""
+    """Return a topic id without a known topic name, or None if all names are known."""
     if generation.protocol is not Protocol.CONSUMER:
         return None
     topics = {topic for member in generation.members for topic, _ in member.assigned or ()}
@@ -281,7 +290,7 @@ def _member(state: _GroupState, member: GenerationMember, assignor: str | None) 
 
 
 def _identity(member: GenerationMember) -> str:
-    """Return the group instance id of a static member, otherwise the member id."""
+    """Return the group instance id of a static member, or the member id of another member."""
     return f"member {member.id}" if member.instance_id is None else f"static {member.instance_id}"
 
 

@@ -34,7 +34,7 @@ class _ConsumerGroup:
 def reconstruct_generations(
     group: str, records: Iterable[GroupRecord], *, topic_names: Mapping[str, str] | None = None
 ) -> Iterator[Generation]:
-    """Yield the generations of a group, reconstructed from its records.
+    """Reconstruct the generations of a group from its records, and yield them in order.
 
     ``records`` ascend by offset; repeated ones are ignored, and the last record of a
     generation counts. ``topic_names`` maps ids to names; other topics get their id as name.
@@ -50,7 +50,7 @@ def reconstruct_generations(
 
 
 class GenerationReplay:
-    """Replay of a group's records that returns a generation when the next generation begins.
+    """Replay of a group's records that yields each generation when the next generation begins.
 
     ``topic_names`` maps ids to names; the replay also learns names from records.
     """
@@ -65,7 +65,7 @@ class GenerationReplay:
 
     @property
     def pending(self) -> Generation | None:
-        """Return the last generation, which more records may change."""
+        """Return the last generation, which later records may still change."""
         return self._pending
 
     def apply(self, record: GroupRecord) -> Iterator[Generation]:
@@ -86,7 +86,7 @@ class GenerationReplay:
             yield from self._apply_consumer_record(record)
 
     def flush(self) -> Iterator[Generation]:
-        """Yield the pending generation after the last record."""
+        """Yield the last generation. Call this method after the last record."""
         if self._pending is not None:
             yield self._pending
         self._pending = None
@@ -215,7 +215,7 @@ def _classic_member(member: Fields) -> GenerationMember:
 
 
 def _is_cooperative(group: Fields) -> bool:
-    """Return whether members keep their partitions while they join.
+    """Return whether members keep their partitions during a rebalance (cooperative protocol).
 
     Under eager rebalancing, members revoke their partitions first, so that no subscription
     contains owned partitions.
@@ -227,7 +227,7 @@ def _is_cooperative(group: Fields) -> bool:
 
 
 def _claim(subscription: Fields) -> tuple[AssignedNumbers | None, int | None]:
-    """Return the partitions that a member stated to own when it joined, and their generation.
+    """Return the partitions that a member claimed when it joined, and their generation.
 
     Members of sticky assignors state these partitions in the user data, cooperative members in
     the subscription.
@@ -247,7 +247,7 @@ def _client_fields(member: Fields) -> Fields:
 
 
 def _put(table: dict[str, _Value], key: str, value: _Value | None) -> None:
-    """Set the value of a key in a dict. The value None, a tombstone, deletes the key."""
+    """Set the value of a key in a dict, or delete the key if the value is None (a tombstone)."""
     if value is None:
         table.pop(key, None)
     else:

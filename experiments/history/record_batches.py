@@ -1,4 +1,4 @@
-"""Decoder of raw records in Arrow batches that keeps only the newest commit per partition."""
+"""Decode raw records in Arrow batches, and keep only the newest offset commit per partition."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from kassay.reference.protocol.record_codec import DecodedRecord, Fields, decode
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS
 
 _MAX_COMMITS = 50_000
-"""Number of commits in memory after which all are written out."""
+"""Number of commits in memory at which all commits are yielded and removed from memory."""
 # Sizes in bytes. Versions below 4 have fields at fixed positions and lengths of two bytes.
 _VERSION, _OFFSET, _EPOCH, _TIME = 2, 8, 4, 8
 _FLEXIBLE_VERSION = 4
@@ -30,7 +30,7 @@ class Position(NamedTuple):
 
     @property
     def order(self) -> int:
-        """Return the sort key of a partition's commits: the offset, or else the timestamp."""
+        """Return the sort key of an offset commit: its offset or, if unknown, its timestamp."""
         return (self.timestamp or 0) if self.offset is None else self.offset
 
 
@@ -72,7 +72,7 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]
 
 @dataclass(slots=True)
 class _NewestCommit:
-    """The newest offset commit of a partition, and the number of commits to the partition."""
+    """The newest offset commit of a group for one partition, and the number of all commits."""
 
     kind: int
     key: Fields
@@ -98,7 +98,7 @@ def _drain(commits: dict[bytes, _NewestCommit]) -> Iterator[dict[str, Any]]:
 
 
 def are_valid_commits(values: pa.BinaryArray) -> NDArray[np.bool_]:
-    """Return a mask of the values that are valid offset commits. Null, a tombstone, is valid.
+    """Return which values in a column are valid offset commits or null (a tombstone).
 
     False for values with non-ASCII text, tagged fields, or a long text in version 4.
 
@@ -130,7 +130,7 @@ def are_valid_commits(values: pa.BinaryArray) -> NDArray[np.bool_]:
 
 
 def to_list(column: pa.BinaryArray) -> list[bytes | None]:
-    """Convert an Arrow column to a list, several times faster than Arrow's `to_pylist`.
+    """Convert a binary Arrow column to a list, several times faster than `to_pylist`.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def to_list(column: pa.BinaryArray) -> list[bytes | None]:
 
 
 def _offsets_and_bytes(values: pa.BinaryArray) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return the byte boundaries of a binary column's values, and the bytes of all values."""
+    """Return the byte positions of the values in a binary column, and the bytes of all values."""
     _, offsets, data = values.buffers()
     ends = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
     first, last = int(ends[0]), int(ends[-1])
@@ -159,6 +159,9 @@ def _offsets_and_bytes(values: pa.BinaryArray) -> tuple[NDArray[np.int64], NDArr
 
 
 def _int16(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Read 16-bit integers at byte positions. Positions past the end give arbitrary values."""
+    """Read 16-bit integers at the given byte positions of an array.
+
+    Positions past the end of the array give arbitrary values.
+    """
     high, low = (data[np.minimum(at + n, len(data) - 1)] for n in (0, 1))
     return (high.astype(np.int8).astype(np.int64) << 8) | low

@@ -1,4 +1,4 @@
-"""Rows of the tables ``generations`` and ``rebalances`` of a history, computed per group."""
+"""Compute the rows of the tables ``generations`` and ``rebalances`` of a history."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ _NO_COMPARISON = dict.fromkeys(field.name for field in fields(ComparisonRow))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceRow:
-    """A row of the table ``rebalances``, without the columns of `ComparisonRow`.
+    """A row of the table ``rebalances`` before the columns of `ComparisonRow` are added.
 
     ``first`` and ``generation`` are the first and the last generation, ``started`` and
     ``timestamp`` their times in milliseconds since 1970. ``partitions`` is the number of
@@ -51,7 +51,7 @@ class RebalanceRow:
 def generation_rows(
     rows: Iterable[Row], *, topic_names: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield rows of generations from rows of records sorted by group, partition and offset."""
+    """Convert rows of records, sorted by group, partition and offset, to rows of generations."""
     for group, group_rows in groupby(rows, key=itemgetter("group")):
         records = map(from_row, group_rows)
         for generation in reconstruct_generations(group, records, topic_names=topic_names):
@@ -61,7 +61,7 @@ def generation_rows(
 def rebalance_rows(
     rows: Iterable[Row], *, partition_counts: Mapping[str, int]
 ) -> Iterator[dict[str, Any]]:
-    """Yield rows of rebalances from rows of generations sorted by group and number.
+    """Convert rows of generations, sorted by group and number, to rows of rebalances.
 
     The columns of the comparison are missing, see `compared_row`.
     """
@@ -72,7 +72,7 @@ def rebalance_rows(
 
 
 def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
-    """Add the comparison with the optimum to a row of `rebalance_rows`.
+    """Add the columns of the comparison with the optimum to a row of `rebalance_rows`.
 
     An exception in kassay itself becomes the row's ending and detail.
     """
@@ -95,7 +95,7 @@ def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
 
 
 def last_document(row: Row) -> dict[str, object] | None:
-    """Return the group document after a rebalance, or None if the rebalance has no group."""
+    """Return a group document with the state after a rebalance, or None without a group."""
     if row["document"] is None:
         return None
     group = replace(parse_group(json.loads(row["document"])), id=row["group"])
@@ -104,7 +104,7 @@ def last_document(row: Row) -> dict[str, object] | None:
 
 
 def rebalance_row(rebalance: Rebalance) -> dict[str, object]:
-    """Return a rebalance as a row, without the columns of the comparison."""
+    """Convert a rebalance to a table row without the columns of the comparison."""
     last, assignment = rebalance.last, rebalance.assignment
     document = None if rebalance.group is None else group_document(rebalance.group)
     row = RebalanceRow(

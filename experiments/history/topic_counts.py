@@ -1,4 +1,4 @@
-"""Partition counts of topics at each generation of a group."""
+"""Determine the partition count of each topic at each generation of a group."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,7 +9,9 @@ from kassay.experiments.sources.topic_metadata import Counts
 def counts_by_generation(
     generations: Sequence[Generation], given: Mapping[str, int]
 ) -> Iterator[Counts]:
-    """Yield the partition counts at each generation of one incarnation of a group.
+    """Yield the partition counts of topics at each generation of a group.
+
+    The generations are from one incarnation of the group: it is not deleted between them.
 
     ``given`` are the counts at the end. They apply to assigned and to subscribed topics. A
     topic has fewer partitions before a generation in which new ones are assigned: then the
@@ -31,7 +33,7 @@ def counts_by_generation(
 
 
 def _observe(counts: Counts, generation: Generation) -> None:
-    """Update the partition counts with the assigned partitions and counts of a generation."""
+    """Update partition counts by the assigned partitions and recorded counts of a generation."""
     for member in generation.members:
         for topic, numbers in member.assigned or ():
             counts[topic] = max([counts.get(topic, 0), *(number + 1 for number in numbers)])

@@ -1,1 +1,1 @@
-"""Runners of assignors: ports of Kafka's assignors and user-defined assignors."""
+"""Run ports of Kafka's assignors and user-defined assignors."""

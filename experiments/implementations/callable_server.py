@@ -1,4 +1,4 @@
-"""Process that runs a Python callable as an assignor on group documents from standard input.
+"""Process that reads group documents from stdin and runs a Python callable on each document.
 
 Start with ``python -m kassay.experiments.implementations.callable_server MODULE:FUNCTION``. The
 callable has its own process, so that it cannot disturb kassay's.
@@ -20,7 +20,7 @@ from kassay.reference.model.group import Group
 
 
 def load_callable(name: str) -> Callable[[Group], object]:
-    """Import the callable that ``module:function`` or ``file.py:function`` names."""
+    """Import a callable by its name, ``module:function`` or ``file.py:function``."""
     module_name, _, path = name.rpartition(":")
     target: object = _import_module(module_name)
     for attribute in path.split("."):

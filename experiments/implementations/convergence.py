@@ -13,7 +13,7 @@ MAX_ROUNDS = 50
 
 
 class Ending(StrEnum):
-    """Outcome of the run of an assignor on a group."""
+    """Outcome of running an assignor on a group."""
 
     OK = "ok"
     NONTERMINATING = "nonterminating"

@@ -17,7 +17,7 @@ _SHOWN_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """Assignment or failure of one run of an assignor on a group."""
+    """Result of one run of an assignor on a group: assignment, livelock or failure."""
 
     assignment: Assignment | None = None  # valid or not
     livelock: LivelockError | str | None = None
@@ -50,7 +50,10 @@ def run(group: Group, assignor: str) -> RunResult:
 
 
 def _parse_response(line: str) -> RunResult:
-    """Parse an assignment document, or a JSON line that `kassay assign` wrote."""
+    """Parse the JSON line that an assignor process returns for a group.
+
+    It is an assignment document, or a line in the format of `kassay assign`.
+    """
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):

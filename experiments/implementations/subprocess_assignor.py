@@ -1,4 +1,4 @@
-"""Assignor processes that read one JSON line per group and write one JSON line per group."""
+"""Run assignors as processes that read and write one JSON line per group."""
 
 import atexit
 import os
@@ -18,11 +18,11 @@ _SHOWN_CHARACTERS = 200
 
 
 class NoAnswerError(RunError):
-    """The assignor process timed out, ended, could not start, or wrote an invalid answer."""
+    """Error: an assignor process timed out, ended, could not start or gave an invalid answer."""
 
 
 class _EndedError(NoAnswerError):
-    """The assignor process ended or closed its standard output."""
+    """Error: an assignor process ended or closed its standard output."""
 
 
 class AssignorProcess:
@@ -39,7 +39,7 @@ class AssignorProcess:
         self._has_answered = False
 
     def request(self, line: str, *, seconds: float) -> str:
-        """Send a line to the process, and return its answer line within ``seconds``.
+        """Send an input line to the process, and return its output line within ``seconds``.
 
         A process that ended after an earlier answer is started again, because some programs
         read only one line. The message of `NoAnswerError` ends with the last line on stderr.
@@ -117,7 +117,7 @@ class AssignorProcess:
 
 
 def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -> str:
-    """Write the request and read the answer at the same time."""
+    """Write a request to an assignor process, and read the answer at the same time."""
     if process.stdout is None or process.stdin is None:
         raise NoAnswerError("the assignor process has no pipes for input and output")
     source, sink = process.stdout.fileno(), process.stdin.fileno()
@@ -157,7 +157,7 @@ def _read(source: int, *, received: int) -> bytes:
 
 
 def _write(sink: int, data: bytes) -> bytes:
-    """Write as many bytes as the pipe accepts, and return the remaining bytes."""
+    """Write as many bytes as the pipe ``sink`` accepts, and return the remaining bytes."""
     try:
         return data[os.write(sink, data) :]
     except BlockingIOError:
@@ -170,7 +170,7 @@ _PROCESSES: dict[tuple[int, tuple[str, ...]], AssignorProcess] = {}
 
 
 def assignor_process(command: tuple[str, ...]) -> AssignorProcess:
-    """Return the assignor process of a command. Start one process per command.
+    """Return the process that runs an assignor command. Equal commands share one process.
 
     A forked process gets its own, because two readers would take each other's answers.
     """

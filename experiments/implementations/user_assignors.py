@@ -1,4 +1,6 @@
-"""Parser of the names of user-defined assignors, which are commands or Python callables.
+"""Parse names of user-defined assignors, such as ``cmd:./mine`` or ``python:mine:assign``.
+
+A user-defined assignor is a command or a Python callable.
 
 Both run in a process of their own. The name contains everything that is needed to run the
 assignor, so that Spark workers need nothing else: ``cmd:./mine``, ``python:mine:assign``, or
@@ -28,12 +30,12 @@ class UserAssignor:
 
 
 def is_user_assignor(name: str) -> bool:
-    """Return whether the name has the form of a user-defined assignor's name."""
+    """Return whether a name has the form ``cmd:...`` or ``python:...``."""
     return _NAME.fullmatch(name) is not None
 
 
 def parse_user_assignor(name: str) -> UserAssignor:
-    """Parse the name of a user-defined assignor.
+    """Parse the name of a user-defined assignor into its command and time limit.
 
     Examples
     --------
@@ -70,7 +72,7 @@ def user_assignor_names(
     callables: Sequence[str] = (),
     seconds: float = ANSWER_SECONDS,
 ) -> list[str]:
-    """Return the names of user-defined assignors.
+    """Build names of user-defined assignors from commands, callables and a time limit.
 
     Examples
     --------
