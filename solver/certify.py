@@ -122,7 +122,7 @@ def _with_prices(certificate: Certificate, prices: PriceTable) -> Certificate:
 
 
 def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) -> Certificate:
-    """Search evidence for the unchecked bounds of a certificate, and add it if found."""
+    """Search for evidence for the unchecked bounds of a certificate; add it if found."""
     if not stated.trusted:
         return stated
     problem = build_problem(group)
@@ -143,7 +143,7 @@ def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) ->
 
 
 def _proven_conflict(group: Group, stated: Certificate, conflict: Conflict) -> Certificate:
-    """Search evidence for a conflict of constraints, and add it to the certificate if found."""
+    """Search for evidence for a conflict of constraints; add it to the certificate if found."""
     if conflict.origin.is_checked:
         return stated
     found = _evidence(build_problem(group), conflict.constraints, ())
@@ -154,7 +154,7 @@ def _proven_conflict(group: Group, stated: Certificate, conflict: Conflict) -> C
 def _evidence(
     problem: Problem, rules: Sequence[Constraint], limits: Sequence[tuple[Level, int]]
 ) -> tuple[Origin, PartitionPrices | None] | None:
-    """Search a proof that no assignment meets constraints and limits.
+    """Search for a proof that no assignment meets constraints and limits.
 
     Return the origin of the proof and its partition prices, or None if no proof is found.
     """

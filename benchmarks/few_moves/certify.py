@@ -22,7 +22,7 @@ from kassay.solver.weighted.movement_bound import price_and_branch
 
 
 def main(name: str, seconds: str, folder: str) -> None:
-    """Search an assignment and partition prices within a time limit, and write both to files."""
+    """Find an assignment and partition prices within a time limit, and write both to files."""
     one = instance(name)
     problem = build_problem(one.group)
     costs = np.ones(problem.partition_count, dtype=np.int64)

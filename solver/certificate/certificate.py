@@ -106,7 +106,7 @@ class LevelClaim:
 
     @property
     def slack(self) -> int:
-        """Return by how much the value can exceed the bound within the tolerance of the level."""
+        """Return the maximum excess of the value over the bound that the tolerance permits."""
         return self.level.tolerance.limit(self.bound) - self.bound
 
     @property

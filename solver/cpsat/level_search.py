@@ -18,7 +18,7 @@ _MAX_COUNTS = 400_000
 
 
 def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> int:
-    """Search better placements on one level with CP-SAT, and return a lower bound.
+    """Search for better placements on one level with CP-SAT; return a lower bound.
 
     Without a search, return 0.
     """

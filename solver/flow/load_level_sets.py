@@ -71,7 +71,7 @@ def level_sets(
 
 
 def is_feasible(network: SubscriptionNetwork) -> bool:
-    """Return whether an assignment within the capacities of the network exists."""
+    """Return whether the capacities of the network permit an assignment."""
     used = np.flatnonzero(network.supply)
     if not np.isin(used, network.tail).all():
         return False

@@ -137,7 +137,7 @@ class EpsilonConstraint:
     def _fill(
         self, points: list[FrontierPoint], max_points: int | None
     ) -> tuple[list[FrontierPoint], bool]:
-        """Find points between the given points; return whether every number of moves was tried."""
+        """Find points between the given points; return whether all numbers of moves were tried."""
         filled: list[FrontierPoint] = []
         complete = True
         for index, (upper, lower) in enumerate(pairwise(points)):
@@ -151,7 +151,7 @@ class EpsilonConstraint:
     def _between(
         self, top: FrontierPoint, bottom: FrontierPoint, max_points: int | None
     ) -> tuple[list[FrontierPoint], bool]:
-        """Find points between two points; return whether every number of moves was tried."""
+        """Find points between two points; return whether all numbers of moves were tried."""
         points, point, complete = [top], top, True
         last = bottom.movement.value
         while not self._is_next(point, bottom):

@@ -90,7 +90,7 @@ class PatternPacking:
         return Answer.NO if total > self.members * most else Answer.UNKNOWN
 
     def pack(self, clock: SearchClock) -> tuple[Answer, Packing]:
-        """Search a cover with HiGHS; return the answer and, if found, the weights per member.
+        """Search for a cover with HiGHS; return the answer and, if found, the weights per member.
 
         The answer NO depends on the floating-point arithmetic of HiGHS.
         """

@@ -64,7 +64,7 @@ def scan_load_limits(problem: Problem, budget: SearchBudget) -> list[Placement]:
 class LimitedMovesSearch:
     """Search for the minimum makespan within a maximum number of moves.
 
-    It searches few moves below a load limit, by bisection over the load limit. ``bound`` is a
+    It searches for few moves below a load limit, by bisection over the load limit. ``bound`` is a
     lower bound on the makespan; ``placement`` is the best placement found.
     """
 
@@ -104,7 +104,7 @@ class LimitedMovesSearch:
     def _search(
         self, limit: int, may_continue: Callable[[], bool], neighbourhoods: int = 0
     ) -> bool:
-        """Search a placement within a load limit and the maximum number of moves.
+        """Search for a placement within a load limit and the maximum number of moves.
 
         Return whether a placement was found.
         """
