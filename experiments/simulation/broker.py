@@ -1,4 +1,4 @@
-"""Simulated broker that runs the group coordinator and can be unavailable temporarily."""
+"""Simulated broker that runs the group coordinator and can crash and restart."""
 
 from collections.abc import Callable, Iterable
 
@@ -18,7 +18,10 @@ Coordinator = ClassicCoordinator | ConsumerCoordinator
 
 
 class Broker:
-    """Broker that coordinates one group. ``load`` restores the coordinator after a crash."""
+    """Simulated broker that coordinates one group.
+
+    ``load`` creates the coordinator from the log, at the first start and after a crash.
+    """
 
     def __init__(self, load: Callable[[Log], Coordinator]) -> None:
         self.log = Log()
@@ -29,7 +32,7 @@ class Broker:
         self.start()
 
     def start(self) -> None:
-        """Load the group from the log and become its coordinator."""
+        """Start the broker: load the group from the log, and coordinate the group."""
         self.is_up = True
         coordinator = self._load(self.log)
         if isinstance(coordinator, ClassicCoordinator):
@@ -49,20 +52,20 @@ class Broker:
         self.classic = self.consumer = None
 
     def update_topics(self, topics: Iterable[Topic]) -> None:
-        """Replace the coordinator's topics by the current topics."""
+        """Replace the topics that the coordinator knows by the current topics."""
         if self.consumer is not None:
             self.consumer.update_topics(topics)
 
     @property
     def generation(self) -> int:
-        """Return the generation or epoch of the group, or -1 if there is no coordinator."""
+        """Return the generation or epoch of the group, or -1 if the broker has no coordinator."""
         if self.classic is not None:
             return self.classic.group.generation
         return -1 if self.consumer is None else self.consumer.group.epoch
 
     @property
     def state(self) -> str:
-        """Return the state of the group."""
+        """Return the state of the group, or ``no coordinator`` after a crash."""
         coordinator = self._coordinator
         return "no coordinator" if coordinator is None else str(coordinator.group.state)
 
@@ -72,7 +75,7 @@ class Broker:
         return () if self._coordinator is None else tuple(self._coordinator.group.members)
 
     def committed(self, partition: TopicPartition) -> int:
-        """Return the committed offset of a partition, 0 if there is none."""
+        """Return the committed offset of a partition, or 0 if no offset is committed."""
         return 0 if self._coordinator is None else self._coordinator.offsets.get(partition, 0)
 
     # ---- Requests -----------------------------------------------------------------
@@ -109,7 +112,7 @@ class Broker:
         return self.consumer.heartbeat(heartbeat)
 
     def commit(self, member_id: str, generation: int, offsets: messages.Offsets) -> ErrorCode:
-        """Handle an OffsetCommit request that a member sends in a generation or epoch."""
+        """Handle an OffsetCommit request of a member in a generation or epoch."""
         if self._coordinator is None:
             return ErrorCode.NOT_COORDINATOR
         return self._coordinator.commit(member_id, generation, offsets)

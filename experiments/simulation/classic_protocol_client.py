@@ -1,4 +1,4 @@
-"""Simulated client of the classic protocol, with the requests of a consumer.
+"""Simulated consumer that uses the classic group protocol.
 
 Upstream: org.apache.kafka.clients.consumer.internals.AbstractCoordinator and
 ConsumerCoordinator, kafka-clients 4.x.
@@ -36,13 +36,13 @@ _UNJOINED, _JOINING, _SYNCING, _STABLE = Phase
 
 
 class ClassicProtocolClient(Consumer):
-    """Consumer that joins, syncs, sends heartbeats and revokes partitions."""
+    """Simulated consumer of the classic protocol, which joins, syncs and sends heartbeats."""
 
     phase: Phase
     generation: int
     user_data: StickyUserData | None
     assigned_counts: dict[str, int] | None = None
-    """Partition counts that it used as leader for the last assignment."""
+    """Partition counts that the consumer, as leader, used for the last assignment."""
 
     def __init__(self, environment: Environment, plan: MemberPlan) -> None:
         super().__init__(environment, plan)
@@ -68,7 +68,7 @@ class ClassicProtocolClient(Consumer):
     # ---- Join phase and sync phase --------------------------------------------------
 
     def _join_group(self) -> None:
-        """Revoke the partitions that the protocol requires, then send a JoinGroup request."""
+        """Revoke partitions as the rebalance protocol requires, then send a JoinGroup request."""
         if self.is_suspended:
             self._rejoin_needed = True
             return
@@ -170,7 +170,7 @@ class ClassicProtocolClient(Consumer):
             self._join_group()
 
     def _on_assignment(self, assigned: Partitions) -> None:
-        """Apply an assignment. Join again if the assignment revokes partitions."""
+        """Apply an assignment, and join again if the assignment revokes partitions."""
         self.phase = _STABLE
         revoked = NO_PARTITIONS
         if not len(self.owned):
@@ -263,7 +263,7 @@ class ClassicProtocolClient(Consumer):
             self._rejoin_needed = True
 
     def refresh_metadata(self) -> None:
-        """Detect changed partition counts. The leader joins again if they changed."""
+        """Join again if this member is the leader and partition counts have changed."""
         counts = self.assigned_counts
         if counts is not None and counts != self.environment.partition_counts():
             self._on_subscription_change()

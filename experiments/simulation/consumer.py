@@ -1,4 +1,4 @@
-"""Base class of the simulated consumers of both group protocols."""
+"""Base class of simulated consumers under the classic and the consumer protocol."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -55,7 +55,7 @@ class Consumer(ABC):
     # ---- Process --------------------------------------------------------------------
 
     def start_after(self, delay: int) -> None:
-        """Start the consumer process after a delay."""
+        """Start the consumer process after a delay in milliseconds."""
         self._start_timer.start(delay)
 
     def start(self) -> None:
@@ -102,7 +102,10 @@ class Consumer(ABC):
         return timer
 
     def suspend(self, duration: int, *, frozen: bool) -> None:
-        """Stop polling (stall), or stop the whole process (freeze), for a time."""
+        """Suspend the consumer: stop polling (stall), or stop the whole process (freeze).
+
+        The suspension ends after ``duration`` milliseconds.
+        """
         if self.is_up:
             self._pause()
             self.is_suspended = True
@@ -136,7 +139,7 @@ class Consumer(ABC):
     # ---- Consumption --------------------------------------------------------------------
 
     def _acquire(self, partitions: Partitions) -> None:
-        """Add owned partitions, and consume them unless consumption is paused."""
+        """Add partitions to the owned ones, and consume them unless the consumer is paused."""
         if len(partitions):
             owned = self.owned
             self.owned = Partitions.of([*owned, *partitions]) if len(owned) else partitions
@@ -218,7 +221,7 @@ class Consumer(ABC):
 
     @abstractmethod
     def _reset(self) -> None:
-        """Reset the state that a restarted process does not keep."""
+        """Reset the state that a consumer process loses at a restart."""
 
     @abstractmethod
     def _join_group(self) -> None: ...
@@ -232,7 +235,7 @@ class Consumer(ABC):
 
     @abstractmethod
     def _verify_membership(self) -> None:
-        """Check with the coordinator that the consumer is still a member after a freeze."""
+        """Ask the coordinator, after a freeze, whether the consumer is still a member."""
 
     @abstractmethod
     def _continue(self) -> None:

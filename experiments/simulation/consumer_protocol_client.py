@@ -1,4 +1,4 @@
-"""Simulated client of the consumer protocol (KIP-848), which sends only heartbeats.
+"""Simulated consumer that uses the consumer protocol (KIP-848).
 
 Upstream: org.apache.kafka.clients.consumer.internals.AbstractMembershipManager and
 ConsumerHeartbeatRequestManager, kafka-clients 4.x.
@@ -24,7 +24,7 @@ _RESTART_DELAY = 1_000
 
 
 class ConsumerProtocolClient(Consumer):
-    """Consumer that applies its target assignment and acknowledges the assignment at once."""
+    """Simulated consumer of the consumer protocol, which applies assignments at once."""
 
     epoch: int
 
@@ -58,7 +58,7 @@ class ConsumerProtocolClient(Consumer):
         subscription: tuple[str, ...] | None = None,
         rebalance_timeout: int | None = None,
     ) -> None:
-        """Send a ConsumerGroupHeartbeat request. Fields with None are unchanged."""
+        """Send a ConsumerGroupHeartbeat request, in which None means an unchanged field."""
         heartbeat = Heartbeat(
             self.member_id,
             self.epoch,
@@ -107,7 +107,7 @@ class ConsumerProtocolClient(Consumer):
         self._send_full()
 
     def _reconcile(self) -> None:
-        """Revoke and acquire partitions to match the assignment, then acknowledge."""
+        """Revoke and acquire partitions to match the received assignment, then acknowledge it."""
         target, self._pending = self._pending, None
         if target is None:
             return

@@ -1,4 +1,4 @@
-"""Cost of a simulation: unowned time, moves, and the optimum of every rebalance."""
+"""Cost of a simulation: time without consumers, moves, and gaps to the optimum."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,10 @@ class SimulationCost:
 def cost_of(
     result: SimulationResult, policy: Policy, *, measured_from: int, limits: CaseLimits = LIMITS
 ) -> SimulationCost:
-    """Compute a simulation's cost, and solve every rebalance after ``measured_from`` (ms)."""
+    """Compute the cost of a simulation, and compare each rebalance with the optimum.
+
+    Only rebalances from ``measured_from`` (ms) on count.
+    """
     sequences = [s for s in result.sequences() if s[0].at >= measured_from]
     needed = unnecessary = gap = 0
     proven = True
@@ -65,7 +68,7 @@ def cost_of(
 
 
 def _combined(sequence: list[SimulatedRebalance]) -> tuple[Group, Assignment] | None:
-    """Return the first group and the last assignment of a sequence of rebalances.
+    """Combine a sequence of rebalances: return the first group and the last assignment.
 
     If members or topics change between two rounds, the group is the first after the last change.
     """

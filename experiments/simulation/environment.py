@@ -80,15 +80,15 @@ class Environment:
         return member_id
 
     def latency(self) -> int:
-        """Return the time from a request to its response.
+        """Return a simulated network latency: milliseconds from a request to its response.
 
-        It is the latency plus a part of the jitter.
+        It is the latency of the settings plus a random part of the jitter.
         """
         settings = self.settings
         return settings.latency + (self.random_delay(settings.jitter) if settings.jitter else 0)
 
     def random_delay(self, maximum: int) -> int:
-        """Draw a uniformly distributed random delay from 0 to ``maximum``."""
+        """Draw a uniformly distributed random delay from 0 to ``maximum`` milliseconds."""
         return int(self._random() * (maximum + 1)) if maximum else 0
 
     def add_topic(self, plan: TopicPlan) -> None:
@@ -106,7 +106,10 @@ class Environment:
         return {name: topic.partitions for name, topic in self.topics.items()}
 
     def assign(self, group: Group, generation: int) -> Assignment | LivelockError | UpstreamError:
-        """Run the assignor and record the rebalance. Return the assignment or the failure."""
+        """Run the policy's assignor on a group, and record the rebalance.
+
+        Return the assignment or the failure.
+        """
         clients = tuple(self.recorder.client_ids[member.id] for member in group.members)
         self.ownership.set_members(clients)
         self.result.members.append((self.clock.now, clients))

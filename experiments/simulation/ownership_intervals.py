@@ -1,4 +1,4 @@
-"""Ownership intervals per partition, and totals of time without a consumer."""
+"""Ownership intervals of partitions, and total time in which partitions have no consumer."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -43,14 +43,14 @@ class _Topic:
         self._unowned_messages = 0
 
     def grow(self, partitions: int, last: int) -> int:
-        """Add partitions without an owner, and return the number of added partitions."""
+        """Add unowned partitions up to a total count, and return the number of added partitions."""
         added = partitions - len(self.owner)
         self.owner += [NO_OWNER] * added
         self.last += [last] * added
         return added
 
     def change_unowned(self, change: int, now: int) -> None:
-        """Add ``change``, which may be negative, to the number of unowned partitions."""
+        """Change the number of unowned partitions by ``change``, which may be negative."""
         self.unowned += change
         self._unowned_ms -= change * now
         self._unowned_messages -= change * (self.rate * now // 1000)
@@ -102,7 +102,10 @@ class OwnershipIntervals:
             topic.change_unowned(topic.grow(partitions, NO_OWNER), now)
 
     def acquire(self, member: str, partitions: Partitions, now: int) -> None:
-        """Start a member's consumption. Raise `OverlapError` if a partition has a consumer."""
+        """Record that a member starts to consume partitions.
+
+        Raise `OverlapError` if a partition already has a consumer.
+        """
         new_owner, absent = self._number(member), self._absent
         self._now = now
         for topic, numbers in self._columns(partitions):
@@ -126,7 +129,7 @@ class OwnershipIntervals:
             self._open.update(dict.fromkeys(partitions, (member, now)))
 
     def release(self, partitions: Partitions, now: int) -> None:
-        """End the consumption of partitions by their current owners."""
+        """Record that the current consumers of partitions stop consuming them."""
         self._now = now
         for topic, numbers in self._columns(partitions):
             owner = topic.owner
@@ -137,7 +140,7 @@ class OwnershipIntervals:
             self._end(partitions, now)
 
     def set_members(self, members: Iterable[str]) -> None:
-        """Set the group's members. Partitions of former members do not count as moved."""
+        """Set the current members. A partition taken over from a former member is no move."""
         present = {self._number(member) for member in members}
         self._absent = {number for number in range(len(self._names)) if number not in present}
 
@@ -151,7 +154,7 @@ class OwnershipIntervals:
         ]
 
     def close(self, now: int) -> None:
-        """Update the totals and the intervals up to the time ``now``."""
+        """Extend the totals and the recorded intervals to the time ``now``."""
         self._now = now
         reopened = {partition: (member, now) for partition, (member, _) in self._open.items()}
         self._end(sorted(reopened), now)

@@ -12,7 +12,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """An assignor with its rebalance protocol.
+    """An assignor together with a rebalance protocol.
 
     A cooperative assignor withholds moved partitions.
     """
@@ -23,7 +23,7 @@ class Policy:
 
 
 def withhold(assign: Assignor) -> Assignor:
-    """Make an assignor cooperative: withhold partitions that another member owns.
+    """Make an assignor cooperative: it withholds partitions that another member still owns.
 
     The owner revokes them, and the next rebalance assigns them.
     """
@@ -44,7 +44,7 @@ def withhold(assign: Assignor) -> Assignor:
 
 
 def optimum(group: Group) -> Assignment:
-    """Assign partitions with minimum imbalance and then with minimum moves."""
+    """Return an assignment with minimum imbalance and, among those, fewest moves."""
     from kassay.solver.solve import solve  # noqa: PLC0415 - OR-Tools is slow to import
 
     assignment = solve(group).assignment

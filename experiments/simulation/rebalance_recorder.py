@@ -16,7 +16,7 @@ from kassay.reference.protocol.messages import JoinedMember
 
 
 class RebalanceRecorder:
-    """Recorder that runs the policy's assignor and stores its groups and assignments.
+    """Recorder that runs a policy's assignor, and stores each group with its assignment.
 
     ``topics`` maps names to current topics; the simulation changes it. The name of the
     script is the prefix of group ids. ``record`` receives each rebalance.
@@ -40,11 +40,11 @@ class RebalanceRecorder:
         self._user_data: dict[str, StickyUserData] = {}
 
     def store_user_data(self, member_id: str, user_data: StickyUserData) -> None:
-        """Store a member's last assignment as the owned partitions of the next rebalance."""
+        """Store a member's last assignment, which the next rebalance uses as owned partitions."""
         self._user_data[member_id] = user_data
 
     def group_of(self, joined: tuple[JoinedMember, ...]) -> Group:
-        """Build the group that the leader passes to the assignor.
+        """Build the group that the leader passes to the assignor from the joined members.
 
         For assignors that send no owned partitions, the last assignments are used.
         """
@@ -52,7 +52,10 @@ class RebalanceRecorder:
         return Group(topics=tuple(self._topics.values()), members=members)
 
     def assign(self, group: Group, generation: int) -> Assignment | LivelockError | UpstreamError:
-        """Run the policy's assignor. Return the assignment or the failure."""
+        """Run the policy's assignor on a group, and record the rebalance.
+
+        Return the assignment or the failure.
+        """
         result: Assignment | LivelockError | UpstreamError
         try:
             result = self._policy.assign(group)
@@ -74,7 +77,7 @@ class RebalanceRecorder:
         return result
 
     def mark_stable(self, generation: int) -> None:
-        """Record that the group is stable in a generation."""
+        """Record the time at which the group becomes stable in a generation."""
         if self._last is not None and self._last.generation == generation:
             self._last.stable_at = self._clock.now
 

@@ -16,7 +16,9 @@ from kassay.reference.documents.json_codec import group_document
 
 
 def groups_of_rebalances(script: str, assignor: str) -> list[dict[str, object]]:
-    """Simulate a script and return the groups of evenly spaced rebalances.
+    """Simulate a script, and return a fixed number of groups from its rebalances.
+
+    The rebalances are evenly spaced.
 
     Assignors without a policy run under the eager protocol. A script with fewer rebalances
     than `GROUPS_PER_SCRIPT` repeats some of them.
@@ -32,7 +34,10 @@ def groups_of_rebalances(script: str, assignor: str) -> list[dict[str, object]]:
 
 
 def main() -> None:
-    """Write the recorded groups to a file, one line per script and assignor."""
+    """Write the recorded groups of all scripts and assignors to the file `RECORDED_GROUPS`.
+
+    The file has one line per script and assignor.
+    """
     lines = (
         f'"{script}/{assignor}": '
         + json.dumps(groups_of_rebalances(script, assignor), separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Formats of simulation results: a text timeline and JSON."""
+"""Format the result of a simulation as a text timeline or as JSON."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from kassay.reference.documents.json_codec import assignment_document, group_doc
 
 
 def timeline(result: SimulationResult) -> Iterator[str]:
-    """Yield one line of text per event and per rebalance, in order of time.
+    """Yield one line of text per timeline note and per rebalance, in order of time.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def _describe(rebalance: SimulatedRebalance) -> str:
 
 
 def simulation_document(result: SimulationResult) -> Mapping[str, object]:
-    """Return a simulation result as JSON, with a group document per rebalance."""
+    """Return the JSON document of a simulation result, with a group document per rebalance."""
     totals = ["moves", "unowned_ms", "unowned_messages", "reread_messages", "max_lag"]
     return {
         **{name: getattr(result, name) for name in ["script", "policy", "until", *totals]},

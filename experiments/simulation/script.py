@@ -11,7 +11,7 @@ from kassay.reference.coordinator.config import CoordinatorConfig
 
 
 class Action(StrEnum):
-    """Kind of a timed event in a script."""
+    """Kind of a timed event in a simulation script."""
 
     JOIN = "join"
     LEAVE = "leave"
@@ -26,7 +26,10 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic of a script. ``rate`` is in messages per second and partition."""
+    """A topic of a simulation script.
+
+    ``rate`` is in messages per second and partition.
+    """
 
     name: str
     partitions: int
@@ -36,7 +39,7 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberPlan:
-    """A consumer of a script."""
+    """A consumer of a simulation script."""
 
     id: str  # client.id; for a static member also group.instance.id
     topics: tuple[str, ...]
@@ -49,7 +52,10 @@ class MemberPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptEvent:
-    """A timed event of a script. ``action`` determines which other fields are used."""
+    """A timed event of a simulation script.
+
+    ``action`` determines which other fields are used.
+    """
 
     at: int
     action: Action
@@ -63,7 +69,10 @@ class ScriptEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Client configuration of a script. Kafka's defaults apply where Kafka has the setting."""
+    """Client settings of a simulation, with Kafka's default values.
+
+    Some settings exist only in the simulation.
+    """
 
     session: int = 45_000  # session.timeout.ms
     heartbeat: int = 3_000  # heartbeat.interval.ms
@@ -79,7 +88,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """Script of one simulation. ``policies`` are names from `policies.POLICIES`."""
+    """Simulation script: topics, members, timed events, policies and settings.
+
+    ``policies`` are names from `policies.POLICIES`.
+    """
 
     name: str
     topics: tuple[TopicPlan, ...]
@@ -93,5 +105,5 @@ class Script:
 
     @property
     def measured_from(self) -> int:
-        """Return the time of the first event. Costs before the first event are not measured."""
+        """Return the time of the first event, from which costs are measured."""
         return min((event.at for event in self.events), default=0)

@@ -32,7 +32,9 @@ _MEMBER_KEYS = {"assigning": "assignment_time", "starts": "start_at"}
 
 
 def parse_script(text: str, name: str) -> script.Script:
-    """Parse a script in YAML or JSON. ``name`` is the file name in error messages.
+    """Parse a simulation script in YAML or JSON.
+
+    ``name`` is the file name in error messages.
 
     Examples
     --------
@@ -95,7 +97,10 @@ def _members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> Iterable[Memb
 
 
 def _numbered_members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[MemberPlan, ...]:
-    """Parse an entry of the member list. ``count`` creates members numbered from 0."""
+    """Parse an entry of the member list, which may create several numbered members.
+
+    ``count`` creates members that are numbered from 0.
+    """
     keys = ("id", "count", "topics", "static", "rack", "rate", "every")
     items = node.only(*keys, *_MEMBER_KEYS.values(), *_MEMBER_KEYS)
     items = {_MEMBER_KEYS.get(key, key): value for key, value in items.items()}
@@ -133,7 +138,7 @@ def _topics(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[str, ...
 
 
 def _known(node: ConfigNode, names: Mapping[str, object], kind: str) -> str:
-    """Return a field's string. Raise an error if it is not one of the known names."""
+    """Return the string of a node. Raise an error if the string is not a known name."""
     if node.text() not in names:
         known = format_choices(names)
         node.fail(f"unknown {kind} {node.text()!r}, expected one of {known}")

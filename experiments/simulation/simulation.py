@@ -35,7 +35,7 @@ class Simulation:
             self.clock.after(event.at, partial(self._apply, event))
 
     def run(self, until: int | None = None) -> SimulationResult:
-        """Run the script to its end, or to an earlier time, and compute the totals."""
+        """Run the script to its end or to the time ``until``, and compute the totals."""
         end = self.script.until if until is None else until
         self.clock.run(min(end, self.script.measured_from - 1))
         start = self._totals()

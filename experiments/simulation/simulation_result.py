@@ -22,7 +22,10 @@ class SimulatedRebalance:
 
 @dataclass(frozen=True, slots=True)
 class TimelineNote:
-    """A timeline note. ``source`` names a member, a topic, the group or the broker."""
+    """A note on the timeline about a member, a topic, the group or the broker.
+
+    ``source`` names the subject of the note.
+    """
 
     at: int
     source: str

@@ -16,7 +16,9 @@ _MEMBER_COLOURS = (*_TAB20[:6], *_TAB20[8:])
 
 
 def draw_timeline(result: SimulationResult, file: Path) -> None:
-    """Draw a simulation's ownership intervals. The file suffix determines the format.
+    """Draw the owner of every partition over time, and write the figure to a file.
+
+    The file suffix determines the format.
 
     Each row is a partition, each colour a member; red is time without a consumer.
     """

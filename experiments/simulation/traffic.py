@@ -58,7 +58,7 @@ class Traffic:
                     self._positions[partition] = offset
 
     def read(self, partitions: Partitions, limit: int | None, now: int) -> int:
-        """Read from partitions in order, up to a limit. Return the number of messages read."""
+        """Read messages from partitions in order, up to a limit, and return their number."""
         total = 0
         for partition in partitions:
             if partition not in self._rates:
@@ -72,11 +72,11 @@ class Traffic:
         return total
 
     def positions(self, partitions: Partitions) -> dict[TopicPartition, int]:
-        """Return the read positions of partitions, which their owner commits."""
+        """Return the read positions of partitions. The owner commits these offsets."""
         return {p: self._positions[p] for p in partitions if p in self._positions}
 
     def lag(self, now: int) -> int:
-        """Return the number of produced messages not yet read, and update ``max_lag``."""
+        """Return the number of messages produced but not yet read, and update ``max_lag``."""
         lag = sum(self._end_offset(p, now) - self._max_positions[p] for p in self._rates)
         self.max_lag = max(self.max_lag, lag)
         return lag

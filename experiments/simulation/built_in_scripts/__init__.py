@@ -17,7 +17,7 @@ BUILT_IN_SCRIPTS = {
 
 
 def load_script(script: str) -> Script:
-    """Load a built-in script by name, or a script file."""
+    """Load a built-in script by name, or read a script file."""
     if script in BUILT_IN_SCRIPTS:
         return parse_script(BUILT_IN_SCRIPTS[script].read_text(encoding="utf-8"), f"{script}.yaml")
     file = Path(script)
