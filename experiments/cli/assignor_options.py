@@ -1,4 +1,4 @@
-"""Options that select Kafka's assignors and custom assignors."""
+"""Command-line options that select Kafka's assignors and custom assignors."""
 
 import importlib.machinery
 import shlex
@@ -45,7 +45,7 @@ AssignorNames = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomAssignors:
-    """Options that select custom assignors."""
+    """Command-line options that select custom assignors."""
 
     assignor_cmd: Annotated[
         list[str] | None,
@@ -71,7 +71,7 @@ class CustomAssignors:
     ] = ANSWER_SECONDS
 
     def names(self) -> list[str]:
-        """Return the names of the custom assignors. Each command and module must exist."""
+        """Check the custom assignors of the options, and return their names."""
         for command in self.assignor_cmd or ():
             _check_command(command)
         for function in self.assignor_python or ():
@@ -90,7 +90,7 @@ class CustomAssignors:
             raise typer.BadParameter(str(error)) from None
 
     def single(self, name: str | None) -> str:
-        """Return the name of the selected assignor.
+        """Return the name of the only assignor that the options select.
 
         Raise a usage error unless exactly one is selected.
         """

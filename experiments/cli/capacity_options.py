@@ -1,4 +1,4 @@
-"""Options for capacities of members and subscriptions of added members."""
+"""Command-line options for members' capacities and the properties of added members."""
 
 from typing import Annotated
 

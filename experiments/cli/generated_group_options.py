@@ -1,4 +1,4 @@
-"""Options that select generated groups: their number and their first seed."""
+"""Command-line options for generated groups: their number and the first random seed."""
 
 from typing import Annotated
 

@@ -45,13 +45,16 @@ GroupFile = Annotated[
 ]
 
 ParsedGroup = tuple[str | None, Group | InputError]
-"""Id of a group document, and the parsed group or the error in the document."""
+"""Pair of a group id, and the parsed group or the error in its document."""
 Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """JSON line of one group. The exit code is 1 unless the requested condition is met."""
+    """Result of a command for one group: the JSON record, and whether its condition is met.
+
+    The exit code is 1 unless the requested condition is met.
+    """
 
     record: Record
     reached: bool = True
@@ -59,7 +62,7 @@ class GroupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLayout:
-    """Columns of a table: the group id, then text, then numbers, then text.
+    """Columns of an output table: group id, text columns, number columns, text columns.
 
     ``rows`` returns the cells after the group id, for each row of one record.
     """
@@ -70,7 +73,7 @@ class TableLayout:
     rows: Callable[[Record], Iterable[Sequence[object]]]
 
     def table(self, records: Iterable[Record]) -> "Table":
-        """Convert the records to a table. An error is shown in the last column."""
+        """Convert JSON records to a text table. The last column shows errors."""
         table = _new_table(("group", *self.first), self.numbers, self.last)
         for record in records:
             if "error" in record:
@@ -91,7 +94,7 @@ def process_groups(
     *,
     groups: Iterable[ParsedGroup] | None = None,
 ) -> None:
-    """Process each group of a source, or each given group, and write its result.
+    """Process each group of a source, or each given group, and write the results.
 
     ``options`` apply to captures and to the weights of group documents.
 
@@ -120,7 +123,7 @@ def process_groups(
 
 
 def print_json(records: Sequence[Record]) -> None:
-    """Print one record as an indented object, or several as a list."""
+    """Print records as indented JSON: one record as an object, several records as a list."""
     document = records[0] if len(records) == 1 else records
     typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
 
@@ -128,7 +131,7 @@ def print_json(records: Sequence[Record]) -> None:
 def read_source(
     file: Path, options: ImportOptions | None = None, *, selected: Collection[str] = ()
 ) -> Iterator[ParsedGroup]:
-    """Read group documents or captures. Yield an `InputError` for an invalid group.
+    """Read groups from documents or captures. Yield an `InputError` for each invalid group.
 
     The notes of captures, and the state of rebalancing groups, are printed. If groups are
     ``selected``, only theirs are printed.
@@ -149,7 +152,7 @@ def read_source(
 
 
 def _print_notes(imported: ImportedGroup) -> None:
-    """Print the notes of a capture. A document contains its notes; its state is printed."""
+    """Print the notes of a group from a capture, or the state of a rebalancing group."""
     group = imported.group
     if group is None:
         return
@@ -201,20 +204,23 @@ def _print_dropped_claims(group: Group) -> None:
 
 
 def error_record(group_id: str | None, error: Exception | str) -> Record:
-    """Print an error and return its JSON line. A terminal shows the error once."""
+    """Create the JSON record of a group with an error, and print the error.
+
+    A terminal shows the error once.
+    """
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         print_error(str(error))
     return {"id": group_id, "error": str(error)}
 
 
 def read_documents(paths: Iterable[Path]) -> tuple[list[str], bool]:
-    """Return the valid groups of sources as JSON documents, and whether all were valid."""
+    """Read the valid groups of files as JSON documents. Also return whether all are valid."""
     groups, all_valid = read_valid_groups(paths)
     return [json.dumps(group_document(group), ensure_ascii=False) for group in groups], all_valid
 
 
 def read_valid_groups(paths: Iterable[Path]) -> tuple[list[Group], bool]:
-    """Return the valid groups of sources, and whether all were valid. Print the errors."""
+    """Read the valid groups of files, and print errors. Also return whether all are valid."""
     groups, all_valid = [], True
     for path in paths:
         for _, group in read_source(path):
@@ -227,18 +233,18 @@ def read_valid_groups(paths: Iterable[Path]) -> tuple[list[Group], bool]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a UTF-8 file and create its directories."""
+    """Write a UTF-8 text file, and create missing parent directories."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
 
 def to_json(record: Record) -> str:
-    """Write one record as a JSON line."""
+    """Convert one record to a line of JSON."""
     return json.dumps(record, ensure_ascii=False, separators=(", ", ": "))
 
 
 def _console() -> "Console":
-    """Return a console for tables: as wide as the terminal, or 120 characters."""
+    """Create a console for tables, with the width of the terminal or 120 characters."""
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else _FILE_WIDTH
@@ -262,7 +268,10 @@ def _new_table(
 
 
 def print_table(rows: Sequence[Record], *, text: int = 1, title: str | None = None) -> None:
-    """Print rows with one column per key. Columns after the first ``text`` are right-aligned."""
+    """Print a table with one column per key of the rows.
+
+    Columns after the first ``text`` columns are right-aligned.
+    """
     if not rows:
         return
     keys = list(rows[0])
@@ -273,7 +282,7 @@ def print_table(rows: Sequence[Record], *, text: int = 1, title: str | None = No
 
 
 def _print_scalars(records: Sequence[Record]) -> None:
-    """Print a table with one column per key that has a scalar value in a record."""
+    """Print records as a table, with columns only for keys with scalar values."""
     keys = [
         key
         for key in dict.fromkeys(key for record in records for key in record)
@@ -287,5 +296,5 @@ def _cell(value: object) -> str:
 
 
 def without_control_characters(text: str) -> str:
-    """Replace control characters except line ends, because they could control the terminal."""
+    """Replace characters that could control the terminal, except line ends."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,4 +1,4 @@
-"""Ctrl-C: the first one stops the searches of a command, so that their best result is kept."""
+"""Handle Ctrl-C: stop running searches, and keep the best result found so far."""
 
 import _thread
 import os
@@ -16,7 +16,7 @@ from kassay.experiments.implementations.subprocess_assignor import close_process
 _Result = TypeVar("_Result")
 
 STOP = Event()
-"""Set by Ctrl-C while `stop_on_interrupt` is active; the limits of searches refer to it."""
+"""Event that Ctrl-C sets while `stop_on_interrupt` is active, to stop searches."""
 
 _GRACE_SECONDS, _GRACE_PROCESSOR_SECONDS, _MAX_GRACE_SECONDS = 1.7, 1.0, 6.0
 """Time after Ctrl-C until a search that does not check `STOP` is ended without a result.
@@ -62,7 +62,7 @@ def _interrupt_after_grace(ended: Event) -> None:
 
 
 def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
-    """Call a function within `stop_on_interrupt`. Without a result, end the process with a note."""
+    """Call a function that Ctrl-C can stop. End the process if the function has no result."""
     try:
         with stop_on_interrupt():
             return call()
@@ -71,7 +71,7 @@ def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
 
 
 def exit_interrupted(note: str) -> NoReturn:
-    """Print a note and end the process at once, with its threads and assignor processes."""
+    """Print a note, and end this process, its threads and child processes immediately."""
     print_note(f"interrupted: {note}")
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Checks of the machine for ``kassay doctor``: versions, Java, memory, disk and network."""
+"""Check this machine for ``kassay doctor``: versions, Java, memory, disk and network."""
 
 import importlib
 import importlib.metadata
@@ -24,20 +24,20 @@ PACKAGES = {
     "matplotlib": "matplotlib.figure",
     "confluent-kafka": "confluent_kafka.admin",
 }
-"""Module to import for each required distribution."""
+"""Module to import for each required Python package."""
 SPARK_PACKAGES = {"pyspark": "pyspark.sql", "pyarrow": "pyarrow.parquet"}
-"""Module to import for each distribution of the extra ``spark``."""
+"""Module to import for each Python package of the optional dependency group ``spark``."""
 _JAVA_SECONDS = 30
-"""Time limit of ``java -version``."""
+"""Time limit of ``java -version`` in seconds."""
 _MINIMUM_MEMORY = 3 << 30
-"""Memory in bytes for Spark's driver and two Python workers."""
+"""Minimum memory in bytes, for Spark's driver and two Python workers."""
 _MINIMUM_DISK = 1 << 30
-"""Disk space in bytes for temporary files of Spark."""
+"""Minimum disk space in bytes for temporary files of Spark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Result of one check. ``fix`` is empty if the check passed.
+    """Result of the check of one requirement. ``fix`` is empty if the requirement is met.
 
     An optional requirement is needed by some commands only.
     """
@@ -49,12 +49,12 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether the requirement is met or optional."""
+        """Return whether the requirement is met or optional."""
         return self.optional or not self.fix
 
 
 def run_checks(environment: Mapping[str, str] = os.environ) -> Iterator[Check]:
-    """Check all requirements of kassay: import the packages and start Java, but not Spark."""
+    """Check all requirements of kassay, including packages and Java. Do not start Spark."""
     yield Check(name="kassay", found=_version("kassay") or "not installed")
     yield _python()
     for name, module in PACKAGES.items():
@@ -119,7 +119,7 @@ def _java(environment: Mapping[str, str]) -> Check:
 
 
 def _memory(file: Path) -> Check:
-    """Check the available memory on Linux. On other systems, the check passes."""
+    """Check the available memory on Linux. On other systems, the check always passes."""
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     available = re.search(r"^MemAvailable:\s+(\d+) kB$", text, re.MULTILINE)
     if available is None:
@@ -136,7 +136,7 @@ def _disk(directory: Path) -> Check:
 
 
 def _loopback() -> Check:
-    """Check the loopback address, which Spark's driver and workers use."""
+    """Check whether sockets can bind the loopback address, which Spark uses."""
     try:
         with socket.create_server(("127.0.0.1", 0)):
             return Check(name="loopback", found="127.0.0.1 can be bound")

@@ -1,4 +1,4 @@
-"""Options for the objective and the constraints of a group."""
+"""Command-line options for the objective and the constraints of a search."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -34,7 +34,7 @@ ImbalanceMeasure = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveOptions:
-    """Options for levels and constraints. Without options, the default objective applies."""
+    """Command-line options for the levels of the objective, and for constraints."""
 
     imbalance: ImbalanceMeasure = None
     tolerance: Annotated[
@@ -102,14 +102,14 @@ class ObjectiveOptions:
     ] = None
 
     def levels(self, group: Group) -> tuple[Level, ...]:
-        """Return the levels in order. Raise UsageError if the tolerance does not apply."""
+        """Return the levels of the objective, which are minimised in order."""
         tolerance = Tolerance(relative=self.tolerance or 0)
         return ordered_levels(
             group, measure=self.imbalance, tolerance=tolerance, further=self._further()
         )
 
     def planning_levels(self, group: Group) -> tuple[Level, ...]:
-        """Return the levels of a plan: weighted groups have a tolerance by default."""
+        """Return the levels of a plan. Weighted groups have a tolerance by default."""
         return planning_levels(
             group,
             measure=self.imbalance,
@@ -125,7 +125,7 @@ class ObjectiveOptions:
         ]
 
     def constraints(self, group: Group) -> tuple[Constraint, ...]:
-        """Return the constraints besides the capacities of the group."""
+        """Return the constraints that the options set, without the capacities of members."""
         constraints: list[Constraint] = [
             Colocated(tuple(names.split(","))) for names in self.colocate or ()
         ]
@@ -151,7 +151,9 @@ class ObjectiveOptions:
 
 
 def _parse_placement(group: Group, option: str, text: str) -> tuple[str, int | None, str]:
-    """Parse TOPIC-N=MEMBER or TOPIC=MEMBER: topic, partition or None for all, member id.
+    """Parse TOPIC-N=MEMBER or TOPIC=MEMBER to a topic, a partition or None, and a member id.
+
+    The partition is None for all partitions of the topic.
 
     Topic names may contain dashes. A name that is both a topic and a partition of another
     topic denotes the partition.

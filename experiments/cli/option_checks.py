@@ -1,4 +1,4 @@
-"""Checks of option values. A failed check is a usage error."""
+"""Check the values of command-line options. A failed check is a usage error."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ import typer
 def known_names(
     kind: str, choices: Sequence[str], default: Sequence[str] = ()
 ) -> Callable[[list[str] | None], list[str]]:
-    """Return an option callback that removes duplicates and rejects unknown names."""
+    """Return a Typer callback that removes duplicate names and rejects unknown names."""
 
     def check(names: list[str] | None) -> list[str]:
         for name in names or ():

@@ -1,4 +1,4 @@
-"""Options for the output format, output files and plots."""
+"""Command-line options for the output format, output files and plots."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -12,7 +12,7 @@ _PLOT_SUFFIXES = (".svg", ".png")
 
 
 class Format(StrEnum):
-    """Format of results on standard output."""
+    """Format of a command's results on standard output."""
 
     JSONL = "jsonl"
     JSON = "json"
@@ -62,7 +62,7 @@ PlotFile = Annotated[
 
 
 def numbered(file: Path | None) -> Iterator[Path]:
-    """Yield the file of each plot: FILE, FILE-2, FILE-3, ..."""
+    """Yield an endless series of plot file names: FILE, FILE-2, FILE-3, ..."""
     if file is not None:
         yield file
         yield from (file.with_stem(f"{file.stem}-{number}") for number in count(2))

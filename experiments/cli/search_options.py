@@ -1,4 +1,4 @@
-"""Options of a search: limits, threads and seed."""
+"""Command-line options of a search: limits, threads and seed."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitOptions:
-    """Options that limit each search."""
+    """Command-line options that limit the time of each search."""
 
     time_limit: Annotated[
         float,
@@ -36,25 +36,25 @@ class LimitOptions:
     ] = None
 
     def case_limits(self) -> "CaseLimits":
-        """Return the limits of a comparison of assignors, whose process ends at Ctrl-C."""
+        """Return the limits for comparisons of assignors. Ctrl-C ends the whole process."""
         from kassay.experiments.compare import CaseLimits
 
         return CaseLimits(time=self.time_limit, deterministic=self.deterministic_limit)
 
     def interruptible_limits(self) -> "CaseLimits":
-        """Return the limits of a comparison of assignors that Ctrl-C stops."""
+        """Return the limits for comparisons of assignors that Ctrl-C can stop."""
         return replace(self.case_limits(), stop=STOP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions(LimitOptions):
-    """Options for the limits, threads and seed of each search."""
+    """Command-line options for the limits, threads and seed of each search."""
 
     workers: Annotated[int, typer.Option(min=1, help="Number of CP-SAT threads.")] = 1
     seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0
 
     def limits(self) -> SearchLimits:
-        """Return the limits of a search that Ctrl-C stops."""
+        """Return the limits for a search that Ctrl-C can stop."""
         return SearchLimits(
             time=self.time_limit,
             deterministic=self.deterministic_limit,

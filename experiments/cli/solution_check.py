@@ -1,4 +1,4 @@
-"""Check of solution documents against the group and the requested objective."""
+"""Check that solution documents are valid and optimal for a group and an objective."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from kassay.solver.solution import level_key
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Group, requested levels and requested constraints of a solution document."""
+    """Requested problem of a solution document: group, levels and constraints."""
 
     group: Group
     levels: tuple[Level, ...]
@@ -32,7 +32,9 @@ class Question:
 def check_solution(
     question: Question, solution: SolutionDocument, *, require_optimal: bool
 ) -> GroupResult:
-    """Check a solution document. The requested condition is met if it has no error.
+    """Check a solution document against the requested group, levels and constraints.
+
+    The requested condition is met if the document has no error.
 
     Raises
     ------
@@ -84,7 +86,7 @@ def check_solution(
 def _conflict_record(
     question: Question, solution: SolutionDocument, fingerprint: str
 ) -> dict[str, object]:
-    """Check a document without an assignment: its certificate must prove a conflict."""
+    """Check a document without an assignment. Its certificate must prove a conflict."""
     certificate = solution.certificate
     if certificate is None or certificate.conflict is None:
         return {"reason": "the document has no assignment"}
@@ -105,7 +107,7 @@ def _conflict_record(
 
 
 def _objective_record(question: Question, certificate: Certificate | None) -> dict[str, object]:
-    """Return levels and constraints of the certificate, or the requested ones, as JSON."""
+    """Return levels and constraints as JSON, from the certificate if there is one."""
     levels, constraints = question.levels, question.constraints
     if certificate is not None:
         if certificate.conflict is None:
@@ -126,7 +128,7 @@ def _fingerprint_errors(expected: str, solution: SolutionDocument) -> Iterator[s
 
 
 def _question_errors(question: Question, solution: SolutionDocument) -> Iterator[str]:
-    """Compare levels and constraints of the certificate with the requested ones."""
+    """Yield differences between the certificate and the requested levels and constraints."""
     certificate = solution.certificate
     if certificate is None:
         return
@@ -150,7 +152,7 @@ def _constraint_errors(question: Question, certificate: Certificate) -> Iterator
 def _figure_errors(
     question: Question, assignment: Assignment, solution: SolutionDocument
 ) -> Iterator[str]:
-    """Compare the figures of a document of ``kassay solve`` with its assignment."""
+    """Yield wrong values of a solution document, compared with its assignment."""
     group, document, certificate = question.group, solution.document, solution.certificate
     levels = _levels_by_key(question)
     yield from _unknown_figures(document, levels)
@@ -173,12 +175,12 @@ def _figure_errors(
 
 
 def _levels_by_key(question: Question) -> dict[str, Level]:
-    """Return the requested levels by their keys in documents of ``kassay solve``."""
+    """Map the keys of a solution document to the requested levels."""
     return {level_key(index, level.name): level for index, level in enumerate(question.levels)}
 
 
 def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]) -> Iterator[str]:
-    """Find figures of levels that are not requested, and of another imbalance measure."""
+    """Yield errors for levels in a document that are not requested."""
     known = ("imbalance", *Measure, Movement.name, *FURTHER_LEVELS)
     for key in known:
         if key in document and key not in levels:
@@ -196,7 +198,7 @@ def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]
 def _level_errors(
     document: Mapping[str, object], key: str, value: int, claim: LevelClaim | None
 ) -> Iterator[str]:
-    """Check value and bound of one level."""
+    """Yield errors in the value and the bound of one level of a document."""
     figures = document[key]
     if not isinstance(figures, Mapping):
         yield f"must be an object with value and bound, got {figures!r}"
@@ -221,7 +223,7 @@ def _bound_error(bound: object, value: int, claim: LevelClaim | None) -> str | N
 
 
 def _certified_record(certificate: Certificate, solution: SolutionDocument) -> dict[str, object]:
-    """Return the results that a certificate without errors proves."""
+    """Return the results that a valid certificate proves, as fields of the JSON record."""
     claims = list(enumerate(certificate.claims))
     record: dict[str, object] = {
         "optimal": _is_optimal(certificate),
@@ -237,7 +239,7 @@ def _certified_record(certificate: Certificate, solution: SolutionDocument) -> d
 
 
 def _is_optimal(certificate: Certificate) -> bool | None:
-    """Return whether the assignment is optimal, or None if the certificate does not prove it."""
+    """Return whether the assignment is optimal, or None if the certificate cannot decide."""
     if certificate.chain:
         return False
     return True if certificate.proof is Proof.CERTIFICATE else None
@@ -254,7 +256,7 @@ def _level_record(claim: LevelClaim) -> dict[str, object]:
 
 
 def _unproven_bounds(certificate: Certificate, solution: SolutionDocument) -> Iterator[str]:
-    """Describe the bounds of a document without certificate that kassay does not prove."""
+    """Describe the bounds of a document that are higher than the proven bounds."""
     for index, claim in enumerate(certificate.claims):
         figures = solution.document.get(level_key(index, claim.level.name))
         bound = figures.get("bound") if isinstance(figures, Mapping) else None

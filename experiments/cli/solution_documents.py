@@ -1,4 +1,4 @@
-"""Documents with an assignment to check, as ``kassay solve`` and ``kassay assign`` write them."""
+"""Read and write solution documents, which contain assignments and certificates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from kassay.solver.solution import Solution, level_key, value_and_bound
 
 @dataclass(frozen=True, slots=True)
 class SolutionDocument:
-    """Assignment to check (or None), its certificate, and the document that contains them."""
+    """Parsed solution document: assignment, optional certificate and the JSON object."""
 
     assignment: Assignment | None
     certificate: Certificate | None = None
@@ -35,12 +35,12 @@ class SolutionDocument:
 
     @property
     def fingerprint(self) -> object:
-        """Fingerprint of the group in the document, None if there is none."""
+        """Return the group fingerprint in the document, or None if it has no fingerprint."""
         return self.document.get("fingerprint")
 
 
 def solution_record(group: Group, solution: Solution, *, certified: bool = False) -> dict[str, Any]:
-    """Return the JSON document of a solution, with a certificate if ``certified``."""
+    """Convert a solution to a JSON document, with a certificate if ``certified``."""
     document = None
     if certified and solution.certificate is not None:
         certificate = certify(group, solution)
@@ -69,7 +69,7 @@ def solution_record(group: Group, solution: Solution, *, certified: bool = False
 
 
 class SolutionFile:
-    """File of solution documents, from which each group takes its document."""
+    """File of solution documents, with lookup by group."""
 
     def __init__(self, path: Path) -> None:
         self.name = group_io.name_of(path)
@@ -81,7 +81,7 @@ class SolutionFile:
                 self.by_id.setdefault(id, []).append(solution)
 
     def take(self, group: Group) -> SolutionDocument:
-        """Remove and return the document of a group.
+        """Find the solution document of a group, and remove it from this object.
 
         Documents with the id of the group come first, then documents without an id. Among
         these, the first with the fingerprint of the group is its document; without one, the
@@ -106,7 +106,7 @@ class SolutionFile:
 
 
 def parse_solution(located: LocatedDocument) -> SolutionDocument:
-    """Read a solution document. Errors become part of the result."""
+    """Parse a solution document. Store an error in the result instead of raising it."""
     if located.error is not None:
         return SolutionDocument(None, error=located.error)
     value = located.value
@@ -118,7 +118,7 @@ def parse_solution(located: LocatedDocument) -> SolutionDocument:
 
 
 def _is_document(value: Mapping[str, object]) -> bool:
-    """Return whether an object is a document, not only lists of partitions per member."""
+    """Return whether a JSON object is a solution document instead of a plain assignment."""
     return "assignment" in value or isinstance(value.get("error"), str)
 
 

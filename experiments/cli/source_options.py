@@ -1,4 +1,4 @@
-"""Options for group documents, captures of Kafka's tools and clusters."""
+"""Command-line options for group documents, captures and running clusters."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +42,7 @@ Metadata = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """Options for subscriptions, partition counts and weights that a source lacks."""
+    """Command-line options for data that a source lacks, such as subscriptions or weights."""
 
     subscriptions: Annotated[
         str,
@@ -83,11 +83,11 @@ class SourceOptions:
 
     @property
     def weight_file(self) -> Path | None:
-        """File given by ``--weights``, or None for a named weight."""
+        """Return the file that ``--weights`` gives, or None if the option has a name."""
         return None if self.weights in WEIGHT_NAMES else Path(self.weights)
 
     def import_options(self) -> ImportOptions:
-        """Return the import options and load the files that they name."""
+        """Load the files that the options name, and return the import options."""
         assumed, file = self.subscriptions in list(AssumedSubscriptions), self.weight_file
         if self.sizes is not None and self.weights != WeightSource.SIZE:
             raise typer.BadParameter("--sizes requires --weights size")
@@ -109,7 +109,7 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """Options for a running cluster."""
+    """Command-line options for reading from a running Kafka cluster."""
 
     bootstrap_server: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""Options that select the Spark master, its configuration and the number of Spark tasks."""
+"""Command-line options for the Spark master, configuration and number of tasks."""
 
 import re
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ def _pairs(pairs: list[str] | None) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkOptions:
-    """Master and configuration of the Spark session."""
+    """Command-line options for the master and the configuration of the Spark session."""
 
     master: Annotated[
         str | None,
@@ -49,7 +49,7 @@ class SparkOptions:
     ] = None
 
     def settings(self) -> dict[str, str]:
-        """Return the configuration properties."""
+        """Return the Spark configuration properties as a dictionary."""
         return {key: value for key, _, value in (pair.partition("=") for pair in self.conf or ())}
 
 

@@ -1,1 +1,1 @@
-"""Offline planning: optimal assignment of a group, its moves, and what-if scenarios."""
+"""Offline planning for a consumer group: moves to a balanced assignment, and scenarios."""

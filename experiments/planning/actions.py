@@ -1,4 +1,4 @@
-"""Effective actions of a person instead of a list of moves: assignor, restart, partitions."""
+"""Recommended manual actions that balance a group, such as a restart of a member."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,16 +18,16 @@ from kassay.solver.solution import LevelValue
 
 _STICKY = ("sticky", "cooperative-sticky", "uniform")
 _RESTARTED = 3
-"""Number of members, those with the highest loads, of which a restart is tried."""
+"""Number of members whose restart is evaluated: those with the highest loads."""
 _EXCESS = 20
-"""An action is effective if its maximum load exceeds the planned one by at most 1/20."""
+"""An action is effective if its maximum load exceeds the planned maximum by at most 1/20."""
 _UNEVEN = 6
-"""More partitions are advised if the maximum load exceeds the mean by more than 1/6."""
+"""More partitions are recommended if the maximum load exceeds the mean by more than 1/6."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendedAction:
-    """Action for a person, with the maximum load and the moves after the action."""
+    """Recommended manual action, with the resulting maximum load and number of moves."""
 
     text: str
     makespan: int | None
@@ -42,7 +42,7 @@ def effective_actions(
     makespan: LevelValue,
     outcomes: Sequence[AssignorOutcome],
 ) -> tuple[RecommendedAction, ...]:
-    """Return the effective actions, those with the fewest moves first.
+    """Find manual actions that balance a group, those with the fewest moves first.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def _assignor_changes(
 
 
 def _restarts(group: Group, current: AssignmentMetrics) -> Iterator[RecommendedAction]:
-    """Try the restart of the members with the highest loads, if the group's assignor is ported."""
+    """Evaluate a restart of each of the members with the highest loads."""
     assignor = own_assignor(group)
     own = assignor.port
     if own not in _STICKY or assignor.implementation is Implementation.OTHER:
@@ -118,7 +118,7 @@ def _after_restart(group: Group, member: str) -> Group:
 def _further_partitions(
     group: Group, planned: AssignmentMetrics, makespan: LevelValue
 ) -> Iterator[RecommendedAction]:
-    """Advise more partitions if the minimum maximum load is far above the mean load.
+    """Recommend more partitions for a topic if the minimum makespan is far above the mean load.
 
     All members with less than the maximum load must subscribe to the topic: then each of its
     new partitions goes to one of them, and no partition moves.
@@ -142,6 +142,6 @@ def _further_partitions(
 
 
 def count_of(number: int, noun: str) -> str:
-    """Return a number with its noun in singular or plural."""
+    """Format a number with a noun in singular or plural, such as ``2 moves``."""
     ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
     return f"{number:,} {noun}{ending}"

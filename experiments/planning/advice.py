@@ -1,4 +1,4 @@
-"""Verdict on a plan, its options and its limits, as sentences for people."""
+"""Describe a plan in sentences: its benefit, its options and what it ignores."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ _WEIGHTS = {
 
 
 def verdict(plan: Plan) -> str:
-    """State in one sentence whether the plan is worth its moves."""
+    """Describe in one sentence how many moves the plan has and how they change the load."""
     before, after = plan.current.makespan, plan.planned.makespan
     if not plan.moves:
         return f"Nothing to do: {_unchanged(plan)}."
@@ -44,7 +44,7 @@ def verdict(plan: Plan) -> str:
 
 
 def quality(plan: Plan) -> str:
-    """State how far the planned maximum load is from the minimum."""
+    """Describe how far the planned maximum load is from the proven minimum."""
     bound = plan.makespan.bound
     if plan.makespan.gap == 0:
         return "the maximum load is the proven minimum"
@@ -64,7 +64,7 @@ def _unchanged(plan: Plan) -> str:
 
 
 def option_summary(plan: Plan) -> Iterator[str]:
-    """Yield one line per option of the plan."""
+    """Yield one line of text per option of the plan, with its moves and imbalance."""
     for option in plan.options:
         name = "this plan" if option.name == RECOMMENDED else option.name
         measure = (
@@ -80,14 +80,14 @@ def option_summary(plan: Plan) -> Iterator[str]:
 
 
 def bound_text(level: LevelValue | None) -> str:
-    """State whether a value is proven, else its lower bound."""
+    """Format the lower bound of a value, or ``proven`` if the value is optimal."""
     if level is None:
         return "not found within the time limit"
     return "proven" if level.gap == 0 else f"lower bound {level.bound:,}"
 
 
 def not_considered(plan: Plan) -> list[str]:
-    """Return objectives that the plan ignores although the group has the data for them."""
+    """List objectives, such as rack locality, that the plan ignores but the user can add."""
     names = {level.name for level in plan.levels}
     ignored = []
     if plan.racks is not None and "cross_rack" not in names and plan.racks.current:
@@ -103,7 +103,7 @@ def not_considered(plan: Plan) -> list[str]:
 
 
 def weight_text(plan: Plan) -> str:
-    """State the unit of the loads, and the weights that the source of the group shows."""
+    """Describe the unit of the loads, and which other weights are available."""
     group = plan.group
     if group.weight_source is not None:
         text = _WEIGHTS[group.weight_source]

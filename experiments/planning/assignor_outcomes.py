@@ -1,4 +1,4 @@
-"""Assignments that Kafka's assignors would produce for a group, and their cost."""
+"""Assignments that Kafka's assignors produce for a group, with loads and moves."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from kassay.solver.solution import Solution
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentMetrics:
-    """Loads and imbalance of one assignment.
+    """Loads and imbalance metrics of one assignment.
 
     ``loads`` has the members with a consumed topic. ``cross_rack`` is the number of partitions
     consumed across racks, None for a group without racks.
@@ -28,13 +28,13 @@ class AssignmentMetrics:
 
     @property
     def makespan(self) -> int:
-        """Maximum load of a member."""
+        """Return the maximum load of the members."""
         return max(self.loads.values(), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorOutcome:
-    """Stable assignment after rebalances with one of Kafka's assignors, and its moves.
+    """Result of rebalancing repeatedly with one of Kafka's assignors until nothing changes.
 
     ``detail`` is the error message of an assignor that failed; it has no metrics.
     ``minimum_movement`` is the minimum for an equal or lower imbalance, None if not proven.
@@ -50,7 +50,7 @@ class AssignorOutcome:
 
 
 def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetrics:
-    """Compute loads and imbalance of an assignment."""
+    """Compute the loads and imbalance metrics of an assignment."""
     return AssignmentMetrics(
         loads=loads(group, assignment),
         measures={str(name): value for name, value in measures(group, assignment).items()},
@@ -61,7 +61,9 @@ def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetric
 def assignor_outcomes(
     group: Group, optimum: Solution, limits: CaseLimits
 ) -> Iterator[AssignorOutcome]:
-    """Yield the outcome of each port except those of the ZooKeeper consumer.
+    """Run each of Kafka's assignors on a group, and yield the results.
+
+    Assignors of the old ZooKeeper consumer are skipped.
 
     If the search is stopped, the outcomes of further ports are missing.
     """

@@ -1,4 +1,4 @@
-"""Moves of a plan as steps that lower the loads, to explain the plan."""
+"""Split the moves of a plan into steps that each lower loads, to explain the plan."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from kassay.reference.model.group import Group
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveStep:
-    """Moves that lower the loads only if all of them are made.
+    """Step of a plan: moves that lower the loads only if all of them are made.
 
     Parameters
     ----------
@@ -39,7 +39,9 @@ class MoveStep:
 
 
 def move_steps(group: Group, batches: Iterable[MoveBatch]) -> tuple[MoveStep, ...]:
-    """Split the moves of a schedule into steps. Together, the steps contain exactly these moves.
+    """Split scheduled moves into steps, each of which lowers the loads of its members.
+
+    Each move belongs to exactly one step, except the placement of partitions without an owner.
 
     A step ends as soon as the loads of its members, in descending order, are lower than before.
     Partitions without an owner are placed before the first step.

@@ -20,16 +20,16 @@ from kassay.solver.sizing.resized_groups import (
 )
 
 MEAN_WEIGHT = "mean"
-"""Name of the default weight of added partitions."""
+"""Default for the weight of added partitions: the mean weight of the topic."""
 
 Change = Callable[[Group], Group]
-"""Function from a group to the changed group."""
+"""Function that takes a group and returns a changed copy of it."""
 
 
 def add_members(
     group: Group, count: int, *, like: str | None = None, allow_lag: bool = False
 ) -> Group:
-    """Add members, or remove the last members if ``count`` is negative.
+    """Add members to a group, or remove its last members if ``count`` is negative.
 
     New members copy the subscription, rack and capacity of the member ``like``. By default they
     subscribe to every topic that has a subscriber. Raises InputError if the weights are lag,
@@ -55,13 +55,16 @@ def add_members(
 
 
 def remove_members(group: Group, members: Iterable[str]) -> Group:
-    """Remove members, found by `find_member`. Their partitions become unowned."""
+    """Remove members from a group. The partitions of these members become unowned.
+
+    Each name is an argument of `find_member`.
+    """
     removed = {find_member(group, name).id for name in members}
     return replace(group, members=tuple(m for m in group.members if m.id not in removed))
 
 
 def added_weight(topic: Topic, new_weight: str = MEAN_WEIGHT) -> int:
-    """Return the weight of an added partition: the rounded-up mean of the topic, or a number."""
+    """Return the weight for an added partition: the topic's mean weight, or a given number."""
     if new_weight == MEAN_WEIGHT:
         return -(-topic.total_weight // max(1, topic.partitions))
     if not new_weight.isdecimal():
@@ -100,7 +103,7 @@ def subscribe(group: Group, member: str, topic: str) -> Group:
 
 
 def grow(group: Group, factor: Fraction | float | str) -> Group:
-    """Multiply every weight by a factor and round up.
+    """Multiply the weight of every partition by a factor, and round up.
 
     Examples
     --------
@@ -128,7 +131,9 @@ def reweigh(
     *,
     source: WeightSource | None = WeightSource.FILE,
 ) -> Group:
-    """Set the weights from a table of topic to one integer per partition.
+    """Set partition weights from a mapping of topic to a list of integers.
+
+    The list of a topic has one integer per partition.
 
     Topics that are not in the group are ignored.
     """
@@ -140,7 +145,7 @@ def reweigh(
 
 
 def limit_members(group: Group, capacity: int) -> Group:
-    """Set the capacity of members without a capacity."""
+    """Set the capacity (maximum load) of all members that have no capacity."""
     return with_capacity(group, capacity)
 
 
@@ -152,7 +157,7 @@ def _topic(group: Group, name: str) -> Topic:
 
 
 def find_member(group: Group, name: str) -> Member:
-    """Return the member with an id, client id or host, or with a unique prefix of one of these.
+    """Find a member by its id, instance id, client id or host, or by a unique prefix.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Moves between the current ownership and an assignment, in batches."""
+"""Schedule the moves from the current owners to an assignment, in batches."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,14 +11,17 @@ from kassay.reference.model.metrics import MEASURES, Measure, participants
 from kassay.reference.model.ownership import NO_OWNER, ownership
 
 _MAX_SEARCHED_MOVES = 5_000
-"""Maximum number of moves for which each step is searched; more moves are ordered by load alone."""
+"""Maximum number of moves with a searched order; more moves are ordered by load alone."""
 _MAX_CANDIDATES = 200
-"""Maximum number of moves of one source that are compared per step."""
+"""Maximum number of moves from one member that are compared per step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A partition and its new member. ``source`` is None for a partition without an owner."""
+    """Move of a partition to a new member.
+
+    ``source`` is None for a partition without an owner.
+    """
 
     topic: str
     partition: int
@@ -33,7 +36,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveBatch:
-    """Moves that are made together, and the loads after them.
+    """Batch of moves that are made together, with the maximum load after the batch.
 
     ``imbalance`` is in the measure of the schedule.
     """
@@ -44,7 +47,7 @@ class MoveBatch:
 
 
 def moves_between(group: Group, assignment: Assignment) -> tuple[Move, ...]:
-    """List the moves from the current ownership to an assignment, by topic and partition."""
+    """List the moves from the current owners to an assignment, by topic and partition."""
     owners, topics = ownership(group).owners, group.topic_table()
     moves = []
     for target, partitions in assignment.items():
@@ -66,7 +69,7 @@ def schedule_moves(
     batch_size: int = 1,
     measure: Measure = Measure.MAKESPAN,
 ) -> tuple[MoveBatch, ...]:
-    """Order the moves to an assignment in batches, the most effective moves first.
+    """Divide the moves to an assignment into batches, with the most effective moves first.
 
     Partitions without an owner form the first batch, because they have no consumer yet. Then
     each move takes a partition from the member with the highest load, among the members whose
@@ -120,11 +123,11 @@ def schedule_moves(
 
 
 def _most_effective_first(moves: Sequence[Move], current: dict[str, int]) -> Iterator[Move]:
-    """Yield the moves, those from the highest loads first. Update ``current``."""
+    """Yield moves, those from members with the highest load first, and update ``current``."""
     pending: dict[str, list[Move]] = {}
     for move in sorted(moves, key=lambda move: (-move.weight, move.topic, move.partition)):
         pending.setdefault(move.source or "", []).append(move)
-    # Loads change on the way: an entry is valid only if it has the source's present load.
+    # Loads change after each move: an entry is valid only if it has the source's current load.
     heap = [(-current[source], source) for source in pending]
     heapify(heap)
     search = len(moves) <= _MAX_SEARCHED_MOVES
@@ -149,7 +152,7 @@ def _next_move(
     *,
     search: bool,
 ) -> Move:
-    """Choose the move from the highest load that it improves, else the least harmful one."""
+    """Choose the next move: from the member with the highest load that a move can lower."""
     visited: list[tuple[int, str]] = []
     least: tuple[int, Move] | None = None
     chosen: Move | None = None
@@ -180,7 +183,7 @@ def _next_move(
 
 
 def owned_loads(group: Group) -> dict[str, int]:
-    """Return the load of each member's owned partitions."""
+    """Return the load of each member, computed from the partitions that it owns."""
     current = {member.id: 0 for member in group.members}
     topics = group.topic_table()
     for name, owners in ownership(group).owners.items():

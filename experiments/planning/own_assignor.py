@@ -1,4 +1,4 @@
-"""Assignor that a group runs: its name, and the client library or broker that implements it."""
+"""Identify the assignor that a group uses, and the program that implements it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,11 +22,11 @@ _OFFERED = {
     "aiokafka": {"range", "roundrobin", "sticky"},
     "kafka-streams": frozenset[str](),
 }
-"""Assignors that a client library offers, among those that kassay has a port of."""
+"""Ported assignors that each client library offers."""
 
 
 class Implementation(StrEnum):
-    """Program whose assignor a group runs."""
+    """Kind of program that implements the assignor of a group."""
 
     BROKER = "broker"
     JAVA = "java"
@@ -36,7 +36,7 @@ class Implementation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnAssignor:
-    """Assignor that a group runs, as far as the source of the group shows it.
+    """Assignor that a group uses, as far as the source of the group shows the assignor.
 
     Parameters
     ----------
@@ -52,17 +52,17 @@ class OwnAssignor:
 
     @property
     def port(self) -> str | None:
-        """Port with the name of the assignor, None if there is none."""
+        """Return the name of the port of this assignor, or None if kassay has no port."""
         return self.name if self.name in ASSIGNORS else None
 
     @property
     def is_ported(self) -> bool:
-        """Whether the port is known to be that of the implementation that the group runs."""
+        """Return whether kassay has a port of the exact implementation that the group uses."""
         known = (Implementation.BROKER, Implementation.JAVA)
         return self.port is not None and self.implementation in known
 
     def offers(self, assignor: str) -> bool:
-        """Return whether the members can switch to an assignor, as far as this is known."""
+        """Return whether all recognised client libraries of the members offer an assignor."""
         return all(assignor in _OFFERED.get(library, ASSIGNORS) for library in self.libraries)
 
     def record(self) -> dict[str, object]:
@@ -76,7 +76,7 @@ class OwnAssignor:
         }
 
     def __str__(self) -> str:
-        """Describe the assignor, and the difference between it and the port, in sentences."""
+        """Describe the assignor in sentences, and state if results of the port can differ."""
         if self.name is None:
             return "The source does not show the assignor that the group runs." + (
                 f" {self._results('each assignor')}" if self._is_other else ""
@@ -111,12 +111,12 @@ class OwnAssignor:
 
 
 def runs_in_client(name: str) -> bool:
-    """Return whether the assignor of a port runs in a client, not in the broker."""
+    """Return whether an assignor runs in a client instead of the broker."""
     return name not in _BROKER_ASSIGNORS
 
 
 def own_assignor(group: Group) -> OwnAssignor:
-    """Return the assignor that a group runs.
+    """Identify the assignor that a group uses, and the program that implements it.
 
     In the classic protocol, the client library of the leader computes the assignment.
 

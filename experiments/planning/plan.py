@@ -1,4 +1,4 @@
-"""Plan the moves of one group: the searches of a plan, which share its time limit."""
+"""Plan the moves of one group. All searches of the plan share one time limit."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -38,11 +38,11 @@ from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
 GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
-"""Default factors of traffic growth."""
+"""Default traffic growth factors for which the plan computes the number of members."""
 Progress = Callable[[str], None]
-"""Function that receives the name of a part of the work when it starts."""
+"""Function that is called with the name of each part of the plan when the part starts."""
 _SOLVES_PER_GROWTH = 8
-"""Number of searches that share the time of one growth factor; a sizing makes about as many."""
+"""Number of searches that share the time of one growth factor."""
 
 
 def plan(
@@ -98,7 +98,7 @@ def plan(
 
 @dataclass(slots=True)
 class _Planner:
-    """Searches of one plan, which share its time."""
+    """Planner that runs all searches of one plan within a shared time limit."""
 
     group: Group
     levels: tuple[Level, ...]
@@ -109,11 +109,11 @@ class _Planner:
     deadline: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start the clock."""
+        """Set the deadline from the time limit."""
         self.deadline = time.monotonic() + self.limits.time
 
     def solutions(self) -> tuple[Solution, Solution]:
-        """Return the planned solution, and the optimum without tolerance and limit on moves.
+        """Find the planned solution, and the optimum without tolerance and move limit.
 
         The optimum is the first search: the tolerance is relative to its imbalance.
         """
@@ -147,7 +147,7 @@ class _Planner:
         growth: tuple[Fraction, ...],
         points: int,
     ) -> Plan:
-        """Return the plan that carries out a solution."""
+        """Create the plan that carries out a solution, including reports and alternatives."""
         group, assignment, current = self.group, solution.assignment, keep_owners(self.group)
         if assignment is None:
             raise LookupError(
@@ -189,7 +189,7 @@ class _Planner:
         )
 
     def _share(self, name: str, share: float, *, parts: int = 1) -> CaseLimits:
-        """Start a part of the work, and return the limits of each of its searches."""
+        """Announce a part of the plan, and return the limits of each search in the part."""
         if self.progress is not None and not self.is_stopped:
             self.progress(name)
         left = max(0.0, self.deadline - time.monotonic())
@@ -197,7 +197,7 @@ class _Planner:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the event of the limits stopped the searches."""
+        """Return whether the searches were stopped before their end."""
         return self.limits.is_stopped
 
     def _frontier(self, solution: Solution, optimum: Solution, points: int) -> Frontier:

@@ -1,4 +1,4 @@
-"""JSON and CSV files of a plan: for programs, for tickets, and for assignors of consumers."""
+"""Convert a plan to the content of its JSON and CSV files."""
 
 import json
 from base64 import b64encode
@@ -19,7 +19,7 @@ from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.solution import LevelValue, value_and_bound
 
 VERSION = 3
-"""Version of the format of ``plan.json``; see ``plan.schema.json``."""
+"""Format version of ``plan.json``; see ``plan.schema.json``."""
 
 
 def plan_document(plan: Plan) -> dict[str, object]:
@@ -72,12 +72,12 @@ def plan_document(plan: Plan) -> dict[str, object]:
 
 
 def to_json(document: object) -> str:
-    """Write a document as indented JSON."""
+    """Convert a document to indented JSON text."""
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
 def moves_csv(plan: Plan) -> str:
-    """Write the moves as CSV, one line per move in execution order."""
+    """Convert the moves of a plan to CSV text, one line per move in execution order."""
     rows = (
         (
             number,
@@ -96,14 +96,14 @@ def moves_csv(plan: Plan) -> str:
 
 
 def loads_csv(plan: Plan) -> str:
-    """Write the loads as CSV, one line per member."""
+    """Convert the current and planned loads to CSV text, one line per member."""
     planned = plan.planned.loads
     rows = ((member, load, planned.get(member, 0)) for member, load in plan.current.loads.items())
     return write_csv(("member", "current load", "planned load"), rows)
 
 
 def static_assignment(plan: Plan) -> dict[str, object]:
-    """Return the topics and partition numbers that each consumer passes to ``assign()``."""
+    """Return the partitions that each consumer passes to ``KafkaConsumer.assign()``."""
     members: dict[str, dict[str, list[int]]] = {}
     for member, partitions in plan.assignment.items():
         topics: dict[str, list[int]] = {}
@@ -114,12 +114,12 @@ def static_assignment(plan: Plan) -> dict[str, object]:
 
 
 def group_after(plan: Plan) -> dict[str, object]:
-    """Return the group document of the group after the plan is carried out."""
+    """Return the group document that describes the group after the planned moves."""
     return group_document(rejoin(plan.group, plan.assignment))
 
 
 def sticky_seed(plan: Plan) -> dict[str, object]:
-    """Return the user data of a sticky assignor, with the planned assignment as last assignment.
+    """Return user data that makes Kafka's sticky assignor start from the planned assignment.
 
     Per member, base64 of version 1 of the user data of Kafka's ``StickyAssignor``:
     the value that ``subscriptionUserData`` must return until the first assignment. A consumer

@@ -1,4 +1,4 @@
-"""Options of a plan, which select one of several assignments."""
+"""Options of a plan: alternative assignments with more or fewer moves."""
 
 from dataclasses import dataclass, field
 
@@ -11,13 +11,13 @@ from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.solution import LevelValue, Solution
 
 FEW_MOVES = 10
-"""Number of moves of the option that makes few moves."""
+"""Maximum number of moves of the option ``ten best moves``."""
 RECOMMENDED, BEST_MOVES, BALANCED = "plan", "ten best moves", "perfect balance"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOption:
-    """An assignment to choose: its imbalance and moves, each with a lower bound.
+    """Option of a plan: an assignment with its imbalance, moves and their lower bounds.
 
     The bound on imbalance holds for the option's number of moves or fewer; the bound on moves
     for the option's imbalance or less.
@@ -34,7 +34,7 @@ class PlanOption:
 def plan_options(
     group: Group, solution: Solution, optimum: Solution, frontier: Frontier
 ) -> tuple[PlanOption, ...]:
-    """Return the planned assignment and the alternatives to it, by ascending moves."""
+    """List the planned assignment and alternatives, in ascending order of moves."""
     measure = Measure(solution.imbalance.name)
     options = [_of_solution(group, RECOMMENDED, solution, measure)]
     few = [point for point in frontier.points if point.movement.value <= FEW_MOVES]
@@ -83,5 +83,5 @@ def _option(
 
 
 def scheduled_measure(measure: Measure) -> Measure:
-    """Return the integer measure to show after each move. It is never leximax."""
+    """Return the measure to show after each move: the plan's, except leximax."""
     return Measure.SUM_OF_SQUARES if measure is Measure.LEXIMAX else measure

@@ -1,4 +1,4 @@
-"""HTML page, Markdown ticket and text summary of a plan."""
+"""Render a plan as an HTML page, a Markdown ticket and a text summary."""
 
 import re
 import shlex
@@ -36,12 +36,15 @@ _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
 _FIRST_STEPS = 3
 _MAX_DRAWN_PARTITIONS = 150
 _MAX_LISTED_MOVES = 500
-"""Maximum number of moves on the page; ``moves.csv`` has all moves."""
+"""Maximum number of moves on the HTML page; ``moves.csv`` has all moves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberLoadRow:
-    """Row of the table of loads. Percentages refer to the maximum load of both assignments."""
+    """Row of the page's load table: current and planned load of one member.
+
+    Percentages refer to the maximum load of both assignments.
+    """
 
     member: str
     current: int
@@ -58,19 +61,19 @@ def render_html(plan: Plan) -> str:
 
 
 def render_ticket(plan: Plan) -> str:
-    """Render the plan as a ticket in Markdown."""
+    """Render a plan as Markdown text for an issue tracker ticket."""
     return _environment(autoescape=False).get_template("ticket.md.j2").render(**_context(plan))
 
 
 def render_summary(plan: Plan, *, directory: str, source: str = "SOURCE") -> str:
-    """Render the first screen of a plan as text for a terminal."""
+    """Render the summary of a plan as text for a terminal."""
     context = _context(plan, directory=directory, source=source)
     return _environment(autoescape=False).get_template("summary.txt.j2").render(**context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstStep:
-    """One of the most effective steps, with the maximum load before and after."""
+    """One of the first steps of a plan, with the maximum load before and after the step."""
 
     text: str
     before: int
@@ -79,7 +82,7 @@ class FirstStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstScreen:
-    """Content of the first screen of a plan."""
+    """Summary at the top of the plan page and in the terminal."""
 
     verdict: str
     quality: str
@@ -146,7 +149,7 @@ def _context(plan: Plan, *, directory: str = ".", source: str = "SOURCE") -> dic
 
 
 def _page_context(plan: Plan) -> dict[str, object]:
-    """Return the values that only the HTML page uses."""
+    """Compute the template values that only the HTML page uses."""
     is_drawn = plan.group.partition_count <= _MAX_DRAWN_PARTITIONS
     return {
         "rows": _rows(plan),
@@ -165,19 +168,19 @@ def _page_context(plan: Plan) -> dict[str, object]:
 
 
 def _draw_frontier(plan: Plan) -> str:
-    """Draw the frontier if it has at least two points."""
+    """Draw the frontier of a plan as SVG, or return no text for fewer than two points."""
     if len(plan.frontier.points) < 2:
         return ""
     return frontier_svg(frontier_curve(plan), measure=str(plan.frontier.measure))
 
 
 def frontier_curve(plan: Plan) -> FrontierCurve:
-    """Return the points of a plan's frontier, their bounds, and its list of moves."""
+    """Collect the data for drawing a plan's frontier: points, bounds and planned moves."""
     return FrontierCurve.of(plan.frontier, _prefixes(plan))
 
 
 def _prefixes(plan: Plan) -> list[tuple[int, int]]:
-    """Return the number of moves and the imbalance after each batch of the list of moves."""
+    """Compute the number of moves and the imbalance after each batch of the plan."""
     if plan.frontier.measure is not scheduled_measure(plan.frontier.measure):
         return []
     moved, prefixes = 0, []
@@ -190,7 +193,7 @@ def _prefixes(plan: Plan) -> list[tuple[int, int]]:
 
 
 def short_names(members: Iterable[Member]) -> dict[str, str]:
-    """Return member ids without the random part that brokers add, if they stay unique.
+    """Map member ids to short names without the random UUID, if these names are unique.
 
     Examples
     --------
@@ -249,7 +252,7 @@ def escape_markdown(text: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """Write a name as inline code, whatever characters it has.
+    """Format a name as inline code in Markdown, even if it contains backticks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Plan for one group: current state, planned assignment, moves and alternatives."""
+"""Data classes of a plan for one group: planned assignment, moves and alternatives."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -21,7 +21,7 @@ from kassay.solver.solution import LevelValue, Solution
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthSizing:
-    """Number of members that keep the planned maximum load when traffic grows.
+    """Number of members needed to keep the planned maximum load when traffic grows.
 
     ``makespan`` is in current units: the planned maximum load divided by the growth factor.
     """
@@ -33,7 +33,7 @@ class GrowthSizing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Content of the planning report of one group.
+    """Plan for one group: current state, planned assignment, moves and alternatives.
 
     Parameters
     ----------
@@ -90,12 +90,12 @@ class Plan:
 
     @property
     def assignment(self) -> Assignment:
-        """Planned assignment."""
+        """Return the planned assignment."""
         if self.solution.assignment is None:
             raise LookupError("the plan has no assignment")
         return self.solution.assignment
 
     @property
     def movement(self) -> int:
-        """Number of owned partitions that move."""
+        """Return the number of owned partitions that move to another member."""
         return sum(1 for move in self.moves if move.source is not None)

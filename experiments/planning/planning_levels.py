@@ -1,4 +1,4 @@
-"""Objective levels of a plan."""
+"""Levels of a plan, which are objectives that are minimised in order."""
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -9,7 +9,7 @@ from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.objective import EXACT, Imbalance, Level, Movement, Tolerance, default_levels
 
 WEIGHTED_TOLERANCE = Tolerance(relative=Fraction(2, 100))
-"""Tolerance of the plan of a weighted group.
+"""Default imbalance tolerance for the plan of a group with partition weights.
 
 Measured weights change by more than 2 % between two captures, and the last 2 % of balance cost
 most of the moves.
@@ -23,7 +23,7 @@ def planning_levels(
     tolerance: Tolerance | None = None,
     further: Sequence[Level] = (),
 ) -> tuple[Level, ...]:
-    """Return the levels of a plan. The default tolerance is 2 % if weights differ, otherwise 0."""
+    """Return the levels of a plan. The default tolerance is 2 % if weights differ, else 0."""
     if tolerance is None:
         is_strict = measure is not None and Measure(measure) is Measure.LEXIMAX
         tolerance = WEIGHTED_TOLERANCE if group.is_weighted and not is_strict else EXACT
@@ -37,7 +37,7 @@ def ordered_levels(
     tolerance: Tolerance = EXACT,
     further: Sequence[Level] = (),
 ) -> tuple[Level, ...]:
-    """Return imbalance, then the further levels.
+    """Return the levels in order: imbalance first, then movement and further levels.
 
     Movement precedes them unless it is one of them.
     """
@@ -46,13 +46,13 @@ def ordered_levels(
 
 
 def exact_levels(levels: Sequence[Level]) -> tuple[Level, ...]:
-    """Return imbalance without tolerance, then movement."""
+    """Return the levels imbalance, without tolerance, and movement."""
     measures = [level.measure for level in levels if isinstance(level, Imbalance)]
     return (Imbalance(measures[0]), Movement())
 
 
 def without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
-    """Return the constraints except limits on moves."""
+    """Remove limits on the number of moves from the constraints."""
     return tuple(rule for rule in constraints if not isinstance(rule, MaxMoves))
 
 

@@ -1,4 +1,4 @@
-"""Assignment from which the plan of a rebalancing group can start."""
+"""Determine the assignment from which the plan of a rebalancing group starts."""
 
 from dataclasses import replace
 
@@ -10,11 +10,11 @@ _ADVICE = "describe the group again when its state is Stable"
 
 
 class RebalancingGroupError(KassayError, LookupError):
-    """A rebalancing group whose source does not show the assignment to start from."""
+    """Raised if the start of a plan for a rebalancing group is not known."""
 
 
 def planning_start(group: Group) -> Group:
-    """Return a group with the assignment that a plan starts from.
+    """Return a copy of the group that owns the partitions from which a plan starts.
 
     That is the target assignment of a group that reconciles: the broker completes it without
     any action. Other rebalancing groups start from the owners before the rebalance. A note

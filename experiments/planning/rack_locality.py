@@ -1,4 +1,4 @@
-"""Rack locality: partitions that members consume across racks, and their minimum."""
+"""Rack locality: numbers of partitions that members consume across racks."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ SECONDARY_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackSummary:
-    """Members, partitions with a replica and consumed partitions of one rack.
+    """Statistics of one rack: members, replicated partitions and consumed partitions.
 
     The rack of members without a rack has the name None.
     """
@@ -32,7 +32,7 @@ class RackSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackLocality:
-    """Numbers of partitions consumed across racks, see `cross_rack_partitions`.
+    """Numbers of partitions that members consume across racks: current, planned, minimum.
 
     ``minimum`` is the minimum at the imbalance of the plan with any movement; None if the
     search did not reach it in time.
@@ -45,12 +45,12 @@ class RackLocality:
 
 
 def has_racks(group: Group) -> bool:
-    """Return whether the rack of a member and the rack of a replica are known."""
+    """Return whether at least one member and one replica have a known rack."""
     return any(member.rack is not None for member in group.members) and bool(_replica_racks(group))
 
 
 def cross_rack_partitions(group: Group, assignment: Assignment) -> int | None:
-    """Count partitions assigned to a member in a rack without a replica of the partition.
+    """Count the partitions whose member is in a rack that has no replica of the partition.
 
     Partitions without a known rack and members without a rack do not count. Returns None
     for a group without racks.
@@ -80,7 +80,7 @@ def cross_rack_partitions(group: Group, assignment: Assignment) -> int | None:
 def compare_racks(
     group: Group, current: Assignment, optimum: Solution, *, limits: SearchLimits, seed: int
 ) -> RackLocality | None:
-    """Compare the rack locality of current and planned assignment.
+    """Compare the rack locality of the current and the planned assignment.
 
     Return None for a group without racks.
     """
@@ -114,7 +114,7 @@ def _racks(group: Group, current: Assignment, planned: Assignment) -> tuple[Rack
 
 
 def _replica_racks(group: Group) -> dict[TopicPartition, frozenset[str]]:
-    """Return the replica racks of each partition with a known rack."""
+    """Return the racks of the replicas of each partition, if known."""
     return {
         TopicPartition(topic.name, number): frozenset(known)
         for topic in group.topics

@@ -1,4 +1,4 @@
-"""Scenario specifications: the changes of a what-if command as text."""
+"""Parse the scenarios of ``kassay what-if``, which are changes to a group as text."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"([+-]?)(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioSpec:
-    """Changes to a group as text, with the syntax of the options of ``kassay what-if``."""
+    """Changes to a group as text, in the option syntax of ``kassay what-if``."""
 
     partitions: tuple[str, ...] = ()
     subscriptions: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class ScenarioSpec:
     allow_lag: bool = False
 
     def alternatives(self) -> list[Sequence[NamedChange]]:
-        """Parse the changes, in the order in which they apply."""
+        """Parse the changes. Return a list of alternatives for each kind of change."""
         kinds: list[Sequence[NamedChange]] = [
             [_partitions(text, self.new_weight)] for text in self.partitions
         ]
@@ -113,7 +113,7 @@ def _growth(text: str) -> NamedChange:
 
 
 def parse_growth(text: str) -> Fraction:
-    """Parse a growth factor, a decimal number or a fraction."""
+    """Parse a growth factor: a decimal number or a fraction such as ``3/2``."""
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""Explanation why an assignment of weighted partitions is not balanced."""
+"""Explain the maximum load and the moves of an assignment of weighted partitions."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveReason:
-    """Reason why an assignment moves an owned partition: the load of its owner with it.
+    """Reason for the move of a partition: the owner's load if the partition stayed.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ class MoveReason:
 
     @property
     def is_unnecessary(self) -> bool:
-        """Whether the maximum load is the same without this move."""
+        """Return whether the maximum load stays the same without this move."""
         return self.load <= self.makespan
 
     def __str__(self) -> str:
-        """Describe the reason in one sentence."""
+        """Describe the reason for the move in one sentence."""
         kind = "unnecessary move" if self.is_unnecessary else "move"
         return (
             f"{kind} of {self.partition} from {self.owner} to {self.assignee}: with the partition, "
@@ -54,7 +54,7 @@ class MoveReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedExplanation:
-    """Maximum load and moves of an assignment, with lower bounds, and steps that improve it.
+    """Explanation of an assignment: maximum load, moves, bounds and improving steps.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ class WeightedExplanation:
 
     @property
     def unnecessary_moves(self) -> int:
-        """Number of moves, each of which does not lower the maximum load on its own."""
+        """Return the number of moves that can each be undone without a higher maximum load."""
         return sum(move.is_unnecessary for move in self.moves)
 
     @property
     def is_optimal(self) -> bool | None:
-        """Return whether maximum load and moves are minimal, or None if that is not proven."""
+        """Return whether maximum load and moves are minimal, or None if not proven."""
         if self.reached < self.makespan.value or self.unnecessary_moves:
             return False
         return True if self.makespan.gap == 0 == self.movement.gap else None
@@ -93,7 +93,7 @@ def explain_weighted(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> WeightedExplanation:
-    """Explain the maximum load of an assignment, and each of its moves.
+    """Explain the maximum load of an assignment, and the reason for each move.
 
     The balanced assignment has the fewest transfers within a tolerance of the minimum maximum
     load; by default that of a plan. The steps are those of a plan for a group that owns the

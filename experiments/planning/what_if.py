@@ -1,4 +1,4 @@
-"""What-if scenarios: the optimum of a group after changes."""
+"""Solve what-if scenarios: find the optimum of a group after changes to the group."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,12 +22,12 @@ from kassay.solver.solution import LevelValue, Solution, Status, value_and_bound
 from kassay.solver.solve import solve
 
 AS_IS, OPTIMUM = "current", "optimum"
-"""Names of the first two rows: the group as it is, and its optimum."""
+"""Names of the first two scenarios: the current group, and the optimum without changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A changed group. Its name lists the changes, such as ``members +1, growth 1.5``."""
+    """What-if scenario: a changed group, with a name that lists the changes."""
 
     name: str
     group: Group
@@ -35,7 +35,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorLoads:
-    """Maximum load and moves after a rebalance with one assignor, None if it fails."""
+    """Result of a rebalance with one assignor: maximum load and moves, or None after failure."""
 
     assignor: str
     ending: str
@@ -54,7 +54,7 @@ class AssignorLoads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentState:
-    """A group as it is: loads of the owned partitions, and partitions without an owner."""
+    """Current state of a group: load per member, and number of partitions without an owner."""
 
     members: int
     partitions: int
@@ -63,7 +63,7 @@ class CurrentState:
     placed: int
 
     def record(self) -> dict[str, object]:
-        """Return the state as a JSON object."""
+        """Return the current state as a JSON object."""
         return {
             "scenario": AS_IS,
             "members": self.members,
@@ -78,7 +78,7 @@ class CurrentState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
-    """Optimal assignment of a scenario, its status, and the result of an assignor.
+    """Result of a what-if scenario: the optimum, and the result of an assignor.
 
     Only consumed partitions and members with a consumed topic count. ``makespan`` and
     ``movement`` are None without an assignment; ``placed`` partitions have no owner;
@@ -117,7 +117,9 @@ class ScenarioResult:
 def scenarios(
     group: Group, alternatives: Iterable[Sequence[tuple[str, Change]]]
 ) -> Iterator[Scenario]:
-    """Combine one alternative of each kind of change, in every combination.
+    """Yield one scenario for each combination of alternative changes.
+
+    A scenario has one alternative of each kind of change.
 
     ``alternatives`` has the named changes per kind. The kinds apply in this order.
 
@@ -141,7 +143,7 @@ def scenarios(
 
 
 def current_state(group: Group) -> CurrentState:
-    """Return the loads of the owners; partitions without an owner load no member."""
+    """Compute the load per member from the owned partitions of a group."""
     subscribers = group.subscribers()
     partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
     owned = with_valid_ownership(group)
@@ -156,7 +158,7 @@ def current_state(group: Group) -> CurrentState:
 
 
 def assignor_loads(group: Group, assignor: str) -> AssignorLoads:
-    """Return the result of a rebalance of the group with one assignor."""
+    """Rebalance a group with one assignor, and return the maximum load and moves."""
     stable = run_until_stable(group, assignor)
     if stable.ending is not Ending.OK or stable.assignment is None:
         return AssignorLoads(
@@ -180,7 +182,7 @@ def what_if(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> ScenarioResult:
-    """Find the optimal assignment of a scenario, and the result of an assignor.
+    """Find the optimal assignment of a scenario, and run an assignor for comparison.
 
     ``before`` is the unchanged group. The default assignor is the port with the name of the
     assignor that the group runs, see `own_assignor`.
@@ -218,7 +220,7 @@ def what_if(
 
 
 def makespan_of(group: Group, solution: Solution) -> LevelValue | None:
-    """Return the maximum load of a solution and its lower bound.
+    """Return the maximum load of a solution, with a lower bound.
 
     With equal weights, minimum sum of squares implies minimum makespan (docs/problem.md).
     For any other measure the bound is the rounded-up mean load.

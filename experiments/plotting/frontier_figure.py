@@ -36,7 +36,7 @@ def frontier_figure(curve: FrontierCurve, *, measure: str, title: str | None = N
             x, y, where="post", color=_ORANGE, linewidth=1.1, linestyle="--", label="list of moves"
         )
     if len(curve.points) == 1:
-        # matplotlib's limits for a single point are so close that only fractions lie between.
+        # For a single point, Matplotlib chooses axis limits without an integer tick between them.
         axes.set_xlim(max(moves[0] - 1, 0) - 0.5, moves[0] + 1.5)
         axes.set_ylim(max(imbalance[0] - 1, 0) - 0.5, imbalance[0] + 1.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

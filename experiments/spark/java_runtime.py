@@ -21,8 +21,8 @@ REQUIRED_MODULES = frozenset(
     | {"jdk.security.auth", "jdk.unsupported"}
 )
 
-# Spark requests this incubator module. Runtimes without it do not start, and runtimes with
-# it print a warning.
+# Spark requests the module jdk.incubator.vector. Runtimes without the module do not start, and
+# runtimes with the module print a warning. The launcher removes the request.
 _LAUNCHER = """\
 #!/bin/sh
 for argument do

@@ -143,7 +143,7 @@ def delete_abandoned_runs(
         )
         abandoned = {match[0] for name in files if (match := re.match(r".*?/run=[^/]+", name))}
         abandoned -= kept
-        # With partitions, Spark replaces the files of a folder by no file if there is no row.
+        # A partitioned write without rows deletes all files of the folder.
         empty = spark.range(0).withColumn("partition", F.lit(0)).write.mode("overwrite")
         for run in abandoned:
             empty.options(**PARQUET_OPTIONS).partitionBy("partition").parquet(

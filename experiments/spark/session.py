@@ -78,7 +78,7 @@ def _one_message_per_failure() -> Iterator[None]:
     except (PySparkException, Py4JJavaError) as error:
         raise RunError(f"Spark failed: {_cause(str(error))}") from error
     except BrokenPipeError:
-        raise  # of the output
+        raise  # the reader of standard output closed the pipe
     except (Py4JError, ConnectionError) as error:
         raise RunError(
             "the Java process of Spark ended unexpectedly; start the command again"

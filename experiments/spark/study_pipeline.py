@@ -95,7 +95,7 @@ def evaluate_cases(
                 case = cases[case_index(position, total)]
                 if document is not None:
                     case = case.with_document(document)
-                if retry:  # an earlier attempt may have died of this case
+                if retry:  # this case may have killed the worker of an earlier attempt
                     record = run_isolated(judge, case, limits=limits)
                 else:
                     start_timer(limits.group)
@@ -147,7 +147,7 @@ def write_study(
     def write(batch: Batch) -> None:
         path = f"{root}/batch={batch.number}"
         if complete_runs(spark, path, [batch], digest, without=changed):
-            return  # by another driver
+            return  # another driver wrote the batch
         frame = evaluate_cases(
             spark,
             cases,
@@ -159,7 +159,7 @@ def write_study(
             judge=judge,
             drawn=drawn,
         )
-        # A shuffle, because a large file takes the rows of many tasks.
+        # Shuffle the rows, because one large file contains the rows of many tasks.
         files = -(-batch.size // _CASES_PER_FILE)
         frame.repartition(files).write.options(**PARQUET_OPTIONS).parquet(f"{path}/run={run}")
 

@@ -157,7 +157,7 @@ def _pairs(cases: DataFrame, compared: Sequence[str]) -> DataFrame:
         for before, after in itertools.combinations(compared, 2)
     ]
     columns = ("before", "after", "least_before", "least_after", "difference")
-    if not frames:  # one assignor
+    if not frames:  # the study has only one assignor
         schema = "before string, after string, least_before boolean, least_after boolean"
         return cases.sparkSession.createDataFrame([], f"{schema}, difference long, groups long")
     return reduce(DataFrame.unionAll, frames).groupBy(*columns).agg(F.count("*").alias("groups"))

@@ -58,7 +58,7 @@ def case_index(position: int, total: int) -> int:
 
 
 def index_factor(total: int) -> int:
-    """Return the number by which `case_index` multiplies positions; it is coprime to ``total``."""
+    """Return the factor by which `case_index` multiplies positions, coprime to ``total``."""
     factor = int(total * _GOLDEN_RATIO) or 1
     while math.gcd(factor, total) != 1:
         factor += 1

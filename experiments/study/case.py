@@ -30,7 +30,7 @@ class Case:
     """
 
     family: str  # a name in `FAMILIES`, or `IMPORTED`
-    seed: int  # for an imported group the id of its document
+    seed: int  # random seed; for an imported group, the id of its document
     assignors: tuple[str, ...]
     start: str | None = None  # assignor whose results the members own
     document: str | None = None  # JSON of an imported group

@@ -1,1 +1,1 @@
-"""One module per command."""
+"""Commands of the command line, one module per command."""

@@ -68,7 +68,7 @@ def _record(group: Group, names: Sequence[str], limits: CaseLimits) -> dict[str,
 
 
 def _entry(comparison: Comparison) -> dict[str, object]:
-    """Return a comparison as JSON, with one object per measure and without absent values."""
+    """Convert a comparison to JSON, with one object per measure and no null values."""
     names = ("assignor", "ending", "detail", "rounds", "measure", "proven")
     results = ("least_imbalance", "movement_within", "unnecessary_moves")
     entry = {name: getattr(comparison, name) for name in (*names, *results)}

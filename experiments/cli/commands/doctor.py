@@ -1,4 +1,4 @@
-"""``kassay doctor``: check this machine."""
+"""``kassay doctor``: check whether this machine meets kassay's requirements."""
 
 import typer
 

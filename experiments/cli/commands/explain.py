@@ -106,7 +106,10 @@ def explain(
 def _explained(
     group: Group, assignor: str | None, given: Assignment | None
 ) -> tuple[dict[str, object], Assignment | str]:
-    """Return the beginning of the record, and the assignment to explain or a failure."""
+    """Select the assignment to explain. Return the first record fields and the assignment.
+
+    If the assignor fails, the second value is the reason.
+    """
     own = own_assignor(group)
     record: dict[str, object] = {"id": group.id}
     if own.name is not None or own.libraries:
@@ -126,7 +129,7 @@ def _explained(
 
 
 def _weighted(result: WeightedExplanation) -> dict[str, object]:
-    """Return the figures and the moves of a weighted assignment."""
+    """Convert the explanation of a weighted assignment to fields of the JSON record."""
     return {
         "measure": "makespan",
         "imbalance": value_and_bound(result.makespan),

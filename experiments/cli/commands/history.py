@@ -39,7 +39,7 @@ _FOLLOW_PANEL = "Options for following a cluster"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:
-    """Options of ``--follow``."""
+    """Command-line options for following the rebalances of a running cluster."""
 
     follow: Annotated[
         bool,
@@ -191,7 +191,7 @@ def history(
 def _cluster_metadata(
     file: Path | None, settings: dict[str, str], cluster: source_options.ClusterOptions
 ) -> ClusterMetadata:
-    """Return the partition counts and topic names of the file and of the cluster."""
+    """Read partition counts and topic names from the metadata file and the cluster."""
     known = DocumentRows() if file is None else load_metadata(file)
     names = {str(id): topic for topic, id in known.topic_ids.items()}
     if cluster.bootstrap_server is None:

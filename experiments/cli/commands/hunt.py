@@ -1,4 +1,4 @@
-"""``kassay hunt``: search for the smallest groups on which an assignor fails."""
+"""``kassay hunt``: search for the smallest groups on which an assignor has a shortcoming."""
 
 import json
 import time
@@ -148,7 +148,7 @@ def hunt(
 
 
 def _show_finds(results: Iterable[CaseSearch], file: Path) -> Iterator[CaseSearch]:
-    """Print each counterexample of a new kind when it is found, and append its group to a file.
+    """Print each new kind of counterexample immediately, and append its group to a file.
 
     Raise UsageError for the first result that shows that the assignor is not deterministic.
     """

@@ -44,24 +44,24 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 
 _SILENT_SECONDS = 3.0
-"""Seconds of a plan without progress messages."""
+"""Time in seconds at the start of a plan without progress messages."""
 
 
 class SummaryFormat(StrEnum):
-    """Format of the summary on standard output."""
+    """Format of the plan summary on standard output."""
 
     TEXT = "text"
     JSONL = "jsonl"
 
 
 class Progress:
-    """Prints the parts of a plan that start after more than some seconds."""
+    """Callback that prints the name of each part of a plan when the part starts."""
 
     def __init__(self, group: str | None, limit: float) -> None:
         self.group, self.limit, self.start = group, limit, time.monotonic()
 
     def __call__(self, part: str) -> None:
-        """Print the part and the time used, unless the plan has just begun."""
+        """Print the name of the part and the elapsed time, except in the first seconds."""
         seconds = time.monotonic() - self.start
         if seconds >= _SILENT_SECONDS:
             print_note(f"{self.group}: {part}, {seconds:.0f} s of {self.limit:g} s")
@@ -173,7 +173,10 @@ def plan(
 
 
 def _read(source: Path, options: ImportOptions, selected: set[str]) -> tuple[list[Group], bool]:
-    """Return the selected groups, or all groups, and whether all documents are valid."""
+    """Read the selected groups, or all groups if none is selected.
+
+    The second value is whether all documents are valid.
+    """
     groups, all_valid = [], True
     for id, parsed in group_io.read_source(source, options, selected=selected):
         if isinstance(parsed, InputError):
@@ -195,7 +198,7 @@ def _factor(text: str) -> Fraction:
 
 
 def _directory_names(groups: Sequence[Group]) -> list[str]:
-    """Return a unique directory name per group, derived from its id."""
+    """Derive a unique directory name from the id of each group."""
     names: list[str] = []
     for number, group in enumerate(groups, 1):
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", group.id or "").strip(".-")

@@ -1,4 +1,4 @@
-"""``kassay report``: write the report of a study or a history."""
+"""``kassay report``: write the report of a study or a rebalance history."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -98,7 +98,7 @@ def report(
 def _opened(
     source: str, directory: Path | None, spark: spark_options.SparkOptions
 ) -> Iterator[tuple[Path, FileDigests | None]]:
-    """Yield the directory to read; Spark copies the output of another file system to it."""
+    """Yield a local directory with the output, which Spark copies from remote file systems."""
     if directory is not None:
         yield directory, None
         return
@@ -113,7 +113,7 @@ def _opened(
 
 
 def _write_data(study_report: Report, directory: Path, only: list[str] | None) -> None:
-    """Write the CSV files of all figures and tables, or CSV and SVG of the named figures."""
+    """Write the data of all figures and tables, or only those with names in ``only``."""
     for name in only or ():
         if name not in study_report.data:
             raise UsageError(

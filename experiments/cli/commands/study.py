@@ -44,7 +44,7 @@ from kassay.reference.model.errors import InputError, UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOptions(search_options.LimitOptions):
-    """Options that cannot be combined with a configuration file."""
+    """Command-line options of a study, which a configuration file replaces."""
 
     groups: Annotated[
         list[str] | None,
@@ -175,7 +175,9 @@ def _finished(plan: "_StudyPlan", output: str) -> StudySummary | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StudyPlan:
-    """Cases and settings of a study. ``all_valid`` is False after a bad group document.
+    """Cases and settings of a study, from command-line options or a configuration file.
+
+    ``all_valid`` is False after a bad group document.
 
     The imported groups are ``documents``, and those in text files at ``uris``.
     """
@@ -192,7 +194,7 @@ class _StudyPlan:
 
 
 def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], bool]:
-    """Return the documents of local sources, other URIs, and whether all documents are valid."""
+    """Read the group documents of local files. Return documents, remote URIs and validity."""
     local = {str(source): location(str(source)) for source in sources}
     paths = [path for path in local.values() if path is not None]
     documents, all_valid = group_io.read_documents(paths)

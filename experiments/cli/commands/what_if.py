@@ -166,7 +166,7 @@ def what_if(
 
 
 def _print_assumed_weights(group: Group, partitions: Sequence[str], new_weight: str) -> None:
-    """Print the assumed weight of added partitions of weighted topics."""
+    """Print the weight that partitions added to a weighted topic get."""
     for text in partitions:
         topic = group.topic_table().get(text.rpartition("=")[0])
         if topic is not None and topic.weights is not None:

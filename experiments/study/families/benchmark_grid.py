@@ -13,7 +13,7 @@ from kassay.reference.model.ownership import rejoin
 
 
 class GridPoint(NamedTuple):
-    """Parameters of one group of a `GridFamily`."""
+    """Point of a parameter grid: the parameters of one group of a `GridFamily`."""
 
     members: int
     partitions_per_member: int
@@ -30,7 +30,7 @@ class GridFamily(Family):
     partitions_per_member: tuple[int, ...] = (5, 10, 50)
     topics: tuple[int, ...] = (10, 100, 500, 1_000)
     mixed: tuple[bool, ...] = (False, True)  # each member subscribes to half of the topics
-    incremental: tuple[bool, ...] = (False, True)  # a member joins; else nothing is owned
+    incremental: tuple[bool, ...] = (False, True)  # a member joins; else no member owns partitions
     largest: int = 10_000_000  # members times topics; larger points are skipped
 
     @cached_property

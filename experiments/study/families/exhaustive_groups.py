@@ -32,7 +32,7 @@ class ExhaustiveFamily(Family):
         return len(_family_groups(self.members, self.partitions))
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters of the family for the manifest."""
+        """Return the parameters of the family, for the manifest of a study."""
         return asdict(self) | {"groups": self.size}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002

@@ -36,7 +36,7 @@ class Family(ABC):
         return False
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters of the family for the manifest."""
+        """Return the parameters of the family, for the manifest of a study."""
         return asdict(self)
 
     @abstractmethod

@@ -105,7 +105,7 @@ class NamedFamily(Family):
         return len(NAMED_GROUPS)
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters of the family for the manifest."""
+        """Return the parameters of the family, for the manifest of a study."""
         return {"name": self.name, "groups": list(NAMED_GROUPS)}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002

@@ -16,11 +16,11 @@ _MEMBERS, _TOPICS, _PARTITIONS = Range(3, 16), Range(2, 12), Range(1, 12)
 class OverlapShape(StrEnum):
     """Pattern in which the subscriptions of members overlap."""
 
-    NESTED = "nested"  # the first topics; later members subscribe to more
-    CHAINS = "chains"  # two neighbouring topics
-    BLOCKS = "blocks"  # disjoint blocks, except for one member in two of them
-    RANDOM = "random"  # each topic with the same probability
-    SKEWED = "skewed"  # popularity of topics by Zipf's law
+    NESTED = "nested"  # each member subscribes to the first topics, later members to more
+    CHAINS = "chains"  # each member subscribes to two neighbouring topics
+    BLOCKS = "blocks"  # disjoint blocks of topics; one member subscribes to two blocks
+    RANDOM = "random"  # members subscribe to each topic with the same probability
+    SKEWED = "skewed"  # the popularity of topics follows Zipf's law
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class OverlapFamily(Family):
     partitions: Range = _PARTITIONS
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Build the group of a seed."""
+        """Build the group that the family generates from ``seed``."""
         rng = Random(f"{self.name}/{seed}")  # noqa: S311
         count = self.topics.draw(rng)
         topics = tuple(

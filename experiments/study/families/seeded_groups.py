@@ -29,7 +29,7 @@ class SeededFamily(Family):
 
     mixed: bool  # heterogeneous: each member draws its own topics
     event: MembershipEvent | None = None  # before the rebalance; None draws `steps` events
-    steps: int = 1  # events; after each but the last there is a rebalance
+    steps: int = 1  # number of events; a rebalance follows each event except the last
     # Members own earlier results of the studied assignor, or a random even assignment.
     own_history: bool = False
     members: Range = _MEMBERS

@@ -34,7 +34,7 @@ class SimulatedFamily(Family):
         return True
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters of the family for the manifest."""
+        """Return the parameters of the family, for the manifest of a study."""
         return {"name": self.name, "rebalances": GROUPS_PER_SCRIPT, "scripts": [*_scripts()]}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:

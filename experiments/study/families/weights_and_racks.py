@@ -40,7 +40,7 @@ class WeightedFamily(Family):
     base: SeededFamily
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Build the group of a seed."""
+        """Build the group that the family generates from ``seed``."""
         group = self.base.build(seed)
         rng = Random(f"{self.name}/{seed}/weights")  # noqa: S311
         ranks = list(range(sum(topic.partitions for topic in group.topics)))
@@ -64,7 +64,7 @@ class RackFamily(Family):
     replicas: int = 2
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Build the group of a seed."""
+        """Build the group that the family generates from ``seed``."""
         group = self.base.build(seed)
         rng = Random(f"{self.name}/{seed}/racks")  # noqa: S311
         racks = [f"r{index}" for index in range(self.racks)]

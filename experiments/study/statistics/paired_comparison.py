@@ -71,7 +71,7 @@ def compare_pairs(
 
 
 def mcnemar(only_before: int, only_after: int) -> float | None:
-    """Return the p-value of McNemar's exact test from the counts of discordant pairs."""
+    """Return the p-value of McNemar's exact test for two assignors on the same groups."""
     discordant = only_before + only_after
     return float(binomtest(only_before, discordant).pvalue) if discordant else None
 
