@@ -51,7 +51,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """Result of a command for one group: the JSON record, and whether its condition is met.
+    """Result for one group: the JSON record, and whether a requested condition is met.
 
     The exit code is 1 unless the requested condition is met.
     """

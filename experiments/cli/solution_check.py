@@ -22,7 +22,7 @@ from kassay.solver.solution import level_key
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Requested problem of a solution document: group, levels and constraints."""
+    """Requested group, levels and constraints, with which a solution document is compared."""
 
     group: Group
     levels: tuple[Level, ...]
@@ -152,7 +152,7 @@ def _constraint_errors(question: Question, certificate: Certificate) -> Iterator
 def _figure_errors(
     question: Question, assignment: Assignment, solution: SolutionDocument
 ) -> Iterator[str]:
-    """Yield wrong values of a solution document, compared with its assignment."""
+    """Yield an error for each value in a solution document that its assignment contradicts."""
     group, document, certificate = question.group, solution.document, solution.certificate
     levels = _levels_by_key(question)
     yield from _unknown_figures(document, levels)

@@ -83,7 +83,7 @@ class SourceOptions:
 
     @property
     def weight_file(self) -> Path | None:
-        """Return the file that ``--weights`` gives, or None if the option has a name."""
+        """Return the file given with ``--weights``, or None for a name such as ``lag``."""
         return None if self.weights in WEIGHT_NAMES else Path(self.weights)
 
     def import_options(self) -> ImportOptions:

@@ -1,4 +1,4 @@
-"""Describe a plan in sentences: its benefit, its options and what it ignores."""
+"""Describe a plan in sentences: benefit, options and ignored objectives."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ _WEIGHTS = {
 
 
 def verdict(plan: Plan) -> str:
-    """Describe in one sentence how many moves the plan has and how they change the load."""
+    """Describe in one sentence the moves of the plan and the change of the maximum load."""
     before, after = plan.current.makespan, plan.planned.makespan
     if not plan.moves:
         return f"Nothing to do: {_unchanged(plan)}."

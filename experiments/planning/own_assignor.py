@@ -36,7 +36,7 @@ class Implementation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnAssignor:
-    """Assignor that a group uses, as far as the source of the group shows the assignor.
+    """Assignor that a group uses, and the program that implements it, as far as known.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class OwnAssignor:
         }
 
     def __str__(self) -> str:
-        """Describe the assignor in sentences, and state if results of the port can differ."""
+        """Describe the assignor, and note if results of kassay's port can differ from it."""
         if self.name is None:
             return "The source does not show the assignor that the group runs." + (
                 f" {self._results('each assignor')}" if self._is_other else ""

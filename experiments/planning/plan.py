@@ -57,7 +57,7 @@ def plan(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Plan:
-    """Plan the moves from the current to a balanced assignment.
+    """Plan the moves of a group from the current to a balanced assignment.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class _Planner:
         )
 
     def _share(self, name: str, share: float, *, parts: int = 1) -> CaseLimits:
-        """Announce a part of the plan, and return the limits of each search in the part."""
+        """Report the start of a part of the plan, and return the limits for its searches."""
         if self.progress is not None and not self.is_stopped:
             self.progress(name)
         left = max(0.0, self.deadline - time.monotonic())

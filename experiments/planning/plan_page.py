@@ -168,7 +168,7 @@ def _page_context(plan: Plan) -> dict[str, object]:
 
 
 def _draw_frontier(plan: Plan) -> str:
-    """Draw the frontier of a plan as SVG, or return no text for fewer than two points."""
+    """Draw the frontier of a plan as SVG, or return "" for fewer than two points."""
     if len(plan.frontier.points) < 2:
         return ""
     return frontier_svg(frontier_curve(plan), measure=str(plan.frontier.measure))

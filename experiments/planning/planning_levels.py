@@ -46,7 +46,7 @@ def ordered_levels(
 
 
 def exact_levels(levels: Sequence[Level]) -> tuple[Level, ...]:
-    """Return the levels imbalance, without tolerance, and movement."""
+    """Return two levels: imbalance without tolerance, then movement."""
     measures = [level.measure for level in levels if isinstance(level, Imbalance)]
     return (Imbalance(measures[0]), Movement())
 

@@ -14,7 +14,7 @@ class RebalancingGroupError(KassayError, LookupError):
 
 
 def planning_start(group: Group) -> Group:
-    """Return a copy of the group that owns the partitions from which a plan starts.
+    """Return the group with the partition owners from which a plan starts.
 
     That is the target assignment of a group that reconciles: the broker completes it without
     any action. Other rebalancing groups start from the owners before the rebalance. A note

@@ -18,7 +18,7 @@ SECONDARY_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackSummary:
-    """Statistics of one rack: members, replicated partitions and consumed partitions.
+    """Counts for one rack: members, partitions with a replica there, consumed partitions.
 
     The rack of members without a rack has the name None.
     """

@@ -14,7 +14,7 @@ from kassay.solver.improvement.explanation import Explanation
 def draw_improvements(
     steps: Sequence[Explanation], file: Path, *, title: str | None = None
 ) -> None:
-    """Draw one panel per improving chain: its transfers, and loads before and after them."""
+    """Draw one panel per improving chain, with its transfers and the loads before and after."""
     widest = max((len(step.members) for step in steps), default=2)
     size = (max(4.8, 1.3 * widest + 1.2), 2.9 * max(1, len(steps)))
     figure = Figure(figsize=size, layout="constrained")

@@ -75,7 +75,7 @@ def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -
 
 
 def stacked_bars(counts: "pd.DataFrame", *, label: str) -> str:
-    """Draw one stacked bar per table row, with the counts as percentages of their sum."""
+    """Draw one stacked bar per table row, with counts as percentages of the row's sum."""
     shares = counts.div(counts.sum(axis=1), axis=0)
     with _row_figure(0.215 * len(counts) + 0.5) as (figure, axes):
         left = [0.0] * len(counts)

@@ -164,7 +164,7 @@ def assignors_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def compared_assignors(names: Iterable[str]) -> tuple[str, ...]:
-    """Select the assignors that a report compares in pairs from all assignors of a study."""
+    """Select, from the assignors of a study, those that the report compares in pairs."""
     ordered = assignors_of(names)
     return tuple(name for name in COMPARED_ASSIGNORS if name in ordered) or ordered[:3]
 

@@ -49,7 +49,7 @@ class StudySummary:
 
 
 def location(output: str) -> Path | None:
-    """Return the local path of an output directory, or None if it is a remote URI.
+    """Return the local path of an output directory, or None for a remote URI.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Insert the results of the published study into the documentation page about it.
+"""Insert the results of the published study into the documentation page ``study.md``.
 
 ``python -m kassay.experiments.report.published_study out/study docs/study.md`` replaces the
 text between the two comments that mark the place of the numbers.
@@ -53,7 +53,7 @@ def replace_numbers(page: str, text: str, *, where: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with two arguments: the study directory and the page's path."""
+    """Run this script with two arguments: the study directory and the path of the page."""
     if len(arguments) != 2:
         print(  # noqa: T201
             "usage: python -m kassay.experiments.report.published_study DIR PAGE", file=sys.stderr

@@ -141,7 +141,7 @@ def _greedy(candidate: Mapping[str, Any], group: Group) -> tuple[str, Assignment
 
 
 def _group(properties: Mapping[str, Any]) -> Group | None:
-    """Load or rebuild a group of a study. Return None if the rebuilt group differs."""
+    """Load or rebuild a group of a study, or return None if it cannot be reproduced."""
     if properties["document"] is not None:
         return parse_group(json.loads(properties["document"]))
     family, seed, start = (properties[name] for name in ("family", "seed", "start"))

@@ -1,4 +1,4 @@
-"""Apply Python functions to the rows of a Spark DataFrame, as Arrow record batches."""
+"""Apply Python functions to Spark DataFrames by way of Arrow record batches."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice

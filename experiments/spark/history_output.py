@@ -46,7 +46,7 @@ def write_history(
     manifest: Callable[[dict[str, int]], Mapping[str, object]],
     limits: CaseLimits = LIMITS,
 ) -> History:
-    """Rebuild the history of all groups, and write its tables and last group documents.
+    """Rebuild the rebalance history of all groups, and write the resulting tables.
 
     Each call writes a new run, and its manifest last; earlier runs are not changed. The function
     ``manifest`` builds the manifest from the number of rows per table. The rows do not depend

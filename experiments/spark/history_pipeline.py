@@ -65,7 +65,7 @@ def rebuild_generations(records: DataFrame, *, known: ClusterMetadata, tasks: in
 def evaluate_rebalances(
     generations: DataFrame, *, known: ClusterMetadata, tasks: int, limits: CaseLimits = LIMITS
 ) -> DataFrame:
-    """Reconstruct every rebalance, and compare it with the optimum."""
+    """Reconstruct every rebalance, and compare its assignment with the optimum."""
     counts = dict(known.partition_counts)
     by_group = generations.repartition(tasks, "group").sortWithinPartitions(
         "group", "incarnation", "number"

@@ -1,4 +1,4 @@
-"""Compare rebalances with the optimum as they happen, with Spark Structured Streaming."""
+"""Compare rebalances with the optimum in real time, with Spark Structured Streaming."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

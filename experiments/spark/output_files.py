@@ -110,7 +110,7 @@ def read_summary(spark: SparkSession, output: str) -> StudySummary:
 
 
 def changed_folders(spark: SparkSession, output: str) -> set[str]:
-    """Return the folders of an output directory with files that differ from its manifest."""
+    """Return the folders with files that differ from the manifest of an output directory."""
     try:
         with local_copy(spark, output) as (directory, found):
             manifest = read_manifest(directory)
@@ -123,7 +123,7 @@ def changed_folders(spark: SparkSession, output: str) -> set[str]:
 def delete_abandoned_runs(
     output: str, manifest: Mapping[str, Any], *, spark: SparkSession | None = None
 ) -> int:
-    """Delete the runs of a study that its manifest does not list, and return their number.
+    """Delete the runs that the manifest of a study does not list, and return their number.
 
     Runs that other drivers are writing are deleted as well. An output on another file system
     requires Spark; files of tasks that Spark did not commit remain there.

@@ -196,7 +196,7 @@ def _parameters(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
 
 
 def _profiles(rows: DataFrame) -> DataFrame:
-    """Count the groups with a result within each ratio of the optimum, per assignor."""
+    """Count the groups on which each assignor is within a given ratio of the optimum."""
     proven = rows.where("proven").select(
         "assignor",
         F.inline(

@@ -92,7 +92,7 @@ class Stratum(Cases):
         return self.seeds * (len(self.assignors) if self._has_own_history else 1)
 
     def __getitem__(self, index: int) -> Case:
-        """Return the case at an index: a seed, and an assignor if histories differ by assignor."""
+        """Compute the case at an index: its seed and, if necessary, its assignor."""
         if not self._has_own_history:
             return Case(family=self.family, seed=self.first_seed + index, assignors=self.assignors)
         seed, number = divmod(index, len(self.assignors))

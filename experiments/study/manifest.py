@@ -64,7 +64,7 @@ def manifest(
 
 
 def commit() -> str | None:
-    """Return the Git commit of this checkout, with ``+`` if files differ from it."""
+    """Return the Git commit of this checkout, with ``+`` for uncommitted changes."""
     try:
         head = _git("rev-parse", "HEAD")
         changed = _git("status", "--porcelain", "--untracked-files=no")

@@ -194,7 +194,10 @@ class _StudyPlan:
 
 
 def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], bool]:
-    """Read the group documents of local files. Return documents, remote URIs and validity."""
+    """Read the group documents of local files, and separate the remote URIs.
+
+    Return the documents, the URIs, and whether all documents are valid.
+    """
     local = {str(source): location(str(source)) for source in sources}
     paths = [path for path in local.values() if path is not None]
     documents, all_valid = group_io.read_documents(paths)

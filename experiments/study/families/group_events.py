@@ -31,7 +31,7 @@ CHURN = (
 def join(
     group: Group, rng: Random, draw_subscription: DrawSubscription, unused_names: list[str]
 ) -> Group:
-    """Add random members to a group, at most a quarter of its current number of members."""
+    """Add members to a group, at most a quarter of the current number of members."""
     count = rng.randint(1, max(1, len(group.members) // 4))
     joined = tuple(
         Member(id=unused_names.pop(), subscription=draw_subscription(rng), generation=NO_GENERATION)
@@ -41,7 +41,7 @@ def join(
 
 
 def leave(group: Group, rng: Random) -> Group:
-    """Remove at most a quarter of the members of a group, chosen at random.
+    """Remove random members from a group, at most a quarter of all members.
 
     Groups with fewer than 3 members are not changed.
     """
@@ -54,7 +54,7 @@ def leave(group: Group, rng: Random) -> Group:
 
 
 def resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription) -> Group:
-    """Change the subscriptions of at most a quarter of the members, chosen at random.
+    """Change the subscriptions of random members, at most a quarter of all members.
 
     These members still claim their old partitions, so that claims to unsubscribed topics become
     stale.
@@ -86,7 +86,7 @@ def resubscribe_all(group: Group, rng: Random) -> Group:
 
 
 def grow(group: Group, rng: Random) -> Group:
-    """Add partitions to a random subscribed topic, at most half of its current number."""
+    """Add at most 50 % more partitions to a random topic that has a subscriber."""
     subscribers = group.subscribers()
     index = rng.choice([i for i, topic in enumerate(group.topics) if subscribers.get(topic.name)])
     topic = group.topics[index]

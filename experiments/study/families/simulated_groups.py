@@ -21,7 +21,7 @@ _DEFAULT_ASSIGNOR = "sticky"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedFamily(Family):
-    """Family of recorded groups from simulations: the inputs of the assignor."""
+    """Family of groups that were recorded in simulations as input of the assignor."""
 
     @property
     def size(self) -> int:

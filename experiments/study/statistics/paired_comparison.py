@@ -79,7 +79,7 @@ def mcnemar(only_before: int, only_after: int) -> float | None:
 def mean_interval(
     values: np.typing.NDArray[np.int64], counts: np.typing.NDArray[np.int64], *, seed: int
 ) -> tuple[float, float]:
-    """Return the bootstrap confidence interval of a mean, from distinct values and counts.
+    """Return the bootstrap confidence interval of the mean of values with given counts.
 
     Resampling the counts of distinct values is equivalent to resampling the values.
     """

@@ -113,7 +113,7 @@ def within_families(parameters: pd.DataFrame, *, assignors: Sequence[str]) -> pd
 def effects(
     parameters: pd.DataFrame, outcomes: pd.DataFrame, *, assignors: Sequence[str]
 ) -> pd.DataFrame:
-    """Return the rank correlation of parameters with missing the minimum imbalance.
+    """Return rank correlations between group parameters and imbalance above the minimum.
 
     NaN if the parameter or the outcome does not vary. For the tables see `levels`.
     """

@@ -10,7 +10,7 @@ RATIOS = (1.0, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
 def profile(profiles: pd.DataFrame, measure: str, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return the fraction of groups within each ratio of the optimum, per assignor.
+    """Return the fraction of groups on which each assignor is within a ratio of the optimum.
 
     Both sides of the ratio are increased by one, because the optimum of most measures can be 0.
     A group counts if its optimum is known, even if the assignor has no result; then it is

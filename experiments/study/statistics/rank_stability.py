@@ -1,4 +1,4 @@
-"""Dependence of the ranking of assignors on the imbalance measure."""
+"""Compare the rankings of assignors under different imbalance measures."""
 
 from collections.abc import Sequence
 
