@@ -31,7 +31,7 @@ CHURN = (
 def join(
     group: Group, rng: Random, draw_subscription: DrawSubscription, unused_names: list[str]
 ) -> Group:
-    """Add members to a group, at most a quarter of the current number of members."""
+    """Add members to a group: at least one, at most a quarter of the current number."""
     count = rng.randint(1, max(1, len(group.members) // 4))
     joined = tuple(
         Member(id=unused_names.pop(), subscription=draw_subscription(rng), generation=NO_GENERATION)
@@ -86,7 +86,7 @@ def resubscribe_all(group: Group, rng: Random) -> Group:
 
 
 def grow(group: Group, rng: Random) -> Group:
-    """Add at most 50 % more partitions to a random topic that has a subscriber."""
+    """Add at most 50 % more partitions, but at least one, to a random subscribed topic."""
     subscribers = group.subscribers()
     index = rng.choice([i for i, topic in enumerate(group.topics) if subscribers.get(topic.name)])
     topic = group.topics[index]
