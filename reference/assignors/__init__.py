@@ -48,7 +48,7 @@ class Goal(IntEnum):
 
 
 class Release(IntEnum):
-    """Releases with an assignor: the newest one, older ones, or the ZooKeeper consumer."""
+    """Kafka releases that contain an assignor: newest, older, or with the ZooKeeper consumer."""
 
     NEWEST = 1
     OLDER = 2
@@ -90,7 +90,9 @@ partitions of balanced groups (KAFKA-18688)."""
 
 
 def assign(group: Group, name: str) -> Assignment:
-    """Assign partitions with a port. The lists of partitions are in Kafka's order.
+    """Assign the partitions of a group with a port of a Kafka assignor.
+
+    The partitions of each member are in Kafka's order.
 
     Raises
     ------
@@ -113,7 +115,7 @@ def assign(group: Group, name: str) -> Assignment:
 
 
 def run_assignor(group: Group, name: str) -> AssignorResult:
-    """Assign partitions with a port. The result contains the assignment or the failure.
+    """Run a port of a Kafka assignor on a group. Return the assignment or the failure.
 
     Examples
     --------
@@ -130,7 +132,10 @@ def run_assignor(group: Group, name: str) -> AssignorResult:
 
 
 def is_cooperative(name: str) -> bool:
-    """Return whether an assignor uses the cooperative protocol. A custom assignor does not."""
+    """Return whether a named assignor uses the cooperative protocol.
+
+    A user-defined assignor does not use it.
+    """
     return name in ASSIGNORS and ASSIGNORS[name].protocol is RebalanceProtocol.COOPERATIVE
 
 

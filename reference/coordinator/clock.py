@@ -95,7 +95,7 @@ class Timer:
 
 
 def cancel_timer(timers: dict[str, Timer], name: str) -> None:
-    """Cancel and remove a timer of a dictionary, if it exists."""
+    """Cancel a timer and remove it from a dictionary, if the dictionary contains it."""
     timer = timers.pop(name, None)
     if timer is not None:
         timer.cancel()

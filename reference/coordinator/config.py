@@ -1,11 +1,11 @@
-"""Coordinator settings with the broker's defaults."""
+"""Settings of the group coordinator, with the broker's default values."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorConfig:
-    """Broker settings. All times are in milliseconds."""
+    """Settings of the group coordinator. All times are in milliseconds."""
 
     initial_rebalance_delay: int = 3_000  # group.initial.rebalance.delay.ms
     max_size: int = 2**31 - 1  # group.max.size

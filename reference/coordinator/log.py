@@ -9,15 +9,15 @@ class LogRecord(Protocol):
 
     @property
     def key(self) -> bytes:
-        """Encoded key."""
+        """Return the encoded key of the record."""
 
     @property
     def value(self) -> bytes | None:
-        """Encoded value, or None for a tombstone."""
+        """Return the encoded value of the record, or None for a tombstone."""
 
 
 class Log:
-    """Compacted log: it keeps the newest record per key and encodes records when read.
+    """Compacted log, which keeps the newest record per key and encodes records when they are read.
 
     With ``history`` it also keeps every record that was written.
     """
@@ -30,7 +30,10 @@ class Log:
         self.writes = 0
 
     def append(self, identity: object, record: LogRecord) -> None:
-        """Append a record. ``identity`` identifies the key and is faster to compare."""
+        """Append a record to the log.
+
+        ``identity`` identifies the key of the record and is faster to compare.
+        """
         self.writes += 1
         self._records.pop(identity, None)
         self._records[identity] = record

@@ -26,7 +26,7 @@ class ConfigNode:
     path: str
 
     def fail(self, problem: str) -> NoReturn:
-        """Raise InputError with position and problem."""
+        """Raise an InputError that states the position of the value and the problem."""
         raise InputError(f"{self.where}: {self.path or 'the document'}: {problem}")
 
     def items(self) -> dict[str, "ConfigNode"]:
@@ -130,5 +130,5 @@ def _entries(
 
 
 def format_choices(table: Mapping[str, object]) -> str:
-    """Return the keys as a list for error messages."""
+    """Format the keys of a mapping as a list for error messages."""
     return ", ".join(map(repr, table))

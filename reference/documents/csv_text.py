@@ -1,4 +1,4 @@
-"""CSV texts with cells that a spreadsheet does not execute.
+"""Write CSV texts in which spreadsheets do not interpret cells as formulas.
 
 A spreadsheet takes a cell that starts with ``=``, ``+``, ``-``, ``@`` or a control character for
 a formula. An apostrophe before it makes it a text. Numbers are not changed.
@@ -12,7 +12,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    r"""Write a header and rows as CSV, formulas as text.
+    r"""Write a header and rows as CSV, and mark cells that look like formulas as text.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def write_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def formulas_as_text(csv_text: str) -> str:
-    r"""Return a CSV in which no cell is a formula.
+    r"""Mark the cells of a CSV that look like formulas as text.
 
     Examples
     --------

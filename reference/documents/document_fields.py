@@ -88,7 +88,7 @@ def has_only(kind: type, values: Sequence[object]) -> bool:
 def check_keys(
     table: Mapping[str, object], known: Sequence[str], where: str, *, required: Sequence[str] = ()
 ) -> None:
-    """Raise InputError for unknown and for missing keys."""
+    """Raise InputError if a JSON object has unknown keys or lacks required keys."""
     unknown = [key for key in table if key not in known]
     if unknown:
         names = ", ".join(map(repr, unknown))

@@ -11,7 +11,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 
 def group_fingerprint(group: Group) -> str:
-    """Return the fingerprint of a group, ``sha256:`` and 64 hexadecimal digits.
+    """Return the fingerprint of a group: ``sha256:`` and 64 hexadecimal digits.
 
     The fingerprint depends on the topics with their partitions, weights and racks, and on the
     members with their subscription, owned partitions, generation, rack and capacity. It does not
@@ -53,7 +53,7 @@ def _member_parts(member: Member, subscription: bytes) -> Iterator[bytes]:
 
 
 def _owned_parts(owned: Partitions) -> Iterator[bytes]:
-    """Yield the names of the topics, then the distinct partitions, both in ascending order."""
+    """Yield the bytes to hash for owned partitions: topic names, then sorted partitions."""
     names = sorted(owned.distinct_topics())
     place = {name: index for index, name in enumerate(names)}
     rank = np.array([place.get(name, 0) for name in owned.topics] or [0], dtype=np.int64)

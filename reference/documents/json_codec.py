@@ -75,7 +75,7 @@ def parse_group(document: object, *, where: str = "group") -> Group:
 
 
 def group_document(group: Group) -> dict[str, object]:
-    """Return the JSON document of a group, without keys that have their default."""
+    """Return the JSON document of a group. Default values are omitted."""
     document: dict[str, object] = {} if group.id is None else {"id": group.id}
     document["topics"] = {topic.name: topic_document(topic) for topic in group.topics}
     document["members"] = [member_document(member) for member in group.members]
@@ -135,7 +135,7 @@ def load_groups(path: str | Path) -> list[Group]:
 def read_groups(
     stream: Iterable[str], *, name: str
 ) -> Iterator[tuple[str | None, Group | InputError]]:
-    """Yield id and group, or id and error, per document of a JSON or JSON Lines file.
+    """Yield the id and the group, or the id and an error, of each document in a JSON file.
 
     ``stream`` yields the lines. ``name`` is the name of the file in errors.
     """
@@ -144,7 +144,7 @@ def read_groups(
 
 
 def document_id(located: LocatedDocument) -> str | None:
-    """Return the id of a document, None if it has none or is invalid."""
+    """Return the id of a group document, or None if the document has no valid id."""
     group_id = located.value.get("id") if isinstance(located.value, Mapping) else None
     return group_id if isinstance(group_id, str) else None
 
@@ -155,9 +155,10 @@ def assignment_document(assignment: Assignment) -> dict[str, list[tuple[str, int
 
 
 def parse_assignment(document: object, *, where: str = "assignment") -> Assignment:
-    """Build an assignment from ``{"c0": [["t", 0]]}`` or from a document with that key.
+    """Build an assignment from JSON such as ``{"c0": [["t", 0]]}``.
 
-    The output of ``kassay assign`` and ``kassay solve`` has this key.
+    The document may also contain this object under the key ``assignment``, as the output of
+    ``kassay assign`` and ``kassay solve`` does.
     """
     table = as_object(document, where)
     if "assignment" in table:

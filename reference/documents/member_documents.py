@@ -1,4 +1,4 @@
-"""Members in group documents."""
+"""Read and write the members of group documents."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -74,7 +74,10 @@ def parse_member(value: object, where: str) -> Member:
 
 
 def _parse_client(table: Mapping[str, object], where: str) -> Client:
-    """Read client id, host and library. Members without them share one object."""
+    """Read the client of a member: client id, host and library.
+
+    Members without these keys share one object.
+    """
     if _CLIENT_KEYS.keys().isdisjoint(table):
         return NO_CLIENT
     return Client(
@@ -86,7 +89,7 @@ def _parse_client(table: Mapping[str, object], where: str) -> Client:
 
 
 def member_document(member: Member) -> dict[str, object]:
-    """Return the JSON object of a member, without keys that have their default."""
+    """Return the JSON object of a member. Default values are omitted."""
     document: dict[str, object] = {"id": member.id, "topics": list(member.subscription)}
     if member.owned:
         document["owned"] = [list(pair) for pair in partition_pairs(member.owned)]
@@ -105,7 +108,7 @@ def member_document(member: Member) -> dict[str, object]:
 
 
 def member_packer() -> Callable[[dict[str, object]], None]:
-    """Return a function that packs the lists of a parsed member in place.
+    """Return a function that replaces the lists in a member's JSON object by compact objects.
 
     Owned partitions become columns, and equal subscriptions one shared tuple, while the rest
     of the document is parsed: a group of a million partitions then takes a third of the

@@ -39,7 +39,7 @@ def parse_partitions(value: object, where: str) -> Partitions:
 
 
 def pack_partitions(entries: Sequence[Any]) -> Partitions | None:
-    """Convert [topic, number] pairs to columns.
+    """Convert [topic, number] pairs to `Partitions`, which are stored in columns.
 
     Return None if the list is empty or contains an invalid pair.
     """
@@ -58,7 +58,7 @@ def partition_pairs(partitions: Partitions) -> list[tuple[str, int]]:
 
 
 def _parse_entries(entries: Sequence[Any], where: str) -> Partitions:
-    """Read the pairs one by one. Raise InputError for an invalid pair."""
+    """Read [topic, number] pairs one by one. Raise InputError for an invalid pair."""
     for index, entry in enumerate(entries):
         match entry:
             case [str(), number]:

@@ -1,4 +1,4 @@
-"""Topics in group documents."""
+"""Read and write the topics of group documents."""
 
 import base64
 import binascii

@@ -62,7 +62,7 @@ class HashMap(Generic[K, V]):
         sort_key: Callable[[K], Any] | None = None,
         capacity: int | None = None,
     ) -> Self:
-        """Return a map with the keys put in the given order. All values are None."""
+        """Create a map from keys, inserted in the given order. All values are None."""
         table = cls(hash_code, sort_key=sort_key, capacity=capacity)
         for key in keys:
             table.put(key, None)  # type: ignore[arg-type]
@@ -163,7 +163,7 @@ class HashMap(Generic[K, V]):
         return self._size
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return the state that determines the future order, as a comparable value."""
+        """Return the state that determines later iteration orders, as a comparable value."""
         return (
             len(self._table),
             self._threshold,
@@ -215,7 +215,7 @@ class HashMap(Generic[K, V]):
                 self._split(index, first, len(old))
 
     def _split(self, index: int, first: Node, bit: int) -> None:
-        """Split a bin between its index and the index ``bit`` higher, keeping the order."""
+        """Split a bin into the bins at ``index`` and ``index + bit``, in the same order."""
         was_tree = first.tree
         nodes = list(treebin.chain(first))
         low = [node for node in nodes if not node.hash & bit]
@@ -237,7 +237,7 @@ class HashMap(Generic[K, V]):
 
 
 def table_size_for(capacity: int) -> int:
-    """Return the smallest power of two that is at least ``capacity`` and 1."""
+    """Return the smallest power of two that is at least ``max(1, capacity)``."""
     return 1 << max(0, capacity - 1).bit_length()
 
 
@@ -252,12 +252,12 @@ def capacity_for(size: int) -> int:
 
 
 def uuid_map(*, capacity: int | None = None) -> "HashMap[uuid.UUID, Any]":
-    """Return an empty map with topic ids as keys."""
+    """Create an empty `HashMap` with topic ids as keys."""
     return HashMap(uuid_hash, sort_key=uuid_key, capacity=capacity)
 
 
 def _link(nodes: list[Node]) -> Node | None:
-    """Link nodes in their order and return the first."""
+    """Link nodes to a chain in the given order, and return the first node."""
     first: Node | None = None
     for node in reversed(nodes):
         node.next = first
@@ -270,7 +270,7 @@ def _link(nodes: list[Node]) -> Node | None:
 
 
 def _shape(node: Node) -> tuple[Any, ...]:
-    """Return colour, parent and children of a node."""
+    """Return the colour, parent and children of a tree node."""
     if not node.tree:
         return ()
     return (

@@ -44,7 +44,7 @@ def computed_order(names: Sequence[str], *, looked_up_after: bool) -> list[str]:
 
 
 def first_in_map(keys: Iterable[str], *, largest_size: int) -> str | None:
-    """Return the first key in the iteration order, None if there are no keys.
+    """Return the key that a Java ``HashMap`` iterates first, or None if there are no keys.
 
     ``largest_size`` is the maximum size that the map ever had: its table never shrinks.
     """
@@ -56,7 +56,7 @@ def first_in_map(keys: Iterable[str], *, largest_size: int) -> str | None:
 
 
 def _mask_without_trees(names: Sequence[str], capacity: int, *, room_beyond: int) -> int | None:
-    """Return the mask of the final table, None if a bin may reach the size of a tree."""
+    """Return the index mask of the final hash table, or None if a bin may become a tree."""
     spreads = [spread(string_hash(name)) for name in names]
     while True:
         room = capacity * 3 // 4 + room_beyond

@@ -16,7 +16,7 @@ _CACHED_NAMES = 1 << 16
 
 @lru_cache(maxsize=_CACHED_NAMES)
 def string_hash(text: str) -> int:
-    """Return ``String.hashCode()``: base 31 over the UTF-16 code units."""
+    """Return Java's ``String.hashCode()``, computed from the UTF-16 code units."""
     result = 0
     for unit in _code_units(text):
         result = (31 * result + unit) & _BITS

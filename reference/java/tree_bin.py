@@ -1,4 +1,4 @@
-"""Port of the red-black trees in the crowded bins of ``java.util.HashMap``.
+"""Port of the red-black trees that ``java.util.HashMap`` uses for bins with many entries.
 
 They affect the iteration order: a new node is linked after its tree parent, and the root
 moves to the front of the links after every change.
@@ -277,7 +277,7 @@ def _balance_deletion(root: Node, node: Node) -> Node:
 
 
 def _rotate_sibling(root: Node, parent: Node, sibling: Node, on_left: bool) -> Node:
-    """Rebalance after a deletion by a rotation at the sibling, which has a red child."""
+    """Rebalance the tree after a deletion by rotating at a sibling that has a red child."""
     far = sibling.right if on_left else sibling.left
     if not _is_red(far):
         near = sibling.left if on_left else sibling.right

@@ -28,7 +28,7 @@ class InvalidAssignmentError(InternalError):
 
 
 class Assignment(Mapping[str, Partitions]):
-    """The partitions of each member, in the order the assignor listed them.
+    """Partitions of each member, in the order in which the assignor lists them.
 
     Parameters
     ----------
@@ -73,12 +73,14 @@ class Assignment(Mapping[str, Partitions]):
         return f"Assignment({self._by_member!r})"
 
     def _repr_html_(self) -> str:
-        """Show load and partitions per member in a notebook."""
+        """Return an HTML table of the load and partitions per member, for notebooks."""
         return notebook_tables.loads_table("assignment", self.loads(), self)
 
 
 def assignee_column(group: Group, assignment: Assignment) -> Column:
-    """Return the member index of each partition's assignee, in the order of the topics.
+    """Return, for each partition of a group, the index of the member that gets the partition.
+
+    The partitions are in the order of the topics.
 
     Unassigned partitions have `NO_OWNER`. Unknown members, topics and partition numbers are
     skipped. If a partition has several assignees, the column contains the last one.
@@ -87,7 +89,7 @@ def assignee_column(group: Group, assignment: Assignment) -> Column:
 
 
 def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:
-    """Return the member index of each partition's assignee, as one array per topic."""
+    """Return the index of the member that gets each partition, as one array per topic."""
     return topic_starts(group).by_topic(group, assignee_column(group, assignment))
 
 
@@ -104,7 +106,7 @@ def held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class _Assignees:
-    """Assignee of each partition, and whether the assignment is valid."""
+    """Assigned member of each partition, and whether the assignment is valid."""
 
     column: Column
     valid: bool

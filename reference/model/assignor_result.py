@@ -19,7 +19,7 @@ JavaClass = Literal[
 
 
 class UpstreamError(KassayError):
-    """The real assignor throws an exception for this group.
+    """Error: Kafka's assignor throws an exception for this group.
 
     ``java_class`` is the simple name of the exception class, ``detail`` the reason.
     """
@@ -34,7 +34,7 @@ class UpstreamError(KassayError):
 
 
 class LivelockError(KassayError):
-    """The real assignor does not terminate: its reassignment reached an earlier state again.
+    """Error: Kafka's assignor does not terminate, because its state repeats.
 
     Parameters
     ----------
@@ -62,7 +62,9 @@ class LivelockError(KassayError):
 
 @dataclass(frozen=True, slots=True)
 class AssignorResult:
-    """Result of an assignor for a group. Exactly one of the last three fields is not None.
+    """Result of an assignor for a group: an assignment, a livelock or an exception.
+
+    Exactly one of the last three fields is not None.
 
     ``livelock`` is set if the real assignor does not terminate, ``failed`` if it throws.
     """
@@ -74,5 +76,5 @@ class AssignorResult:
 
     @property
     def terminated(self) -> bool:
-        """Whether the real assignor terminates, possibly with an exception."""
+        """Return whether Kafka's assignor terminates, possibly with an exception."""
         return self.livelock is None

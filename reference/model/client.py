@@ -1,11 +1,14 @@
-"""Client of a member, as a cluster reports it. No assignor reads it."""
+"""Client of a group member: client id, host and library.
+
+No assignor reads these values.
+"""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Client of a member. A value is None if the source does not contain it.
+    """Client id, host and library of a member. None means that the source lacks the value.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def standard_deviation(loads: Sequence[int]) -> float:
 
 
 def range_spread(loads: Sequence[int]) -> float:
-    """Return topicmappr's range spread, (max - min) / min in percent.
+    """Return topicmappr's range spread of the loads: (max - min) / min in percent.
 
     It is infinite if min is 0.
     """
@@ -93,7 +93,7 @@ def range_spread(loads: Sequence[int]) -> float:
 
 
 def off_rack(group: Group, assignment: Assignment) -> int:
-    """Count the partitions without a replica in their member's rack.
+    """Count the assigned partitions that have no replica in the rack of their member.
 
     Members without a rack do not count. Kafka Streams' traffic cost is a multiple of this count.
     """
@@ -131,14 +131,17 @@ def streams_cost(
 
 
 def count_then_load(group: Group, assignment: Assignment) -> tuple[int, int]:
-    """Return the spread in partitions and in load, as lag-based assignors compare them."""
+    """Return the spread of partition counts and of loads, which lag-based assignors compare."""
     active = [group.members[index].id for index in participant_indices(group)]
     counts = [len(assignment.get(member, ())) for member in active]
     return spread(counts), spread(list(loads(group, assignment).values()))
 
 
 def per_topic_spread(group: Group, assignment: Assignment) -> int:
-    """Return the sum over topics of max - min partitions among the topic's subscribers."""
+    """Return the sum over topics of the spread of partitions per subscriber.
+
+    The spread of a topic is the maximum minus the minimum.
+    """
     held, subscribed = held_counts(group, assignment), subscription_mask(group).T
     consumed = subscribed.any(axis=1)
     held, subscribed = held[consumed], subscribed[consumed]

@@ -72,12 +72,15 @@ class Topic:
 
     @property
     def total_weight(self) -> int:
-        """Total weight of the partitions."""
+        """Return the total weight of the partitions."""
         return self.partitions if self.weights is None else sum(self.weights)
 
     @property
     def uuid(self) -> uuid.UUID:
-        """Topic id. For a topic without id, it is Java's ``UUID.nameUUIDFromBytes`` of the name."""
+        """Return the topic id or, for a topic without id, a UUID derived from the name.
+
+        The derived UUID is Java's ``UUID.nameUUIDFromBytes`` of the name.
+        """
         if self.id is not None:
             return self.id
         return name_uuid(self.name.encode("utf-8", "surrogatepass"))
@@ -240,7 +243,7 @@ class Group:
 
     @cached
     def subscribers(self) -> Mapping[str, tuple[int, ...]]:
-        """Return the indices of the subscribed members per topic with partitions."""
+        """Return the indices of the subscribed members, for each topic with partitions."""
         members_by_subscription: dict[tuple[str, ...], list[int]] = {}
         for index, member in enumerate(self.members):
             members_by_subscription.setdefault(member.subscription, []).append(index)
@@ -254,13 +257,13 @@ class Group:
 
     @property
     def partition_count(self) -> int:
-        """Number of partitions of all topics with metadata."""
+        """Return the number of partitions of all topics with metadata."""
         return sum(topic.partitions for topic in self.topics)
 
     @property
     @cached
     def common_weight(self) -> int | None:
-        """Common weight of all partitions with subscribers, or None if weights differ.
+        """Return the weight that all partitions with subscribers have, or None if weights differ.
 
         Without such partitions, the weight is 1.
         """
@@ -273,11 +276,11 @@ class Group:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether two partitions with subscribers differ in weight."""
+        """Return whether two partitions with subscribers differ in weight."""
         return self.common_weight is None
 
     def _repr_html_(self) -> str:
-        """Show subscription and owned partitions per member in a notebook."""
+        """Return an HTML table of subscriptions and owned partitions, for notebooks."""
         caption = (
             f"group {self.id or 'without a name'}: {len(self.members)} members, "
             f"{len(self.topics)} topics, {self.partition_count} "

@@ -14,7 +14,7 @@ REBALANCING_STATES = frozenset(
 
 
 class Protocol(StrEnum):
-    """Kafka's protocols of consumer groups: ``group.protocol``."""
+    """Protocol of a consumer group, as in Kafka's property ``group.protocol``."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -22,7 +22,7 @@ class Protocol(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus:
-    """State, protocol and assignor of a group. A value is None if the source does not contain it.
+    """State, protocol and assignor of a group. None means that the source lacks the value.
 
     Parameters
     ----------
@@ -50,12 +50,15 @@ class GroupStatus:
 
     @property
     def is_rebalancing(self) -> bool:
-        """Whether the group is between two assignments."""
+        """Return whether the group is between two assignments."""
         return self.state in REBALANCING_STATES
 
     @property
     def registered_assignor(self) -> str | None:
-        """Name of the assignor as in ``kassay.assign``: the broker's range is server-range."""
+        """Return the name of the group's assignor in ``kassay.assign``.
+
+        The broker's range assignor has the name ``server-range``.
+        """
         if self.protocol is Protocol.CONSUMER and self.assignor == "range":
             return "server-range"
         return self.assignor

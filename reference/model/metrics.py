@@ -20,7 +20,10 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 
 class Measure(StrEnum):
-    """Imbalance measures. `MEASURES` contains the integer ones, all except ``leximax``."""
+    """Measure of the imbalance of an assignment.
+
+    `MEASURES` contains the measures with integer values: all except ``leximax``.
+    """
 
     SUM_OF_SQUARES = "sum_of_squares"
     MAKESPAN = "makespan"
@@ -38,7 +41,7 @@ def participants(group: Group) -> tuple[str, ...]:
 
 @cached
 def participant_indices(group: Group) -> tuple[int, ...]:
-    """Return the indices of the `participants`, ascending."""
+    """Return the indices of the members that subscribe to a topic with partitions."""
     with_partitions = frozenset(t.name for t in group.topics if t.partitions)
     return tuple(
         index
@@ -48,7 +51,7 @@ def participant_indices(group: Group) -> tuple[int, ...]:
 
 
 def loads(group: Group, assignment: Assignment) -> dict[str, int]:
-    """Return the load per participant: total weight, or partitions without weights."""
+    """Return the load per participant: total weight, or number of partitions without weights."""
     return dict(zip(participants(group), load_vector(group, assignment), strict=True))
 
 
@@ -132,7 +135,7 @@ def measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
 
 @dataclass(frozen=True, slots=True)
 class MovementCount:
-    """Movement of an assignment, in partitions and in weight.
+    """Numbers and weights of the kept, moved, placed and unassigned partitions.
 
     Kept partitions stay with their current owner, moved ones get another member, placed ones
     have no current owner. Unassigned ones have a current owner, but no assignee.

@@ -15,13 +15,13 @@ _BAR_WIDTH = 160  # pixels for the maximum value
 
 
 class Markup(str):
-    """HTML that is not escaped in a cell."""
+    """HTML text that `table` inserts into a cell without escaping it."""
 
     __slots__ = ()
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table. Every value that is not `Markup` is escaped."""
+    """Return an HTML table. Cell values that are not `Markup` are escaped."""
     rest = iter(rows)
     shown = list(islice(rest, MAX_ROWS))
     remaining = sum(1 for _ in rest)
@@ -37,13 +37,13 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]])
 
 
 def bar(value: int, maximum: int) -> Markup:
-    """Return a number with a bar, proportional to its share of the maximum."""
+    """Return the HTML of a number with a bar of proportional length."""
     width = round(_BAR_WIDTH * value / maximum) if maximum else 0
     return Markup(_BAR.format(width=width, value=value))
 
 
 def names(values: Iterable[object]) -> str:
-    """Return the first values as text, and the number of the others."""
+    """Join the first values to a text, and append the number of further values."""
     rest = iter(values)
     shown = [str(value) for value in islice(rest, _MAX_NAMES)]
     remaining = sum(1 for _ in rest)
@@ -53,7 +53,7 @@ def names(values: Iterable[object]) -> str:
 def loads_table(
     caption: str, loads: Mapping[str, int], partitions: Mapping[str, Iterable[object]]
 ) -> str:
-    """Return a table of loads with bars, and the partitions of each member."""
+    """Return an HTML table of members with their loads, as bars, and their partitions."""
     maximum = max(loads.values(), default=0)
     rows = (
         (member, bar(load, maximum), names(partitions.get(member, ())))
@@ -65,7 +65,7 @@ def loads_table(
 def members_table(
     caption: str, rows: Iterable[tuple[str, Iterable[object], Iterable[object]]]
 ) -> str:
-    """Return a table of member, subscription and owned partitions."""
+    """Return an HTML table of members with their subscriptions and owned partitions."""
     cells = ((member, names(topics), names(owned)) for member, topics, owned in rows)
     return table(caption, ("member", "subscribes to", "owns"), cells)
 

@@ -21,7 +21,7 @@ NO_OWNER = -1
 
 
 class Claim(NamedTuple):
-    """A claim of a member to a partition that it does not own, and the reason."""
+    """An invalid claim of a member to a partition, with the reason why it is invalid."""
 
     member: str
     topic: str
@@ -55,7 +55,7 @@ class Ownership:
 
     @property
     def owned_count(self) -> int:
-        """Number of partitions with an owner."""
+        """Return the number of partitions with an owner."""
         return int(np.count_nonzero(self.column != NO_OWNER))
 
 
@@ -104,7 +104,7 @@ def ownership(group: Group) -> Ownership:
 
 
 def current_partitions(group: Group) -> dict[str, list[tuple[str, int]]]:
-    """Return the partitions with a valid claim per member, in the order of the topics."""
+    """Return the partitions that each member owns by valid claims, in the order of the topics."""
     owned: list[list[tuple[str, int]]] = [[] for _ in group.members]
     for topic, column in ownership(group).owners.items():
         for number in np.flatnonzero(column != NO_OWNER).tolist():
@@ -115,7 +115,7 @@ def current_partitions(group: Group) -> dict[str, list[tuple[str, int]]]:
 def rejoin(
     group: Group, assignment: Mapping[str, Partitions], *, generation: int | None = None
 ) -> Group:
-    """Return the group as its members rejoin after a rebalance.
+    """Return the group after a rebalance, with the assigned partitions as owned partitions.
 
     Each member owns exactly the partitions it was assigned, in that order; a member that is
     missing from the assignment owns nothing. Every member has the given ``generation``, by
@@ -139,7 +139,10 @@ def rejoin(
 
 
 def _claims(group: Group, rows: PartitionIndex, reason: str) -> Iterator[Claim]:
-    """Yield invalid claims. Only the members' lists contain the names of unknown topics."""
+    """Convert the rows of invalid claims to `Claim` objects.
+
+    Only the members' lists contain the names of unknown topics.
+    """
     if len(rows.topic) and int(rows.topic[0]) == UNKNOWN:
         known = {topic.name for topic in group.topics}
         for index in dict.fromkeys(rows.member.tolist()):

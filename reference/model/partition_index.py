@@ -1,4 +1,4 @@
-"""Columns of member, topic and partition number for the partitions of many members."""
+"""Columns of member, topic and number for the partitions in the lists of many members."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -15,7 +15,9 @@ UNKNOWN = -1
 
 
 class PartitionIndex(NamedTuple):
-    """Columns with one row per listed partition, in the order of the members' lists.
+    """Columns of member, topic and number, with one row per partition in the members' lists.
+
+    The rows are in the order of the lists.
 
     ``topic`` is `UNKNOWN` for a topic without metadata; ``number`` may be out of range.
     """
@@ -29,7 +31,7 @@ EMPTY_INDEX = PartitionIndex(*[np.zeros(0, dtype=np.int32)] * 3)
 
 
 class TopicStarts:
-    """Number of the first partition of each topic.
+    """Consecutive numbering of a group's partitions: the start number of each topic.
 
     The partitions of a group are numbered consecutively from 0, in the order of the topics.
     """
@@ -43,11 +45,11 @@ class TopicStarts:
 
     @property
     def size(self) -> int:
-        """Number of partitions of all topics."""
+        """Return the number of partitions of all topics."""
         return int(self.starts[-1])
 
     def exist(self, rows: PartitionIndex) -> NDArray[np.bool_]:
-        """Return per row whether the partition exists."""
+        """Return, for each row, whether the partition exists."""
         known: NDArray[np.bool_] = rows.topic != UNKNOWN
         if len(self.counts):
             known &= (rows.number >= 0) & (rows.number < self.counts[rows.topic])
@@ -58,7 +60,7 @@ class TopicStarts:
         return self.starts[rows.topic] + rows.number
 
     def rows(self, lists: Iterable[tuple[int, Partitions]]) -> PartitionIndex:
-        """Convert (member index, partitions) pairs to columns, in their order."""
+        """Convert (member index, partitions) pairs to a `PartitionIndex` in the same order."""
         # Topic indices of all name tables in one list, and the start of each table in it.
         table: list[int] = []
         starts_of_tables: dict[tuple[str, ...], int] = {}
@@ -85,7 +87,7 @@ class TopicStarts:
         )
 
     def by_topic(self, group: Group, column: Column) -> dict[str, Column]:
-        """Split a column of all partitions into read-only arrays per topic name."""
+        """Split an array with one value per partition into read-only arrays, by topic name."""
         column.flags.writeable = False
         bounds = pairwise(self.starts.tolist())
         return {
@@ -100,12 +102,12 @@ _MAX_CELLS = 2**24
 
 @cached
 def topic_starts(group: Group) -> TopicStarts:
-    """Return the number of the first partition of each topic of a group."""
+    """Return the consecutive numbering of a group's partitions."""
     return TopicStarts(group)
 
 
 def select(rows: PartitionIndex, mask: NDArray[np.bool_]) -> PartitionIndex:
-    """Return the rows selected by a mask."""
+    """Return the rows of a partition index that a mask selects."""
     return PartitionIndex(rows.member[mask], rows.topic[mask], rows.number[mask])
 
 
@@ -124,7 +126,7 @@ def subscription_mask(group: Group) -> NDArray[np.bool_]:
 
 
 def are_subscribed(group: Group, rows: PartitionIndex) -> NDArray[np.bool_]:
-    """Return whether the member of each row subscribes to its topic."""
+    """Return, for each row, whether the member subscribes to the topic."""
     topics = len(group.topics)
     if len(group.members) * topics <= _MAX_CELLS:
         return subscription_mask(group)[rows.member, rows.topic]
@@ -141,7 +143,7 @@ def are_subscribed(group: Group, rows: PartitionIndex) -> NDArray[np.bool_]:
 
 @cached
 def consumed_partitions(group: Group) -> NDArray[np.bool_]:
-    """Return whether each partition's topic has a subscriber."""
+    """Return, for each partition, whether its topic has a subscriber."""
     subscribers = group.subscribers()
     consumed = [bool(subscribers.get(topic.name)) for topic in group.topics]
     return np.repeat(np.array(consumed, dtype=np.bool_), topic_starts(group).counts)

@@ -12,7 +12,10 @@ from typing import Any, Protocol, TypeVar
 
 
 class Results(dict[object, Any]):
-    """Cached results per function. Copies and pickled copies are empty."""
+    """Cached results of the functions of one object, by function.
+
+    Copies and pickled copies are empty.
+    """
 
     __slots__ = ()
 
@@ -25,7 +28,7 @@ class HasResults(Protocol):
 
     @property
     def results(self) -> Results:
-        """Cached results."""
+        """Return the cached results of the object."""
 
 
 Subject = TypeVar("Subject", bound=HasResults)

@@ -22,7 +22,7 @@ def check_partition_count(where: str, partitions: object) -> None:
 
 
 def checked_weights(where: str, weights: Iterable[int], partitions: int) -> tuple[int, ...]:
-    """Return one integer weight per partition. Raise InputError for other values."""
+    """Convert weights to a tuple of integers, one per partition. Raise InputError if invalid."""
     integers = _integers(where, weights)
     check_length(where, "weights", integers, partitions)
     bad = next((weight for weight in integers if not 0 <= weight <= MAX_WEIGHT), None)
@@ -32,7 +32,7 @@ def checked_weights(where: str, weights: Iterable[int], partitions: int) -> tupl
 
 
 def check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:
-    """Raise InputError unless there is one value per partition."""
+    """Raise InputError unless a tuple has one value per partition."""
     if len(values) != partitions:
         raise InputError(
             f"{where}: {name} must have one entry per partition ({partitions}), got {len(values)}"
@@ -51,7 +51,7 @@ def first_repeated(names: Iterable[str]) -> str:
 
 
 def _integers(where: str, weights: Iterable[int]) -> tuple[int, ...]:
-    """Return weights as integers. Raise InputError for other numbers, which lose precision."""
+    """Convert weights to integers. Raise InputError for floats, which would lose precision."""
     numbers = tuple(weights)
     try:
         return tuple(map(as_integer, numbers))

@@ -1,4 +1,4 @@
-"""Sources of the weights of partitions, and the check of weights for numbers of members."""
+"""Sources of partition weights: lag, append rate, size on disk or a file."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from kassay.reference.model.errors import InputError
 
 
 class WeightSource(StrEnum):
-    """Quantity or file that the weights of partitions come from."""
+    """Source of partition weights: a measured quantity or a file."""
 
     LAG = "lag"  # messages between the committed offset and the end offset
     RATE = "rate"  # messages appended between two samples of the end offsets
@@ -15,7 +15,7 @@ class WeightSource(StrEnum):
 
     @classmethod
     def parse(cls, name: str) -> "WeightSource":
-        """Return the source with a name. Raise InputError for an unknown name.
+        """Convert a name to a weight source. Raise InputError for an unknown name.
 
         Examples
         --------

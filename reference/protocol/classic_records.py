@@ -54,7 +54,9 @@ class MemberMetadata(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """A group when its assignment is complete, or when its last member has left.
+    """Metadata record of a classic group.
+
+    It is written when the assignment is complete, or when the last member has left.
 
     ``timestamp`` is the time of the last state change in milliseconds.
     """

@@ -72,7 +72,7 @@ class ConsumerSubscription(NamedTuple):
 
 
 def encode_assignment(assigned: Partitions) -> bytes:
-    """Encode a member's assignment. The result of an empty assignment has no bytes."""
+    """Encode a member's assignment, with no bytes for an empty assignment."""
     if not len(assigned):
         return b""
     fields = {"assigned": _to_fields(assigned), "user_data": None}
@@ -85,7 +85,7 @@ def decode_assignment(data: bytes) -> Partitions:
 
 
 def encode_sticky_user_data(user_data: StickyUserData) -> bytes:
-    """Encode user data as a sticky assignor of Kafka 2.3 or later sends them.
+    """Encode user data in the format of the sticky assignors of Kafka 2.3 and later.
 
     Examples
     --------

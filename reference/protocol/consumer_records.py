@@ -14,7 +14,9 @@ PartitionsByTopicId = tuple[tuple[UUID, tuple[int, ...]], ...]
 
 
 class ConsumerRecord(NamedTuple):
-    """One record. ``fields`` are the fields of the value, None for a tombstone.
+    """A record of a KIP-848 group.
+
+    ``fields`` are the fields of the value, None for a tombstone.
 
     Records of the group as a whole have an empty ``member_id``.
     """
@@ -60,13 +62,13 @@ class DeferredRecord:
 
 
 def group_epoch(group: str, epoch: int, metadata_hash: int) -> ConsumerRecord:
-    """Return the record of a group epoch and the hash of its topics' metadata."""
+    """Return the record with the epoch of a group and the hash of the group's topic metadata."""
     fields = {"epoch": epoch, "metadata_hash": metadata_hash}
     return ConsumerRecord(RecordType.CONSUMER_GROUP_METADATA, group, "", fields)
 
 
 def target_epoch(group: str, epoch: int, timestamp: int) -> ConsumerRecord:
-    """Return the record of the epoch of a target assignment and the time it was computed."""
+    """Return the record with the epoch and the computation time of a target assignment."""
     fields = {"epoch": epoch, "timestamp": timestamp}
     return ConsumerRecord(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, group, "", fields)
 

@@ -15,7 +15,7 @@ CONSUMERS = "consumer"
 
 
 class ErrorCode(StrEnum):
-    """Kafka's names of error codes."""
+    """Error codes in responses of the group coordinator, with Kafka's names."""
 
     NONE = "NONE"
     COORDINATOR_NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
@@ -99,7 +99,10 @@ class SyncResponse(NamedTuple):
 
 
 class MemberIdentity(NamedTuple):
-    """Member that leaves. An administrator can identify a static member by its instance id."""
+    """Identity of a member that leaves: member id and, for a static member, instance id.
+
+    An administrator can identify a static member by its instance id.
+    """
 
     member_id: str
     instance_id: str | None = None

@@ -1,4 +1,4 @@
-"""Encode and decode messages and ``__consumer_offsets`` records by `record_schemas`."""
+"""Encode and decode messages and records of ``__consumer_offsets`` by their schemas."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _COOPERATIVE_USER_DATA_SIZE = 4  # bytes
 
 @dataclass(frozen=True, slots=True)
 class DecodedRecord:
-    """One decoded record.
+    """A decoded record of ``__consumer_offsets``.
 
     ``kind`` is the record type, see `RecordType`. For other types, ``key`` is empty and
     ``value`` None. ``value`` is None for a tombstone, too.
@@ -37,12 +37,12 @@ class DecodedRecord:
 
     @property
     def known(self) -> bool:
-        """Whether the record type is one of `RECORD_SCHEMAS`."""
+        """Return whether `RECORD_SCHEMAS` contains the record type."""
         return self.kind in RECORD_SCHEMAS
 
 
 def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
-    """Decode a record.
+    """Decode a record of ``__consumer_offsets`` from its key and value.
 
     In groups of consumers, the members' subscriptions and assignments are decoded too; other
     applications store their own bytes there. CorruptRecordError names the part and the field.
@@ -52,7 +52,7 @@ def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
 
 
 def decode_key(key: bytes | None) -> tuple[int, Fields]:
-    """Decode a key to its record type and fields. An unknown type has no fields."""
+    """Decode the key of a record to its type and fields. An unknown type has no fields."""
     if key is None:
         raise CorruptRecordError("the key must not be null")
     reader = Reader(key)
@@ -77,7 +77,7 @@ def decode_value(kind: int, value: bytes | None) -> Fields | None:
 
 
 def decode_consumer(member: Fields, *, protocol: str | None) -> None:
-    """Decode subscription, assignment and sticky user data of a member in place."""
+    """Decode the subscription, assignment and sticky user data of a member in place."""
     where = f"member {member['member_id']!r}"
     for name, schema in (("subscription", SUBSCRIPTION), ("assignment", ASSIGNMENT)):
         raw = member[name]
@@ -101,7 +101,9 @@ def _user_data(data: bytes | None, protocol: str | None) -> Fields | None:
 
 
 def decode_sticky_fields(data: bytes) -> Fields:
-    """Decode user data of a sticky assignor. Without any, ``previous_assignment`` is None.
+    """Decode the user data of a sticky assignor.
+
+    ``previous_assignment`` is None if the user data do not contain an assignment.
 
     Examples
     --------
@@ -119,7 +121,7 @@ def decode_sticky_fields(data: bytes) -> Fields:
 
 
 def has_version_prefix(data: bytes) -> bool:
-    """Return whether sticky user data have their version before them, as in kafka-python 3.
+    """Return whether sticky user data start with a version number, as in kafka-python 3.
 
     Without it, they start with a number of topics, which then would be at least 65,536.
     """
@@ -174,7 +176,7 @@ def decode_message(schema: Schema, data: bytes) -> Fields:
 
 
 class _Codec(NamedTuple):
-    """Encoder and decoder of one type."""
+    """Encoder and decoder functions of one data type."""
 
     encode: Callable[[Any], bytes]
     decode: Callable[[Reader], Any]

@@ -13,7 +13,7 @@ NEVER = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a message.
+    """A field in the schema of a message or record.
 
     ``type`` is ``int8`` to ``int64``, ``string``, ``bytes``, ``uuid``, ``[]int32``,
     ``[]string``, or a tuple of fields for an array of structures. ``since`` and ``until`` are
@@ -32,7 +32,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One message or record value.
+    """Schema of a message or of a record value.
 
     ``newest`` is the newest known version; with ``open_ended``, newer versions are decoded as
     this version and their remaining bytes are ignored. ``flexible`` is the first version with

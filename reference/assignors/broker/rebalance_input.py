@@ -80,7 +80,7 @@ def group_spec(group: Group) -> GroupSpec:
 
 
 def partition_set(numbers: Iterable[int] = (), *, capacity: int | None = None) -> PartitionSet:
-    """Create a set by adding the partition numbers one by one."""
+    """Create a Java set by adding the partition numbers one by one."""
     return HashMap.of(numbers, lambda number: number, sort_key=lambda n: n, capacity=capacity)
 
 
@@ -93,7 +93,7 @@ def deep_copy_assignment(target: Target) -> Target:
 
 
 def remove_partition(target: Target, topic: uuid.UUID, number: int) -> None:
-    """Remove a partition. Remove its topic too if no other partition remains."""
+    """Remove a partition from a member's target, and its topic if no partition remains."""
     numbers = target.get(topic)
     if numbers is not None:
         numbers.remove(number)

@@ -40,7 +40,7 @@ class UniformHeterogeneousAssignmentBuilder:
         }
 
     def build(self) -> Assignment:
-        """Return the new assignment."""
+        """Compute the new target assignment of the group."""
         if self.topic_subscribers:
             self._maybe_revoke_partitions()
             self._assign_remaining_partitions()
@@ -146,7 +146,7 @@ class UniformHeterogeneousAssignmentBuilder:
 
 
 class MemberAssignmentBalancer:
-    """Selects the members that receive and give partitions while a topic is balanced.
+    """Selector of the members that receive and give partitions while a topic is balanced.
 
     The members of a low range receive in turn, those of a high range give in turn. After a
     full turn, members on the next level join the range. ``sizes`` may change.
@@ -198,7 +198,7 @@ class MemberAssignmentBalancer:
         return self._sorted_members[self._next_most_loaded + 1]
 
     def exclude_most_loaded_member(self) -> None:
-        """Exclude the most loaded member returned last: it has no partition to give."""
+        """Exclude the member selected last for giving, because it has no partition to give."""
         self._most_loaded_range_end -= 1
         members, end = self._sorted_members, self._most_loaded_range_end
         index = self._next_most_loaded + 1

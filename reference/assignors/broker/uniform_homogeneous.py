@@ -40,7 +40,7 @@ class UniformHomogeneousAssignmentBuilder:
         self.remaining_members_to_get_an_extra_partition = 0
 
     def build(self) -> Assignment:
-        """Return the new assignment."""
+        """Compute the new target assignment of the group."""
         if self.subscribed_topic_ids:
             self._compute_unassigned_partitions()
             self._maybe_revoke_partitions()

@@ -13,7 +13,10 @@ from kassay.reference.model.assignor_result import UpstreamError
 
 
 class ConstrainedAssignmentBuilder:
-    """Sticky algorithm for equal subscriptions. The assignment is in upstream's map order."""
+    """State of one run of the sticky algorithm for equal subscriptions.
+
+    The assignment is in the order of upstream's map.
+    """
 
     def __init__(
         self,
@@ -40,7 +43,7 @@ class ConstrainedAssignmentBuilder:
         self.assignment: dict[int, list[int]] = {consumer: [] for consumer in current_assignment}
 
     def build(self) -> dict[int, list[int]]:
-        """Return the partitions per consumer."""
+        """Compute the partitions of each consumer."""
         self._assign_owned_partitions()
         self._num_kept = {consumer: len(tps) for consumer, tps in self.assignment.items()}
         unassigned = self.table.unassigned(chain.from_iterable(self.assignment.values()))

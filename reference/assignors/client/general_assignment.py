@@ -178,7 +178,7 @@ class GeneralAssignmentBuilder:
 def _prev_assignment(
     claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return per partition the latest owner in a generation below the highest one."""
+    """Return, for each partition, its latest owner before the highest generation."""
     max_generation = max(generations.values())
     latest: dict[int, tuple[int, int]] = {}
     for consumer, partitions in claims.items():

@@ -1,4 +1,4 @@
-"""Integer numbers of partitions, which make the sticky ports fast.
+"""Table that numbers partitions by integers, which makes the ports of sticky assignors fast.
 
 The integers are in the order of upstream's general algorithm: topics by number of
 subscribers, then name; within a topic by partition number. With equal subscriptions this is
@@ -51,11 +51,11 @@ class PartitionTable:
         self._positions: dict[tuple[str, ...], NDArray[np.int64]] = {}
 
     def range_of(self, topic: int) -> range:
-        """Return the numbers of the partitions of the topic at a position."""
+        """Return the integers that identify the partitions of a topic."""
         return range(self.first[topic], self.first[topic + 1])
 
     def intern(self, claimed: Partitions) -> list[int]:
-        """Convert claimed partitions to numbers, in order. Skip unknown topics."""
+        """Convert claimed partitions to integers, in order. Skip unknown topics."""
         if not len(claimed):
             return []
         topic = self._positions_of(claimed.topics)[claimed.codes]

@@ -57,7 +57,7 @@ class _ByLoad:
 
 
 class Reassignment:
-    """Reassignment phase: loads, owners and recorded moves.
+    """State of the reassignment phase: loads, owners and recorded moves.
 
     ``current_assignment`` contains the consumers that can participate, in the order of
     upstream's map. It and ``current_partition_consumer`` are modified.
@@ -100,7 +100,7 @@ class Reassignment:
         self._last_movable: tuple[int, int] | None = None
 
     def perform_reassignments(self, reassignable_partitions: Sequence[int]) -> bool:
-        """Repeat passes over the partitions until a pass moves none, and return whether any moved.
+        """Move partitions in repeated passes until none moves. Return whether any moved.
 
         Raise RepeatedStateError if the state after a pass repeats.
         """

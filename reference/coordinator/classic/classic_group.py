@@ -1,4 +1,4 @@
-"""Classic group: members, leader, selected protocol and generation.
+"""State of a classic group: members, leader, selected protocol and generation.
 
 Upstream: org.apache.kafka.coordinator.group.classic.ClassicGroup and ClassicGroupMember,
 group-coordinator 4.x.
@@ -38,7 +38,7 @@ class ClassicMember:
         self.sync_reply: messages.SyncReply | None = None
 
     def metadata(self, protocol: str | None) -> ConsumerSubscription:
-        """Return the member's subscription under a protocol that the member supports."""
+        """Return the subscription that the member sent for a protocol."""
         for supported in self.offers:
             if supported.name == protocol:
                 return supported.metadata
@@ -46,11 +46,11 @@ class ClassicMember:
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """Whether the member needs no heartbeat, because it waits for a response."""
+        """Return whether the member needs no heartbeat because it waits for a response."""
         return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
 
     def respond_to_sync(self, response: messages.SyncResponse) -> bool:
-        """Respond to the member's SyncGroup, and return whether the request was pending."""
+        """Answer the member's pending SyncGroup request. Return False if no request is pending."""
         reply, self.sync_reply = self.sync_reply, None
         if reply is None:
             return False
@@ -59,7 +59,7 @@ class ClassicMember:
 
 
 class ClassicGroup:
-    """State of one group, changed by `ClassicCoordinator` only.
+    """State of one classic group, which only `ClassicCoordinator` changes.
 
     ``on_state_change`` is called with the time in milliseconds and the new state.
     """
@@ -89,7 +89,7 @@ class ClassicGroup:
         self._most_members = 0
 
     def transition_to(self, state: GroupState, now: int) -> None:
-        """Change the state. Raise IllegalTransitionError if the transition is invalid."""
+        """Change the state of the group. Raise IllegalTransitionError for an invalid transition."""
         if self.state not in states.VALID_PREVIOUS_STATES[state]:
             raise IllegalTransitionError(
                 f"a group cannot change from state {self.state} to {state}"
@@ -146,7 +146,7 @@ class ClassicGroup:
     def update_member(
         self, member: ClassicMember, request: messages.JoinRequest, reply: messages.JoinReply | None
     ) -> None:
-        """Update a member from a repeated JoinGroup."""
+        """Update a member by the values of its repeated JoinGroup request."""
         self._supporters.subtract(protocol.name for protocol in member.offers)
         self._supporters.update(protocol.name for protocol in request.offers)
         member.offers = request.offers
@@ -155,7 +155,7 @@ class ClassicGroup:
         self.set_join_reply(member, reply)
 
     def set_join_reply(self, member: ClassicMember, reply: messages.JoinReply | None) -> None:
-        """Set or clear the pending JoinGroup of a member."""
+        """Set or clear the reply function of a member's pending JoinGroup request."""
         if reply is not None:
             self.members_awaiting_join += 1
         if member.join_reply is not None:
@@ -163,14 +163,17 @@ class ClassicGroup:
         member.join_reply = reply
 
     def respond_to_join(self, member: ClassicMember, response: messages.JoinResponse) -> None:
-        """Respond to a member's JoinGroup, if it waits for one."""
+        """Answer a member's JoinGroup request if the request is pending."""
         reply = member.join_reply
         if reply is not None:
             self.set_join_reply(member, None)
             reply(response)
 
     def validate_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Check the ids of a request. Return `ErrorCode.NONE` if they belong to a member."""
+        """Check the member id and instance id of a request, and return an error code.
+
+        The code is `ErrorCode.NONE` if the ids belong to a member.
+        """
         if instance_id is not None:
             known = self.static_members.get(instance_id)
             if known is None:
@@ -183,12 +186,12 @@ class ClassicGroup:
 
     @property
     def has_all_members_joined(self) -> bool:
-        """Whether every member has sent JoinGroup and no join is pending."""
+        """Return whether every member has sent JoinGroup and no join is pending."""
         return len(self.members) == self.members_awaiting_join and not self.pending_joins
 
     @property
     def rebalance_timeout(self) -> int:
-        """Maximum rebalance timeout of the members."""
+        """Return the maximum rebalance timeout of the members in milliseconds."""
         return max((member.rebalance_timeout for member in self.members.values()), default=0)
 
     def maybe_elect_new_joined_leader(self) -> bool:
@@ -207,7 +210,7 @@ class ClassicGroup:
     def supports_protocols(
         self, protocol_type: str, offers: Sequence[messages.SupportedProtocol]
     ) -> bool:
-        """Return whether a member with these protocols can join."""
+        """Return whether a member that offers these protocols can join the group."""
         if self.state is states.EMPTY:
             return bool(protocol_type) and bool(offers)
         if self.protocol_type != protocol_type:
@@ -215,7 +218,7 @@ class ClassicGroup:
         return len(self.members) in [self._supporters[protocol.name] for protocol in offers]
 
     def select_protocol(self) -> str:
-        """Select the protocol with most votes among those that all members support."""
+        """Select the protocol with the most votes among the protocols that all members support."""
         member_count = len(self.members)
         candidates = {name for name, count in self._supporters.items() if count == member_count}
         if member_count and len(candidates) == 1:
@@ -247,7 +250,7 @@ class ClassicGroup:
     def join_response(
         self, member_id: str, *, with_members: bool = True, skip_assignment: bool = False
     ) -> messages.JoinResponse:
-        """Return the response that ends a JoinGroup. Only the leader receives the members."""
+        """Build the response to a JoinGroup request. Only the leader receives the members."""
         members: tuple[messages.JoinedMember, ...] = ()
         if with_members and member_id == self.leader:
             members = tuple(

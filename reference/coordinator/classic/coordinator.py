@@ -32,7 +32,7 @@ def numbered_member_ids() -> MemberIdFactory:
 
 
 class ClassicCoordinator:
-    """Coordinates one group: handles requests and timeouts, and writes the log.
+    """Coordinator of one classic group, which handles requests and timeouts, and writes the log.
 
     The group is written when it is created or becomes empty, when a static member returns,
     and when the leader's assignment arrives, before any member receives it. The group and its
@@ -82,7 +82,7 @@ class ClassicCoordinator:
             self._rebalance.prepare_rebalance()
 
     def join(self, request: JoinRequest, reply: messages.JoinReply) -> None:
-        """Handle a JoinGroup. The response goes to ``reply``, possibly much later."""
+        """Handle a JoinGroup request. The response goes to ``reply``, possibly much later."""
         if self.group.state is states.DEAD:
             reply(JoinResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
             return
@@ -95,7 +95,7 @@ class ClassicCoordinator:
             self.log.append("group", GroupMetadata(self.group.id, "", 0, None, None, 0, ()))
 
     def sync(self, request: messages.SyncRequest, reply: messages.SyncReply) -> None:
-        """Handle a SyncGroup. Followers get the response after the leader's assignment."""
+        """Handle a SyncGroup request. Followers wait for the leader's assignment."""
         group = self.group
         code = self._validate(request.member_id, request.generation, request.instance_id)
         if code is NO_ERROR and request.protocol not in (None, group.protocol):
@@ -125,7 +125,7 @@ class ClassicCoordinator:
     def heartbeat(
         self, member_id: str, generation: int, instance_id: str | None = None
     ) -> ErrorCode:
-        """Handle a Heartbeat. A member that receives REBALANCE_IN_PROGRESS joins again."""
+        """Handle a Heartbeat request. A member that gets REBALANCE_IN_PROGRESS joins again."""
         code = self._validate(member_id, generation, instance_id)
         if code is not NO_ERROR:
             return code
@@ -135,7 +135,7 @@ class ClassicCoordinator:
         return NO_ERROR
 
     def leave(self, *members: messages.MemberIdentity) -> tuple[ErrorCode, ...]:
-        """Handle a LeaveGroup, and return one code per member."""
+        """Handle a LeaveGroup request, and return one error code per leaving member."""
         if self.group.state is states.DEAD:
             return (ErrorCode.COORDINATOR_NOT_AVAILABLE,) * len(members)
         codes = tuple(self._remove_member(member) for member in members)
@@ -164,7 +164,7 @@ class ClassicCoordinator:
         return NO_ERROR
 
     def commit(self, member_id: str, generation: int, offsets: messages.Offsets) -> ErrorCode:
-        """Handle an OffsetCommit of a member or, with generation -1, of an empty group."""
+        """Handle an OffsetCommit request of a member or, with generation -1, of an empty group."""
         group = self.group
         if group.state is states.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE

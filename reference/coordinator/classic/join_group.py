@@ -14,7 +14,7 @@ from kassay.reference.protocol.messages import ErrorCode, JoinReply, JoinRequest
 def join(
     rebalance: ClassicRebalance, request: JoinRequest, reply: JoinReply, *, new_id: str | None
 ) -> None:
-    """Handle a JoinGroup. The response goes to ``reply``, now or when the join phase ends.
+    """Handle a JoinGroup request. ``reply`` receives the response at once or after the join phase.
 
     ``new_id`` is the id for a member without one, otherwise None.
     """
@@ -88,7 +88,7 @@ def _join_known(rebalance: ClassicRebalance, request: JoinRequest, reply: JoinRe
 def _join_static(
     rebalance: ClassicRebalance, request: JoinRequest, reply: JoinReply, new_id: str
 ) -> None:
-    """Add a static member, or replace the member with its instance id."""
+    """Add a static member, or replace an earlier member with the same instance id."""
     group = rebalance.group
     old_id = group.static_members.get(request.instance_id or "")
     if old_id is None:

@@ -1,4 +1,4 @@
-"""Classic rebalance: join phase, sync phase, and their timers.
+"""Rebalance of a classic group: join phase, sync phase, and their timers.
 
 Upstream: org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordinator 4.x.
 """
@@ -19,7 +19,7 @@ _CAN_REBALANCE = states.VALID_PREVIOUS_STATES[states.PREPARING_REBALANCE]
 
 
 class ClassicRebalance:
-    """Rebalances one group: join phase, sync phase, sessions and the group record."""
+    """Rebalance of one classic group: join phase, sync phase and session timeouts."""
 
     def __init__(
         self, group: ClassicGroup, clock: Clock, log: Log, config: CoordinatorConfig
@@ -61,7 +61,7 @@ class ClassicRebalance:
             self._join_timer.start(group.rebalance_timeout)
 
     def maybe_complete_join(self) -> None:
-        """End the join phase if all members have joined. The initial delay is not shortened."""
+        """End the join phase if all members have joined and no initial delay is running."""
         group = self.group
         if (
             group.state is states.PREPARING_REBALANCE
@@ -75,7 +75,7 @@ class ClassicRebalance:
         self._delay_timer.start(delay)
 
     def _on_initial_delay(self) -> None:
-        """Extend the initial delay after a new join, up to the rebalance timeout in total."""
+        """Extend the initial delay if a member has joined, at most to the rebalance timeout."""
         remaining = self._delay_left
         if self.group.new_member_added and remaining:
             self.group.new_member_added = False
@@ -85,7 +85,7 @@ class ClassicRebalance:
             self.complete_join()
 
     def complete_join(self) -> None:
-        """End the join phase and remove late dynamic members."""
+        """End the join phase, and remove dynamic members that have not joined."""
         group = self.group
         self._join_timer.cancel()
         self._delay_timer.cancel()
@@ -153,7 +153,7 @@ class ClassicRebalance:
         session.start(member.session_timeout if timeout is None else timeout)
 
     def start_pending_join_timer(self, member_id: str, timeout: int) -> None:
-        """Start the timer after which an issued member id becomes invalid."""
+        """Start the timer that ends the validity of a member id that has not joined yet."""
         timer = self._pending_timers[member_id] = self._timer(member_id)
         timer.start(timeout)
 

@@ -37,4 +37,4 @@ VALID_PREVIOUS_STATES: Mapping[GroupState, tuple[GroupState, ...]] = MappingProx
 
 
 class IllegalTransitionError(InternalError):
-    """An invalid transition of a group's state."""
+    """Error: the requested change of a group's state is invalid."""

@@ -30,7 +30,7 @@ class ConsumerGroupState(StrEnum):
 
 
 class ConsumerGroup:
-    """Members, target assignment and offsets of a group. Every change is logged."""
+    """Members, target assignment and offsets of one group. Every change is logged."""
 
     def __init__(self, group_id: str, topics: Iterable[Topic], log: Log) -> None:
         self.id = group_id
@@ -77,7 +77,7 @@ class ConsumerGroup:
         return cached[1]
 
     def assignor_input(self) -> Group:
-        """Build the assignor's input. The last target assignment becomes the owned partitions."""
+        """Build the input of the assignor, with the last target assignment as owned partitions."""
         members = tuple(
             Member(
                 id=member.id,
@@ -144,7 +144,7 @@ class ConsumerGroup:
         self._log.append(("current", member.id), record)
 
     def put_target(self, target: dict[str, Partitions], now: int) -> None:
-        """Set the target assignment of the current epoch.
+        """Store a new target assignment for the current group epoch.
 
         A member with an unchanged target keeps the order of its last record. The next result of
         the assignor can depend on this order.
@@ -187,7 +187,7 @@ class ConsumerGroup:
         return member
 
     def commit(self, partition: TopicPartition, offset: int, now: int) -> None:
-        """Store a committed offset."""
+        """Store the committed offset of a partition."""
         self.offsets[partition] = offset
         self._log.append(partition, OffsetCommit(self.id, partition, offset, now))
 

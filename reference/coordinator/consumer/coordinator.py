@@ -56,7 +56,7 @@ class HeartbeatResponse(NamedTuple):
 
 
 class ConsumerCoordinator:
-    """Coordinates one group: handles requests and timeouts, and writes the log.
+    """Coordinator of one group, which handles heartbeats and timeouts, and writes the log.
 
     The group is loaded from the log; sessions and revocation timeouts restart.
 
@@ -103,7 +103,7 @@ class ConsumerCoordinator:
         self._topics_changed = True
 
     def heartbeat(self, request: Heartbeat) -> HeartbeatResponse:
-        """Handle a heartbeat: join, leave, or acknowledge and fetch the assignment."""
+        """Handle a heartbeat, with which a member joins, leaves or acknowledges an assignment."""
         if request.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request)
         previous = self._find_member(request)
@@ -149,7 +149,7 @@ class ConsumerCoordinator:
         return self.group.replace_static_member(replaced, request.member_id)
 
     def _maybe_update_target(self) -> None:
-        """Compute a new target assignment if the target is outdated and the interval has passed."""
+        """Compute a new target assignment if it is outdated and the assignment interval is over."""
         group, now = self.group, self._clock.now
         assigned_at = group.target_assigned_at
         if group.target_epoch >= group.epoch or (
@@ -229,7 +229,7 @@ class ConsumerCoordinator:
         timer.start(member.rebalance_timeout)
 
     def _fence(self, member_id: str) -> None:
-        """Remove a member and start a new epoch."""
+        """Remove a member from the group, and increase the group epoch."""
         if member_id in self.group.members:
             self._cancel_timers(member_id)
             self.group.remove(member_id)
@@ -266,7 +266,10 @@ def _updated(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
 
 
 def _epoch_is_valid(member: ConsumerMember, request: Heartbeat) -> bool:
-    """Return whether a member epoch is current, or previous because a response was lost."""
+    """Return whether a heartbeat has the member's current epoch or, if allowed, its previous epoch.
+
+    A member still has its previous epoch if a response was lost.
+    """
     if request.epoch in (JOIN_EPOCH, member.epoch):
         return True
     return (

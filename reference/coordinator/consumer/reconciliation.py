@@ -15,7 +15,7 @@ NONE: PartitionSet = frozenset()
 
 
 class MemberState(IntEnum):
-    """State of a member's reconciliation, with the values of Kafka's records."""
+    """Reconciliation state of a member. The numbers are those in Kafka's records."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
@@ -43,7 +43,7 @@ class ConsumerMember:
 
     @property
     def owned_or_revoking(self) -> PartitionSet:
-        """Return the partitions that no other member may get yet."""
+        """Return the partitions that the member owns or still has to revoke."""
         return self.assigned | self.revoking if self.revoking else self.assigned
 
     def is_reconciled_to(self, epoch: int) -> bool:
@@ -109,7 +109,10 @@ def _revoke(member: ConsumerMember, kept: PartitionSet, revoking: PartitionSet) 
 
 
 def _owns_any(owned: PartitionSet | None, revoking: PartitionSet) -> bool:
-    """Return whether the member still owns a partition to revoke, or True if it is not known."""
+    """Return whether the member may still own one of the partitions that it must revoke.
+
+    The result is True if the heartbeat does not contain the owned partitions.
+    """
     return owned is None or not owned.isdisjoint(revoking)
 
 
