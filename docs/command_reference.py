@@ -17,9 +17,9 @@ _INTRODUCTION = """\
 Results go to standard output, messages to standard error. Exit codes: 0 success; 1 a requested
 condition is not met; 2 bad input or usage; 130 interrupted.
 
-Ctrl-C stops the search of the current group within two seconds. The result of this group is the
-best one found so far, has `"interrupted": true`, and is the last one. A second Ctrl-C ends the
-command at once.
+Ctrl-C stops the search of the current group within two seconds. The command then writes the best
+result found for this group, with `"interrupted": true`, and skips all further groups. A second
+Ctrl-C ends the command immediately.
 """
 
 

@@ -26,7 +26,7 @@ AllowLag = Annotated[
     bool,
     typer.Option(
         "--allow-lag",
-        help="Accept lag as weight for a number of members. Lag is a backlog, not a load: the "
-        "result is the number of members that share the backlog.",
+        help="Accept lag as weight for a number of members. Lag measures the backlog, not the "
+        "traffic: the result is the number of members that can share the backlog.",
     ),
 ]

@@ -95,8 +95,8 @@ class ObjectiveOptions:
         list[str] | None,
         typer.Option(
             metavar="TOPIC[-N]=MEMBER",
-            help="Assign a partition, or all partitions of a topic, to other members than this "
-            "one. Repeatable.",
+            help="Do not assign a partition, or any partition of a topic, to this member. "
+            "Repeatable.",
             show_default=False,
         ),
     ] = None

@@ -67,8 +67,8 @@ class SourceOptions:
         int | None,
         typer.Option(
             min=0,
-            help="Lag of partitions without a lag in the source; required with --weights lag if "
-            "a lag is missing.",
+            help="Lag to use for partitions for which the source contains no lag; required with "
+            "--weights lag if a lag is missing.",
             show_default=False,
         ),
     ] = None

@@ -25,11 +25,11 @@ def anonymize(
 ) -> None:
     """Replace the names in group documents, so that the documents can be shared.
 
-    The same name gets the same new name in all groups. Replaces the names of groups, topics,
-    members, instances, clients, hosts, racks and custom assignors; removes topic ids and
-    notes. Numbers stay: partitions, weights, generations, capacities. The new names keep the
-    order of the old names. Assignors that depend on hash codes or topic ids can return another
-    assignment.
+    Equal names get equal new names in all groups. Replaces the names of groups, topics,
+    members, instances, clients, hosts, racks and custom assignors; removes topic ids and notes.
+    Numbers are unchanged: partitions, weights, generations, capacities. The new names have the
+    sort order of the old names. Assignors that depend on hash codes or topic ids can return
+    another assignment.
 
     Example: `kassay anonymize groups.jsonl > shared.jsonl`
     """

@@ -21,9 +21,9 @@ def assign(
 ) -> None:
     """Assign partitions with one of Kafka's assignors or a custom assignor.
 
-    If Kafka's class does not terminate, the result shows the repeated state. If it throws,
-    the result has the class of the exception. If a custom assignor returns no valid
-    assignment, the result has the reason.
+    If Kafka's class does not terminate, the result shows the repeated state. If Kafka's
+    class throws an exception, the result contains the class of the exception. If a custom
+    assignor returns no valid assignment, the result contains the reason.
 
     Example: `kassay assign --assignor sticky groups.jsonl`
     """

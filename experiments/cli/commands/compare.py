@@ -26,8 +26,9 @@ def compare(
 ) -> None:
     """Compare assignors with the proven optimum.
 
-    The optimum has minimum imbalance and, among those assignments, fewest moves. Unnecessary
-    moves exceed the minimum number of moves for the imbalance that the assignor reaches.
+    The optimum has the fewest moves among the assignments with minimum imbalance. Unnecessary
+    moves are the moves of the assignor beyond the minimum number of moves to an assignment
+    with at most the assignor's imbalance.
 
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
     """

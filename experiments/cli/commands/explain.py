@@ -53,16 +53,18 @@ def explain(
 
     Without --assignor and --assignment, kassay explains the current assignment. If no member
     owns a partition, kassay explains the result of the port with the name of the group's
-    assignor, or of range, the default of Java's client. The output names the client library of
-    the group if it is not Java's.
+    assignor. If this name is not known, kassay explains the result of range, the default of the
+    Java client. The output names the client library of the group if it is not the Java client.
 
     Equal weights: each step is a shortest improving chain; after the last step the assignment
     is optimal. A step with "direct" true is one transfer between members with loads that differ
-    by two or more. Kafka's sticky assignors search only for such steps; the table shows "yes"
-    for them under "by sticky". Different weights: the steps are the moves of a plan, which
-    reaches 2 % above the minimum maximum load with few moves; the time limit applies to them.
-    "moved" has the reason of each move from the current owner to the explained assignment.
-    If the assignor does not terminate, its repeated state is explained and a note says so.
+    by two or more. Kafka's sticky assignors search only for such steps; for these steps, the
+    column "by sticky" of the table contains "yes". Different weights: the steps are the moves
+    of a plan with few moves and a maximum load of at most 2 % above its minimum. The time limit
+    applies to the search for this plan.
+
+    "moved" contains the reason of each move from the current owner to the explained assignment.
+    If the assignor does not terminate, kassay explains the repeated state and prints a note.
 
     Example: `kassay explain groups.jsonl --assignor sticky --format table`
     """

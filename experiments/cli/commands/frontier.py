@@ -28,8 +28,8 @@ def frontier(
         int | None,
         typer.Option(
             min=2,
-            help="Maximum number of points. With a maximum, the numbers of moves grow roughly "
-            "geometrically: 1, 2, 3, 5, 7, 10, ...",
+            help="Maximum number of points of the frontier. With this option, the points have the "
+            "numbers of moves 1, 2, 3, 5, 7, 10, 15, 20, ...",
             show_default="all",
         ),
     ] = None,

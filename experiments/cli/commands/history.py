@@ -45,8 +45,8 @@ class FollowOptions:
         bool,
         typer.Option(
             "--follow",
-            help="Write each rebalance of the cluster when it happens, until interrupted; the "
-            "next start continues.",
+            help="Write each rebalance of the cluster when it is complete. The command runs until "
+            "it is interrupted; the next start continues after the last rebalance written.",
             rich_help_panel=_FOLLOW_PANEL,
         ),
     ] = False

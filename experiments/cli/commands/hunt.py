@@ -49,9 +49,9 @@ def hunt(
         typer.Option(
             metavar="NAME",
             help="Shortcoming to search for. imbalance: imbalance above the minimum. moves: "
-            "unnecessary moves, per partition. ratio: maximum load relative to the minimum "
-            "possible maximum load. livelock: the assignor does not terminate. failure: the "
-            "assignor throws an exception or returns an invalid assignment.",
+            "unnecessary moves divided by the number of partitions. ratio: maximum load divided "
+            "by the minimum possible maximum load. livelock: the assignor does not terminate. "
+            "failure: the assignor throws an exception or returns an invalid assignment.",
         ),
     ] = Shortcoming.IMBALANCE,
     assignor: assignor_options.OptionalAssignorName = None,
@@ -79,8 +79,8 @@ def hunt(
         int,
         typer.Option(
             min=0,
-            help="Steps of the random walk after shrinking, per counterexample. A step leads to "
-            "a group of equal or smaller size.",
+            help="Number of steps of a random walk from the shrunk group, per counterexample. Each "
+            "step leads to a group of equal or smaller size.",
         ),
     ] = 0,
     walks: Annotated[
@@ -96,11 +96,12 @@ def hunt(
     """Search for the smallest groups on which an assignor has a shortcoming.
 
     Spark searches families of groups and shrinks each counterexample; counterexamples that
-    differ only in names are kept once. Each one is printed, and appended to found.jsonl, when it
-    is found. Writes groups.jsonl, gallery.json and gallery.html at the end. A custom assignor
-    must be deterministic: it runs twice on the group of each case and on each counterexample,
-    and a difference ends the search.
-    The family small-worlds has all groups up to the sizes of --members and --partitions.
+    differ only in names are kept once. kassay prints each counterexample when it is found, and
+    appends it to found.jsonl. Writes groups.jsonl, gallery.json and gallery.html at the end. A
+    custom assignor must be deterministic: it runs twice on the group of each case and on each
+    counterexample. If the two results differ, the search ends.
+
+    The family small-worlds contains all groups up to the sizes of --members and --partitions.
 
     Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
     """

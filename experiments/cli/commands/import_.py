@@ -61,7 +61,7 @@ def import_(
 ) -> None:
     """Convert captures of Kafka's tools, or groups of a cluster, to group documents.
 
-    Captures of offsets, members and state of one group are merged. kassay only reads
+    If several captures contain data of one group, kassay merges them. kassay only reads
     from a cluster and joins no group. Options fill in data that the source does not contain; each
     document lists such data under "notes". Writes one JSON line per group.
 

@@ -25,7 +25,7 @@ def members(
     source_data: source_options.SourceOptions = source_options.SourceOptions(),
     makespan: Annotated[
         int | None,
-        typer.Option(min=0, help="Target: no member may have a higher load.", show_default=False),
+        typer.Option(min=0, help="Target for the maximum load of a member.", show_default=False),
     ] = None,
     capacity: capacity_options.Capacity = None,
     first: Annotated[
@@ -44,7 +44,7 @@ def members(
         bool,
         typer.Option(
             "--resilience",
-            help="Include the highest maximum load that the loss of one member causes.",
+            help="Include the maximum load after the loss of one member, in the worst case.",
         ),
     ] = False,
     search: search_options.SearchOptions = search_options.SearchOptions(),

@@ -114,18 +114,19 @@ def plan(
 ) -> None:
     """Plan the moves from the current to the optimal assignment of each group.
 
-    The plan of a weighted group has the fewest moves within 2 % of the minimum imbalance; the
-    report also shows the ten best moves and perfect balance. The searches of a group share the
-    time limit.
+    For a weighted group, the imbalance after the plan may exceed its minimum by up to 2 %, because
+    this saves many moves. The report also shows a plan with at most ten moves and a plan with
+    minimum imbalance. The time limit applies to all searches of a group together.
 
     Writes report.html, plan.json, moves.csv, loads.csv, ticket.md, static-assignment.json
     (partition lists for `KafkaConsumer.assign()`), sticky-seed.json (user data that makes
     Kafka's sticky assignors start from the planned assignment) and after.jsonl (group
     documents after the moves). Several groups get one directory each. Prints one JSON line
-    per group. The plan of a rebalancing group starts from its target assignment, or from the
-    owners before the rebalance. Exits with 1 if no assignment of a group is found within the
-    capacities and the time limit, or if the source of a rebalancing group shows no owners. After
-    Ctrl-C, the best plan found so far is written, and the exit code is 130.
+    per group. If a group is rebalancing, its plan starts from the target assignment, or from the
+    owners before the rebalance if the group has no target assignment. After Ctrl-C, kassay
+    writes the best plan found so far and exits with 130. Exits with 1 if no assignment of a group
+    is found within the capacities and the time limit, or if the source of a rebalancing group
+    shows no owners.
 
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
     """

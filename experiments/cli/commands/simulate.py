@@ -37,8 +37,8 @@ def simulate(
         output_options.Format | None,
         typer.Option(
             "--format",
-            help="Output format. table: costs compared with the optimum. jsonl: one JSON line per "
-            "simulation. json: indented JSON.",
+            help="Output format. table: each rebalance compared with the optimum. jsonl: one JSON "
+            "line per simulation. json: indented JSON.",
             show_default="a text timeline",
         ),
     ] = None,
@@ -46,9 +46,9 @@ def simulate(
 ) -> None:
     """Simulate the rebalances of consumer groups over time.
 
-    A script has topics, members and events, such as joins, leaves, crashes and stalls. A
-    policy is an assignor with a protocol, or the optimum. --plot draws the timeline and
-    requires one script and one policy.
+    A script has topics, members and events, such as joins, leaves, crashes and stalls. A policy
+    is an assignor, or the solver, together with a rebalance protocol. --plot draws the timeline
+    and requires one script and one policy.
 
     Example: `kassay simulate rolling-restart --policy sticky --policy uniform --format table`
     """

@@ -86,7 +86,7 @@ def study(
         typer.Option(
             "--clean",
             help="After the study, delete the files of interrupted runs and of other studies from "
-            "the output. No other study may run at this output.",
+            "the output. No other study may use this output meanwhile.",
         ),
     ] = False,
     convert: Annotated[
@@ -101,8 +101,8 @@ def study(
 ) -> None:
     """Compare assignors with the proven optimum on many groups, with Spark.
 
-    Writes the results of all cases as Parquet files, and a summary for `kassay report`. An
-    interrupted or damaged study is completed when it is started again.
+    Writes the results of all cases as Parquet files, and a summary for `kassay report`. If a
+    study was interrupted or damaged, the same command completes it.
 
     Example: `kassay study experiments/study/configurations/quick.yaml -o out/quick`
 

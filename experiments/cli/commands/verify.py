@@ -35,14 +35,16 @@ def verify(
 ) -> None:
     """Check assignments and their certificates without a solver.
 
-    An assignment is valid if every partition has one subscribed assignee. It is optimal if a
-    certificate proves it for the objective and the constraints of the options, by default the
-    default objective and no constraints. The document must state the same objective,
-    constraints and group; all are shown, and all figures of the document are checked. An
-    assignment is not reported as optimal if only a solver can check one of its bounds. The key
-    "proof" of a level states how its value was proven.
+    An assignment is valid if every partition is assigned to one member that subscribes to its
+    topic. A valid assignment is optimal if a certificate proves this for the objective and the
+    constraints in the options. Without these options, kassay uses the default objective and no
+    constraints. The document must state the same objective, constraints and group. kassay
+    checks all numbers in the document. If only a solver can check one of the bounds, kassay does
+    not report the assignment as optimal. The key "proof" of a level states how its value was
+    proven.
+
     Exits with 1 for an invalid assignment, another objective, constraint or group, a wrong
-    figure, or an invalid certificate.
+    number, or an invalid certificate.
 
     Example: `kassay solve g.json --certificate > s.json; kassay verify g.json --assignment s.json`
     """

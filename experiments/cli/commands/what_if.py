@@ -89,11 +89,11 @@ def what_if(
     """Find the optimal assignment of a group after changes to the group.
 
     All changes apply together. If an option has several values, each combination is one
-    scenario. The first row is the group as it is, the second one its optimum. Each scenario
-    also shows the result of --assignor, or of the port with the name of the group's assignor; a
-    note names the client library of the group if it is not Java's. Weighted groups have a
-    tolerance of 2 % unless --tolerance is given. Exits with 1 if no assignment
-    of a scenario is found within the capacities and the time limit.
+    scenario. The first row is the group as it is. The second row is the optimum of this group.
+    Each scenario also shows the result of --assignor, or of the port with the name of the
+    group's assignor. A note names the client library of the group if it is not the Java client.
+    For weighted groups, the default of --tolerance is 2 %. Exits with 1 if no assignment of a
+    scenario is found within the capacities and the time limit.
 
     Example: `kassay what-if groups.jsonl --members +0..+5 --growth 1,1.5 --format table`
     """
