@@ -130,10 +130,10 @@ def hunt(
     )
     if not len(searched):
         raise UsageError("there is no group to search: give --groups, or --cases above 0")
-    check_writable(str(output))
     if is_user_assignor(name):
         for case in (searched[number] for number in range(min(_FIRST_CASES, len(searched)))):
             check_deterministic(name, case.name, case.build())
+    check_writable(str(output))
     with spark_session(master=spark.master, settings=spark.settings()) as session:
         results = search_cases(session, searched, options, tasks=tasks)
         result = gallery(_show_finds(results, output / "found.jsonl"), options)

@@ -92,8 +92,8 @@ def test_an_assignor_that_is_not_deterministic_after_30_runs_ends_the_search(tmp
     options = CounterexampleOptions(
         assignor=f"python:{coin(30)}", shortcoming=Shortcoming.FAILURE, attempts=1
     )
-    document = TWO_MEMBERS.strip()
-    cases = imported_cases([document] * 20, assignors=[options.assignor])
+    documents = [TWO_MEMBERS.strip().replace('"mine"', f'"mine-{n}"') for n in range(20)]
+    cases = imported_cases(documents, assignors=[options.assignor])
     for number in range(10):
         check_deterministic(options.assignor, cases[number].name, cases[number].build())
     found = [search_case(cases[number], options) for number in range(20)]
