@@ -10,6 +10,6 @@ FirstSeed = Annotated[
 Cases = Annotated[
     int,
     typer.Option(
-        "--cases", min=0, help="Number of generated groups, over all seeded families together."
+        "--cases", min=0, help="Total number of groups that all families with seeds generate."
     ),
 ]
