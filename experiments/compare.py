@@ -247,7 +247,7 @@ def fewest_moves_within(
 
 
 def _proven_optima(group: Group, optimum: Solution, measure: Measure) -> Mapping[Measure, int]:
-    """Return the minimum of each imbalance measure, as far as the solution proves it."""
+    """Return the proven minimum per imbalance measure. Measures without proof are missing."""
     if optimum.assignment is None or optimum.imbalance.gap != 0:
         return {}
     values = measures(group, optimum.assignment)

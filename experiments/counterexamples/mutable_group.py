@@ -45,7 +45,10 @@ class MutableGroup:
         return len(self.subscriptions), sum(map(len, self.owners))
 
     def group(self) -> Group:
-        """Convert to a `Group` with generated names that sort like the indexes."""
+        """Convert the mutable group to a `Group` with generated names.
+
+        The names sort like the indexes of members and topics.
+        """
         owned: list[list[tuple[str, int]]] = [[] for _ in self.subscriptions]
         for topic, column in enumerate(self.owners):
             for number, owner in enumerate(column):

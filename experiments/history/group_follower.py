@@ -36,7 +36,10 @@ class GroupFollower:
         return follower
 
     def state(self) -> bytes:
-        """Serialise the follower for `of`, without the topic names of the cluster."""
+        """Serialise the follower to bytes, from which `of` restores the follower.
+
+        The topic names of the cluster are not included.
+        """
         self.replay.topic_names = {}
         return pickle.dumps(self)
 

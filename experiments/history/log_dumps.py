@@ -171,7 +171,7 @@ def _field_name(name: str) -> str:
 def _value(field: Field, value: Any) -> Any:
     if field.name in ("subscription", "assignment"):
         schema = SUBSCRIPTION if field.name == "subscription" else ASSIGNMENT
-        # The tool prints bytes that it cannot decode, and those of other applications, in base 64.
+        # The tool prints undecodable bytes, and bytes of other applications, in base 64.
         return _fields(schema.fields, value) if isinstance(value, dict) else _bytes(value)
     if isinstance(field.type, tuple):
         return [_fields(field.type, each) for each in value or ()]

@@ -54,9 +54,7 @@ METRICS = {
 def metrics_text(rows: Iterable[Mapping[str, object]]) -> str:
     r"""Format rows of metric values, one row per group, in the text format of Prometheus.
 
-    The columns are ``group`` and the keys of `METRICS`.
-
-    Unknown values have no line.
+    The columns are ``group`` and the keys of `METRICS`. Unknown values have no line.
 
     Examples
     --------

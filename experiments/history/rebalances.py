@@ -26,12 +26,10 @@ _TOPIC_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class Rebalance:
     """A rebalance of a recorded group, which may take several generations.
 
-    It ends when every partition has an owner again.
-
-    ``case`` is ``group/incarnation/number``; ``first`` is the number of the first generation,
-    and ``started`` its timestamp in milliseconds since 1970.
-    ``group`` has the members of the last generation, with the partitions they owned before
-    the first one, or is None if the records hold no valid group. ``unknown`` is the reason
+    It ends when every partition has an owner again. ``case`` is ``group/incarnation/number``;
+    ``first`` is the number of the first generation, and ``started`` its timestamp in milliseconds
+    since 1970. ``group`` has the members of the last generation, with the partitions they owned
+    before the first one, or is None if the records hold no valid group. ``unknown`` is the reason
     why the moves are unknown: no group, or no previous generation.
     """
 
@@ -86,7 +84,7 @@ class RebalanceFinder:
         self._state = _GroupState()
 
     def add(self, generation: Generation, counts: Mapping[str, int]) -> Iterator[Rebalance]:
-        """Add the next generation, and yield a rebalance if the generation completes it.
+        """Add the next generation. Yield a rebalance if this generation completes a rebalance.
 
         ``counts`` are the partition counts of the topics at the generation.
         """
@@ -181,7 +179,7 @@ def _check_gap(state: _GroupState, generation: Generation) -> None:
     if missing > generation.skipped_epochs:
         state.owned = {}
         if len(generation.members) < 2:
-            return  # A single member cannot take partitions from another one.
+            return  # A single member cannot take partitions from another member.
         state.claims = _claims(generation)
         if state.claims is not None:
             return

@@ -12,11 +12,9 @@ def counts_by_generation(
     """Yield the partition counts of topics at each generation of a group.
 
     The generations are from one incarnation of the group: it is not deleted between them.
-
-    ``given`` are the counts at the end. They apply to assigned and to subscribed topics. A
-    topic has fewer partitions before a generation in which new ones are assigned: then the
-    count is that of the assignments so far. Partitions that are never assigned exist from the
-    start.
+    ``given`` are the counts at the end. They apply to assigned and to subscribed topics. A topic
+    has fewer partitions before a generation in which new ones are assigned: then the count is that
+    of the assignments so far. Partitions that are never assigned exist from the start.
     """
     final: Counts = {}
     for generation in generations:

@@ -73,7 +73,7 @@ class AssignorProcess:
         except NoAnswerError as error:
             exit_code = process.poll()
             if isinstance(error, _EndedError):
-                # It closed its pipes, so it is about to end.
+                # The process closed its pipes, so it is about to end.
                 with suppress(subprocess.TimeoutExpired):
                     exit_code = process.wait(timeout=1)
             message = self._describe_failure(str(error), exit_code)

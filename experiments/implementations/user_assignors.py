@@ -1,10 +1,8 @@
 """Parse names of user-defined assignors, such as ``cmd:./mine`` or ``python:mine:assign``.
 
-A user-defined assignor is a command or a Python callable.
-
-Both run in a process of their own. The name contains everything that is needed to run the
-assignor, so that Spark workers need nothing else: ``cmd:./mine``, ``python:mine:assign``, or
-with a time limit ``cmd@2.5s:./mine``.
+A user-defined assignor is a command or a Python callable. Both run in a process of their own. The
+name contains everything that is needed to run the assignor, so that Spark workers need nothing
+else: ``cmd:./mine``, ``python:mine:assign``, or with a time limit ``cmd@2.5s:./mine``.
 """
 
 import re

@@ -20,7 +20,7 @@ from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.reference.protocol.messages import NO_ERROR, ErrorCode
 
 _RESTART_DELAY = 1_000
-"""Delay in ms before a process restarts that stopped with UNRELEASED_INSTANCE_ID."""
+"""Delay in ms before a process that stopped with UNRELEASED_INSTANCE_ID restarts."""
 
 
 class ConsumerProtocolClient(Consumer):
@@ -148,7 +148,7 @@ class ConsumerProtocolClient(Consumer):
             self._has_left = False
             self._rejoin()
         elif self._pending is not None:
-            # The broker may have fenced it because it did not reconcile in time.
+            # The broker may have fenced the member because it did not reconcile in time.
             self._send()
         else:
             self._resume()

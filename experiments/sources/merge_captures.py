@@ -38,13 +38,13 @@ class ObservedMember:
     host: str | None = None
     instance_id: str | None = None
     epoch: int | None = None
-    count: int | None = None  # of partitions, as the members table states it
+    count: int | None = None  # number of partitions in the members table
     # Partition numbers per topic, without the topics (releases 3.8 and 3.9).
     unnamed: tuple[tuple[int, ...], ...] | None = None
     owned: set[PartitionKey] = field(default_factory=set)
-    target: set[PartitionKey] | None = None  # if it is not equal to owned
+    target: set[PartitionKey] | None = None  # None if equal to owned
     subscription: tuple[str, ...] | None = None  # as the member sent it
-    library: str | None = None  # as the form of the subscription shows it
+    library: str | None = None  # indicated by the form of the subscription
     ordered: tuple[PartitionKey, ...] = ()  # partitions in the coordinator's order
 
     def owned_in_order(self) -> list[PartitionKey]:
@@ -59,10 +59,10 @@ class ObservedGroup:
 
     id: str
     members: dict[str, ObservedMember] = field(default_factory=dict)
-    partitions: dict[PartitionKey, str | None] = field(default_factory=dict)  # and their owners
+    partitions: dict[PartitionKey, str | None] = field(default_factory=dict)  # owner by partition
     lag: dict[PartitionKey, int] = field(default_factory=dict)  # in messages
     appended: dict[PartitionKey, int] = field(default_factory=dict)  # messages between two samples
-    has_members_table: bool = False  # which also lists members without partitions
+    has_members_table: bool = False  # a members table also lists members without partitions
     owners_without_ids: bool = False  # owners have another name than the member id
     shows_owners: bool = False  # a capture has a column for owners
     state: str | None = None
@@ -70,8 +70,8 @@ class ObservedGroup:
     protocol: Protocol | None = None
     stated_members: int | None = None  # number of members in the state table
     notices: set[str] = field(default_factory=set)
-    directories: set[str] = field(default_factory=set)  # of its captures
-    unreadable_files: tuple[str, ...] = ()  # in these directories
+    directories: set[str] = field(default_factory=set)  # directories of the captures
+    unreadable_files: tuple[str, ...] = ()  # files in these directories
     error: str | None = None  # first contradiction between its captures
 
     @property

@@ -25,7 +25,7 @@ _UUID_SUFFIX = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 def recognise_library(
     client_id: str | None, *, member_id: str | None = None, assignor: str | None = None
 ) -> str | None:
-    """Return the name of the client library that a client id indicates, or None.
+    """Return the client library that a client id or assignor indicates, or None if unknown.
 
     A member id of the classic protocol is the client id and a UUID, so it replaces a client id
     that the source does not show. An application that sets ``client.id`` is recognised only by
@@ -45,7 +45,7 @@ def recognise_library(
 
 
 def library_of_subscription(fields: Fields, data: bytes) -> str | None:
-    """Return the client library that the encoding of a subscription indicates, or None.
+    """Return the client library that encodes subscriptions this way, or None if unknown.
 
     ``fields`` are the decoded fields. kafka-go ends version 1 after the user data, librdkafka
     sends the empty rack, and kafka-python writes a version before the sticky user data.

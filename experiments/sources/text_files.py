@@ -43,9 +43,7 @@ def without_gzip(path: Path) -> Path:
 def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.BufferedReader]:
     """Open a file or standard input (path `STDIN`) in binary mode, and decompress gzip.
 
-    Gzip is recognised by the first bytes, not by the file name.
-
-    ``stdin`` replaces ``sys.stdin``.
+    Gzip is recognised by the first bytes, not by the file name. ``stdin`` replaces ``sys.stdin``.
     """
     raw = _standard_input(stdin) if path == STDIN else path.open("rb")
     # Standard input stays open.

@@ -41,7 +41,7 @@ class Clock:
             actions.append(action)
 
     def timer(self, action: Action) -> "Timer":
-        """Create a timer, not started, that runs an action when it expires."""
+        """Create a timer that runs an action on expiry. The timer is not started."""
         return Timer(self, action)
 
     def run(self, until: int) -> None:

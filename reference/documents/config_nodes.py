@@ -1,4 +1,4 @@
-"""YAML and JSON configuration files with the line of every value, for error messages."""
+"""Parse YAML and JSON configuration files, and keep the line of every value for errors."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -24,7 +24,7 @@ from kassay.reference.model.group import NO_GENERATION, Member
 
 
 def _sub_generation(value: object, where: str) -> int:
-    """Read a sub-generation, the generation that a subscription states. Null means none."""
+    """Read the generation that is stated in a subscription. Null means no generation."""
     return NO_GENERATION if value is None else as_integer(value, where)
 
 

@@ -20,7 +20,7 @@ from kassay.reference.model.value_checks import MAX_PARTITIONS
 
 
 def parse_partitions(value: object, where: str) -> Partitions:
-    """Read pairs ``[["t", 0], ...]`` or the short form ``{"t": [0, ...]}``, in order."""
+    """Read partitions from ``[["t", 0], ...]`` or the short form ``{"t": [0, ...]}``."""
     if isinstance(value, Partitions):
         return value
     if isinstance(value, Mapping):

@@ -18,7 +18,7 @@ from kassay.reference.model.group import Topic
 
 
 def parse_topic(name: str, value: object, where: str) -> Topic:
-    """Build a topic from its partition count or JSON object."""
+    """Build a topic from its JSON value: a partition count or an object."""
     if isinstance(value, int):
         value = {"partitions": value}
     table = as_object(value, where, expected="a partition count or an object")
@@ -61,7 +61,7 @@ def _racks(value: object, where: str) -> tuple[tuple[str | None, ...], ...] | No
 
 
 def parse_topic_id(value: object, where: str) -> uuid.UUID | None:
-    """Parse a topic id: a UUID, or its 22 characters in base64 as Kafka's tools print it."""
+    """Parse a topic id: a UUID or, as Kafka's tools print it, 22 characters in base64."""
     if value is None:
         return None
     text = as_text(value, where)

@@ -69,7 +69,7 @@ class HashMap(Generic[K, V]):
         return table
 
     def put(self, key: K, value: V) -> None:
-        """Append a key to its bin, or replace its value."""
+        """Set the value of a key. A new key is appended to its bin."""
         hash_code = spread(self._hash_code(key))
         if not self._table:
             self._resize()
@@ -138,7 +138,7 @@ class HashMap(Generic[K, V]):
         self._size = 0
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key, None if it is absent."""
+        """Return the value of a key, or None if the map does not contain the key."""
         if not self._table:
             return None
         hash_code = spread(self._hash_code(key))
@@ -242,7 +242,7 @@ def table_size_for(capacity: int) -> int:
 
 
 def set_capacity(size: int) -> int:
-    """Return the initial capacity of ``new HashSet(collection)``."""
+    """Return the initial capacity of Java's ``new HashSet(collection)`` for a size."""
     return max(capacity_for(size), DEFAULT_CAPACITY)
 
 

@@ -17,7 +17,10 @@ from kassay.reference.java.strings import spread, string_hash, utf16_key
 
 
 def string_order(names: Iterable[str], *, capacity: int | None = None) -> list[str]:
-    """Return the iteration order of distinct strings after ``put`` in the given order."""
+    """Return the iteration order of strings that ``put`` inserts in the given order.
+
+    The strings are distinct.
+    """
     names = list(names)
     start = DEFAULT_CAPACITY if capacity is None else table_size_for(capacity)
     mask = _mask_without_trees(names, start, room_beyond=0)
@@ -27,10 +30,10 @@ def string_order(names: Iterable[str], *, capacity: int | None = None) -> list[s
 
 
 def computed_order(names: Sequence[str], *, looked_up_after: bool) -> list[str]:
-    """Return the iteration order of distinct strings after ``computeIfAbsent``.
+    """Return the iteration order of strings that ``computeIfAbsent`` inserts.
 
-    ``looked_up_after`` means that ``computeIfAbsent`` is called for an existing string after the
-    last new one; this call may resize the table.
+    The strings are distinct. ``looked_up_after`` means that ``computeIfAbsent`` is called for an
+    existing string after the last new one; this call may resize the table.
     """
     mask = _mask_without_trees(names, DEFAULT_CAPACITY, room_beyond=0 if looked_up_after else 1)
     if mask is not None:

@@ -34,17 +34,17 @@ def utf16_key(text: str) -> bytes:
 
 
 def topic_partition_hash(topic: str, partition: int) -> int:
-    """Return ``TopicPartition.hashCode()``."""
+    """Return Java's hash code of a Kafka ``TopicPartition``."""
     return _signed((31 * (31 + partition) + string_hash(topic)) & _BITS)
 
 
 def name_uuid(name: bytes) -> uuid.UUID:
-    """Return ``UUID.nameUUIDFromBytes``: version 3 without a namespace."""
+    """Return Java's ``UUID.nameUUIDFromBytes``, a version 3 UUID without a namespace."""
     return uuid.UUID(bytes=hashlib.md5(name, usedforsecurity=False).digest(), version=3)
 
 
 def uuid_hash(value: uuid.UUID) -> int:
-    """Return ``UUID.hashCode()``, which is also Kafka's ``Uuid.hashCode()``."""
+    """Return Java's ``UUID.hashCode()``, which is also Kafka's ``Uuid.hashCode()``."""
     folded = (value.int >> 64) ^ (value.int & 0xFFFFFFFFFFFFFFFF)
     return _signed((folded >> 32) ^ (folded & _BITS))
 
@@ -56,7 +56,7 @@ def uuid_key(value: uuid.UUID) -> tuple[int, int]:
 
 
 def spread(hash_code: int) -> int:
-    """Return ``HashMap.hash``: the hash code with its upper half folded into the lower."""
+    """Combine a hash code with its upper half by XOR, as Java's ``HashMap.hash`` does."""
     unsigned = hash_code & _BITS
     return _signed(unsigned ^ (unsigned >> 16))
 

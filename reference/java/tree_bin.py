@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Node:
-    """An entry of a bin: a link of the chain and, in a tree bin, a node of the tree."""
+    """An entry of a hash bin: a node of the bin's chain and, in a tree bin, of the tree."""
 
     __slots__ = ("hash", "key", "left", "next", "parent", "prev", "red", "right", "tree", "value")
 
@@ -41,7 +41,10 @@ def chain(first: Node | None) -> Iterator[Node]:
 
 
 def treeify(first: Node, order: Order) -> Node:
-    """Convert a chain to a tree, and return its root, which is the first node of the chain."""
+    """Convert a chain of nodes to a tree, and return the root of the tree.
+
+    The root becomes the first node of the chain.
+    """
     root = first
     last: Node | None = None
     for node in chain(first):
@@ -161,7 +164,10 @@ def _delete(root: Node, node: Node) -> Node:
 
 
 def _swap_with_successor(root: Node, node: Node, left: Node, right: Node) -> tuple[Node, Node]:
-    """Swap a node of two children with its in-order successor. The links stay."""
+    """Swap a tree node that has two children with its in-order successor.
+
+    The links of the chain stay.
+    """
     parent = node.parent
     successor = right
     while successor.left is not None:

@@ -80,10 +80,9 @@ class Assignment(Mapping[str, Partitions]):
 def assignee_column(group: Group, assignment: Assignment) -> Column:
     """Return, for each partition of a group, the index of the member that gets the partition.
 
-    The partitions are in the order of the topics.
-
-    Unassigned partitions have `NO_OWNER`. Unknown members, topics and partition numbers are
-    skipped. If a partition has several assignees, the column contains the last one.
+    The partitions are in the order of the topics. Unassigned partitions have `NO_OWNER`. Unknown
+    members, topics and partition numbers are skipped. If a partition has several assignees, the
+    column contains the last one.
     """
     return _check(group, assignment).column
 

@@ -64,9 +64,8 @@ class LivelockError(KassayError):
 class AssignorResult:
     """Result of an assignor for a group: an assignment, a livelock or an exception.
 
-    Exactly one of the last three fields is not None.
-
-    ``livelock`` is set if the real assignor does not terminate, ``failed`` if it throws.
+    Exactly one of the last three fields is not None. ``livelock`` is set if the real assignor does
+    not terminate, ``failed`` if it throws.
     """
 
     assignor: str

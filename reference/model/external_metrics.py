@@ -64,7 +64,7 @@ def kafka_is_balanced(group: Group, assignment: Assignment) -> bool:
 
 
 def balancedness(loads: Sequence[int]) -> float:
-    """Return the percentage of members within Cruise Control's band: mean load +/- 9 %.
+    """Return the percentage of members with a load in Cruise Control's band, mean +/- 9 %.
 
     Cruise Control combines many goals by priority; this is the goal of even load alone.
     """

@@ -51,13 +51,17 @@ def participant_indices(group: Group) -> tuple[int, ...]:
 
 
 def loads(group: Group, assignment: Assignment) -> dict[str, int]:
-    """Return the load per participant: total weight, or number of partitions without weights."""
+    """Return the load of each participant: total weight, or number of partitions.
+
+    The load is the number of partitions if no topic has weights. `participants` are the members
+    that subscribe to a topic with partitions.
+    """
     return dict(zip(participants(group), load_vector(group, assignment), strict=True))
 
 
 @cached_per_group
 def load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
-    """Return the loads of the participants in group order."""
+    """Return the loads of the `participants` in group order."""
     topics = group.topic_table()
     lists = [assignment.get(member, NO_PARTITIONS) for member in participants(group)]
     if all(topic.weights is None for topic in group.topics):
@@ -86,7 +90,7 @@ def spread(loads: Sequence[int]) -> int:
 
 
 def deviation(loads: Sequence[int]) -> int:
-    """Return the sum of distances from the mean load, times the number of members.
+    """Return the sum of absolute differences to the mean load, times the number of members.
 
     The factor makes it an integer: the sum over members of ``|n * load - total|``.
     """
@@ -167,7 +171,7 @@ def movement_count(group: Group, assignment: Assignment) -> MovementCount:
 
 
 def movement(group: Group, assignment: Assignment) -> int:
-    """Count the partitions assigned to another member than their current owner."""
+    """Count the partitions that are assigned to another member than their current owner."""
     return movement_count(group, assignment).moved
 
 

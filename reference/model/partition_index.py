@@ -17,9 +17,8 @@ UNKNOWN = -1
 class PartitionIndex(NamedTuple):
     """Columns of member, topic and number, with one row per partition in the members' lists.
 
-    The rows are in the order of the lists.
-
-    ``topic`` is `UNKNOWN` for a topic without metadata; ``number`` may be out of range.
+    The rows are in the order of the lists. ``topic`` is `UNKNOWN` for a topic without metadata;
+    ``number`` may be out of range.
     """
 
     member: Column

@@ -1,4 +1,4 @@
-"""Topic partitions, and immutable lists of them with 8 bytes per partition."""
+"""Topic partitions, and immutable lists of topic partitions with 8 bytes per partition."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
@@ -90,7 +90,7 @@ class Partitions(Sequence[TopicPartition]):
         return list(map(tuple.__new__, repeat(TopicPartition), pairs))
 
     def distinct_topics(self) -> list[str]:
-        """Return the topics of the partitions, each once."""
+        """Return the topics of the partitions without repetitions."""
         # np.unique imports numpy.ma, which takes a tenth of a second.
         return [self.topics[code] for code in np.flatnonzero(np.bincount(self.codes))]
 

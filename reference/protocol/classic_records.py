@@ -25,7 +25,7 @@ VALUE_VERSION = 3
 
 
 class MemberMetadata(NamedTuple):
-    """A member in the metadata of its group. Times are in milliseconds."""
+    """A member in the metadata record of a classic group. Times are in milliseconds."""
 
     member_id: str
     instance_id: str | None
@@ -56,9 +56,8 @@ class MemberMetadata(NamedTuple):
 class GroupMetadata(NamedTuple):
     """Metadata record of a classic group.
 
-    It is written when the assignment is complete, or when the last member has left.
-
-    ``timestamp`` is the time of the last state change in milliseconds.
+    It is written when the assignment is complete, or when the last member has left. ``timestamp``
+    is the time of the last state change in milliseconds.
     """
 
     group: str
@@ -71,18 +70,18 @@ class GroupMetadata(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        """Key of the record."""
+        """Return the encoded key of the record."""
         return encode_key(RecordType.GROUP_METADATA, {"group": self.group})
 
     @property
     def value(self) -> bytes:
-        """Value of the record."""
+        """Return the encoded value of the record."""
         members = [member.to_fields() for member in self.members]
         return encode_message(GROUP_METADATA, VALUE_VERSION, self._asdict() | {"members": members})
 
 
 class OffsetCommit(NamedTuple):
-    """One committed offset. ``timestamp`` is in milliseconds."""
+    """Record of a committed offset. ``timestamp`` is in milliseconds."""
 
     group: str
     partition: TopicPartition
@@ -91,14 +90,14 @@ class OffsetCommit(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        """Key of the record."""
+        """Return the encoded key of the record."""
         return encode_key(
             RecordType.OFFSET_COMMIT, {"group": self.group, **self.partition._asdict()}
         )
 
     @property
     def value(self) -> bytes:
-        """Value of the record, without leader epoch or metadata."""
+        """Return the encoded value of the record, without leader epoch or metadata."""
         fields = {
             "offset": self.offset,
             "leader_epoch": -1,

@@ -49,7 +49,7 @@ class ConsumerSubscription(NamedTuple):
     user_data: StickyUserData | None = None
 
     def encode(self) -> bytes:
-        """Encode the subscription in version 3."""
+        """Encode the subscription in version 3 of the message format."""
         user_data = self.user_data
         fields = self._asdict() | {
             "owned": _to_fields(self.owned),
@@ -59,7 +59,7 @@ class ConsumerSubscription(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> "ConsumerSubscription":
-        """Decode a subscription."""
+        """Decode the bytes of a subscription message."""
         fields = decode_message(SUBSCRIPTION, data)
         user_data = fields["user_data"]
         return cls(
@@ -80,7 +80,7 @@ def encode_assignment(assigned: Partitions) -> bytes:
 
 
 def decode_assignment(data: bytes) -> Partitions:
-    """Decode a member's assignment."""
+    """Decode the bytes of a member's assignment."""
     return _from_fields(decode_message(ASSIGNMENT, data)["assigned"]) if data else NO_PARTITIONS
 
 
@@ -103,7 +103,7 @@ def encode_sticky_user_data(user_data: StickyUserData) -> bytes:
 
 
 def decode_sticky_user_data(data: bytes) -> StickyUserData:
-    """Decode user data of a sticky assignor."""
+    """Decode the user data of a sticky assignor."""
     fields = decode_sticky_fields(data)
     previous = fields["previous_assignment"]
     return StickyUserData(

@@ -28,19 +28,19 @@ class ConsumerRecord(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        """Key of the record."""
+        """Return the encoded key of the record."""
         return encode_key(self.kind, {"group": self.group, "member_id": self.member_id})
 
     @property
     def value(self) -> bytes | None:
-        """Value of the record, or None for a tombstone."""
+        """Return the encoded value of the record, or None for a tombstone."""
         if self.fields is None:
             return None
         return encode_message(RECORD_SCHEMAS[self.kind].value, VALUE_VERSION, self.fields)
 
 
 class DeferredRecord:
-    """A record that is built when it is read. Most records are overwritten before a read.
+    """A record that is only built if it is read. Most records are overwritten before a read.
 
     The objects that ``build`` uses must not change.
     """
@@ -52,12 +52,12 @@ class DeferredRecord:
 
     @property
     def key(self) -> bytes:
-        """Key of the record."""
+        """Return the encoded key of the record."""
         return self._build().key
 
     @property
     def value(self) -> bytes | None:
-        """Value of the record, or None for a tombstone."""
+        """Return the encoded value of the record, or None for a tombstone."""
         return self._build().value
 
 
@@ -83,7 +83,7 @@ def member_metadata(
     subscription: Iterable[str],
     rebalance_timeout: int,
 ) -> ConsumerRecord:
-    """Return the record of a member's identity and subscription."""
+    """Return the record with a member's identity and subscription."""
     fields = {
         "instance_id": instance_id,
         "rack": rack,
@@ -100,7 +100,7 @@ def member_metadata(
 def target_assignment(
     group: str, member_id: str, partitions: PartitionsByTopicId
 ) -> ConsumerRecord:
-    """Return the record of a member's target assignment."""
+    """Return the record with a member's target assignment."""
     fields = {"assigned": _topics(partitions)}
     return ConsumerRecord(
         RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, group, member_id, fields
@@ -117,7 +117,7 @@ def current_assignment(
     assigned: PartitionsByTopicId,
     revoking: PartitionsByTopicId,
 ) -> ConsumerRecord:
-    """Return the record of a member's current assignment and its reconciliation state."""
+    """Return the record with a member's current assignment and reconciliation state."""
     fields = {
         "epoch": epoch,
         "previous_epoch": previous_epoch,
@@ -131,7 +131,10 @@ def current_assignment(
 
 
 def tombstones(group: str, member_id: str) -> tuple[ConsumerRecord, ...]:
-    """Return the records that delete a member: current assignment, target, metadata."""
+    """Return the tombstones that delete a member's assignments and metadata.
+
+    They delete the current assignment, the target assignment and the metadata.
+    """
     kinds = (
         RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
         RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,

@@ -37,7 +37,7 @@ NO_ERROR = ErrorCode.NONE
 
 
 class SupportedProtocol(NamedTuple):
-    """An assignor that a member supports, and its subscription for the leader."""
+    """An assignor that a member supports, with the member's subscription for this assignor."""
 
     name: str
     metadata: ConsumerSubscription

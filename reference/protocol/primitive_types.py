@@ -10,7 +10,7 @@ _INTEGERS = {width: struct.Struct(f">{width}") for width in "bhiq"}
 
 
 class CorruptRecordError(InputError):
-    """Error: bytes end too early or violate their schema."""
+    """Error: the bytes of a record or message end too early or violate the schema."""
 
 
 def unsigned_varint(value: int) -> bytes:
@@ -24,7 +24,10 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def integer(value: int, width: str) -> bytes:
-    """Encode a signed big-endian integer. ``width`` is struct's b, h, i or q."""
+    """Encode a signed big-endian integer.
+
+    ``width`` is a format character of `struct`: b, h, i or q.
+    """
     return _INTEGERS[width].pack(value)
 
 
@@ -40,13 +43,13 @@ def blob(value: bytes | None, *, compact: bool = False) -> bytes:
 
 
 def array(items: Iterable[bytes], *, compact: bool = False) -> bytes:
-    """Encode an array of encoded items."""
+    """Encode an array of items that are already encoded."""
     parts = list(items)
     return _length(len(parts), compact=compact, width="i") + b"".join(parts)
 
 
 def tags(fields: Iterable[tuple[int, bytes]] = ()) -> bytes:
-    """Encode a section of tagged fields, given as (tag, value) in the order of the tags."""
+    """Encode a section of tagged fields from (tag, value) pairs, which are sorted by tag."""
     parts = list(fields)
     body = b"".join(
         unsigned_varint(tag) + unsigned_varint(len(value)) + value for tag, value in parts
@@ -75,11 +78,11 @@ class Reader:
 
     @property
     def remaining(self) -> int:
-        """Number of bytes not read yet."""
+        """Return the number of unread bytes."""
         return len(self._data) - self._position
 
     def take(self, size: int) -> bytes:
-        """Read raw bytes."""
+        """Read a number of raw bytes."""
         start = self._position
         end = start + size
         if not start <= end <= len(self._data):

@@ -141,12 +141,12 @@ def encode_key(kind: int, fields: Mapping[str, Any]) -> bytes:
 
 
 def encode_fields(schema: tuple[Field, ...], fields: Mapping[str, Any]) -> bytes:
-    """Encode a structure without a version prefix."""
+    """Encode the fields of a structure, without a version prefix."""
     return _structure(schema, 0, compact=False).encode(fields)
 
 
 def decode_fields(schema: tuple[Field, ...], data: bytes) -> Fields:
-    """Decode a structure without a version prefix."""
+    """Decode the fields of a structure that has no version prefix."""
     return _decode_all(schema, Reader(data))
 
 
@@ -163,7 +163,7 @@ def encode_message(schema: Schema, version: int, fields: Mapping[str, Any]) -> b
 
 
 def decode_message(schema: Schema, data: bytes) -> Fields:
-    """Decode a message with its version prefix. The field ``version`` holds the version."""
+    """Decode a message with its version prefix. The field ``version`` contains the version."""
     reader = Reader(data)
     version = reader.integer("h")
     if version < 0 or (version > schema.newest and not schema.open_ended):
@@ -192,7 +192,10 @@ def _versioned(schema: Schema, version: int) -> _Codec:
 def _structure(
     fields: tuple[Field, ...], version: int, *, compact: bool, required: int | None = None
 ) -> _Codec:
-    """Return the codec of a structure. Only the first ``required`` fields must be present."""
+    """Return the encoder and decoder of a structure with the given fields.
+
+    Only the first ``required`` fields must be present.
+    """
     present = [f for f in fields if f.tag is None and f.since <= version <= f.until]
     codecs = [(f.name, _field(f, version, compact=compact)) for f in present]
     tagged = {

@@ -42,7 +42,7 @@ _UNKNOWN_OR_LEADERLESS = (
 )
 # Errors that concern the connection to the cluster, not one group.
 _CLUSTER_ERRORS = (*_PERMANENT, _ALL_BROKERS_DOWN, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
-# The library's own time limit ends first; this one is in reserve.
+# Additional time after the library's own time limit, in case the library does not stop.
 _GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.2
 # Permanent connection errors end a request after this time.
@@ -55,9 +55,8 @@ _T = TypeVar("_T")
 class LiveCluster:
     """Connection to a running cluster through confluent-kafka.
 
-    The class implements `group_descriptions.Cluster`.
-
-    The settings are librdkafka properties. The timeout is in seconds per request.
+    The class implements `group_descriptions.Cluster`. The settings are librdkafka properties. The
+    timeout is in seconds per request.
     """
 
     def __init__(

@@ -37,9 +37,8 @@ def import_live(
 ) -> Iterator[ImportedGroup]:
     """Import the named groups of a cluster, or all consumer groups if no name is given.
 
-    The groups are yielded in the order of their ids.
-
-    ``sample_seconds`` is the time between the two samples of a rate.
+    The groups are yielded in the order of their ids. ``sample_seconds`` is the time between the
+    two samples of a rate.
     """
     names = sorted(set(groups)) if groups else sorted(cluster.group_ids())
     readings = read_consumer_groups(cluster, names, sleep=sleep)

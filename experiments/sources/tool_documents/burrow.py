@@ -51,7 +51,7 @@ def read_burrow_consumer(document: DocumentFields, *, line: int) -> DocumentRows
 
 
 def _document(rows: list[OffsetRow]) -> DocumentRows:
-    """Build a `DocumentRows` from offset rows, and note whether any row shows an owner.
+    """Build a `DocumentRows` from offset rows, and state whether any row shows an owner.
 
     If no partition has an owner, Burrow does not know the members.
     """

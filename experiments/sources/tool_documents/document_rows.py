@@ -45,7 +45,7 @@ class DocumentRows:
     topic_ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
 
     def parsed(self) -> ParsedText:
-        """Convert the rows to tables of the types that ``kafka-consumer-groups.sh`` prints."""
+        """Convert the rows to tables, like those that ``kafka-consumer-groups.sh`` prints."""
         owners = ("CONSUMER-ID",) if self.shows_owners else ()
         columns = ("TOPIC", "PARTITION", "LAG", *owners)
         tables = (

@@ -23,7 +23,7 @@ class _TopicMetadata:
     num_ranges: int = 0
 
     def next(self) -> range:
-        """Return the range of the next member."""
+        """Return the range of partitions for the next member."""
         quota, extra = divmod(self.num_partitions, self.num_members)
         start = self.next_range
         self.next_range = min(start + quota + (self.num_ranges < extra), self.num_partitions)
@@ -32,7 +32,7 @@ class _TopicMetadata:
 
 
 def assign(group: Group) -> Assignment:
-    """Assign to every member a range of each subscribed topic, static members first."""
+    """Assign each member a range of partitions per subscribed topic, static members first."""
     spec = group_spec(group)
     topics = {topic: _TopicMetadata(spec.num_partitions(topic)) for topic in spec.topics}
     for subscribed in spec.subscribed.values():

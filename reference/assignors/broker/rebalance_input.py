@@ -47,7 +47,10 @@ class GroupSpec:
         return sorted(self.members, key=key)
 
     def named(self, target: Mapping[str, Iterable[tuple[uuid.UUID, Iterable[int]]]]) -> Assignment:
-        """Convert topic ids to topic names. A member without an entry gets no partitions."""
+        """Convert an assignment with topic ids to one with topic names.
+
+        A member without an entry gets no partitions.
+        """
         return Assignment(
             {
                 member: [

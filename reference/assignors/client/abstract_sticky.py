@@ -49,7 +49,9 @@ class Result:
 def assign_partitions(
     group: Group, member_data: Callable[[MemberSubscription, bool], MemberData]
 ) -> Result:
-    """Assign with the constrained algorithm if subscriptions are equal, else the general one.
+    """Choose the constrained or the general sticky algorithm, and assign the partitions.
+
+    The constrained algorithm is for equal subscriptions.
 
     ``member_data`` returns the last assignment of a member; its second argument is whether
     the order of the partitions matters.

@@ -120,7 +120,7 @@ class ConstrainedAssignmentBuilder:
         return remaining
 
     def _fill_under_min_quota(self, consumer: int) -> bool:
-        """Update the list of consumers below minimum quota, and return whether it changed."""
+        """Update the list of consumers below the minimum quota. Return whether it changed."""
         count = len(self.assignment[consumer]) + 1
         if count < self.min_quota:
             return False
@@ -162,7 +162,7 @@ class ConstrainedAssignmentBuilder:
                 self.current_num_over_min_quota += 1
 
     def _find_partitions_transferring_ownership(self) -> None:
-        """Record assigned partitions that another consumer lost or several consumers claimed."""
+        """Record assigned partitions that another consumer loses or several consumers claim."""
         revoked = self.maybe_revoked_partitions
         multiple = self.partitions_with_multiple_previous_owners
         if not revoked and not multiple:

@@ -133,7 +133,7 @@ class GeneralAssignmentBuilder:
         return state.perform_reassignments(sorted_all)
 
     def _maybe_assign_in_racks(self, unassigned: list[int]) -> list[int]:
-        """Assign partitions within their racks. Return the partitions that remain unassigned."""
+        """Assign partitions to consumers in a replica's rack. Return the unassigned partitions."""
         remaining: list[int] = []
         for partition in unassigned:
             in_rack = [
@@ -221,7 +221,7 @@ class _CurrentAssignmentOrder:
                 self._current.remove(consumer)
 
     def revert(self) -> None:
-        """Restore the map from the copy made before balancing."""
+        """Restore the order from the copy that was made before balancing."""
         copied = list(_consumer_map(self._members, self._current))
         self._current.clear()
         for consumer in copied:

@@ -36,13 +36,13 @@ class PartitionColumns:
         self._first_subscriber = np.cumsum([0, *sizes])[:-1]
 
     def move(self, partition: int, old_consumer: int, new_consumer: int) -> None:
-        """Update the arrays after a move."""
+        """Update the arrays after a partition has moved."""
         self._load[old_consumer] -= 1
         self._load[new_consumer] += 1
         self._owner[partition - self._start] = new_consumer
 
     def movable(self) -> tuple[int, int] | None:
-        """Return consumer and partition of the move with the largest load difference.
+        """Return the consumer and the partition of the move with the largest load difference.
 
         The consumer receives the partition. Return None if no difference is above 1.
         """

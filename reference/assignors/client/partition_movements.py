@@ -14,7 +14,7 @@ Pair = tuple[int, int]
 
 
 class PartitionMovements:
-    """Recorded moves, indexed by partition and by topic and pair of consumers.
+    """Recorded moves, with an index by partition and an index by topic and consumers.
 
     ``hash_code`` returns Java's hash code of a partition.
     """
@@ -51,7 +51,7 @@ class PartitionMovements:
         return partition if reverse is None else next(iter(reverse))
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return the complete state, including the internal order of the sets."""
+        """Return all recorded moves as a comparable value, including the order of the sets."""
         return (
             dict(self._by_partition),
             {

@@ -70,7 +70,7 @@ class PartitionTable:
         return result
 
     def unassigned(self, assigned: Iterable[int]) -> list[int]:
-        """Return the partitions that upstream considers unassigned.
+        """Return the partitions that Kafka's assignor considers unassigned.
 
         Upstream's pointer into the sorted assigned partitions stops at a phantom, so every
         partition after it counts as unassigned.
@@ -85,7 +85,7 @@ class PartitionTable:
         return result
 
     def partitions(self, numbered: list[int]) -> Partitions:
-        """Convert partition numbers to topic partitions, in the given order."""
+        """Convert integers to topic partitions, in the given order."""
         topics, numbers = self._columns()
         chosen = np.array(numbered, dtype=np.int64)
         return Partitions(
@@ -99,22 +99,22 @@ class PartitionTable:
         return keys
 
     def named(self, partition: int) -> TopicPartition:
-        """Convert a number to a topic partition."""
+        """Convert an integer to the topic partition that it identifies."""
         return TopicPartition(self.topics[self.topic_of[partition]], self.number_of[partition])
 
     def hash_code(self, partition: int) -> int:
-        """Return Java's hash code of the topic partition with a number."""
+        """Return Java's hash code of the topic partition that an integer identifies."""
         return topic_partition_hash(*self.named(partition))
 
     def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return topics and partition numbers as arrays, including claimed missing partitions."""
+        """Return topics and partition numbers as arrays, including missing claimed partitions."""
         if len(self._topic_column) < len(self.topic_of):
             self._topic_column = np.array(self.topic_of, dtype=np.int64)
             self._number_column = np.array(self.number_of, dtype=np.int64)
         return self._topic_column, self._number_column
 
     def _positions_of(self, topics: tuple[str, ...]) -> NDArray[np.int64]:
-        """Return the position of each topic, -1 for unknown topics."""
+        """Return the position of each topic in the table, or -1 for unknown topics."""
         if topics not in self._positions:
             found = [self.position.get(topic, -1) for topic in topics]
             self._positions[topics] = np.array(found, dtype=np.int64)

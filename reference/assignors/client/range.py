@@ -17,7 +17,7 @@ _Lists = dict[str, list[TopicPartition]]
 
 
 def assign(group: Group) -> Assignment:
-    """Assign to every member a range of each subscribed topic.
+    """Assign to every member a range of the partitions of each subscribed topic.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from kassay.reference.model.assignor_result import UpstreamError
 
 
 class RepeatedStateError(Exception):
-    """Raised when the reassignment phase reaches an earlier state again and cannot terminate.
+    """Error: the reassignment phase repeats an earlier state and cannot terminate.
 
     ``cycle_length`` is the number of passes in between, ``moved`` the partitions moved.
     """
@@ -140,7 +140,7 @@ class Reassignment:
         return least if load > self.load[least] + 1 else None
 
     def is_balanced(self, partition: int) -> bool:
-        """Return whether no move to a consumer with at least two fewer partitions is possible.
+        """Return whether no partition can move to a consumer with at least two fewer partitions.
 
         The search for a movable partition starts with ``partition``.
         """
@@ -149,7 +149,7 @@ class Reassignment:
         return self._is_balanced
 
     def reassign_partition(self, partition: int, new_consumer: int) -> None:
-        """Move the partition, or a partition of its topic that moved in the opposite direction."""
+        """Move a partition, or instead a partition of its topic that moved the opposite way."""
         consumer = self.current_partition_consumer[partition]
         moved = self.partition_movements.get_the_actual_partition_to_be_moved(
             partition, consumer, new_consumer

@@ -99,7 +99,7 @@ def member_order(
 
 
 def rack_sets(topic: Topic) -> RackSets:
-    """Return per partition the set of known racks of the replicas."""
+    """Return, for each partition, the set of the known racks of its replicas."""
     if topic.racks is None:
         return (frozenset(),) * topic.partitions
     return tuple(frozenset(r for r in racks if r is not None) for racks in topic.racks)

@@ -140,7 +140,7 @@ class ConsumerCoordinator:
     def _replace_static_member(
         self, replaced: ConsumerMember, request: Heartbeat
     ) -> ConsumerMember | ErrorCode:
-        """Replace a static member that has left by a member with a new id."""
+        """Give a new member id to a static member that has left and joins again."""
         if request.epoch != JOIN_EPOCH:
             return ErrorCode.FENCED_INSTANCE_ID
         if replaced.epoch != STATIC_LEAVE_EPOCH:
