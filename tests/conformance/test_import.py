@@ -59,7 +59,14 @@ def _common_properties(group: Group) -> Group:
         )
         for member in sorted(group.members, key=lambda member: member.id)
     )
-    return replace(group, topics=tuple(topics), members=tuple(members), notes=(), status=NO_STATUS)
+    return replace(
+        group,
+        topics=tuple(topics),
+        members=tuple(members),
+        notes=(),
+        status=NO_STATUS,
+        available_weights=(),
+    )
 
 
 @pytest.mark.parametrize("weights", [None, WeightSource.LAG])
@@ -78,6 +85,8 @@ def test_live_import_equals_the_import_of_tool_output(
     assert {m.id: m.client for group in live.values() for m in group.members} == {
         m.id: m.client for group in text.values() for m in group.members
     }
+    assert live["range"].available_weights == (WeightSource.LAG, WeightSource.RATE)
+    assert text["range"].available_weights == (WeightSource.LAG,)
     assert len(live[EMPTY].members) == 0
     assert sum(len(member.owned) for member in live["sticky"].members) == sum(TOPICS.values())
     if weights is WeightSource.LAG:
