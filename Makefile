@@ -118,7 +118,7 @@ survival: setup ## Test studies with KILLS=2 killed drivers, lost workers, full 
 
 .PHONY: services
 services: $(VENV)/.services ## Test studies on an S3 server, a cluster and Spark Connect (needs JDK 17+ and Maven)
-	$(BIN)/python -m pytest tests/experiments/spark/test_file_systems.py tests/experiments/spark/test_masters.py
+	$(BIN)/python -m pytest tests/experiments/spark -m services
 
 .PHONY: check
 check: setup lint types architecture test ## Run lint, types, architecture and test
