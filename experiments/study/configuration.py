@@ -13,6 +13,17 @@ from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.config_nodes import ConfigNode, read_nodes
 
 _ALL = "all"
+_KEYS = (
+    "families",
+    "assignors",
+    "first_seed",
+    "groups",
+    "drawn",
+    "batch_cases",
+    "limits",
+    "about",
+)
+_OLD_NAMES = {"wave": "batch_cases"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +37,7 @@ class StudyConfig:
     first_seed: int = 0
     groups: tuple[str | Path, ...] = ()  # files of group documents, and URIs
     drawn: int | None = None  # cases with smaller seeds keep documents; None for all
-    wave: int = BATCH_CASES  # maximum number of cases per batch
+    batch_cases: int = BATCH_CASES  # maximum number of cases per batch
     limits: CaseLimits = field(default_factory=CaseLimits)
 
     def cases(self) -> Cases:
@@ -49,7 +60,7 @@ class StudyConfig:
                 name: _ALL if seeds is None else seeds for name, seeds in self.families.items()
             },
             "drawn": self.drawn,
-            "wave": self.wave,
+            "batch_cases": self.batch_cases,
         }
 
 
@@ -65,9 +76,7 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
     ['mixed-join/1', 'mixed-join/2']
     """
     top = read_nodes(text, name)
-    items = top.only(
-        "families", "assignors", "first_seed", "groups", "drawn", "wave", "limits", "about"
-    )
+    items = {_OLD_NAMES.get(key, key): node for key, node in top.only(*_KEYS, *_OLD_NAMES).items()}
     if "families" not in items and "groups" not in items:
         top.fail("'families' or 'groups' is required")
     optional: dict[str, object] = {}
@@ -78,7 +87,7 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
         optional["groups"] = tuple(text if ":" in text else directory / text for text in texts)
     if "limits" in items:
         optional["limits"] = _limits(items["limits"])
-    for key, least in (("first_seed", 0), ("drawn", 0), ("wave", 1)):
+    for key, least in (("first_seed", 0), ("drawn", 0), ("batch_cases", 1)):
         if key in items:
             optional[key] = items[key].integer(least)
     if "about" in items:

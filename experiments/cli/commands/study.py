@@ -255,7 +255,7 @@ def _plan_from_file(context: typer.Context, path: Path, custom: list[str]) -> _S
         ),
         limits=config.limits,
         all_valid=all_valid,
-        largest_batch=config.wave,
+        largest_batch=config.batch_cases,
         drawn=config.drawn,
     )
 

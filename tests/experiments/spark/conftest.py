@@ -14,7 +14,7 @@ __all__ = ["kassay"]
 CONFIG = """
 families: {mixed-join: 40, equal-leave: 40}
 assignors: [range, uniform]
-wave: 10
+batch_cases: 10
 """
 
 
@@ -32,7 +32,7 @@ def tables_in(spark):
     cases = JoinedCases((ImportedCases(assignors=config.assignors), config.cases()))
 
     def write(output, directory):
-        write_study(spark, cases, output, manifest=dict, largest_batch=config.wave)
+        write_study(spark, cases, output, manifest=dict, largest_batch=config.batch_cases)
         return tables_of(directory)
 
     return write

@@ -23,7 +23,7 @@ KILLS = int(os.environ.get("KILLS", "2"))
 CONFIG = f"""
 families: {{named: all, mixed-join: 40, equal-leave: 35}}
 assignors: [sticky, cooperative-sticky, uniform]
-wave: {80 // (4 * KILLS)}
+batch_cases: {80 // (4 * KILLS)}
 """
 TIMEOUT_SECONDS = 3600
 

@@ -36,7 +36,7 @@ def test_every_key_of_the_file_is_read():
     )
     assert [case.name for case in config.cases()][-2:] == ["mixed-join/5", "mixed-join/6"]
     assert config.groups == (Path("there/a.jsonl"),)
-    assert (config.drawn, config.wave) == (3, 4)
+    assert (config.drawn, config.batch_cases) == (3, 4)
     assert (config.limits.time, config.limits.memory, config.limits.group) == (1.0, 99, 2.5)
 
 
@@ -60,6 +60,7 @@ def test_every_key_of_the_file_is_read():
             "mine.yaml:4: assignors[1]: unknown assignor",
         ),
         ("families: {}\nassignors: [range, range]", "assignors[1]: 'range' is repeated"),
+        ("families: {}\nbatch_cases: 0", "mine.yaml:2: batch_cases: must be at least 1"),
         ("families: {}\nwave: 0", "mine.yaml:2: wave: must be at least 1"),
         ("families: {}\nlimits: {time: soon}", "limits.time: expected a number"),
         ("families: {}\nlimits: {time: 0}", "limits.time: must be above 0"),
