@@ -159,7 +159,7 @@ def compare(
 
     Examples
     --------
-    >>> from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
+    >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
     >>> result = compare(NAMED_GROUPS["C"].group, "sticky")
     >>> result.least_imbalance, result.movement.greedy, result.movement.optimum
     (True, 2, 1)

@@ -77,8 +77,8 @@ class ObjectiveOptions:
         list[str] | None,
         typer.Option(
             metavar="TOPIC,...",
-            help="Topics, separated by commas. Partitions of these topics with the same number get "
-            "the same member. Repeatable.",
+            help="Topics, separated by commas. Partitions with the same number in these topics are "
+            "assigned to the same member. Repeat the option for further sets of topics.",
             show_default=False,
         ),
     ] = None

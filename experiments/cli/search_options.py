@@ -20,8 +20,8 @@ class LimitOptions:
         float,
         typer.Option(
             min=0,
-            help="Time limit in seconds, per group; for what-if per scenario, for members per "
-            "number of members.",
+            help="Time limit in seconds per group; kassay what-if: per scenario; kassay members: "
+            "per number of members.",
         ),
     ] = 60.0
     deterministic_limit: Annotated[

@@ -65,7 +65,7 @@ def measure_shortfall(
 
     Examples
     --------
-    >>> from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
+    >>> from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
     >>> options = CounterexampleOptions(assignor="sticky", shortcoming=Shortcoming.RATIO)
     >>> measure_shortfall(NAMED_GROUPS["A"].group, options).severity
     Fraction(1, 1)

@@ -288,7 +288,7 @@ def _member(state: _GroupState, member: GenerationMember, assignor: str | None) 
 
 
 def _identity(member: GenerationMember) -> str:
-    """Return the group instance id of a static member, or the member id of another member."""
+    """Return the group instance id if the member is static, otherwise its member id."""
     return f"member {member.id}" if member.instance_id is None else f"static {member.instance_id}"
 
 

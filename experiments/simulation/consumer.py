@@ -202,7 +202,7 @@ class Consumer(ABC):
             self._clock.after(self.environment.latency(), receive)
 
     def _schedule(self, action: Callable[[], None], delay: int) -> None:
-        """Run an action after a delay, unless the consumer sends a newer request."""
+        """Run an action after a delay, unless the consumer sends another request before."""
         self._request_number += 1
         self._clock.after(delay, partial(self._receive, self._request_number, action))
 

@@ -34,7 +34,7 @@ def map_batches(
 def map_rows(
     frame: DataFrame, function: Callable[[Iterator[Row]], Iterable[Row]], schema: pa.Schema
 ) -> DataFrame:
-    """Apply a function to the rows of a DataFrame, once per Spark task."""
+    """Call a function once per Spark task, with all rows of the task."""
     return map_batches(
         frame,
         lambda batches: function(row for batch in batches for row in batch.to_pylist()),

@@ -80,7 +80,9 @@ def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
 def _tolerance(value: object, where: str) -> objective.Tolerance:
     parts = [as_integer(part, where) for part in as_array(value, where)]
     if len(parts) != 3 or parts[2] < 1:
-        raise InputError(f"{where}: expected [number, numerator, denominator], got {value!r}")
+        raise InputError(
+            f"{where}: expected [absolute tolerance, numerator, denominator], got {value!r}"
+        )
     return objective.Tolerance(absolute=parts[0], relative=Fraction(parts[1], parts[2]))
 
 

@@ -163,7 +163,7 @@ class _ExcessFlow:
             return False
         distance, farthest = self._distances()
         if farthest < 0:
-            raise InternalError("a flow has no path from an excess to a deficit")
+            raise InternalError("the residual network has no path from an excess to a deficit")
         self.hops = {}
         for node, at in distance.items():
             steps, self.hops[node] = divmod(at, _HOP)

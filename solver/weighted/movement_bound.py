@@ -13,8 +13,8 @@ import numpy as np
 
 from kassay.solver.evaluation import moves_cost
 from kassay.solver.problem import Ints, Placement, Problem
-from kassay.solver.weighted.column_generation import ColumnGeneration
 from kassay.solver.weighted.knapsack_subproblems import SCALE, MemberExchange
+from kassay.solver.weighted.movement_prices import ColumnGeneration
 from kassay.solver.weighted.pattern_selection import select_patterns
 
 _GRID = 2000

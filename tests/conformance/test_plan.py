@@ -13,7 +13,7 @@ from jpype import JClass
 from kassay.experiments.cli import main
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_files import static_assignment, sticky_seed
-from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
+from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference.assignors import assign
 from kassay.reference.model.ownership import rejoin
 from tests.conformance.admin import administrator

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kassay.experiments.compare import CaseLimits, HeuristicGap, compare, keep_owners, solve_optimum
 from kassay.experiments.implementations.convergence import Ending, StableResult
-from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
+from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Assignment, Group, Member, Topic, movement, violations
 from tests import brute_force
 from tests.strategies import groups, valid_assignments

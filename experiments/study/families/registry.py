@@ -6,7 +6,7 @@ from kassay.experiments.study.families.benchmark_grid import JMH, JMH_SMALL
 from kassay.experiments.study.families.exhaustive_groups import EXHAUSTIVE_FAMILIES
 from kassay.experiments.study.families.family import Family, Range
 from kassay.experiments.study.families.group_events import MembershipEvent
-from kassay.experiments.study.families.hand_picked_groups import NamedFamily
+from kassay.experiments.study.families.hand_written_groups import NamedFamily
 from kassay.experiments.study.families.overlapping_subscriptions import OVERLAPS
 from kassay.experiments.study.families.seeded_groups import SeededFamily
 from kassay.experiments.study.families.simulated_groups import SimulatedFamily

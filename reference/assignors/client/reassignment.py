@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kassay.reference.assignors.client.movable_partition import PartitionColumns
+from kassay.reference.assignors.client.best_move_search import PartitionColumns
 from kassay.reference.assignors.client.partition_movements import PartitionMovements
 from kassay.reference.assignors.client.partition_table import PartitionTable
 from kassay.reference.model.assignor_result import UpstreamError

@@ -1,6 +1,6 @@
 import pytest
 
-from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
+from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference.documents.json_codec import group_document
 
 

@@ -26,7 +26,7 @@ from kassay.experiments.counterexamples.shrinking import size_of, smaller_groups
 from kassay.experiments.implementations.convergence import Ending, run_until_stable
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.families.exhaustive_groups import exhaustive_groups_up_to
-from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
+from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Group
 from kassay.reference.documents.json_codec import group_document, parse_group
 

@@ -13,7 +13,7 @@ from kassay.experiments.counterexamples.shortcomings import (
     measure_shortfall,
 )
 from kassay.experiments.counterexamples.shrinking import size_of
-from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
+from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.experiments.study.families.registry import FAMILIES
 from kassay.reference.assignors import run_assignor
 from kassay.reference.model.group import Group

@@ -16,7 +16,7 @@ from kassay.experiments.implementations.user_assignors import (
 )
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
+from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Group, InputError
 from kassay.reference.assignors import assign
 

@@ -14,7 +14,7 @@ from kassay.experiments import planning
 from kassay.experiments.planning import plan_files
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_page import render_html, render_ticket, short_names
-from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
+from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import violations

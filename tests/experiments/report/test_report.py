@@ -20,7 +20,7 @@ from kassay.experiments.report.study_report import render, template_values
 from kassay.experiments.report.worst_groups import named_groups, worst_groups
 from kassay.experiments.study.case import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.families.hand_picked_groups import NAMED_GROUPS
+from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from kassay.reference import Assignment, InputError
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import parse_group

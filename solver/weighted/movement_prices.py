@@ -61,7 +61,7 @@ class ColumnGeneration:
     active: dict[ExchangePattern, None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Set the first prices: the cost of a move, piecewise linear in the weight."""
+        """Set the first prices: the costs of moves as a piecewise linear function of the weight."""
         problem = self.exchange.problem
         weight, owner = problem.weight.astype(np.float64), problem.owner
         knots = _knots(weight)
