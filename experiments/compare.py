@@ -51,7 +51,7 @@ LIMITS = CaseLimits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeuristicGap:
-    """Value of an assignor and the proven optimal value. None means unknown."""
+    """Value of an assignor's result, and the proven optimal value. None means unknown."""
 
     greedy: int | None = None
     optimum: int | None = None
@@ -217,7 +217,7 @@ def keep_owners(group: Group) -> Assignment:
 def fewest_moves_within(
     group: Group, imbalance: int, *, optimum: Solution, limits: CaseLimits = LIMITS
 ) -> int | None:
-    """Return the fewest moves to any assignment whose imbalance is at most ``imbalance``.
+    """Return the minimum number of moves to an assignment of at most the given imbalance.
 
     ``optimum`` is the group's `solve_optimum`, with both levels proven. The result is None if a
     limit was reached before the proof.

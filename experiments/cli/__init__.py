@@ -218,7 +218,7 @@ def kassay(
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line, and print expected errors as one line on standard error."""
+    """Run a kassay command, and print each expected error as one line on standard error."""
     try:
         return _run(arguments)
     except KeyboardInterrupt:

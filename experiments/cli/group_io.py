@@ -62,9 +62,10 @@ class GroupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLayout:
-    """Columns of an output table: group id, text columns, number columns, text columns.
+    """Columns of an output table, whose first column is the group id.
 
-    ``rows`` returns the cells after the group id, for each row of one record.
+    The columns ``first`` (text), ``numbers`` and ``last`` (text) follow in this order. ``rows``
+    converts a JSON record to table rows without the group id.
     """
 
     first: Sequence[str] = ()
@@ -152,7 +153,7 @@ def read_source(
 
 
 def _print_notes(imported: ImportedGroup) -> None:
-    """Print the notes of a group from a capture, or the state of a rebalancing group."""
+    """Print the notes of a captured group, or the state of a rebalancing group document."""
     group = imported.group
     if group is None:
         return
@@ -214,13 +215,13 @@ def error_record(group_id: str | None, error: Exception | str) -> Record:
 
 
 def read_documents(paths: Iterable[Path]) -> tuple[list[str], bool]:
-    """Read the valid groups of files as JSON documents. Also return whether all are valid."""
+    """Read valid groups of files as JSON documents, and return whether all groups are valid."""
     groups, all_valid = read_valid_groups(paths)
     return [json.dumps(group_document(group), ensure_ascii=False) for group in groups], all_valid
 
 
 def read_valid_groups(paths: Iterable[Path]) -> tuple[list[Group], bool]:
-    """Read the valid groups of files, and print errors. Also return whether all are valid."""
+    """Read valid groups of files, print errors, and return whether all groups are valid."""
     groups, all_valid = [], True
     for path in paths:
         for _, group in read_source(path):

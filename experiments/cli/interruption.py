@@ -62,7 +62,7 @@ def _interrupt_after_grace(ended: Event) -> None:
 
 
 def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
-    """Call a function that Ctrl-C can stop. End the process if Ctrl-C leaves no result."""
+    """Call a function that Ctrl-C can stop. End the process if the function has no result then."""
     try:
         with stop_on_interrupt():
             return call()

@@ -36,7 +36,7 @@ class LimitOptions:
     ] = None
 
     def case_limits(self) -> "CaseLimits":
-        """Return the limits for comparisons of assignors. Ctrl-C ends the whole process."""
+        """Return the limits for comparisons of assignors in a process that Ctrl-C ends."""
         from kassay.experiments.compare import CaseLimits
 
         return CaseLimits(time=self.time_limit, deterministic=self.deterministic_limit)

@@ -40,7 +40,7 @@ class SolutionDocument:
 
 
 def solution_record(group: Group, solution: Solution, *, certified: bool = False) -> dict[str, Any]:
-    """Convert a solution to a JSON document, with a certificate if ``certified``."""
+    """Convert a solution to a JSON document, with a certificate if ``certified`` is true."""
     document = None
     if certified and solution.certificate is not None:
         certificate = certify(group, solution)

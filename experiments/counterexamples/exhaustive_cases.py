@@ -1,4 +1,4 @@
-"""Cases of the exhaustive search: all small groups, each with all names of members and topics."""
+"""Cases of the exhaustive search: all small groups, and copies with permuted names."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Shrink a group: remove members, partitions etc. while a condition on it remains true."""
+"""Shrink a group: remove members, partitions and other parts while a condition holds."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -98,7 +98,7 @@ def _ranges(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _map_claims(group: Group, change: Callable[[TopicPartition], tuple[str, int] | None]) -> Group:
-    """Replace each claimed partition by the result of ``change``, or remove the claim for None."""
+    """Replace each claimed partition by the result of ``change``; None removes the claim."""
     members = tuple(
         replace(
             member,
@@ -110,7 +110,7 @@ def _map_claims(group: Group, change: Callable[[TopicPartition], tuple[str, int]
 
 
 def _without_member_and_owned(group: Group) -> Iterator[Group]:
-    """Yield copies of a group without one member and without the partitions that it owns."""
+    """Yield copies of a group, each without one member and that member's owned partitions."""
     partitions = {topic.name: topic.partitions for topic in group.topics}
     for index, member in enumerate(group.members):
         owned = {tp for tp in member.owned if tp.partition < partitions.get(tp.topic, 0)}

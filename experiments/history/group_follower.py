@@ -14,7 +14,7 @@ from kassay.experiments.history.topic_counts import counts_by_generation
 
 @dataclass(slots=True)
 class GroupFollower:
-    """Finder of the rebalances of one group that keeps its state between batches of records.
+    """Finder of one group's rebalances, which keeps state between batches of records.
 
     A record is applied once: records up to the last applied offset are skipped. A generation
     is complete when the next one begins, or when `close` is called. Each
@@ -46,7 +46,7 @@ class GroupFollower:
     def apply(
         self, records: Iterable[GroupRecord], given: Mapping[str, int]
     ) -> Iterator[dict[str, object]]:
-        """Apply records in order of offset, and yield one row per rebalance that they complete.
+        """Apply records in order of offset, and yield a row for each completed rebalance.
 
         ``given`` are known partition counts by topic.
         """

@@ -50,7 +50,7 @@ def error_row(message: str, position: Row) -> dict[str, Any]:
 
 
 def to_payload(record: DecodedRecord) -> str:
-    """Encode the key and the value of a record as JSON, with null for bytes.
+    """Encode the key and the value of a record as JSON. Fields of type bytes become null.
 
     Examples
     --------

@@ -227,7 +227,7 @@ def _is_cooperative(group: Fields) -> bool:
 
 
 def _claim(subscription: Fields) -> tuple[AssignedNumbers | None, int | None]:
-    """Return the partitions that a member claimed when it joined, and their generation.
+    """Return the partitions that a joining member claimed, and the generation of the claims.
 
     Members of sticky assignors state these partitions in the user data, cooperative members in
     the subscription.

@@ -95,7 +95,7 @@ def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
 
 
 def last_document(row: Row) -> dict[str, object] | None:
-    """Return a group document with the state after a rebalance, or None without a group."""
+    """Return a group's document after a rebalance, or None if the row contains no group."""
     if row["document"] is None:
         return None
     group = replace(parse_group(json.loads(row["document"])), id=row["group"])

@@ -31,7 +31,7 @@ def counts_by_generation(
 
 
 def _observe(counts: Counts, generation: Generation) -> None:
-    """Update partition counts by the assigned partitions and recorded counts of a generation."""
+    """Update partition counts from the assignments and recorded counts of a generation."""
     for member in generation.members:
         for topic, numbers in member.assigned or ():
             counts[topic] = max([counts.get(topic, 0), *(number + 1 for number in numbers)])

@@ -152,7 +152,7 @@ def _next_move(
     *,
     search: bool,
 ) -> Move:
-    """Choose the next move: from the member with the highest load that a move can lower."""
+    """Choose the next move: lower the highest load that a pending move can lower."""
     visited: list[tuple[int, str]] = []
     least: tuple[int, Move] | None = None
     chosen: Move | None = None

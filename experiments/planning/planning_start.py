@@ -10,7 +10,7 @@ _ADVICE = "describe the group again when its state is Stable"
 
 
 class RebalancingGroupError(KassayError, LookupError):
-    """Raised if the start of a plan for a rebalancing group is not known."""
+    """Error: the owners from which to plan a rebalancing group are unknown."""
 
 
 def planning_start(group: Group) -> Group:

@@ -144,7 +144,7 @@ def _row(position: int, member: str, bar: list[_Cell], cell: int, load: int) -> 
 
 
 def _arrow(move: _Move, x: int, reach: int) -> str:
-    """Draw an arrow from the row of the giving member to the row of the taking member."""
+    """Draw an arrow from the row of the previous owner to the row of the new owner."""
     nudge = 4 if move.taker > move.giver else -4
     start = _ROW * move.giver + _ROW // 2 + nudge
     stop = _ROW * move.taker + _ROW // 2 - nudge

@@ -88,7 +88,7 @@ def stacked_bars(counts: "pd.DataFrame", *, label: str) -> str:
 
 
 def step_lines(table: "pd.DataFrame", *, label: str, unit: str) -> str:
-    """Draw the two columns of a table as step functions of the table's index."""
+    """Draw a table with two columns as two step functions of the table's index."""
     with _line_figure(2 * _WIDTH, 2.2) as (figure, axes):
         for place, (column, colour) in enumerate(zip(table.columns, (ORANGE, BLUE), strict=True)):
             style: dict[str, Any] = {"color": colour, "linewidth": 1.6, "zorder": 9 - place}

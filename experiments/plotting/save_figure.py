@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 
 def save_figure(figure: Figure, file: Path | io.StringIO) -> None:
-    """Save a figure as SVG or PNG, depending on the file suffix. Buffers receive SVG.
+    """Save a figure as SVG or PNG, depending on the file suffix, or as SVG to a buffer.
 
     Figures are saved without date and random ids. Equal figures give equal files.
     """

@@ -53,7 +53,7 @@ def replace_numbers(page: str, text: str, *, where: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run this script with two arguments: the study directory and the path of the page."""
+    """Insert the results of a study directory into a page; both paths are arguments."""
     if len(arguments) != 2:
         print(  # noqa: T201
             "usage: python -m kassay.experiments.report.published_study DIR PAGE", file=sys.stderr

@@ -96,7 +96,7 @@ class Consumer(ABC):
         self.crash()
 
     def _timer(self, action: Callable[[], None]) -> Timer:
-        """Create a timer that is cancelled when the process ends."""
+        """Create a timer that is cancelled when the simulated consumer process ends."""
         timer = self._clock.timer(action)
         self._timers.append(timer)
         return timer
@@ -139,7 +139,7 @@ class Consumer(ABC):
     # ---- Consumption --------------------------------------------------------------------
 
     def _acquire(self, partitions: Partitions) -> None:
-        """Add partitions to the owned ones, and consume them unless the consumer is paused."""
+        """Add owned partitions, and start to consume them unless the consumer is paused."""
         if len(partitions):
             owned = self.owned
             self.owned = Partitions.of([*owned, *partitions]) if len(owned) else partitions
@@ -191,7 +191,8 @@ class Consumer(ABC):
     def _response_to(self, handle: Callable[[_T], None]) -> Callable[[_T], None]:
         """Return a callback that handles the response to a new request.
 
-        The response is handled after the network latency, unless a newer request was sent.
+        The response is handled after the network latency, unless the consumer sends another
+        request first.
         """
         self._request_number += 1
         return partial(self._send_response, self._request_number, handle)
@@ -202,7 +203,7 @@ class Consumer(ABC):
             self._clock.after(self.environment.latency(), receive)
 
     def _schedule(self, action: Callable[[], None], delay: int) -> None:
-        """Run an action after a delay, unless the consumer sends another request before."""
+        """Run an action after a delay, unless the consumer sends another request first."""
         self._request_number += 1
         self._clock.after(delay, partial(self._receive, self._request_number, action))
 

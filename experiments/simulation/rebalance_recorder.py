@@ -44,7 +44,7 @@ class RebalanceRecorder:
         self._user_data[member_id] = user_data
 
     def group_of(self, joined: tuple[JoinedMember, ...]) -> Group:
-        """Build the group that the leader passes to the assignor from the joined members.
+        """Build, from the joined members, the group that the leader passes to the assignor.
 
         For assignors that send no owned partitions, the last assignments are used.
         """

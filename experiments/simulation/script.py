@@ -26,7 +26,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic of a simulation script.
+    """Topic that a simulation script defines.
 
     ``rate`` is in messages per second and partition.
     """
@@ -39,7 +39,7 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberPlan:
-    """A consumer of a simulation script."""
+    """Consumer that a simulation script defines."""
 
     id: str  # client.id; for a static member also group.instance.id
     topics: tuple[str, ...]

@@ -138,7 +138,7 @@ def _topics(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[str, ...
 
 
 def _known(node: ConfigNode, names: Mapping[str, object], kind: str) -> str:
-    """Return the string of a node. Raise an error if the string is not a known name."""
+    """Return the string of a YAML node. Raise an error if the string is not in ``names``."""
     if node.text() not in names:
         known = format_choices(names)
         node.fail(f"unknown {kind} {node.text()!r}, expected one of {known}")

@@ -58,7 +58,7 @@ class Traffic:
                     self._positions[partition] = offset
 
     def read(self, partitions: Partitions, limit: int | None, now: int) -> int:
-        """Read messages from partitions in order, up to a limit, and return their number."""
+        """Read up to ``limit`` messages from partitions, and return the number of read messages."""
         total = 0
         for partition in partitions:
             if partition not in self._rates:

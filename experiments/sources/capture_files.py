@@ -164,7 +164,7 @@ class _Content:
 
 
 def _with_content(known: ImportOptions, content: DocumentRows, *, where: str) -> ImportOptions:
-    """Return import options with the partition counts, sizes and topic ids of a file added.
+    """Add the partition counts, sizes and topic ids of a file to a copy of import options.
 
     Raise InputError if the file and the options have different partition counts.
     """

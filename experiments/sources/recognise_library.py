@@ -45,10 +45,11 @@ def recognise_library(
 
 
 def library_of_subscription(fields: Fields, data: bytes) -> str | None:
-    """Return the client library that encodes subscriptions this way, or None if unknown.
+    """Recognise the client library from its encoding of a subscription, or return None.
 
-    ``fields`` are the decoded fields. kafka-go ends version 1 after the user data, librdkafka
-    sends the empty rack, and kafka-python writes a version before the sticky user data.
+    ``fields`` contains the decoded fields, ``data`` the encoded bytes. kafka-go ends version 1
+    after the user data, librdkafka sends the empty rack, and kafka-python writes a version
+    before the sticky user data.
     """
     version, user_data = fields["version"], fields["user_data"]
     if version == 1 and user_data is None and data.endswith(_NULL):

@@ -25,7 +25,7 @@ def map_batches(
     function: Callable[[Iterator[pa.RecordBatch]], Iterable[Row]],
     schema: pa.Schema,
 ) -> DataFrame:
-    """Apply a function to the Arrow record batches of a DataFrame, once per Spark task."""
+    """Call a function once per Spark task, with all Arrow record batches of the task."""
     return frame.mapInArrow(
         lambda batches: record_batches(function(batches), schema), from_arrow_schema(schema)
     )

@@ -29,7 +29,7 @@ _CAPTURES_PER_TASK = 64
 
 @dataclass(frozen=True, slots=True)
 class CaptureRow:
-    """Row for one group of a capture: the imported group, or why its import failed."""
+    """Row for one group of a capture: the imported group, or the import error."""
 
     capture: str
     id: str | None

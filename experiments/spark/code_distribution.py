@@ -35,7 +35,7 @@ def write_archive(target: Path) -> Path:
 
 
 def send_code(spark: SparkSession, directory: Path) -> None:
-    """Send kassay's code to all Spark workers, to be used instead of an installed version."""
+    """Send kassay's code to all Spark workers, which use it instead of an installed version."""
     archive = str(write_archive(directory / "kassay.zip"))
     if uses_connect(spark):
         spark.addArtifacts(archive, pyfile=True)

@@ -29,7 +29,7 @@ _DOCUMENT = pa.schema([pa.field("document", pa.string(), nullable=False)])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Written tables of a rebalance history, with their numbers of rows."""
+    """Tables of a rebalance history as DataFrames, and the number of rows of each table."""
 
     generations: DataFrame
     rebalances: DataFrame
@@ -48,9 +48,9 @@ def write_history(
 ) -> History:
     """Rebuild the rebalance history of all groups, and write the resulting tables.
 
-    Each call writes a new run, and its manifest last; earlier runs are not changed. The function
-    ``manifest`` builds the manifest from the number of rows per table. The rows do not depend
-    on the number of tasks.
+    Each call writes a new run, and then the manifest of the run. Earlier runs do not change.
+    The function ``manifest`` builds the manifest from the number of rows per table. The rows do
+    not depend on the number of tasks.
     """
     run = new_run()
     folder = f"{HISTORY_FOLDER}/run={run}"

@@ -35,7 +35,7 @@ class ClusterMetadata:
 
 
 def decode_records(raw: DataFrame) -> DataFrame:
-    """Decode raw records of ``__consumer_offsets``, and combine the commits of a partition."""
+    """Decode raw records of ``__consumer_offsets``, and combine the commits of each partition."""
     return map_batches(raw, decode_batches, RECORDS)
 
 

@@ -58,7 +58,7 @@ def convert_study(spark: SparkSession, old: Path, output: str) -> None:
 
 
 def _nested(spark: SparkSession, old: Path) -> DataFrame:
-    """Join the tables of the old layout to one row per case."""
+    """Join the tables of the old layout into one table with one row per case."""
 
     def read(name: str) -> DataFrame:
         schema = from_arrow_schema(TABLES[name])

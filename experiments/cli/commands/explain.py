@@ -108,9 +108,9 @@ def explain(
 def _explained(
     group: Group, assignor: str | None, given: Assignment | None
 ) -> tuple[dict[str, object], Assignment | str]:
-    """Select the assignment to explain. Return the first record fields and the assignment.
+    """Return the first fields of the JSON record, and the assignment to explain.
 
-    If the assignor fails, the second value is the reason.
+    If the assignor fails, return the reason of the failure instead of the assignment.
     """
     own = own_assignor(group)
     record: dict[str, object] = {"id": group.id}
@@ -150,7 +150,7 @@ def _weighted(result: WeightedExplanation) -> dict[str, object]:
 
 
 def _reason(result: WeightedExplanation) -> str:
-    """Return why a weighted assignment without steps is not proven optimal."""
+    """Describe why a weighted assignment without improving steps is not proven optimal."""
     if result.unnecessary_moves:
         return f"{result.unnecessary_moves} of {len(result.moves)} moves are unnecessary"
     if result.makespan.gap == 0:

@@ -71,7 +71,7 @@ def resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription) 
 
 
 def resubscribe_all(group: Group, rng: Random) -> Group:
-    """Add a random topic to the subscription that all members share, or remove a topic."""
+    """Add a random topic to the common subscription of all members, or remove one from it."""
     subscription = group.members[0].subscription
     other_topics = [topic.name for topic in group.topics if topic.name not in subscription]
     if other_topics and (len(subscription) < 2 or rng.random() < 0.5):

@@ -13,7 +13,7 @@ RESAMPLES = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedComparison:
-    """Result of comparing two assignors: groups on which each is better, and significance."""
+    """Comparison of two assignors: numbers of groups on which each is better, and p-value."""
 
     before: str
     after: str
