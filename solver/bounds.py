@@ -91,7 +91,7 @@ def _even_loads_of_weights(weights: Sequence[int], members: int) -> list[int]:
 
 
 def even_loads(total: int, parts: int) -> list[int]:
-    """Split a total load into integer loads that differ by at most one, descending.
+    """Split a total load into integer loads that differ by at most one, in descending order.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _pigeonhole_bound(weights: list[int], members: int) -> int:
 
 
 def _closed_member_sets(problem: Problem) -> Iterator[tuple[int, list[int]]]:
-    """Yield the size of each member set, and the weights that only its members can receive.
+    """Yield, per set of members, its size and the weights that only these members can receive.
 
     The weights are in descending order. The sets are the consumers of each topic and the
     components.
@@ -226,7 +226,7 @@ def _last_true(holds: Callable[[int], bool], most: int) -> int:
 def overload_moves_bound(
     problem: Problem, level: objective.Movement, max_loads: Sequence[int]
 ) -> int:
-    """Return a lower bound on movement, from the owned load above each maximum load."""
+    """Return a lower bound on movement, from owned loads that exceed the members' maximum loads."""
     bound = 0
     for partitions, max_load in zip(owned_partitions(problem), max_loads, strict=True):
         weights = [int(weight) for weight in problem.weight[partitions]]

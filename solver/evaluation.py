@@ -78,7 +78,7 @@ class RackTable:
             start += topic.partitions
 
     def cross_rack(self, placement: Placement) -> NDArray[np.bool_]:
-        """Return, per partition, whether the rack of its member has no replica of it."""
+        """Return, per partition, whether the rack of its member contains none of its replicas."""
         return ~self.has_replica[np.arange(len(placement)), self.rack_of[placement]]
 
     def is_cross_rack(self, partition: int, member: int) -> bool:

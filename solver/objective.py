@@ -22,7 +22,7 @@ class MovementCost(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """Tolerance of a level: permitted excess over its best value in favour of later levels.
+    """Tolerance of a level: permitted excess over its best value, to improve later levels.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def default_levels(
 
 
 def leximax_rank(loads: Iterable[int]) -> int:
-    """Encode loads as one integer; integers compare as loads do under leximax.
+    """Encode loads as one integer. The order of the integers is the leximax order of the loads.
 
     Under leximax, loads in descending order compare lexicographically. The total load and the
     number of members must be equal.

@@ -98,7 +98,7 @@ def value_and_bound(level: LevelValue | None) -> dict[str, int] | None:
 
 
 def level_key(index: int, name: str) -> str:
-    """Return the JSON key of a level: ``imbalance`` for a first imbalance level, else its name."""
+    """Return a level's JSON key: ``imbalance`` for a leading imbalance level, else its name."""
     return "imbalance" if index == 0 and name in list(Measure) else name
 
 

@@ -40,7 +40,7 @@ class RebalanceProtocol(StrEnum):
 
 
 class Goal(IntEnum):
-    """Goal of an assignor. Reports list the assignors in the order of their goals."""
+    """Goal of an assignor: balance, with or without few moves. Reports list assignors by goal."""
 
     BALANCE_AND_FEW_MOVES = 1
     BALANCE = 2

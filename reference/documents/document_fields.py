@@ -81,7 +81,7 @@ def _unexpected(value: object, where: str, expected: str) -> InputError:
 
 
 def has_only(kind: type, values: Sequence[object]) -> bool:
-    """Return whether all values have exactly this type. Booleans are not integers."""
+    """Return whether all values have exactly the given type. Booleans do not count as integers."""
     return set(map(type, values)) <= {kind}
 
 

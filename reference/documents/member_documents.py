@@ -108,7 +108,7 @@ def member_document(member: Member) -> dict[str, object]:
 
 
 def member_packer() -> Callable[[dict[str, object]], None]:
-    """Return a function that replaces the lists in a member's JSON object by compact objects.
+    """Return a function that makes the lists in a member's JSON object compact.
 
     Owned partitions become columns, and equal subscriptions one shared tuple, while the rest
     of the document is parsed: a group of a million partitions then takes a third of the

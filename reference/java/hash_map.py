@@ -242,7 +242,7 @@ def table_size_for(capacity: int) -> int:
 
 
 def set_capacity(size: int) -> int:
-    """Return the initial capacity of Java's ``new HashSet(collection)`` for a size."""
+    """Return the initial capacity of Java's ``new HashSet(collection)`` for a collection's size."""
     return max(capacity_for(size), DEFAULT_CAPACITY)
 
 

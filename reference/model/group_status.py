@@ -1,4 +1,4 @@
-"""State, protocol and assignor that a cluster reports for a group. No assignor reads them."""
+"""State, protocol and assignor that a cluster reports for a group. Assignors ignore them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -50,12 +50,12 @@ class GroupStatus:
 
     @property
     def is_rebalancing(self) -> bool:
-        """Return whether the group is between two assignments."""
+        """Return whether a rebalance of the group is in progress."""
         return self.state in REBALANCING_STATES
 
     @property
     def registered_assignor(self) -> str | None:
-        """Return the name of the group's assignor in ``kassay.assign``.
+        """Return the name of the group's assignor as `kassay.assign` expects the name.
 
         The broker's range assignor has the name ``server-range``.
         """

@@ -1,4 +1,4 @@
-"""Columns of member, topic and number for the partitions in the lists of many members."""
+"""Columns with the member, topic and partition number of all partitions in the members' lists."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -15,7 +15,7 @@ UNKNOWN = -1
 
 
 class PartitionIndex(NamedTuple):
-    """Columns of member, topic and number, with one row per partition in the members' lists.
+    """Columns with the member, topic and partition number of each partition in the members' lists.
 
     The rows are in the order of the lists. ``topic`` is `UNKNOWN` for a topic without metadata;
     ``number`` may be out of range.
@@ -48,14 +48,14 @@ class TopicStarts:
         return int(self.starts[-1])
 
     def exist(self, rows: PartitionIndex) -> NDArray[np.bool_]:
-        """Return, for each row, whether the partition exists."""
+        """Return, for each row of a partition index, whether the partition exists."""
         known: NDArray[np.bool_] = rows.topic != UNKNOWN
         if len(self.counts):
             known &= (rows.number >= 0) & (rows.number < self.counts[rows.topic])
         return known
 
     def flat(self, rows: PartitionIndex) -> NDArray[np.int64]:
-        """Return the consecutive number of each listed partition. All partitions must exist."""
+        """Return the consecutive number of the partition in each row. All partitions must exist."""
         return self.starts[rows.topic] + rows.number
 
     def rows(self, lists: Iterable[tuple[int, Partitions]]) -> PartitionIndex:
@@ -112,7 +112,7 @@ def select(rows: PartitionIndex, mask: NDArray[np.bool_]) -> PartitionIndex:
 
 @cached
 def subscription_mask(group: Group) -> NDArray[np.bool_]:
-    """Return whether each member subscribes to each topic, shape (members, topics)."""
+    """Return a boolean matrix: whether a member (row) subscribes to a topic (column)."""
     starts = topic_starts(group)
     table = np.zeros((len(group.members), len(group.topics)), dtype=np.bool_)
     known: dict[tuple[str, ...], list[int]] = {}  # topic indices per distinct subscription
@@ -125,7 +125,7 @@ def subscription_mask(group: Group) -> NDArray[np.bool_]:
 
 
 def are_subscribed(group: Group, rows: PartitionIndex) -> NDArray[np.bool_]:
-    """Return, for each row, whether the member subscribes to the topic."""
+    """Return, for each row of a partition index, whether the member subscribes to the topic."""
     topics = len(group.topics)
     if len(group.members) * topics <= _MAX_CELLS:
         return subscription_mask(group)[rows.member, rows.topic]

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 
 class Results(dict[object, Any]):
-    """Cached results of the functions of one object, by function.
+    """Cached results of functions of one object. The keys are the functions.
 
     Copies and pickled copies are empty.
     """

@@ -82,7 +82,7 @@ class Reader:
         return len(self._data) - self._position
 
     def take(self, size: int) -> bytes:
-        """Read a number of raw bytes."""
+        """Read ``size`` raw bytes."""
         start = self._position
         end = start + size
         if not start <= end <= len(self._data):

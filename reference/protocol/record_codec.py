@@ -77,7 +77,7 @@ def decode_value(kind: int, value: bytes | None) -> Fields | None:
 
 
 def decode_consumer(member: Fields, *, protocol: str | None) -> None:
-    """Decode the subscription, assignment and sticky user data of a member in place."""
+    """Decode a member's subscription, assignment and sticky user data in place."""
     where = f"member {member['member_id']!r}"
     for name, schema in (("subscription", SUBSCRIPTION), ("assignment", ASSIGNMENT)):
         raw = member[name]

@@ -46,7 +46,7 @@ class Origin(StrEnum):
 
     @property
     def is_checked(self) -> bool:
-        """Return whether a bound of this origin can be checked without a solver.
+        """Return whether a bound that this method proves can be checked without a solver.
 
         The function `certificate_errors` checks these bounds.
         """
@@ -54,7 +54,7 @@ class Origin(StrEnum):
 
     @property
     def proof(self) -> Proof:
-        """Return the kind of proof for bounds and conflicts of this origin."""
+        """Return the kind of proof for bounds and conflicts that this method proves."""
         if self.is_checked:
             return Proof.CERTIFICATE
         solvers = {Origin.CP_SAT: Proof.CP_SAT, Origin.HIGHS: Proof.HIGHS}

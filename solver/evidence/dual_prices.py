@@ -15,7 +15,7 @@ _MAX_LOAD = 2**50
 
 @dataclass(frozen=True, slots=True)
 class DualPrices:
-    """Dual values per block of partitions, of the limit on moves, and per level limit."""
+    """Dual values of the blocks of partitions, of the limit on moves and of the level limits."""
 
     blocks: tuple[float, ...]
     max_moves: float
@@ -73,7 +73,7 @@ class _Program:
         return row.costs[self.block, self.member].astype(np.float64)
 
     def _limit(self, columns: Sequence[int], values: Sequence[float], side: float) -> int:
-        """Add an upper limit; the excess may exceed it if there is no level to minimise."""
+        """Add an upper limit. If no level is minimised, the excess variable relaxes the limit."""
         if self.target is None:
             return self.rows.add([*columns, self.excess], [*values, -1.0], side)
         return self.rows.add(columns, values, side)

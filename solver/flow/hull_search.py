@@ -34,7 +34,7 @@ MayContinue = Callable[[], bool]
 
 @dataclass(frozen=True, slots=True)
 class BoundedPoint:
-    """Point (moves, sum of squares) within a limit on one value, and a bound on the other."""
+    """Point (moves, sum of squares) within a limit on one value, and a bound on the other value."""
 
     point: FlowPoint
     bound: int
@@ -42,7 +42,7 @@ class BoundedPoint:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Chain of transfers: arcs with direction +1 or -1, and the change of moves and squares."""
+    """Chain of transfers: arcs with direction +1 or -1, and changes in moves and squared loads."""
 
     arcs: tuple[tuple[int, int], ...]
     moves: int  # increase of the moves

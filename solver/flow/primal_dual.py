@@ -57,7 +57,7 @@ def few_chains_counts(network: SubscriptionNetwork, levels: Sequence[LevelSet]) 
 
 @dataclass(frozen=True, slots=True)
 class _ExcessStart:
-    """Start of the primal-dual method: partitions at their owners, and excess of each node."""
+    """Initial flow of the primal-dual method: owned partitions, and excess of each node."""
 
     arcs: Ints  # arcs within level sets
     level_of_member: Ints
@@ -232,7 +232,7 @@ class _ExcessFlow:
     def _next_node(
         self, node: int, dead: set[int], untried: dict[int, Iterator[int]]
     ) -> tuple[int, int] | None:
-        """Return the end node and capacity of the next link of a node with reduced cost 0."""
+        """Return the end node and capacity of a node's next link that has reduced cost 0."""
         links = untried.get(node)
         if links is None:
             links = untried[node] = iter(self.links[node])

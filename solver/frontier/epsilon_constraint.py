@@ -91,7 +91,7 @@ class EpsilonConstraint:
         return Frontier(measure, kept, complete=proven)
 
     def _fewest_moves(self, start: Assignment) -> FrontierPoint | None:
-        """Find the point with the fewest moves.
+        """Find the frontier point with the fewest moves.
 
         Return None if no assignment was found in time.
         """

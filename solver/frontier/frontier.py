@@ -82,7 +82,7 @@ def _epsilon_constraint(
     limits: SearchLimits,
     seed: int,
 ) -> EpsilonConstraint:
-    """Check the constraints and create the search; its time limit starts now."""
+    """Check the constraints, create the search, and start its time limit."""
     first, second = default_levels(group, measure=measure)
     if not isinstance(first, Imbalance) or not isinstance(second, Movement):
         raise InternalError("the default levels must be imbalance, then movement")

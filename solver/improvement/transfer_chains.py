@@ -72,7 +72,7 @@ def apply_chain(group: Group, assignment: Assignment, chain: tuple[Transfer, ...
 
 
 class _PartitionChoice:
-    """Choice of partitions for the transfers of a chain; it tracks the assignees."""
+    """Choice of partitions for a chain of transfers, with the current member of each partition."""
 
     def __init__(self, group: Group, assignment: Assignment, network: SubscriptionNetwork) -> None:
         self.network = network

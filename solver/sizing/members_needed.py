@@ -23,7 +23,7 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True)
 class MemberCount:
-    """Optimum of the group after resizing it to one number of members.
+    """Optimum of a group that is resized to a given number of members.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class MemberCount:
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """Result of sizing: number of members needed to keep a load within a target.
+    """Result of sizing: number of members needed to keep the maximum load within a target.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def members_needed(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Search for the number of members by bisection; it solves each number once."""
+    """Search for the number of members by bisection. Each number of members is solved only once."""
 
     current: Group
     added: Member

@@ -165,7 +165,7 @@ def _min_squares(subproblem: Subproblem, limit: int) -> int | None:
 
 
 def _squares(weight: Weights, offset: int, shift: int) -> Ints:
-    """Square weights plus an offset, divide by ``2**shift``, and round down."""
+    """Add an offset to the weights, square the sums, divide by ``2**shift``, and round down."""
     if shift:
         weight = weight.astype(object)
     return np.asarray(((weight + offset) ** 2) >> shift, dtype=np.int64)

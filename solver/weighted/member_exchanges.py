@@ -30,7 +30,7 @@ class ExchangeLimits:
 
 
 class Exchange(NamedTuple):
-    """Partitions that one member receives, gives and takes, and its free capacity afterwards."""
+    """Exchange of one member: partitions received, given away, and taken from other members."""
 
     received: tuple[int, ...]
     given: tuple[int, ...]
@@ -48,7 +48,7 @@ class _Subsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemberExchanges:
-    """Partitions that one member may exchange: its own, unplaced ones and those of others."""
+    """Partitions that a member may exchange: its own, unplaced ones, and other members' ones."""
 
     weight: Ints  # of all partitions of the problem
     loose: Ints  # partitions without a member that this member may receive
@@ -59,7 +59,7 @@ class MemberExchanges:
     def within(
         self, low: int, high: int, limits: ExchangeLimits, rng: np.random.Generator
     ) -> Iterator[Exchange]:
-        """Yield exchanges that change the load by ``low`` to ``high``, fewest moves first."""
+        """Yield exchanges with a load change from ``low`` to ``high``, fewest moves first."""
         fixed = int(self.weight[list(self.required)].sum())
         low, high = low - fixed, high - fixed
         loose, own = _at_most(self.loose, _MAX_ITEMS, rng), _at_most(self.own, _MAX_ITEMS, rng)

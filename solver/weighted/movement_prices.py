@@ -49,7 +49,7 @@ class MovementPrices:
 
 @dataclass
 class ColumnGeneration:
-    """Column generation for partition prices: first one per weight, then one per partition."""
+    """Column generation for prices: first one price per weight, then one price per partition."""
 
     exchange: MemberExchange
     basis: sparse.csr_matrix = field(init=False)  # prices = basis @ price variables

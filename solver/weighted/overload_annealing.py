@@ -24,7 +24,7 @@ _Proposal = tuple[tuple[int, int], ...]  # partitions and their new members
 
 @dataclass
 class OverloadAnnealing:
-    """Simulated annealing in slices; it restarts with more slices if an overload remains."""
+    """Simulated annealing in slices of proposals; restarts with more slices on failure."""
 
     problem: Problem
     costs: Ints

@@ -96,7 +96,7 @@ def deep_copy_assignment(target: Target) -> Target:
 
 
 def remove_partition(target: Target, topic: uuid.UUID, number: int) -> None:
-    """Remove a partition from a member's target, and its topic if no partition remains."""
+    """Remove a partition from a member's target assignment, and the topic if it becomes empty."""
     numbers = target.get(topic)
     if numbers is not None:
         numbers.remove(number)

@@ -48,7 +48,7 @@ class UniformHeterogeneousAssignmentBuilder:
         return self.group_spec.named({m: t.items() for m, t in self.target_assignment.items()})
 
     def _sort_topic_ids(self) -> list[uuid.UUID]:
-        """Sort topics by partitions per subscriber (descending), subscribers and id."""
+        """Sort topics by partitions per subscriber (descending), subscriber count and topic id."""
 
         def key(topic: uuid.UUID) -> tuple[float, int, tuple[int, int]]:
             subscribers = len(self.topic_subscribers[topic])

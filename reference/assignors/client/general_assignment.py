@@ -133,7 +133,7 @@ class GeneralAssignmentBuilder:
         return state.perform_reassignments(sorted_all)
 
     def _maybe_assign_in_racks(self, unassigned: list[int]) -> list[int]:
-        """Assign partitions to consumers in a replica's rack. Return the unassigned partitions."""
+        """Assign partitions to consumers in racks of their replicas. Return the remaining ones."""
         remaining: list[int] = []
         for partition in unassigned:
             in_rack = [
@@ -178,7 +178,7 @@ class GeneralAssignmentBuilder:
 def _prev_assignment(
     claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return, for each partition, its latest owner before the highest generation."""
+    """Return each partition's latest owner among consumers below the highest generation."""
     max_generation = max(generations.values())
     latest: dict[int, tuple[int, int]] = {}
     for consumer, partitions in claims.items():

@@ -46,14 +46,14 @@ class RackInfo:
         return partition >= len(self.partition_racks) or rack not in self.partition_racks[partition]
 
     def sort_partitions_by_rack_consumers(self, partitions: list[int]) -> list[int]:
-        """Sort partitions by the number of consumers in their racks."""
+        """Sort partitions by the number of consumers in the racks of their replicas."""
         if not self._num_consumers_by_partition:
             return partitions
         # Tie-break: the sort is stable.
         return sorted(partitions, key=self._num_consumers_by_partition.__getitem__)
 
     def next_rack_consumer(self, partition: int, consumers: list[int], first_index: int) -> int:
-        """Return the index of the next consumer in a rack of the partition, -1 if none is left."""
+        """Return the index of the next consumer in the rack of a replica, or -1 for none."""
         racks = self.partition_racks[partition]
         if not racks:
             return -1

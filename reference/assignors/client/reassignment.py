@@ -149,7 +149,7 @@ class Reassignment:
         return self._is_balanced
 
     def reassign_partition(self, partition: int, new_consumer: int) -> None:
-        """Move a partition, or instead a partition of its topic that moved the opposite way."""
+        """Move a partition, or another one of its topic that moved in the opposite direction."""
         consumer = self.current_partition_consumer[partition]
         moved = self.partition_movements.get_the_actual_partition_to_be_moved(
             partition, consumer, new_consumer

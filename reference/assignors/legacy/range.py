@@ -16,7 +16,7 @@ def assign(group: Group) -> Assignment:
 
 
 def assign_threads(group: Group) -> ThreadAssignment:
-    """Assign each partition to a consumer thread, topics in name order."""
+    """Assign each partition to a consumer thread; process topics in name order."""
     topics = group.topic_table()
     assignment: ThreadAssignment = {}
     for topic, threads in consumer_threads.consumers_for_topic(group).items():

@@ -146,7 +146,7 @@ class ClassicGroup:
     def update_member(
         self, member: ClassicMember, request: messages.JoinRequest, reply: messages.JoinReply | None
     ) -> None:
-        """Update a member by the values of its repeated JoinGroup request."""
+        """Update a member with the values of its repeated JoinGroup request."""
         self._supporters.subtract(protocol.name for protocol in member.offers)
         self._supporters.update(protocol.name for protocol in request.offers)
         member.offers = request.offers
@@ -237,7 +237,7 @@ class ClassicGroup:
         return winner
 
     def init_next_generation(self, now: int) -> None:
-        """End the join phase: start the sync phase of the next generation, or become Empty."""
+        """Start the sync phase of the next generation, or set the state of an empty group to Empty."""
         self.generation += 1
         self.pending_syncs.clear()
         if self.members:

@@ -125,7 +125,7 @@ class ClassicCoordinator:
     def heartbeat(
         self, member_id: str, generation: int, instance_id: str | None = None
     ) -> ErrorCode:
-        """Handle a Heartbeat request. A member that gets REBALANCE_IN_PROGRESS joins again."""
+        """Handle a Heartbeat request. After REBALANCE_IN_PROGRESS, the member must join again."""
         code = self._validate(member_id, generation, instance_id)
         if code is not NO_ERROR:
             return code
@@ -164,7 +164,7 @@ class ClassicCoordinator:
         return NO_ERROR
 
     def commit(self, member_id: str, generation: int, offsets: messages.Offsets) -> ErrorCode:
-        """Handle an OffsetCommit request of a member or, with generation -1, of an empty group."""
+        """Handle an OffsetCommit request. An empty group accepts requests with generation -1."""
         group = self.group
         if group.state is states.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -75,7 +75,7 @@ class ClassicRebalance:
         self._delay_timer.start(delay)
 
     def _on_initial_delay(self) -> None:
-        """Extend the initial delay if a member has joined, at most to the rebalance timeout."""
+        """Extend the initial delay if a member joined during it, otherwise end the join phase."""
         remaining = self._delay_left
         if self.group.new_member_added and remaining:
             self.group.new_member_added = False
@@ -153,7 +153,7 @@ class ClassicRebalance:
         session.start(member.session_timeout if timeout is None else timeout)
 
     def start_pending_join_timer(self, member_id: str, timeout: int) -> None:
-        """Start the timer that ends the validity of a member id that has not joined yet."""
+        """Start the timer that ends a member id's validity unless a member joins with it."""
         timer = self._pending_timers[member_id] = self._timer(member_id)
         timer.start(timeout)
 

@@ -149,7 +149,7 @@ class ConsumerCoordinator:
         return self.group.replace_static_member(replaced, request.member_id)
 
     def _maybe_update_target(self) -> None:
-        """Compute a new target assignment if it is outdated and the assignment interval is over."""
+        """Compute a new target assignment if the current one is outdated and old enough."""
         group, now = self.group, self._clock.now
         assigned_at = group.target_assigned_at
         if group.target_epoch >= group.epoch or (
