@@ -55,7 +55,7 @@ class GroupStatus:
 
     @property
     def registered_assignor(self) -> str | None:
-        """Return the name of the group's assignor as `kassay.assign` expects the name.
+        """Return the name under which `kassay.assign` accepts the group's assignor.
 
         The broker's range assignor has the name ``server-range``.
         """

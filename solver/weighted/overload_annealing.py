@@ -24,7 +24,7 @@ _Proposal = tuple[tuple[int, int], ...]  # partitions and their new members
 
 @dataclass
 class OverloadAnnealing:
-    """Simulated annealing in slices of proposals; restarts with more slices on failure."""
+    """Simulated annealing in slices; a failed run is repeated with more slices."""
 
     problem: Problem
     costs: Ints

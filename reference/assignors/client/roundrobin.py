@@ -17,7 +17,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 def assign(group: Group) -> Assignment:
-    """Assign partitions to members in circular order; skip members without the subscription."""
+    """Assign partitions to members in circular order; skip members not subscribed to a topic."""
     members = rebalance_input.subscriptions(group)
     if not members:
         raise UpstreamError("IllegalArgumentException", "the group has no members")
