@@ -106,7 +106,7 @@ test: setup ## Run the tests that need neither Maven nor a broker
 
 .PHONY: conformance
 conformance: setup ## Compare the ports with Kafka's classes and a broker (needs JDK 17+ and Maven)
-	SOAK=$(SOAK) $(BIN)/python -m pytest tests/conformance -m "kafka and not coordinator"
+	SOAK=$(SOAK) $(BIN)/python -m pytest tests/conformance -m "kafka and not coordinator and not services"
 
 .PHONY: conformance-coordinator
 conformance-coordinator: setup ## Compare the simulated coordinator with a broker (needs JDK 17+ and Maven)
@@ -117,8 +117,8 @@ survival: setup ## Test studies with KILLS=2 killed drivers, lost workers, full 
 	$(BIN)/python -m pytest tests/experiments/spark -m survival
 
 .PHONY: services
-services: $(VENV)/.services ## Test studies on an S3 server, a cluster and Spark Connect (needs JDK 17+ and Maven)
-	$(BIN)/python -m pytest tests/experiments/spark -m services
+services: $(VENV)/.services ## Test Spark with an S3 server, a cluster, Spark Connect and a broker (needs JDK 17+ and Maven)
+	$(BIN)/python -m pytest tests/experiments/spark tests/conformance/test_follow.py -m services
 
 .PHONY: check
 check: setup lint types architecture test ## Run lint, types, architecture and test

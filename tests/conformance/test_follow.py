@@ -33,7 +33,7 @@ from tests.conformance.test_history import (
     running_group,
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.services]
 
 REBALANCES = int(os.environ.get("REBALANCES", "12"))
 RESTARTS = int(os.environ.get("RESTARTS", "1"))
