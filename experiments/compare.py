@@ -1,7 +1,7 @@
 """Compare an assignor with the optimum on one group.
 
 A *heuristic gap* is the value of the assignor minus the optimum. It is None unless the optimum is
-proven. An *optimality gap* is the solver's value minus its bound; no heuristic gap contains it.
+proven. An *optimality gap* is the solver's value minus its bound; heuristic gaps do not include it.
 """
 
 from collections.abc import Callable, Mapping
@@ -206,9 +206,9 @@ def solve_optimum(group: Group, *, limits: SearchLimits = LIMITS) -> Solution:
 
 @cached
 def keep_owners(group: Group) -> Assignment:
-    """Build an assignment without moves: keep owned partitions, and assign the others.
+    """Build an assignment without moves: keep owned partitions, and assign unowned partitions.
 
-    The others go to the least loaded members that subscribe to their topic.
+    Each unowned partition goes to the least loaded member that subscribes to its topic.
     """
     problem = build_problem(group)
     return problem.to_assignment(keep_owned(problem))

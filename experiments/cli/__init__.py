@@ -117,7 +117,7 @@ class _LazyCommand(TyperCommand):
 def expand_options(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each dataclass parameter of a command by one parameter per field.
 
-    The default of the parameter is an instance that has the defaults of the options.
+    The default of a dataclass parameter is an instance with the defaults of all options.
     """
     parameters = inspect.signature(command).parameters.values()
     groups = [one for one in parameters if is_dataclass(one.annotation)]

@@ -134,8 +134,8 @@ def read_source(
 ) -> Iterator[ParsedGroup]:
     """Read groups from documents or captures. Yield an `InputError` for each invalid group.
 
-    The notes of captures, and the state of rebalancing groups, are printed. If groups are
-    ``selected``, only theirs are printed.
+    The notes of captures, and the state of rebalancing groups, are printed. If ``selected`` is
+    given, they are printed only for the selected groups.
     """
     if file != STDIN and not file.exists():
         raise InputError(f"{file}: no such file or directory")
@@ -207,7 +207,7 @@ def _print_dropped_claims(group: Group) -> None:
 def error_record(group_id: str | None, error: Exception | str) -> Record:
     """Create the JSON record of a group with an error, and print the error.
 
-    A terminal shows the error once.
+    On a terminal, the error appears only once.
     """
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         print_error(str(error))

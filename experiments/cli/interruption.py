@@ -30,7 +30,7 @@ processor for some time or the maximum is reached.
 def stop_on_interrupt() -> Iterator[None]:
     """Let the first Ctrl-C set `STOP` instead of raising KeyboardInterrupt.
 
-    The second Ctrl-C raises KeyboardInterrupt. So does the end of the grace period.
+    The second Ctrl-C, or the end of the grace period, raises KeyboardInterrupt.
     """
     previous = signal.getsignal(signal.SIGINT)
     if current_thread() is not main_thread() or previous is signal.SIG_IGN:

@@ -81,11 +81,11 @@ class SolutionFile:
                 self.by_id.setdefault(id, []).append(solution)
 
     def take(self, group: Group) -> SolutionDocument:
-        """Find the solution document of a group, and remove it from this object.
+        """Find the solution document of a group, and remove the document from this object.
 
-        Documents with the id of the group come first, then documents without an id. Among
-        these, the first with the fingerprint of the group is its document; without one, the
-        first of all.
+        Documents with the id of the group come first, then documents without an id. Among these,
+        the first with the fingerprint of the group is its document; if no document has it, the
+        first document is used.
 
         Raises
         ------

@@ -2,7 +2,7 @@
 
 Results of assignors depend on names and order, so that two groups of the same kind can have
 different results. The canonical form is for counting kinds; a counterexample keeps names with
-which the assignor falls short.
+which the assignor has the shortcoming.
 """
 
 import json
@@ -54,8 +54,8 @@ def short_name(canonical_form: str) -> str:
 def with_canonical_names(group: Group, holds: Callable[[Group], bool]) -> Group:
     """Rename the members and topics of a group if ``holds`` accepts the renamed group.
 
-    If all members with owned partitions have the same generation, it becomes 1. If ``holds`` is
-    false for all new names, the group keeps its names.
+    If all members with owned partitions have the same generation, this generation becomes 1. If
+    ``holds`` is false for all new names, the group keeps its names.
     """
     owners = [member for member in group.members if len(member.owned)]
     if len({member.generation for member in owners}) == 1:

@@ -27,7 +27,7 @@ from kassay.reference.model.ownership import ownership
 class NondeterministicAssignorError(UsageError):
     """Error: two runs of an assignor on one group return different assignments.
 
-    Shrinking needs equal assignments.
+    Shrinking requires that every run returns the same assignment.
     """
 
     def __init__(self, assignor: str, case: str) -> None:
@@ -44,10 +44,10 @@ class CaseSearch:
 
     case: str
     error: str | None = None
-    is_deterministic: bool = True  # False if the assignor returned two assignments of a group
+    is_deterministic: bool = True  # False if two runs on one group gave different assignments
     proven: bool = True  # under every naming
-    namings: int = 0  # tried: all in `EXHAUSTIVE` cases, else 1
-    short: int = 0  # namings with the shortcoming
+    namings: int = 0  # number tried: all in `EXHAUSTIVE` cases, else 1
+    short: int = 0  # number of namings with the shortcoming
     # The largest severity, as a fraction; the next columns are None without shortcoming.
     severity: str | None = None
     kind: str | None = None  # canonical form

@@ -39,7 +39,7 @@ class GalleryEntry:
     group: Group
     kind: str  # short name of its canonical form, the same in every gallery
     severity: Fraction
-    cases: int  # that shrank to this kind
+    cases: int  # number of cases that shrank to this kind
     first_cases: tuple[str, ...]
     verdict: str
     assigned: Assignment | None  # the repeated state if the assignor does not terminate

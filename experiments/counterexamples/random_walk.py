@@ -14,8 +14,8 @@ def random_walk(group: Group, fails: Predicate, *, steps: int, seed: str) -> Gro
     """Apply random mutations that keep ``fails`` true and do not increase the group's size.
 
     Shrinking ends when no single removal is possible. The walk combines several mutations per
-    step, also of owners, names and subscriptions, and accepts a group of equal size. It uses
-    subscriptions and owners only; if ``fails`` needs anything else, it returns the group.
+    step, also of owners, names and subscriptions, and accepts a group of equal size. The walk uses
+    subscriptions and owners only; if ``fails`` needs other data, the walk returns the group.
     """
     rng = Random(seed)  # noqa: S311
     current = MutableGroup.of(group)
@@ -73,7 +73,7 @@ def _add_partition(group: MutableGroup, rng: Random) -> None:
 def _transfer_partition(group: MutableGroup, rng: Random) -> None:
     """Move a partition from one random topic to another.
 
-    The owner keeps it if the owner subscribes to that topic.
+    The owner keeps the partition if the owner subscribes to the new topic.
     """
     source, target = _random_topic(group, rng), _random_topic(group, rng)
     if len(group.owners[source]) > 1:

@@ -29,7 +29,7 @@ class GroupRecord:
 def record_row(record: DecodedRecord, position: Row, *, records: int = 1) -> dict[str, Any]:
     """Convert a decoded record to a table row.
 
-    ``records`` is the number of raw records that the row represents.
+    ``records`` is the number of raw records that the table row represents.
     """
     return {
         **_EMPTY,

@@ -20,10 +20,10 @@ from kassay.experiments.sources.live_cluster.group_descriptions import LiveTopic
 from kassay.reference.model.errors import InputError
 
 TOPIC = "__consumer_offsets"
-_MAX_MESSAGES = 1_000  # per call
+_MAX_MESSAGES = 1_000  # maximum number of messages per call
 _POLL_SECONDS = 0.25
 _CONSUMER_SETTINGS = {
-    # librdkafka requires a group id. This one joins no group and commits nothing.
+    # librdkafka requires a group id, but this consumer joins no group and commits nothing.
     "group.id": "kassay-reads-only",
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
@@ -57,7 +57,7 @@ class OffsetsReader:
     def ends(self) -> dict[int, int]:
         """Return the end offset of each partition of ``__consumer_offsets``.
 
-        It is the offset after the last committed record.
+        The end offset is the offset after the last committed record.
         """
         admin: Any = AdminClient({**self._settings, "log_level": "0"})
         latest: Any = OffsetSpec

@@ -1,7 +1,7 @@
 """Parser of the output of ``kafka-dump-log.sh --offsets-decoder``.
 
-Without this option, the tool prints keys and values as text and loses bytes. Such lines
-become errors with this reason.
+Without this option, the tool prints keys and values as text and loses bytes. Such lines become
+errors that state this reason.
 """
 
 import base64

@@ -26,11 +26,12 @@ _TOPIC_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class Rebalance:
     """A rebalance of a recorded group, which may take several generations.
 
-    It ends when every partition has an owner again. ``case`` is ``group/incarnation/number``;
-    ``first`` is the number of the first generation, and ``started`` its timestamp in milliseconds
-    since 1970. ``group`` has the members of the last generation, with the partitions they owned
-    before the first one, or is None if the records hold no valid group. ``unknown`` is the reason
-    why the moves are unknown: no group, or no previous generation.
+    A rebalance ends when every partition has an owner again. ``case`` is
+    ``group/incarnation/number``; ``first`` is the number of the first generation, and ``started``
+    its timestamp in milliseconds since 1970. ``group`` has the members of the last generation,
+    with the partitions they owned before the first one, or is None if the records hold no valid
+    group. ``unknown`` is the reason why the moves are unknown: no group, or no previous
+    generation.
     """
 
     case: str

@@ -36,8 +36,9 @@ def reconstruct_generations(
 ) -> Iterator[Generation]:
     """Reconstruct the generations of a group from its records, and yield them in order.
 
-    ``records`` ascend by offset; repeated ones are ignored, and the last record of a
-    generation counts. ``topic_names`` maps ids to names; other topics get their id as name.
+    ``records`` are in ascending order of offset. Repeated records are ignored, and the last
+    record of a generation determines it. ``topic_names`` maps topic ids to names; a topic that
+    is not in this mapping has its id as name.
     """
     replay = GenerationReplay(group, topic_names or {})
     position: tuple[int | None, int | None] | None = None

@@ -37,7 +37,7 @@ class Position(NamedTuple):
 def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     """Decode raw records to table rows. A damaged record becomes a row with an error.
 
-    Of the commits of one partition, only the newest becomes a row, with the number of
+    Of all commits of a partition, only the newest becomes a row, with the number of
     records, as in log compaction. The others are only checked, whole columns at a time.
     """
     commits: dict[bytes, _NewestCommit] = {}

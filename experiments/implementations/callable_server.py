@@ -1,7 +1,7 @@
 """Process that reads group documents from stdin and runs a Python callable on each document.
 
 Start with ``python -m kassay.experiments.implementations.callable_server MODULE:FUNCTION``. The
-callable has its own process, so that it cannot disturb kassay's.
+callable has its own process, so that it cannot disturb kassay's process.
 """
 
 import importlib

@@ -52,7 +52,7 @@ def run(group: Group, assignor: str) -> RunResult:
 def _parse_response(line: str) -> RunResult:
     """Parse the JSON line that an assignor process returns for a group.
 
-    It is an assignment document, or a line in the format of `kassay assign`.
+    The line is an assignment document, or a line in the format of `kassay assign`.
     """
     try:
         document = json.loads(line)

@@ -172,7 +172,7 @@ _PROCESSES: dict[tuple[int, tuple[str, ...]], AssignorProcess] = {}
 def assignor_process(command: tuple[str, ...]) -> AssignorProcess:
     """Return the process that runs an assignor command. Equal commands share one process.
 
-    A forked process gets its own, because two readers would take each other's answers.
+    A forked kassay process starts its own, because two readers would take each other's answers.
     """
     return _PROCESSES.setdefault((os.getpid(), command), AssignorProcess(command))
 

@@ -120,8 +120,8 @@ def _further_partitions(
 ) -> Iterator[RecommendedAction]:
     """Recommend more partitions for a topic if the minimum makespan is far above the mean load.
 
-    All members with less than the maximum load must subscribe to the topic: then each of its
-    new partitions goes to one of them, and no partition moves.
+    All members with less than the maximum load must subscribe to the topic: then each new
+    partition of the topic goes to such a member, and no partition moves.
     """
     loads, maximum = planned.loads, makespan.value
     total = sum(loads.values())

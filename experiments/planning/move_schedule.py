@@ -71,12 +71,11 @@ def schedule_moves(
 ) -> tuple[MoveBatch, ...]:
     """Divide the moves to an assignment into batches, with the most effective moves first.
 
-    Partitions without an owner form the first batch, because they have no consumer yet. Then
-    each move takes a partition from the member with the highest load, among the members whose
-    load a move can lower. Of its moves, the one with the lowest maximum load of giver and
-    receiver comes first. The moves can therefore stop after any
-    batch. This order is a heuristic, not an optimum. At most ``batch_size`` owned partitions
-    have no consumer at any time.
+    Partitions without an owner form the first batch, because they have no consumer yet. Then each
+    move takes a partition from the member with the highest load, among the members whose load a
+    move can lower. Of this member's moves, the move with the lowest maximum load of old and new
+    owner comes first. The moves can therefore stop after any batch. This order is a heuristic, not
+    an optimum. At most ``batch_size`` owned partitions have no consumer at any time.
 
     Examples
     --------

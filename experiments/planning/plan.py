@@ -115,7 +115,7 @@ class _Planner:
     def solutions(self) -> tuple[Solution, Solution]:
         """Find the planned solution, and the optimum without tolerance and move limit.
 
-        The optimum is the first search: the tolerance is relative to its imbalance.
+        The first search finds the optimum, because the tolerance is relative to its imbalance.
         """
         exact, rules = exact_levels(self.levels), without_move_limit(self.constraints)
         is_exact = self.levels[:2] == exact and rules == self.constraints

@@ -39,7 +39,7 @@ def ordered_levels(
 ) -> tuple[Level, ...]:
     """Return the levels in order: imbalance first, then movement and further levels.
 
-    Movement precedes them unless it is one of them.
+    Movement comes before the further levels unless it is one of them.
     """
     first, movement = default_levels(group, measure=measure, tolerance=tolerance)
     return (first, *further) if _has_movement(further) else (first, movement, *further)

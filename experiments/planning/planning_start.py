@@ -16,9 +16,9 @@ class RebalancingGroupError(KassayError, LookupError):
 def planning_start(group: Group) -> Group:
     """Return the group with the partition owners from which a plan starts.
 
-    That is the target assignment of a group that reconciles: the broker completes it without
-    any action. Other rebalancing groups start from the owners before the rebalance. A note
-    states this.
+    The plan of a group that reconciles starts from its target assignment, which the broker
+    completes without any action. The plans of other rebalancing groups start from the owners
+    before the rebalance. A note in the group states the start.
 
     Raises
     ------

@@ -95,9 +95,9 @@ def explain_weighted(
 ) -> WeightedExplanation:
     """Explain the maximum load of an assignment, and the reason for each move.
 
-    The balanced assignment has the fewest transfers within a tolerance of the minimum maximum
-    load; by default that of a plan. The steps are those of a plan for a group that owns the
-    partitions as assigned.
+    The balanced assignment has the fewest transfers within a tolerance of the minimum makespan; by
+    default that of a plan. The steps are those of a plan for a group that owns the partitions as
+    assigned.
 
     Examples
     --------

@@ -59,7 +59,7 @@ class _Axis:
 def frontier_svg(curve: FrontierCurve, *, measure: str) -> str:
     """Draw the frontier as SVG. The style sheet of the page sets the colours.
 
-    ``measure`` is the name of the imbalance measure. There must be a point.
+    ``measure`` is the name of the imbalance measure. The frontier must have at least one point.
     """
     everything = [*curve.points, *curve.unproven, *curve.prefixes]
     x = _move_axis(max(moves for moves, _ in everything))

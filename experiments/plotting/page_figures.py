@@ -61,7 +61,8 @@ class Plot:
 def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -> str:
     """Draw proportions as dots with confidence intervals, one row per assignor.
 
-    Columns: ``assignor``, ``series``, ``share``, ``low`` and ``high``, as fractions of 1.
+    The columns of the table are ``assignor``, ``series``, and the fractions ``share``, ``low``
+    and ``high``, from 0 to 1.
     """
     names = list(dict.fromkeys(table["assignor"]))
     with _row_figure(0.3 * len(names) + 0.5) as (figure, axes):

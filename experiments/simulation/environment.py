@@ -82,7 +82,7 @@ class Environment:
     def latency(self) -> int:
         """Return a simulated network latency: milliseconds from a request to its response.
 
-        It is the latency of the settings plus a random part of the jitter.
+        The latency is that of the settings plus a random part of the jitter.
         """
         settings = self.settings
         return settings.latency + (self.random_delay(settings.jitter) if settings.jitter else 0)

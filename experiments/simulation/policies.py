@@ -25,7 +25,7 @@ class Policy:
 def withhold(assign: Assignor) -> Assignor:
     """Make an assignor cooperative: it withholds partitions that another member still owns.
 
-    The owner revokes them, and the next rebalance assigns them.
+    The owner revokes these partitions, and the next rebalance assigns them.
     """
 
     def assign_unowned(group: Group) -> Assignment:

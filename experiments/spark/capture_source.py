@@ -53,8 +53,8 @@ class CaptureSlice(InputPartition):
 class CaptureDataSource(DataSource):
     """Spark data source that imports all captures in a directory.
 
-    Each file of the directory is a capture. So is each subdirectory, with the captures of one
-    moment in it. A capture that cannot be read becomes a row with an error.
+    Each file of the directory is one capture. Each subdirectory is also read as one capture;
+    its files are from the same moment. A capture that cannot be read becomes a row with an error.
 
     The options are ``path`` and those of `kassay import`: ``metadata``, a file with partition
     counts; ``subscriptions``, ``assigned`` or ``equal``; ``weights``, ``none`` or ``lag``;

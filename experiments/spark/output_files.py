@@ -88,8 +88,8 @@ def write_manifest(
 def local_copy(spark: SparkSession, output: str) -> Iterator[tuple[Path, FileDigests | None]]:
     """Copy the files that a report needs to a local directory, and yield the directory.
 
-    The second value are the digests of all files of the output. A local output is not copied,
-    and its digests are None.
+    The second yielded value contains the digests of all files of the output. A local output is not
+    copied, and its digests are None.
     """
     local = location(output)
     if local is not None:

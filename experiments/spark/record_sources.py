@@ -33,8 +33,8 @@ _REQUIRED_COLUMNS = ("key", "value")
 def read_files(spark: SparkSession, paths: Sequence[str | Path]) -> list[DataFrame]:
     """Read and decode ``__consumer_offsets`` records from text dumps and Parquet files.
 
-    Directories are searched for both. Dumps may be compressed with gzip. URIs of other file
-    systems are Parquet.
+    Directories are searched for both types of files. Dumps may be compressed with gzip. URIs of
+    other file systems must contain Parquet files.
     """
     texts: list[Path] = []
     tables: list[str] = []

@@ -74,10 +74,9 @@ def evaluate_cases(
     """Evaluate the cases of a batch. Return one row per case, in any order.
 
     The workers derive each case from its position; ``documents`` has the imported groups, see
-    `read_documents`. The rows do not depend on the number of
-    tasks; the default gives tasks of about 10 seconds. The judge evaluates a case; it must be
-    possible to pickle it. Documents are stored only for groups with smaller seeds than
-    ``drawn``, or for all.
+    `read_documents`. The rows do not depend on the number of tasks; the default gives tasks of
+    about 10 seconds. The function ``judge`` evaluates a case; it must support pickle. Documents
+    are stored only for groups with smaller seeds than ``drawn``, or for all.
     """
     judge = judge or partial(_evaluate, limits=limits, drawn=drawn)
     limits = replace(limits, memory=limits.memory or memory_per_task(spark))
@@ -134,10 +133,10 @@ def write_study(
 ) -> None:
     """Run a study: write the missing batches, the summary and then the manifest.
 
-    A batch is complete if one of its runs has each of its cases exactly once. An interrupted
-    study continues with the missing batches; several drivers can run the same study at one
-    output and use the batches of each other. The function ``manifest`` builds the manifest
-    from the number of rows per table.
+    A batch is complete if one of its runs has each of its cases exactly once. An interrupted study
+    continues with the missing batches; several drivers can run the same study with one output
+    directory, and each driver uses the batches of the others. The function ``manifest`` builds the
+    manifest from the number of rows per table.
     """
     digest, run = study_digest(cases, limits=limits, drawn=drawn), new_run()
     folder, summary = f"{CASES_FOLDER}/{digest}", f"{SUMMARY_FOLDER}/run={run}"

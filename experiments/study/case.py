@@ -112,7 +112,7 @@ class ImportedCases(Cases):
     """
 
     number: int = 0
-    digest: int = 0  # exclusive or of the ids of all documents
+    digest: int = 0  # bitwise XOR of the ids of all documents
     assignors: tuple[str, ...] = ()
 
     @classmethod

@@ -63,8 +63,8 @@ _Value = TypeVar("_Value")
 def evaluate_case(case: Case, *, limits: CaseLimits = LIMITS, drawn: bool = True) -> CaseRecord:
     """Run the assignors and the solver on the group of a case, and record the results.
 
-    Failures become rows, because one group must not end a study of a million groups. With
-    ``drawn``, documents and assignments of groups small enough to be drawn are recorded.
+    Failures become rows, because one group must not end a study of a million groups. If ``drawn``
+    is true, documents and assignments of groups small enough for a drawing are recorded.
 
     Examples
     --------

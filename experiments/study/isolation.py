@@ -1,7 +1,8 @@
 """Evaluate cases with memory and time limits, in this process or in a child process.
 
-If a case kills the worker's process, because native code crashes, hangs or needs too much
-memory, the task is retried with one child process per case. The death of a child becomes a row.
+If a case kills the worker's process, because native code crashes, hangs or needs too much memory,
+the task is retried with one child process per case. The death of a child process becomes a row of
+the results.
 """
 
 import multiprocessing

@@ -26,7 +26,7 @@ def configuration(
 ) -> dict[str, object]:
     """Describe the configuration of a study. Equal configurations give equal tables.
 
-    Imported groups are described by the exclusive or of the ids of their documents. ``study`` is
+    Imported groups are described by the bitwise XOR of the ids of their documents. ``study`` is
     `StudyConfig.described`.
     """
     described_families = [FAMILIES[name].parameters() for name in families]

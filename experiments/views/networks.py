@@ -52,10 +52,10 @@ def to_networkx(group: Group, assignment: Assignment | None = None) -> "nx.Graph
 def residual_network(group: Group, assignment: Assignment) -> "nx.MultiDiGraph[Any]":
     """Return the residual flow network of an assignment as a networkx graph.
 
-    An edge from a member to a topic means that the member can give a partition of the topic,
-    with its number as attribute ``partitions``. An edge from a topic to a member means that the
-    member can take one. A path from a member to another one with a load that is lower by two or
-    more is an improving chain. Every partition has weight 1.
+    An edge from a member to a topic means that the member can give a partition of the topic, with
+    its number as attribute ``partitions``. An edge from a topic to a member means that the member
+    can take a partition of the topic. A path from a member to another one with a load that is
+    lower by two or more is an improving chain. Every partition has weight 1.
 
     Raises
     ------

@@ -176,7 +176,7 @@ def plan(
 def _read(source: Path, options: ImportOptions, selected: set[str]) -> tuple[list[Group], bool]:
     """Read the selected groups, or all groups if none is selected.
 
-    The second value is whether all documents are valid.
+    The second returned value is True if all documents are valid.
     """
     groups, all_valid = [], True
     for id, parsed in group_io.read_source(source, options, selected=selected):

@@ -177,9 +177,9 @@ def _finished(plan: "_StudyPlan", output: str) -> StudySummary | None:
 class _StudyPlan:
     """Cases and settings of a study, from command-line options or a configuration file.
 
-    ``all_valid`` is False after a bad group document.
+    ``all_valid`` is False if a group document is invalid.
 
-    The imported groups are ``documents``, and those in text files at ``uris``.
+    The imported groups are ``documents``, and the documents in text files at ``uris``.
     """
 
     generated: Cases

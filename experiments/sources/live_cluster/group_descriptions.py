@@ -78,7 +78,7 @@ class JoinedSubscription:
 class Cluster(Interface):
     """Interface for read-only requests to a running cluster.
 
-    If the cluster refuses to describe a group or topic, the answer is an error.
+    If the cluster refuses to describe a group or topic, the response is an error.
     """
 
     def group_ids(self) -> list[str]:

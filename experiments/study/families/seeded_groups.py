@@ -39,7 +39,8 @@ class SeededFamily(Family):
     def build(self, seed: int, *, start: str | None = None) -> Group:
         """Build the random group of a seed. Equal seeds give equal groups in every process.
 
-        ``start`` does not affect the events. If it fails on a group, that group ends the history.
+        ``start`` does not affect the events. If this assignor fails on a group, the history ends
+        with that group.
 
         Examples
         --------

@@ -45,10 +45,10 @@ def levels(
 ) -> pd.DataFrame:
     """Return the frequency of each outcome per range of values of each parameter.
 
-    The levels of counts are octaves, those of shares are quarters. ``low`` and ``high`` are
-    Wilson's 95 % interval. ``parameters`` has counts by ``assignor``, ``parameter`` and
-    ``value``; ``outcomes`` has counts by ``family``, ``mixed`` and ``assignor``; ``families``
-    are the parameters in the manifest.
+    Ranges of counts are powers of two, ranges of proportions are quarters. ``low`` and ``high``
+    are the limits of Wilson's 95 % interval. ``parameters`` has counts by ``assignor``,
+    ``parameter`` and ``value``; ``outcomes`` has counts by ``family``, ``mixed`` and ``assignor``;
+    ``families`` are the parameters in the manifest.
     """
     result: list[tuple[object, ...]] = []
     for parameter, rows in _rows_by_parameter(parameters, outcomes, families):
@@ -115,7 +115,7 @@ def effects(
 ) -> pd.DataFrame:
     """Return rank correlations between group parameters and imbalance above the minimum.
 
-    NaN if the parameter or the outcome does not vary. For the tables see `levels`.
+    NaN if the parameter or the outcome does not vary. `levels` describes the tables.
     """
     table = {}
     for name in assignors:
