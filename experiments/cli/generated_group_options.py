@@ -10,6 +10,9 @@ FirstSeed = Annotated[
 Cases = Annotated[
     int,
     typer.Option(
-        "--cases", min=0, help="Total number of groups that all families with seeds generate."
+        "--cases",
+        min=0,
+        help="Number of generated groups, divided evenly among the families. Families of fixed "
+        "size are not counted: all their groups are included.",
     ),
 ]

@@ -62,7 +62,7 @@ class GroupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLayout:
-    """Columns of an output table, whose first column is the group id.
+    """Columns of an output table after the first column, which is the group id.
 
     The columns ``first`` (text), ``numbers`` and ``last`` (text) follow in this order. ``rows``
     converts a JSON record to table rows without the group id.

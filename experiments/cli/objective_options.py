@@ -52,8 +52,8 @@ class ObjectiveOptions:
         typer.Option(
             callback=known_names("level", [*FURTHER_LEVELS, Movement.name]),
             help=f"Level to minimise after imbalance: {', '.join(FURTHER_LEVELS)}, movement. "
-            "Repeatable; the levels are minimised in the given order. Without movement in this "
-            "list, movement comes directly after imbalance.",
+            "Repeatable; the levels are minimised in the given order. If movement is not "
+            "given, movement comes directly after imbalance.",
             show_default=False,
         ),
     ] = None
@@ -77,8 +77,8 @@ class ObjectiveOptions:
         list[str] | None,
         typer.Option(
             metavar="TOPIC,...",
-            help="Topics, separated by commas. Partitions with the same number in these topics are "
-            "assigned to the same member. Repeat the option for further sets of topics.",
+            help="Topics, separated by commas. For each number N, the partitions N of these topics "
+            "are assigned to the same member. Repeat the option for further sets of topics.",
             show_default=False,
         ),
     ] = None

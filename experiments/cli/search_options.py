@@ -20,8 +20,8 @@ class LimitOptions:
         float,
         typer.Option(
             min=0,
-            help="Time limit in seconds per group; kassay what-if: per scenario; kassay members: "
-            "per number of members.",
+            help="Time limit in seconds for each group. In kassay what-if: for each scenario. In "
+            "kassay members: for each tested number of members.",
         ),
     ] = 60.0
     deterministic_limit: Annotated[
@@ -29,9 +29,9 @@ class LimitOptions:
         typer.Option(
             min=0,
             metavar="UNITS",
-            help="Limit per search in units of CP-SAT's deterministic time. With it, results do "
-            "not depend on the speed of the machine, unless --time-limit is reached first. Without "
-            "it, only --time-limit stops a search.",
+            help="Limit per search in units of CP-SAT's deterministic time. With this "
+            "limit, results do not depend on the speed of the machine, unless --time-limit is "
+            "reached first. Without this limit, only --time-limit stops a search.",
         ),
     ] = None
 

@@ -152,7 +152,7 @@ def _constraint_errors(question: Question, certificate: Certificate) -> Iterator
 def _figure_errors(
     question: Question, assignment: Assignment, solution: SolutionDocument
 ) -> Iterator[str]:
-    """Yield an error for each value in a solution document that its assignment contradicts."""
+    """Yield an error for each value that contradicts the assignment or the certificate."""
     group, document, certificate = question.group, solution.document, solution.certificate
     levels = _levels_by_key(question)
     yield from _unknown_figures(document, levels)
@@ -180,7 +180,7 @@ def _levels_by_key(question: Question) -> dict[str, Level]:
 
 
 def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]) -> Iterator[str]:
-    """Yield errors for levels in a document that are not requested."""
+    """Yield an error for each level of a solution document that is not requested."""
     known = ("imbalance", *Measure, Movement.name, *FURTHER_LEVELS)
     for key in known:
         if key in document and key not in levels:

@@ -48,9 +48,10 @@ class SourceOptions:
         str,
         typer.Option(
             metavar="NAME|FILE",
-            help="Subscriptions to use if the source has none. assigned: the topics assigned to "
-            "the member. equal: every member subscribes to all topics of the group. FILE: JSON "
-            "object {GROUP: {MEMBER: [TOPIC, ...]}}; MEMBER is a member, client or instance id.",
+            help="Subscriptions to use if the source contains no subscriptions. assigned: the "
+            "topics assigned to the member. equal: every member subscribes to all topics of the "
+            "group. FILE: JSON object {GROUP: {MEMBER: [TOPIC, ...]}}; MEMBER is a member, "
+            "client or instance id.",
         ),
     ] = AssumedSubscriptions.ASSIGNED.value
     metadata: Metadata = None

@@ -27,8 +27,8 @@ def compare(
     """Compare assignors with the proven optimum.
 
     The optimum has the fewest moves among the assignments with minimum imbalance. Unnecessary
-    moves are the moves of the assignor beyond the minimum number of moves to an assignment
-    with at most the assignor's imbalance.
+    moves are the moves of the assignor minus the minimum number of moves to an assignment
+    with equal or lower imbalance.
 
     Example: `kassay compare groups.jsonl --assignor sticky --format table`
     """

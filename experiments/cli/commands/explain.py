@@ -63,7 +63,7 @@ def explain(
     of a plan with few moves and a maximum load of at most 2 % above its minimum. The time limit
     applies to the search for this plan.
 
-    "moved" contains the reason of each move from the current owner to the explained assignment.
+    The key "moved" contains one reason per move from the current to the explained assignment.
     If the assignor does not terminate, kassay explains the repeated state and prints a note.
 
     Example: `kassay explain groups.jsonl --assignor sticky --format table`

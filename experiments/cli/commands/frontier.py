@@ -43,8 +43,8 @@ def frontier(
 ) -> None:
     """Find the minimum imbalance for each number of moves.
 
-    The points are the Pareto optima of imbalance and movement. The time limit applies to
-    each group. Exits with 1 if no assignment of a group is found within the
+    Each point of the output is a Pareto optimum of imbalance and movement. The time limit
+    applies to each group. Exits with 1 if no assignment of a group is found within the
     capacities and the time limit.
 
     Example: `kassay frontier groups.jsonl --plot frontier.svg --format table`

@@ -116,8 +116,8 @@ def history(
 
     Writes the Parquet tables generations, rebalances, commits and errors, and groups.jsonl
     with the last state of each group, for `kassay report`. Prints one JSON line per group.
-    kassay only reads from a cluster and joins no group. With --follow, it writes only the
-    rebalances, as soon as they are complete.
+    kassay does not write to the cluster and joins no group. With --follow, kassay writes only
+    the rebalances, each as soon as it is complete.
 
     Example: `kassay history --bootstrap-server broker:9092 -o out/history`
     """

@@ -52,9 +52,10 @@ def members(
 ) -> None:
     """Find the minimum number of members for a maximum load.
 
-    Without --from and --to, the output shows the minimum, its neighbours and the current
-    number. Reducing the number removes the last members. The time limit applies to each
-    number of members. Exits with 1 if no number of members is sufficient.
+    Without --from and --to, the output shows the minimum number of members, the numbers next to
+    the minimum, and the current number. For a number below the current number, the last members
+    of the group leave. The time limit applies to each number of members. Exits with 1 if no
+    number of members is sufficient.
 
     Example: `kassay members groups.jsonl --makespan 100 --from 2 --to 12 --format table`
     """

@@ -120,13 +120,13 @@ def plan(
 
     Writes report.html, plan.json, moves.csv, loads.csv, ticket.md, static-assignment.json
     (partition lists for `KafkaConsumer.assign()`), sticky-seed.json (user data that makes
-    Kafka's sticky assignors start from the planned assignment) and after.jsonl (group
-    documents after the moves). Several groups get one directory each. Prints one JSON line
-    per group. If a group is rebalancing, its plan starts from the target assignment, or from the
-    owners before the rebalance if the group has no target assignment. After Ctrl-C, kassay
-    writes the best plan found so far and exits with 130. Exits with 1 if no assignment of a group
-    is found within the capacities and the time limit, or if the source of a rebalancing group
-    shows no owners.
+    Kafka's sticky assignors start from the planned assignment) and after.jsonl (group documents
+    after the moves). For several groups, kassay writes one directory per group. Prints one JSON
+    line per group. If a group is rebalancing, its plan starts from the target assignment, or
+    from the owners before the rebalance if the group has no target assignment. After Ctrl-C,
+    kassay writes the best plan found so far and exits with 130. Exits with 1 if no assignment
+    of a group is found within the capacities and the time limit, or if the source of a
+    rebalancing group shows no owners.
 
     Example: `kassay plan captures/ --subscriptions equal -o plans/`
     """

@@ -98,7 +98,7 @@ def report(
 def _opened(
     source: str, directory: Path | None, spark: spark_options.SparkOptions
 ) -> Iterator[tuple[Path, FileDigests | None]]:
-    """Yield a local directory with the output, which Spark copies from remote file systems."""
+    """Yield a local directory with the output. Spark copies a remote output to it."""
     if directory is not None:
         yield directory, None
         return

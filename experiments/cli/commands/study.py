@@ -44,7 +44,7 @@ from kassay.reference.model.errors import InputError, UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOptions(search_options.LimitOptions):
-    """Command-line options of a study, which a configuration file replaces."""
+    """Command-line options of a study, as an alternative to a configuration file."""
 
     groups: Annotated[
         list[str] | None,

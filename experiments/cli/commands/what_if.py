@@ -89,11 +89,11 @@ def what_if(
     """Find the optimal assignment of a group after changes to the group.
 
     All changes apply together. If an option has several values, each combination is one
-    scenario. The first row is the group as it is. The second row is the optimum of this group.
-    Each scenario also shows the result of --assignor, or of the port with the name of the
-    group's assignor. A note names the client library of the group if it is not the Java client.
-    For weighted groups, the default of --tolerance is 2 %. Exits with 1 if no assignment of a
-    scenario is found within the capacities and the time limit.
+    scenario. The first row shows the current assignment. The second row shows the optimum of
+    the unchanged group. Each scenario also shows the result of --assignor, or of the port with
+    the name of the group's assignor. A note names the client library of the group if it is not
+    the Java client. For weighted groups, the default of --tolerance is 2 %. Exits with 1 if no
+    assignment of a scenario is found within the capacities and the time limit.
 
     Example: `kassay what-if groups.jsonl --members +0..+5 --growth 1,1.5 --format table`
     """
@@ -166,7 +166,7 @@ def what_if(
 
 
 def _print_assumed_weights(group: Group, partitions: Sequence[str], new_weight: str) -> None:
-    """Print the weight that partitions added to a weighted topic get."""
+    """Print the weight of each partition that is added to a weighted topic."""
     for text in partitions:
         topic = group.topic_table().get(text.rpartition("=")[0])
         if topic is not None and topic.weights is not None:
