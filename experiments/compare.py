@@ -58,7 +58,7 @@ class HeuristicGap:
 
     @property
     def gap(self) -> int | None:
-        """Return the assignor's value minus the optimum, or None if one of them is unknown."""
+        """Return the assignor's value minus the optimum, or None if either value is unknown."""
         if self.greedy is None or self.optimum is None:
             return None
         return self.greedy - self.optimum

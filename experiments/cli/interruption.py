@@ -62,7 +62,7 @@ def _interrupt_after_grace(ended: Event) -> None:
 
 
 def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
-    """Call a function that Ctrl-C can stop. End the process if the function has no result then."""
+    """Call a function that Ctrl-C can stop. End the process if the function returns no result."""
     try:
         with stop_on_interrupt():
             return call()

@@ -107,7 +107,7 @@ def _conflict_record(
 
 
 def _objective_record(question: Question, certificate: Certificate | None) -> dict[str, object]:
-    """Return levels and constraints as JSON, from the certificate if there is one."""
+    """Return levels and constraints as JSON, from the certificate if the document has one."""
     levels, constraints = question.levels, question.constraints
     if certificate is not None:
         if certificate.conflict is None:
@@ -198,7 +198,7 @@ def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]
 def _level_errors(
     document: Mapping[str, object], key: str, value: int, claim: LevelClaim | None
 ) -> Iterator[str]:
-    """Yield errors in the value and the bound of one level of a document."""
+    """Yield errors in the value and the bound of one level in a solution document."""
     figures = document[key]
     if not isinstance(figures, Mapping):
         yield f"must be an object with value and bound, got {figures!r}"

@@ -16,7 +16,7 @@ EXHAUSTIVE = "small-worlds"
 
 
 def exhaustive_cases(*, members: int, partitions: int, assignor: str) -> Iterator[Case]:
-    """Yield one case per group of up to ``members`` members and ``partitions`` partitions."""
+    """Yield one case for each group with at most the given members and partitions."""
     for seed, group in enumerate(exhaustive_groups_up_to(members=members, partitions=partitions)):
         document = json.dumps(group_document(group), separators=(",", ":"))
         yield Case(family=EXHAUSTIVE, seed=seed, assignors=(assignor,), document=document)

@@ -70,7 +70,7 @@ def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
 
 
 def smaller_groups(group: Group) -> Iterator[Group]:
-    """Yield smaller copies of a group, each with one part removed, largest removals first."""
+    """Yield copies of a group, each without one part; removals of large parts come first."""
     for start, end in _ranges(len(group.members)):
         yield replace(group, members=group.members[:start] + group.members[end:])
     yield from _without_member_and_owned(group)

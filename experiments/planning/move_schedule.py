@@ -182,7 +182,7 @@ def _next_move(
 
 
 def owned_loads(group: Group) -> dict[str, int]:
-    """Return the load of each member, computed from the partitions that it owns."""
+    """Return the load of each member, computed from the member's owned partitions."""
     current = {member.id: 0 for member in group.members}
     topics = group.topic_table()
     for name, owners in ownership(group).owners.items():

@@ -45,7 +45,7 @@ def recognise_library(
 
 
 def library_of_subscription(fields: Fields, data: bytes) -> str | None:
-    """Recognise the client library from its encoding of a subscription, or return None.
+    """Recognise the client library by its encoding of a subscription. None means unknown.
 
     ``fields`` contains the decoded fields, ``data`` the encoded bytes. kafka-go ends version 1
     after the user data, librdkafka sends the empty rack, and kafka-python writes a version

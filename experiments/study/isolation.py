@@ -45,7 +45,7 @@ def memory_limit(mebibytes: int | None) -> Iterator[None]:
 
 
 def _address_space() -> int:
-    """Return the size of this process's address space in bytes, or 0 if not on Linux."""
+    """Return the size of this process's address space in bytes, or 0 on non-Linux systems."""
     if not _LINUX_MEMORY.exists():
         return 0
     return int(_LINUX_MEMORY.read_text(encoding="ascii").split()[0]) * resource.getpagesize()

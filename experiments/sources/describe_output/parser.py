@@ -127,7 +127,7 @@ def _read_row(table: _OpenTable, content: str, name: str, line: int) -> None:
 
 
 def _is_last_line_complete(tables: list[_OpenTable], content: str, line: int) -> bool:
-    """Return whether the last line is certainly complete although it has no newline."""
+    """Return whether a last line without a newline is certainly complete."""
     table = tables[-1]
     if not table.rows or table.rows[-1].line != line:
         return table.header.line != line

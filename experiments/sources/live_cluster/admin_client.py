@@ -141,7 +141,7 @@ class LiveCluster:
             }
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
-        """Return a description of each existing topic, or an error if access to it is denied."""
+        """Return a description of each existing topic, or an error if access is denied."""
         topics: dict[str, LiveTopic | InputError] = {}
         with self._request("describe topics"):
             futures = self._admin.describe_topics(
@@ -197,7 +197,7 @@ class LiveCluster:
         return [e for code in _PERMANENT for e in self._connection_errors if e.code() == code]
 
     def _topic_answer(self, future: "Future[Any]") -> Any:
-        """Return the response about a topic, or None if the topic is unknown or has no leader."""
+        """Return the response, or None if the topic is unknown or the partition has no leader."""
         try:
             return self._wait(future)
         except KafkaException as error:

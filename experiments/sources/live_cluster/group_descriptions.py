@@ -99,7 +99,7 @@ class Cluster(Interface):
         """Return the committed offsets of each group by partition, or an error for the group."""
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
-        """Return a description of each existing topic, or an error if access to it is denied."""
+        """Return a description of each existing topic, or an error if access is denied."""
 
     def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
         """Return the end offset of each partition that has a leader."""

@@ -133,7 +133,7 @@ class DocumentFields:
 
 
 def embedded_objects(text: str, *, name: str, kind: str) -> Iterator[DocumentFields]:
-    """Yield the JSON objects in a text, and skip the text around them."""
+    """Yield the JSON objects in a text, and skip all other text."""
     position = text.find("{")
     while position >= 0:
         line = text.count("\n", 0, position) + 1

@@ -1,4 +1,4 @@
-"""Families of groups with overlapping subscriptions, for example nested or random ones."""
+"""Families of groups with overlapping subscriptions, for example nested subscriptions."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
