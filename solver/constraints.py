@@ -25,7 +25,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class MaxPartitions:
-    """Constraint: maximum number of partitions of one member, or of every member."""
+    """Constraint: maximum number of partitions of a member, or of each one if none is named."""
 
     limit: int
     member: str | None = None

@@ -100,7 +100,7 @@ class SearchBudget:
 class FlowClock:
     """Clock that decides by the expected run time whether a network flow may start.
 
-    A flow cannot be interrupted.
+    The computation of a flow cannot be interrupted.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ class Imbalance:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """Level: number or cost of moves (owned partitions that another member gets).
+    """Level: total cost of the moves; by default, each move has cost 1.
 
     Parameters
     ----------

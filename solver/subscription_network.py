@@ -159,7 +159,7 @@ def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> S
 
 
 class _Restrictions:
-    """Restrictions by constraints: consumers per topic and partition, and member capacities."""
+    """Restrictions from constraints: permitted consumers per partition, and member capacities."""
 
     def __init__(self, problem: Problem, consumers: list[Column]) -> None:
         self.problem = problem

@@ -94,7 +94,7 @@ def assignees(group: Group, assignment: Assignment) -> dict[str, Column]:
 
 @cached_per_group
 def held_counts(group: Group, assignment: Assignment) -> NDArray[np.int64]:
-    """Return a matrix of the number of assigned partitions per topic (row) and member (column)."""
+    """Return a matrix: number of assigned partitions per topic (row) and member (column)."""
     column, width = assignee_column(group, assignment), len(group.members)
     topic = np.repeat(np.arange(len(group.topics)), topic_starts(group).counts)
     held = column != NO_OWNER

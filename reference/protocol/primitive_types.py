@@ -49,7 +49,7 @@ def array(items: Iterable[bytes], *, compact: bool = False) -> bytes:
 
 
 def tags(fields: Iterable[tuple[int, bytes]] = ()) -> bytes:
-    """Encode a section of tagged fields from (tag, value) pairs, which are sorted by tag."""
+    """Encode (tag, value) pairs, already sorted by tag, as a section of tagged fields."""
     parts = list(fields)
     body = b"".join(
         unsigned_varint(tag) + unsigned_varint(len(value)) + value for tag, value in parts
@@ -68,7 +68,7 @@ def _length(size: int, *, compact: bool, width: str) -> bytes:
 
 
 class Reader:
-    """Reader that decodes primitive types one after another."""
+    """Reader that decodes values of primitive types from bytes, one after another."""
 
     __slots__ = ("_data", "_position")
 

@@ -23,7 +23,7 @@ from kassay.solver.subscription_network import SubscriptionNetwork
 
 @dataclass(frozen=True, slots=True)
 class LevelSet:
-    """Set of members with optimal loads that differ by at most one, and their topics.
+    """Members with optimal loads that differ by at most one, and the topics of these members.
 
     Members with a capacity below ``high`` are full.
     """

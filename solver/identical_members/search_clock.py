@@ -13,7 +13,7 @@ _NODES = 300
 
 @dataclass(frozen=True, slots=True)
 class SearchClock:
-    """Seconds left until the end of a search, and a limit of nodes per packing problem.
+    """Seconds left until the end of a search, and a limit on search nodes per packing problem.
 
     With a deterministic limit, each question for the time takes a fixed virtual time.
     """
@@ -25,7 +25,7 @@ class SearchClock:
 
     @classmethod
     def of(cls, budget: SearchBudget) -> "SearchClock":
-        """Create a clock for a search budget; it starts now."""
+        """Create and start a clock for a search budget."""
         limits = budget.limits
         if limits.deterministic is None:
             return cls(lambda: -budget.seconds, 0.0, stop=limits.stop)
@@ -47,9 +47,9 @@ class SearchClock:
         return self.seconds > 0
 
     def part(self, share: float) -> "SearchClock":
-        """Return a clock that ends after a share of the time left."""
+        """Return a copy of the clock with only a share of the time left."""
         return replace(self, end=self.end - self.seconds * (1 - share))
 
     def at_most(self, seconds: float) -> "SearchClock":
-        """Return a clock that ends after ``seconds``, or with this clock if that is earlier."""
+        """Return a copy of the clock with at most ``seconds`` left."""
         return replace(self, end=self.end - max(self.seconds - seconds, 0.0))

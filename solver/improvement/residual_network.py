@@ -252,7 +252,7 @@ class _Sweeps:
                 yield end
 
     def store(self, paths: _ShortestPaths) -> None:
-        """Copy the prices and paths of the sweeps to a `_ShortestPaths`."""
+        """Copy the prices and paths of the sweeps to a `_ShortestPaths` object."""
         paths.topics[:] = self.price[: self.topics]
         paths.members[:] = self.price[self.topics :]
         paths.via_topic[:] = self.via[: self.topics]

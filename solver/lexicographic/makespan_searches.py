@@ -58,7 +58,7 @@ def pack_identical(
 
 
 def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> int:
-    """Improve the best placement on the first level by local search; return the bound 0."""
+    """Improve the best placement on the first level by local search; return the trivial bound 0."""
     problem = pool.problem
     if pool.reached or pool.constraints:
         return 0

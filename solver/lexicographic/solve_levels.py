@@ -103,7 +103,7 @@ def solve_levels(
 def _initial_placements(
     problem: Problem, flows: FlowLevels, initial_assignment: Assignment | None
 ) -> list[Placement]:
-    """Return the placements to start from, found without search.
+    """Return initial placements for the search, computed without search.
 
     They may violate constraints.
     """

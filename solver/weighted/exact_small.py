@@ -65,7 +65,7 @@ def allowed_items(
 
 @dataclass(frozen=True, slots=True)
 class ExactResult:
-    """Optimal distribution of items: items per member, minimum imbalance, and minimum cost."""
+    """Optimal distribution of items: items per member, imbalance, and cost of moves."""
 
     masks: tuple[int, ...]
     imbalance: int

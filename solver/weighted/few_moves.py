@@ -55,7 +55,7 @@ class FewMovesSearch:
     """Seconds of `time.monotonic` and cost of each improvement."""
 
     def __post_init__(self) -> None:
-        """Create the annealing, and set the time shares of all methods."""
+        """Create the annealing search, and set the shares of time of all methods."""
         seed = int(self.rng.integers(2**31))
         self.annealing = OverloadAnnealing(self.problem, self.costs, self.max_load, seed)
         slack = self.max_load * self.problem.member_count - self.problem.total

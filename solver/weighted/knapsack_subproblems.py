@@ -33,7 +33,7 @@ class ExchangePattern(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Stage of a knapsack table: the partitions added, and the decisions per capacity."""
+    """Stage of the knapsack dynamic program: partitions added, and decisions per capacity."""
 
     partitions: Ints
     chosen: NDArray[np.bool_]
@@ -41,7 +41,7 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Knapsacks:
-    """Solutions of the knapsacks of all members."""
+    """Solutions of the knapsack problems of all members."""
 
     net: Ints  # minimum payment per member and amount given away, or INFEASIBLE
     bound: int  # on the cost of all moves, times SCALE
@@ -51,7 +51,7 @@ class Knapsacks:
 
 @dataclass
 class MemberExchange:
-    """Knapsacks of all members, solved together with weights rounded to a grid.
+    """Knapsack problems of all members, solved together with rounded weights.
 
     Weights are rounded up for given and down for received partitions, so the bound stays valid.
     """
@@ -69,7 +69,7 @@ class MemberExchange:
     owned: Ints = field(init=False)
 
     def __post_init__(self) -> None:
-        """Round weights and capacities to the grid."""
+        """Round weights and capacities to multiples of the grid unit."""
         problem = self.problem
         grain = max(1, max(self.max_loads, default=0) // self.grid)
         weight = problem.weight.astype(np.int64)

@@ -30,7 +30,7 @@ class ExchangeLimits:
 
 
 class Exchange(NamedTuple):
-    """Exchange of one member: partitions received, given away, and taken from other members."""
+    """Exchange of a member: unplaced partitions received, own ones given, others' ones taken."""
 
     received: tuple[int, ...]
     given: tuple[int, ...]

@@ -25,7 +25,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 @dataclass(frozen=True, slots=True)
 class MemberData:
-    """Last assignment of a member, in upstream's order, and its generation."""
+    """Last assignment of a member, with partitions in Kafka's order, and its generation."""
 
     partitions: Partitions
     generation: int
@@ -37,7 +37,7 @@ class Result:
 
     table: PartitionTable
     members: Sequence[str]  # ids by rank
-    assignment: dict[int, list[int]]  # in the order of upstream's map
+    assignment: dict[int, list[int]]  # in the order of Kafka's map
     transferring: dict[int, int] | None  # new consumers; None after the general algorithm
 
     def named(self) -> Assignment:
@@ -114,7 +114,7 @@ def resolve_claims(
     """Return the valid claims per consumer, and the partitions that several consumers claim.
 
     Upstream compares the generation of a later claim with the generation in the
-    *subscription* of the earlier claimant. ``claims`` are in the order of upstream's map.
+    *subscription* of the earlier claimant. ``claims`` are in the order of Kafka's map.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from kassay.reference.model.assignor_result import UpstreamError
 class ConstrainedAssignmentBuilder:
     """State of one run of the sticky algorithm for equal subscriptions.
 
-    The assignment is in the order of upstream's map.
+    The assignment is in the order of Kafka's map.
     """
 
     def __init__(

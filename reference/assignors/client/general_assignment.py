@@ -19,7 +19,7 @@ from kassay.reference.model.metrics import balance_score
 class GeneralAssignmentBuilder:
     """State of one run of the sticky algorithm for mixed subscriptions.
 
-    ``current_assignment`` is in the order of upstream's map, and is modified. ``members`` are
+    ``current_assignment`` is in the order of Kafka's map, and is modified. ``members`` are
     the ids of the consumers by rank.
     """
 
@@ -200,7 +200,7 @@ def _consumer_map(
 
 
 class _CurrentAssignmentOrder:
-    """Iteration order of upstream's map from consumers to partitions.
+    """Iteration order of Kafka's map from consumers to partitions.
 
     Consumers that cannot participate are removed and added again at the end, which can
     change the order within a bin. ``subscribed`` is the initial insertion order.

@@ -1,6 +1,6 @@
 """Table that numbers partitions by integers, which makes the ports of sticky assignors fast.
 
-The integers are in the order of upstream's general algorithm: topics by number of
+The integers are in the order of Kafka's general algorithm: topics by number of
 subscribers, then name; within a topic by partition number. With equal subscriptions this is
 the order by topic and partition.
 """
@@ -72,7 +72,7 @@ class PartitionTable:
     def unassigned(self, assigned: Iterable[int]) -> list[int]:
         """Return the partitions that Kafka's assignor considers unassigned.
 
-        Upstream's pointer into the sorted assigned partitions stops at a phantom, so every
+        Kafka's pointer into the sorted assigned partitions stops at a phantom, so every
         partition after it counts as unassigned.
         """
         numbers = np.fromiter(assigned, dtype=np.int64)

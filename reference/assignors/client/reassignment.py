@@ -29,7 +29,7 @@ class RepeatedStateError(Exception):
 
 
 class _ByLoad:
-    """Consumers sorted by load, then id: upstream's sortedCurrentSubscriptions."""
+    """Consumers sorted by load, then id: Kafka's ``sortedCurrentSubscriptions``."""
 
     def __init__(self, consumers: int) -> None:
         self._consumers = consumers
@@ -60,7 +60,7 @@ class Reassignment:
     """State of the reassignment phase: loads, owners and recorded moves.
 
     ``current_assignment`` contains the consumers that can participate, in the order of
-    upstream's map. It and ``current_partition_consumer`` are modified.
+    Kafka's map. It and ``current_partition_consumer`` are modified.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class ReassignmentWithDuplicates(Reassignment):
     """
 
     def is_balanced(self, partition: int) -> bool:  # noqa: ARG002
-        """Return the result of upstream's ``isBalanced``."""
+        """Return the result of Kafka's ``isBalanced``."""
         if self._loads_differ_by_at_most_one():
             return True
         # Tie-break: the last owner in the order of the map.

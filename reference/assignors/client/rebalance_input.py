@@ -48,7 +48,7 @@ class MemberSubscription:
 
 @cached
 def subscriptions(group: Group) -> Mapping[str, MemberSubscription]:
-    """Return the subscriptions in the order of the leader's hash map."""
+    """Return the members' subscriptions in the order of the group leader's hash map."""
     by_id = {member.id: member for member in group.members}
     sorted_topics: dict[tuple[str, ...], tuple[str, ...]] = {}
     for member in group.members:
@@ -77,7 +77,7 @@ def _subscription(member: Member, topics: tuple[str, ...]) -> MemberSubscription
 
 @cached
 def partitions_per_topic(group: Group) -> Mapping[str, Topic]:
-    """Return the partition counts of the subscribed topics, in the order of upstream's map."""
+    """Return the partition counts of the subscribed topics, in the order of Kafka's map."""
     topics = group.topic_table()
     distinct = dict.fromkeys(member.topics for member in subscriptions(group).values())
     subscribed = dict.fromkeys(name for names in distinct for name in names)

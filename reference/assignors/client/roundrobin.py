@@ -17,7 +17,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 def assign(group: Group) -> Assignment:
-    """Assign partitions to members in circular order; skip members not subscribed to a topic."""
+    """Assign each partition to the next member in circular order that subscribes to its topic."""
     members = rebalance_input.subscriptions(group)
     if not members:
         raise UpstreamError("IllegalArgumentException", "the group has no members")

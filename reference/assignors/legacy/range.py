@@ -11,7 +11,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 
 def assign(group: Group) -> Assignment:
-    """Split each topic into ranges over the sorted threads of its consumers."""
+    """Divide each topic's partitions into ranges, one per consumer thread in sorted order."""
     return consumer_threads.by_member(group, assign_threads(group))
 
 

@@ -237,7 +237,7 @@ class ClassicGroup:
         return winner
 
     def init_next_generation(self, now: int) -> None:
-        """Start the sync phase of the next generation, or change to Empty without members."""
+        """Start the sync phase of the next generation; without members, change to state Empty."""
         self.generation += 1
         self.pending_syncs.clear()
         if self.members:

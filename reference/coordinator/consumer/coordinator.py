@@ -149,7 +149,7 @@ class ConsumerCoordinator:
         return self.group.replace_static_member(replaced, request.member_id)
 
     def _maybe_update_target(self) -> None:
-        """Compute a new target assignment if the epoch is newer and the interval is over."""
+        """Compute a target assignment for a new group epoch after the assignment interval."""
         group, now = self.group, self._clock.now
         assigned_at = group.target_assigned_at
         if group.target_epoch >= group.epoch or (
