@@ -29,7 +29,7 @@ def anonymize(
     members, instances, clients, hosts, racks and custom assignors; removes topic ids and notes.
     Numbers are unchanged: partitions, weights, generations, capacities. The new names have the
     sort order of the old names. Assignors that depend on hash codes or topic ids can return
-    another assignment.
+    another assignment for the new names.
 
     Example: `kassay anonymize groups.jsonl > shared.jsonl`
     """

@@ -95,11 +95,12 @@ def hunt(
 ) -> None:
     """Search for the smallest groups on which an assignor has a shortcoming.
 
-    Spark searches families of groups and shrinks each counterexample; counterexamples that
-    differ only in names are kept once. kassay prints each counterexample when it is found, and
-    appends it to found.jsonl. Writes groups.jsonl, gallery.json and gallery.html at the end. A
-    custom assignor must be deterministic: it runs twice on the group of each case and on each
-    counterexample. If the two results differ, the search ends.
+    Spark searches families of groups and shrinks each counterexample; of several
+    counterexamples that differ only in names and order, one is kept. kassay prints each
+    counterexample when it is found, and appends it to found.jsonl. Writes groups.jsonl,
+    gallery.json and gallery.html at the end. A custom assignor must be deterministic: it runs
+    twice on the group of each case and on each counterexample. If the two results differ, the
+    search ends.
 
     The family small-worlds contains all groups up to the sizes of --members and --partitions.
 

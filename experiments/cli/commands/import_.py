@@ -61,8 +61,8 @@ def import_(
 ) -> None:
     """Convert captures of Kafka's tools, or groups of a cluster, to group documents.
 
-    If several captures contain data of one group, kassay merges them. kassay only reads
-    from a cluster and joins no group. Options fill in data that the source does not contain; each
+    If several captures contain data of one group, kassay merges them. kassay does not write to
+    a cluster and joins no group. Options fill in data that the source does not contain; each
     document lists such data under "notes". Writes one JSON line per group.
 
     Example: `kassay import captures/ --subscriptions equal --weights lag --missing-lag 0`
