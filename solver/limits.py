@@ -119,7 +119,7 @@ class FlowClock:
         return not self.is_over(self.expected)
 
     def is_over(self, seconds: float = 0.0) -> bool:
-        """Return whether a computation of ``seconds`` would end after the time limit."""
+        """Return whether a computation that takes ``seconds`` would end after the time limit."""
         end = time.monotonic() + seconds
         return self.budget.limits.is_stopped or end > self.budget.deadline + self.GRACE
 

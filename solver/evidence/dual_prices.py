@@ -73,7 +73,7 @@ class _Program:
         return row.costs[self.block, self.member].astype(np.float64)
 
     def _limit(self, columns: Sequence[int], values: Sequence[float], side: float) -> int:
-        """Add an upper limit. If no level is minimised, the excess variable relaxes the limit."""
+        """Add an upper limit. If no level is minimised, the excess variable may raise the limit."""
         if self.target is None:
             return self.rows.add([*columns, self.excess], [*values, -1.0], side)
         return self.rows.add(columns, values, side)

@@ -58,7 +58,7 @@ class LevelSolver:
     def _searches(
         self, index: int, level: Level, budget: SearchBudget
     ) -> Iterator[Callable[[int], ProvenBound]]:
-        """Yield the search functions of a level: from a known bound to a proven bound."""
+        """Yield the search functions of a level; each receives and returns a lower bound."""
 
         def enumerate_subsets(_: int) -> ProvenBound:
             return self._proven_values(budget).get(index, 0), Origin.ENUMERATION

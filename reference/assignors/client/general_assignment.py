@@ -133,7 +133,7 @@ class GeneralAssignmentBuilder:
         return state.perform_reassignments(sorted_all)
 
     def _maybe_assign_in_racks(self, unassigned: list[int]) -> list[int]:
-        """Assign partitions to consumers in racks of their replicas. Return the remaining ones."""
+        """Assign partitions to consumers in racks of their replicas. Return the unassigned ones."""
         remaining: list[int] = []
         for partition in unassigned:
             in_rack = [
@@ -178,7 +178,7 @@ class GeneralAssignmentBuilder:
 def _prev_assignment(
     claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return each partition's latest owner among consumers below the highest generation."""
+    """Return, per partition, the latest owner with a generation below the highest one."""
     max_generation = max(generations.values())
     latest: dict[int, tuple[int, int]] = {}
     for consumer, partitions in claims.items():

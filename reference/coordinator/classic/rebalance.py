@@ -153,7 +153,7 @@ class ClassicRebalance:
         session.start(member.session_timeout if timeout is None else timeout)
 
     def start_pending_join_timer(self, member_id: str, timeout: int) -> None:
-        """Start the timer that ends a member id's validity unless a member joins with it."""
+        """Start the timer after which a member id expires if no member joins with this id."""
         timer = self._pending_timers[member_id] = self._timer(member_id)
         timer.start(timeout)
 
