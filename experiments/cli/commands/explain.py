@@ -54,7 +54,8 @@ def explain(
     Without --assignor and --assignment, kassay explains the current assignment. If no member
     owns a partition, kassay explains the result of the port with the name of the group's
     assignor. If this name is not known, kassay explains the result of range, the default of the
-    Java client. If the group does not use the Java client, the output names its client library.
+    Java client. If the group does not use the Java client, the output names the group's client
+    library.
 
     Equal weights: each step is a shortest improving chain; after the last step the assignment
     is optimal. A step with "direct" true is one transfer between members with loads that differ

@@ -92,8 +92,8 @@ def what_if(
     scenario. The first row shows the current assignment. The second row shows the optimum of
     the unchanged group. Each scenario also shows the result of --assignor, or of the port with
     the name of the group's assignor. If the group does not use the Java client, a note names
-    its client library. For weighted groups, the default of --tolerance is 2 %. Exits with 1 if
-    no assignment of a scenario is found within the capacities and the time limit.
+    the group's client library. For weighted groups, the default of --tolerance is 2 %. Exits
+    with 1 if no assignment of a scenario is found within the capacities and the time limit.
 
     Example: `kassay what-if groups.jsonl --members +0..+5 --growth 1,1.5 --format table`
     """
