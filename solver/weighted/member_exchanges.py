@@ -17,7 +17,7 @@ _MAX_ITEMS = 60  # bits of a mask
 _MAX_GIVEN = 4
 _MAX_TAKEN = 2
 _MAX_MOVES = 6
-_ENOUGH = 10  # exchanges; with so many, those with more moves are not listed
+_ENOUGH = 10  # exchanges; if there are 10, exchanges with more moves are not listed
 
 
 @dataclass(frozen=True, slots=True)
