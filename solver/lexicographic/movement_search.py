@@ -67,13 +67,7 @@ class MovementSearch:
         Return a lower bound on the moves, or 0 if none is proven.
         """
         pool, problem, max_loads = self.pool, self.pool.problem, self.pool.max_loads()
-        if (
-            max_loads is None
-            or not all(isinstance(rule, MaxMoves) for rule in pool.constraints)
-            or problem.partition_count < _MIN_PARTITIONS_FOR_EXCHANGE
-            or problem.total >= EXACT_IN_64_BITS
-            or not problem.group.is_weighted
-        ):
+        if max_loads is None or not self._is_applicable():
             return 0
         from kassay.solver.weighted.few_moves import FewMovesSearch  # noqa: PLC0415
 
@@ -125,6 +119,16 @@ class MovementSearch:
             pool.add(improved)
             self._record_found(search, max(bound, proven))
         return proven
+
+    def _is_applicable(self) -> bool:
+        """Return whether the searches accept the constraints, the size and the weights."""
+        problem = self.pool.problem
+        return (
+            all(isinstance(rule, MaxMoves) for rule in self.pool.constraints)
+            and problem.partition_count >= _MIN_PARTITIONS_FOR_EXCHANGE
+            and problem.total < EXACT_IN_64_BITS
+            and problem.group.is_weighted
+        )
 
     def _record(self, value: int, bound: int) -> None:
         self.progress.append(ProgressPoint(time.monotonic(), value, bound))

@@ -119,11 +119,7 @@ def members_needed(
     >>> members_needed(group, makespan=3).needed
     LevelValue(name='members', value=4, bound=4, slack=0)
     """
-    target = capacity if makespan is None else makespan
-    if target is None or None not in (makespan, capacity):
-        raise UsageError("exactly one of makespan and capacity must be given")
-    if target < 0:
-        raise UsageError(f"the target must be at least 0, got {target!r}")
+    target = _target(makespan, capacity)
     check_sizing_weights(group, allow_lag=allow_lag)
     numbers = sorted(set(sweep))
     if numbers and numbers[0] < 0:
@@ -133,6 +129,16 @@ def members_needed(
     capacities = [member.capacity or 0 for member in (*current.members, added)]
     max_load = max(capacities) if makespan is None else target
     return _Search(current, added, makespan, max_load, limits, seed).run(numbers)
+
+
+def _target(makespan: int | None, capacity: int | None) -> int:
+    """Return the target that is given. Raise UsageError unless there is exactly one."""
+    target = capacity if makespan is None else makespan
+    if target is None or None not in (makespan, capacity):
+        raise UsageError("exactly one of makespan and capacity must be given")
+    if target < 0:
+        raise UsageError(f"the target must be at least 0, got {target!r}")
+    return target
 
 
 @dataclass(frozen=True, slots=True)
