@@ -56,7 +56,7 @@ def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
         If ``fails`` is False for ``group``.
     """
     if not fails(group):
-        raise UsageError("cannot shrink the group: the condition does not hold for it")
+        raise UsageError("cannot shrink the group: fails(group) is False")
     while True:
         for smaller in smaller_groups(group):
             attempts -= 1

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kassay.experiments.planning.actions import count_of
-from kassay.experiments.planning.plan_options import RECOMMENDED
+from kassay.experiments.planning.plan_alternatives import RECOMMENDED
 from kassay.experiments.planning.plan_result import Plan
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.weight_source import WeightSource

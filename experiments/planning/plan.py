@@ -14,7 +14,7 @@ from kassay.experiments.planning.assignor_outcomes import (
 )
 from kassay.experiments.planning.explained_steps import move_steps
 from kassay.experiments.planning.move_schedule import moves_between, schedule_moves
-from kassay.experiments.planning.plan_options import plan_options, scheduled_measure
+from kassay.experiments.planning.plan_alternatives import plan_options, scheduled_measure
 from kassay.experiments.planning.plan_result import GrowthSizing, Plan
 from kassay.experiments.planning.planning_levels import (
     exact_levels,

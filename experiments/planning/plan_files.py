@@ -8,10 +8,10 @@ from kassay.experiments.planning.advice import not_considered, verdict
 from kassay.experiments.planning.assignor_outcomes import AssignmentMetrics, AssignorOutcome
 from kassay.experiments.planning.move_schedule import MoveBatch
 from kassay.experiments.planning.own_assignor import own_assignor
-from kassay.experiments.planning.plan_options import PlanOption
+from kassay.experiments.planning.plan_alternatives import PlanOption
 from kassay.experiments.planning.plan_result import GrowthSizing, Plan
 from kassay.experiments.planning.rack_locality import RackLocality
-from kassay.reference.documents.csv_text import write_csv
+from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.ownership import rejoin
 from kassay.reference.protocol.consumer_protocol import StickyUserData, encode_sticky_user_data

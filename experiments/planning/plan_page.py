@@ -20,8 +20,8 @@ from kassay.experiments.planning.advice import (
     weight_text,
 )
 from kassay.experiments.planning.own_assignor import OwnAssignor, own_assignor
+from kassay.experiments.planning.plan_alternatives import scheduled_measure
 from kassay.experiments.planning.plan_files import loads_csv, moves_csv
-from kassay.experiments.planning.plan_options import scheduled_measure
 from kassay.experiments.planning.plan_result import Plan
 from kassay.experiments.plotting.assignment_figure import draw_assignment
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve, frontier_svg

@@ -7,7 +7,7 @@ from kassay.experiments.planning.actions import RecommendedAction
 from kassay.experiments.planning.assignor_outcomes import AssignmentMetrics, AssignorOutcome
 from kassay.experiments.planning.explained_steps import MoveStep
 from kassay.experiments.planning.move_schedule import Move, MoveBatch
-from kassay.experiments.planning.plan_options import PlanOption
+from kassay.experiments.planning.plan_alternatives import PlanOption
 from kassay.experiments.planning.rack_locality import RackLocality
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group

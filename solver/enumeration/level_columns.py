@@ -1,4 +1,4 @@
-"""Compute the value of every placement in a table on one level, in exact integers."""
+"""Compute, for a table of placements, their values on one level, in exact integers."""
 
 import numpy as np
 

@@ -41,7 +41,10 @@ class _Rows:
 
 
 class _Program:
-    """Linear program that places blocks and minimises the last level or the excess over limits."""
+    """Linear program that assigns blocks, which are sets of partitions, to members.
+
+    It minimises the last level or, if no level is minimised, the excess over the limits.
+    """
 
     def __init__(self, relaxation: Relaxation) -> None:
         self.relaxation = relaxation
@@ -73,7 +76,7 @@ class _Program:
         return row.costs[self.block, self.member].astype(np.float64)
 
     def _limit(self, columns: Sequence[int], values: Sequence[float], side: float) -> int:
-        """Add an upper limit. If no level is minimised, the excess variable may raise the limit."""
+        """Add a row that limits a weighted sum of columns, and return the number of the row."""
         if self.target is None:
             return self.rows.add([*columns, self.excess], [*values, -1.0], side)
         return self.rows.add(columns, values, side)

@@ -98,7 +98,7 @@ class HullSearch:
         """
         counts = optimal_counts(network) if balanced is None else balanced
         if counts is None:
-            raise InternalError("a flow without a time limit was not completed")
+            raise InternalError("the computation of a flow without a time limit has no result")
         loads = network.loads(counts)
         kept = np.minimum(network.loads(network.owned), network.max_counts)
         windows = LoadWindows.around(loads, np.maximum(loads, kept))

@@ -39,10 +39,10 @@ def pack_identical(
         or not problem.group.is_weighted
     ):
         return 0, Origin.PACKING
-    from kassay.solver.identical_members.identical_components import (  # noqa: PLC0415
+    from kassay.solver.identical_members.search_clock import SearchClock  # noqa: PLC0415
+    from kassay.solver.identical_members.solve_components import (  # noqa: PLC0415
         minimise_makespan,
     )
-    from kassay.solver.identical_members.search_clock import SearchClock  # noqa: PLC0415
     from kassay.solver.weighted.subset_enumeration import MAX_ITEMS  # noqa: PLC0415
 
     rng = np.random.default_rng(budget.seed)

@@ -131,7 +131,7 @@ class MemberExchange:
         return ExchangePattern(member, tuple(given.tolist()), tuple(received.tolist()))
 
     def is_feasible(self, pattern: ExchangePattern) -> bool:
-        """Return whether the exact load of a pattern is at most the maximum load."""
+        """Return whether a member's exact load after an exchange is at most its maximum load."""
         weight, owner = self.problem.weight, self.problem.owner
         load = int(weight[owner == pattern.member].sum())
         load += int(weight[list(pattern.received)].sum()) - int(weight[list(pattern.given)].sum())

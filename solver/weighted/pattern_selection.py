@@ -1,4 +1,4 @@
-"""Select one exchange pattern per member by integer programming."""
+"""Select one exchange pattern per member (partitions given, received) by integer programming."""
 
 from collections.abc import Sequence
 

@@ -19,7 +19,7 @@ from kassay.experiments.cli import (
     spark_options,
 )
 from kassay.experiments.cli.option_checks import known_names
-from kassay.experiments.counterexamples.case_search import CaseSearch, check_deterministic
+from kassay.experiments.counterexamples.case_check import CaseSearch, check_deterministic
 from kassay.experiments.counterexamples.exhaustive_cases import EXHAUSTIVE, exhaustive_cases
 from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery

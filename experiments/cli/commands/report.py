@@ -16,7 +16,7 @@ from kassay.experiments.report.output_reader import (
     verified_manifest,
 )
 from kassay.experiments.report.study_report import Report, render
-from kassay.reference.documents.csv_text import formulas_as_text
+from kassay.reference.documents.csv_writer import formulas_as_text
 from kassay.reference.model.errors import UsageError
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from kassay.experiments.cli.commands import hunt
-from kassay.experiments.counterexamples.case_search import (
+from kassay.experiments.counterexamples.case_check import (
     CaseSearch,
     check_deterministic,
     search_case,
