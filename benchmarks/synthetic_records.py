@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol import consumer_records
 from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata, OffsetCommit
-from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
+from kassay.reference.protocol.subscription_messages import ConsumerSubscription
 
 TOPIC = "orders"
 TOPIC_ID = uuid.UUID(int=77)

@@ -78,7 +78,7 @@ def majorised_loads(problem: Problem) -> list[int]:
 def _even_loads_of_weights(weights: Sequence[int], members: int) -> list[int]:
     """Return the most even loads if only weights below the mean load can be split.
 
-    Each weight above the mean of the remaining weights gets a member of its own.
+    Each weight above the mean load of the remaining members gets a member of its own.
     """
     rest = sum(weights)
     single: list[int] = []

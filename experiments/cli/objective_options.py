@@ -160,7 +160,8 @@ def _parse_placement(group: Group, option: str, text: str) -> tuple[str, int | N
     """
     name, separator, member_name = text.partition("=")
     if not separator or not name or not member_name:
-        raise UsageError(f"{option} must be TOPIC-N=MEMBER, got {text!r}")
+        form = "TOPIC-N=MEMBER" if option == "--pin" else "TOPIC-N=MEMBER or TOPIC=MEMBER"
+        raise UsageError(f"{option} must be {form}, got {text!r}")
     member = find_member(group, member_name).id
     topics = group.topic_table()
     topic, _, number = name.rpartition("-")

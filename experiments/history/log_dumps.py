@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kassay.experiments.history.group_records import error_row, record_row
-from kassay.reference.protocol.messages import CONSUMERS
+from kassay.reference.protocol.requests import CONSUMERS
 from kassay.reference.protocol.primitive_types import CorruptRecordError
 from kassay.reference.protocol.record_codec import DecodedRecord, Fields, decode_consumer
 from kassay.reference.protocol.record_schemas import (

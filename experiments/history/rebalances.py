@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from kassay.experiments.compare import LIMITS, UNKNOWN_GAP, CaseLimits, Comparison, compare
 from kassay.experiments.history.generations import AssignedNumbers, Generation, GenerationMember
-from kassay.experiments.history.topic_counts import counts_by_generation
+from kassay.experiments.history.partition_counts import counts_by_generation
 from kassay.experiments.implementations.convergence import Ending, StableResult, withheld_partitions
 from kassay.experiments.sources.recognise_library import recognise_library
 from kassay.reference.model.assignment import Assignment, violations

@@ -82,6 +82,6 @@ def user_assignor_names(
     names += [f"python{limit}:{function}" for function in callables]
     for name in names:
         if not is_user_assignor(name):
-            raise InputError(f"the assignor must not be empty, got {name!r}")
+            raise InputError(f"{name!r} names no command or function after the colon")
         parse_user_assignor(name)
     return list(dict.fromkeys(names))

@@ -197,7 +197,7 @@ class _Planner:
 
     @property
     def is_stopped(self) -> bool:
-        """Return whether the searches were stopped before their end."""
+        """Return whether the caller stopped the searches. A reached time limit does not count."""
         return self.limits.is_stopped
 
     def _frontier(self, solution: Solution, optimum: Solution, points: int) -> Frontier:

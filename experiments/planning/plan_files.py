@@ -14,7 +14,7 @@ from kassay.experiments.planning.rack_locality import RackLocality
 from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.ownership import rejoin
-from kassay.reference.protocol.consumer_protocol import StickyUserData, encode_sticky_user_data
+from kassay.reference.protocol.subscription_messages import StickyUserData, encode_sticky_user_data
 from kassay.solver.frontier.frontier_points import Frontier
 from kassay.solver.solution import LevelValue, value_and_bound
 

@@ -11,8 +11,8 @@ from kassay.reference.coordinator.consumer.coordinator import (
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.group import Topic
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.reference.protocol import messages
-from kassay.reference.protocol.messages import ErrorCode
+from kassay.reference.protocol import requests
+from kassay.reference.protocol.requests import ErrorCode
 
 Coordinator = ClassicCoordinator | ConsumerCoordinator
 
@@ -80,17 +80,17 @@ class Broker:
 
     # ---- Requests -----------------------------------------------------------------
 
-    def join(self, request: messages.JoinRequest, reply: messages.JoinReply) -> None:
+    def join(self, request: requests.JoinRequest, reply: requests.JoinReply) -> None:
         """Handle a JoinGroup request."""
         if self.classic is None:
-            reply(messages.JoinResponse(ErrorCode.NOT_COORDINATOR, request.member_id))
+            reply(requests.JoinResponse(ErrorCode.NOT_COORDINATOR, request.member_id))
         else:
             self.classic.join(request, reply)
 
-    def sync(self, request: messages.SyncRequest, reply: messages.SyncReply) -> None:
+    def sync(self, request: requests.SyncRequest, reply: requests.SyncReply) -> None:
         """Handle a SyncGroup request."""
         if self.classic is None:
-            reply(messages.SyncResponse(ErrorCode.NOT_COORDINATOR))
+            reply(requests.SyncResponse(ErrorCode.NOT_COORDINATOR))
         else:
             self.classic.sync(request, reply)
 
@@ -103,7 +103,7 @@ class Broker:
     def leave(self, member_id: str, instance_id: str | None) -> None:
         """Handle a LeaveGroup request."""
         if self.classic is not None:
-            self.classic.leave(messages.MemberIdentity(member_id, instance_id))
+            self.classic.leave(requests.MemberIdentity(member_id, instance_id))
 
     def consumer_heartbeat(self, heartbeat: Heartbeat) -> HeartbeatResponse:
         """Handle a ConsumerGroupHeartbeat request."""
@@ -111,7 +111,7 @@ class Broker:
             return HeartbeatResponse(ErrorCode.NOT_COORDINATOR)
         return self.consumer.heartbeat(heartbeat)
 
-    def commit(self, member_id: str, generation: int, offsets: messages.Offsets) -> ErrorCode:
+    def commit(self, member_id: str, generation: int, offsets: requests.Offsets) -> ErrorCode:
         """Handle an OffsetCommit request of a member in a generation or epoch."""
         if self._coordinator is None:
             return ErrorCode.NOT_COORDINATOR

@@ -15,9 +15,9 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.protocol import messages
-from kassay.reference.protocol.consumer_protocol import ConsumerSubscription, StickyUserData
-from kassay.reference.protocol.messages import NO_ERROR, UNKNOWN_MEMBER, ErrorCode
+from kassay.reference.protocol import requests
+from kassay.reference.protocol.subscription_messages import ConsumerSubscription, StickyUserData
+from kassay.reference.protocol.requests import NO_ERROR, UNKNOWN_MEMBER, ErrorCode
 
 _UNBOUNDED = 1 << 40
 """Duration of an assignment that does not terminate: longer than any run, in ms."""
@@ -89,9 +89,9 @@ class ClassicProtocolClient(Consumer):
     def _send_join(self) -> None:
         self.phase = _JOINING
         self._must_reach_coordinator = False
-        request = messages.JoinRequest(
+        request = requests.JoinRequest(
             self.member_id,
-            (messages.SupportedProtocol(self._assignor, self._subscription()),),
+            (requests.SupportedProtocol(self._assignor, self._subscription()),),
             self.name,
             self.instance_id,
             self._settings.session,
@@ -109,7 +109,7 @@ class ClassicProtocolClient(Consumer):
             data = None
         return ConsumerSubscription(self.topics, owned, self.generation, self.plan.rack, data)
 
-    def _on_join(self, response: messages.JoinResponse) -> None:
+    def _on_join(self, response: requests.JoinResponse) -> None:
         code = response.code
         if code is NO_ERROR:
             self._joined(response)
@@ -124,7 +124,7 @@ class ClassicProtocolClient(Consumer):
         else:
             self._fail(code)
 
-    def _joined(self, response: messages.JoinResponse) -> None:
+    def _joined(self, response: requests.JoinResponse) -> None:
         self.member_id = response.member_id
         self.generation = response.generation
         self.phase = _SYNCING
@@ -149,12 +149,12 @@ class ClassicProtocolClient(Consumer):
 
     def _send_sync(self, assignments: dict[str, Partitions] | None) -> None:
         self._must_reach_coordinator = False
-        request = messages.SyncRequest(
+        request = requests.SyncRequest(
             self.member_id, self.generation, assignments, self.instance_id
         )
         self._broker.sync(request, self._response_to(self._on_sync))
 
-    def _on_sync(self, response: messages.SyncResponse) -> None:
+    def _on_sync(self, response: requests.SyncResponse) -> None:
         code = response.code
         if code is NO_ERROR:
             self._on_assignment(response.assignment)

@@ -10,7 +10,7 @@ from kassay.experiments.simulation.environment import Environment
 from kassay.experiments.simulation.script import MemberPlan
 from kassay.reference.coordinator.clock import Timer
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.protocol.messages import ErrorCode
+from kassay.reference.protocol.requests import ErrorCode
 
 RETRIABLE = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 """Errors after which a consumer sends its request again."""

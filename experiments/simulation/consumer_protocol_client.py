@@ -17,7 +17,7 @@ from kassay.reference.coordinator.consumer.coordinator import (
     HeartbeatResponse,
 )
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.reference.protocol.messages import NO_ERROR, ErrorCode
+from kassay.reference.protocol.requests import NO_ERROR, ErrorCode
 
 _RESTART_DELAY = 1_000
 """Delay in ms before a process that stopped with UNRELEASED_INSTANCE_ID restarts."""

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from pyspark.sql import SparkSession
 
-from kassay.experiments.counterexamples.case_check import CaseSearch, search_case
+from kassay.experiments.counterexamples.search_case import CaseSearch, search_case
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions
 from kassay.experiments.spark.arrow_map import map_rows
 from kassay.experiments.spark.code_distribution import uses_connect

@@ -1,4 +1,4 @@
-"""Show the progress of a study as a bar in a terminal, or as log lines."""
+"""Show the progress of a study or search as a bar in a terminal, or as log lines."""
 
 import threading
 import time

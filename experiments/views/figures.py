@@ -5,7 +5,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kassay.experiments.planning.plan_page import frontier_curve
+from kassay.experiments.planning.render_plan import frontier_curve
 from kassay.experiments.planning.plan_result import Plan
 from kassay.experiments.plotting.frontier_drawing import FrontierCurve
 from kassay.reference.model.assignment import Assignment
@@ -39,7 +39,7 @@ class Drawing:
 
 
 def plot(value: Frontier | Plan | Solution | Assignment, *, title: str | None = None) -> Drawing:
-    """Draw the frontier of a plan, or the loads of an assignment or solution.
+    """Draw a frontier (also that of a plan), or the loads of an assignment or solution.
 
     The loads of an assignment are numbers of partitions.
 

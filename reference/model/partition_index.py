@@ -101,7 +101,7 @@ _MAX_CELLS = 2**24
 
 @cached
 def topic_starts(group: Group) -> TopicStarts:
-    """Return the consecutive numbering of a group's partitions."""
+    """Return the position of the first partition of each topic in a list of all partitions."""
     return TopicStarts(group)
 
 

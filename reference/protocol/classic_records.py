@@ -6,7 +6,7 @@ They are written in version 3, as brokers do by default, and decoded from every 
 from typing import NamedTuple
 
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.reference.protocol.consumer_protocol import (
+from kassay.reference.protocol.subscription_messages import (
     ConsumerSubscription,
     decode_assignment,
     encode_assignment,

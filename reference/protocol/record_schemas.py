@@ -1,4 +1,4 @@
-"""Schemas of the consumer protocol's messages and of ``__consumer_offsets`` records.
+"""Schemas of subscriptions, assignments and ``__consumer_offsets`` records.
 
 Sources: the message schemas of Apache Kafka's group coordinator and clients (4.x). A value
 starts with its version, a key with its record type. See docs/formats.md.

@@ -12,7 +12,7 @@ from kassay.solver.flow.load_level_sets import LevelSet, level_sets
 from kassay.solver.flow.maximum_flow import MAX_SMALL_ARCS
 from kassay.solver.flow.min_cost_flow import SinkArcs, min_cost_counts
 from kassay.solver.flow.primal_dual import few_chains_counts
-from kassay.solver.flow.topic_spreading import spread_over_topics
+from kassay.solver.flow.spread_placed_partitions import spread_over_topics
 from kassay.solver.limits import FlowClock
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.subscription_network import SubscriptionNetwork, build_network

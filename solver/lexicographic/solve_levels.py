@@ -170,7 +170,7 @@ def _claim_about(
 def _enumerated(
     problem: Problem, levels: Sequence[Level], complete: CompleteResult
 ) -> LexicographicResult:
-    """Convert the result of comparing all placements to claims per level."""
+    """Return one claim per level from the result of a complete search."""
     if complete.placement is None:
         return LexicographicResult(
             None, conflict=complete.conflict, conflict_origin=Origin.ENUMERATION

@@ -12,7 +12,7 @@ from kassay.solver.evaluation import moves_cost
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.weighted.exchange_beam import ExchangeBeam
 from kassay.solver.weighted.overload_annealing import OverloadAnnealing
-from kassay.solver.weighted.overload_moves import OverloadMoves
+from kassay.solver.weighted.greedy_initial_solution import OverloadMoves
 
 _MEMBERS = 5
 _MAX_DRAWS = 40  # random moves that choose the members; a small group has fewer
@@ -155,7 +155,7 @@ class FewMovesSearch:
         return moves_cost(self.problem, self.costs, placement)
 
     def _choose_members(self, placement: Placement) -> list[int]:
-        """Choose members to reassign: some that exchange partitions, and one or two others."""
+        """Choose the members of the next neighbourhood: ends of some moves, and a random member."""
         owner = self.problem.owner
         moved = np.flatnonzero((owner != NO_OWNER) & (owner != placement) & (self.costs > 0))
         chosen: dict[int, None] = {}

@@ -28,8 +28,8 @@ def frontier(
         int | None,
         typer.Option(
             min=2,
-            help="Maximum number of points of the frontier. With this option, the points have the "
-            "numbers of moves 1, 2, 3, 5, 7, 10, 15, 20, ...",
+            help="Maximum number of points of the frontier: its two ends, and points between them. The "
+            "numbers of moves of the points grow geometrically.",
             show_default="all",
         ),
     ] = None,

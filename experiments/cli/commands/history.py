@@ -70,8 +70,8 @@ class FollowOptions:
         float,
         typer.Option(
             min=0.1,
-            help="Time without new records after which the last generation of a group is "
-            "complete, in seconds.",
+            help="Time without new records, in seconds, after which the last generation of a "
+            "group is taken for complete.",
             rich_help_panel=_FOLLOW_PANEL,
         ),
     ] = 30.0

@@ -35,7 +35,7 @@ from kassay.experiments.planning.plan_files import (
     sticky_seed,
 )
 from kassay.experiments.planning.plan_files import to_json as to_indented_json
-from kassay.experiments.planning.plan_page import render_html, render_summary, render_ticket
+from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
 from kassay.experiments.planning.plan_result import Plan
 from kassay.experiments.planning.planning_start import planning_start
 from kassay.experiments.planning.scenario_spec import parse_growth

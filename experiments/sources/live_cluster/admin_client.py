@@ -21,7 +21,7 @@ from kassay.experiments.sources.live_cluster.group_descriptions import (
     LiveGroup,
     LiveTopic,
 )
-from kassay.experiments.sources.live_cluster.responses import (
+from kassay.experiments.sources.live_cluster.convert_responses import (
     convert_group,
     convert_offsets,
     convert_topic,

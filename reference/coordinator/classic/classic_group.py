@@ -13,9 +13,9 @@ from kassay.reference.coordinator.clock import Timer
 from kassay.reference.java.hash_order import first_in_map
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.protocol import messages
-from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
-from kassay.reference.protocol.messages import NO_ERROR, ErrorCode
+from kassay.reference.protocol import requests
+from kassay.reference.protocol.subscription_messages import ConsumerSubscription
+from kassay.reference.protocol.requests import NO_ERROR, ErrorCode
 
 
 class ClassicMember:
@@ -24,7 +24,7 @@ class ClassicMember:
     ``join_reply`` and ``sync_reply`` are set while the member waits for a response.
     """
 
-    def __init__(self, member_id: str, request: messages.JoinRequest) -> None:
+    def __init__(self, member_id: str, request: requests.JoinRequest) -> None:
         self.id = member_id
         self.instance_id = request.instance_id
         self.client = request.client
@@ -34,8 +34,8 @@ class ClassicMember:
         self.session: Timer | None = None
         self.assignment: Partitions = NO_PARTITIONS
         self.is_new = False
-        self.join_reply: messages.JoinReply | None = None
-        self.sync_reply: messages.SyncReply | None = None
+        self.join_reply: requests.JoinReply | None = None
+        self.sync_reply: requests.SyncReply | None = None
 
     def metadata(self, protocol: str | None) -> ConsumerSubscription:
         """Return the subscription that the member sent for a protocol."""
@@ -49,7 +49,7 @@ class ClassicMember:
         """Return whether the member needs no heartbeat because it waits for a response."""
         return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
 
-    def respond_to_sync(self, response: messages.SyncResponse) -> bool:
+    def respond_to_sync(self, response: requests.SyncResponse) -> bool:
         """Answer the member's pending SyncGroup request. Return False if no request is pending."""
         reply, self.sync_reply = self.sync_reply, None
         if reply is None:
@@ -101,12 +101,12 @@ class ClassicGroup:
 
     # ---- Members ----------------------------------------------------------------
 
-    def add(self, member: ClassicMember, reply: messages.JoinReply | None) -> None:
+    def add(self, member: ClassicMember, reply: requests.JoinReply | None) -> None:
         """Add a member. The first member becomes the leader."""
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.id
         if not self.members:
-            self.protocol_type = messages.CONSUMERS
+            self.protocol_type = requests.CONSUMERS
         if self.leader is None:
             self.leader = member.id
         self.members[member.id] = member
@@ -132,8 +132,8 @@ class ClassicGroup:
     def replace_static_member(self, old_id: str, new_id: str) -> ClassicMember:
         """Change the id of a static member. Requests under the old id are fenced."""
         member = self.members.pop(old_id)
-        self.respond_to_join(member, messages.JoinResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
-        member.respond_to_sync(messages.SyncResponse(ErrorCode.FENCED_INSTANCE_ID))
+        self.respond_to_join(member, requests.JoinResponse(ErrorCode.FENCED_INSTANCE_ID, old_id))
+        member.respond_to_sync(requests.SyncResponse(ErrorCode.FENCED_INSTANCE_ID))
         member.id = new_id
         member.is_new = False
         self.members[new_id] = member
@@ -144,7 +144,7 @@ class ClassicGroup:
         return member
 
     def update_member(
-        self, member: ClassicMember, request: messages.JoinRequest, reply: messages.JoinReply | None
+        self, member: ClassicMember, request: requests.JoinRequest, reply: requests.JoinReply | None
     ) -> None:
         """Update a member with the values of its repeated JoinGroup request."""
         self._supporters.subtract(protocol.name for protocol in member.offers)
@@ -154,7 +154,7 @@ class ClassicGroup:
         member.session_timeout = request.session_timeout
         self.set_join_reply(member, reply)
 
-    def set_join_reply(self, member: ClassicMember, reply: messages.JoinReply | None) -> None:
+    def set_join_reply(self, member: ClassicMember, reply: requests.JoinReply | None) -> None:
         """Set or clear the reply function of a member's pending JoinGroup request."""
         if reply is not None:
             self.members_awaiting_join += 1
@@ -162,7 +162,7 @@ class ClassicGroup:
             self.members_awaiting_join -= 1
         member.join_reply = reply
 
-    def respond_to_join(self, member: ClassicMember, response: messages.JoinResponse) -> None:
+    def respond_to_join(self, member: ClassicMember, response: requests.JoinResponse) -> None:
         """Answer a member's JoinGroup request if the request is pending."""
         reply = member.join_reply
         if reply is not None:
@@ -208,7 +208,7 @@ class ClassicGroup:
         return True
 
     def supports_protocols(
-        self, protocol_type: str, offers: Sequence[messages.SupportedProtocol]
+        self, protocol_type: str, offers: Sequence[requests.SupportedProtocol]
     ) -> bool:
         """Return whether a member that offers these protocols can join the group."""
         if self.state is states.EMPTY:
@@ -249,15 +249,15 @@ class ClassicGroup:
 
     def join_response(
         self, member_id: str, *, with_members: bool = True, skip_assignment: bool = False
-    ) -> messages.JoinResponse:
+    ) -> requests.JoinResponse:
         """Build the response to a JoinGroup request. Only the leader receives the members."""
-        members: tuple[messages.JoinedMember, ...] = ()
+        members: tuple[requests.JoinedMember, ...] = ()
         if with_members and member_id == self.leader:
             members = tuple(
-                messages.JoinedMember(member.id, member.instance_id, member.metadata(self.protocol))
+                requests.JoinedMember(member.id, member.instance_id, member.metadata(self.protocol))
                 for member in self.members.values()
             )
-        return messages.JoinResponse(
+        return requests.JoinResponse(
             NO_ERROR,
             member_id,
             self.generation,

@@ -11,9 +11,9 @@ from kassay.reference.coordinator.clock import Clock
 from kassay.reference.coordinator.config import DEFAULTS, CoordinatorConfig
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartition
-from kassay.reference.protocol import messages
+from kassay.reference.protocol import requests
 from kassay.reference.protocol.classic_records import GroupMetadata, OffsetCommit, decode_record
-from kassay.reference.protocol.messages import (
+from kassay.reference.protocol.requests import (
     NO_ERROR,
     UNKNOWN_MEMBER,
     ErrorCode,
@@ -41,10 +41,10 @@ class ClassicCoordinator:
 
     Examples
     --------
-    >>> from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
+    >>> from kassay.reference.protocol.subscription_messages import ConsumerSubscription
     >>> clock, answers = Clock(), []
     >>> coordinator = ClassicCoordinator("orders", clock)
-    >>> offers = (messages.SupportedProtocol("range", ConsumerSubscription(("orders",))),)
+    >>> offers = (requests.SupportedProtocol("range", ConsumerSubscription(("orders",))),)
     >>> coordinator.join(JoinRequest("", offers, client="c0"), answers.append)
     >>> coordinator.join(JoinRequest(answers[0].member_id, offers), answers.append)
     >>> clock.run(until=3_000)
@@ -81,7 +81,7 @@ class ClassicCoordinator:
         if len(self.group.members) > config.max_size:
             self._rebalance.prepare_rebalance()
 
-    def join(self, request: JoinRequest, reply: messages.JoinReply) -> None:
+    def join(self, request: JoinRequest, reply: requests.JoinReply) -> None:
         """Handle a JoinGroup request. The response goes to ``reply``, possibly much later."""
         if self.group.state is states.DEAD:
             reply(JoinResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
@@ -94,7 +94,7 @@ class ClassicCoordinator:
         if is_new_group and not self.log.writes and not self.group.generation:
             self.log.append("group", GroupMetadata(self.group.id, "", 0, None, None, 0, ()))
 
-    def sync(self, request: messages.SyncRequest, reply: messages.SyncReply) -> None:
+    def sync(self, request: requests.SyncRequest, reply: requests.SyncReply) -> None:
         """Handle a SyncGroup request. Followers wait for the leader's assignment."""
         group = self.group
         code = self._validate(request.member_id, request.generation, request.instance_id)
@@ -114,7 +114,7 @@ class ClassicCoordinator:
             assignment = group.members[request.member_id].assignment
             reply(SyncResponse(NO_ERROR, assignment, group.protocol))
 
-    def _store_assignment(self, request: messages.SyncRequest) -> None:
+    def _store_assignment(self, request: requests.SyncRequest) -> None:
         assignments = request.assignments or {}
         for member in self.group.members.values():
             member.assignment = assignments.get(member.id, NO_PARTITIONS)
@@ -134,7 +134,7 @@ class ClassicCoordinator:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return NO_ERROR
 
-    def leave(self, *members: messages.MemberIdentity) -> tuple[ErrorCode, ...]:
+    def leave(self, *members: requests.MemberIdentity) -> tuple[ErrorCode, ...]:
         """Handle a LeaveGroup request, and return one error code per leaving member."""
         if self.group.state is states.DEAD:
             return (ErrorCode.COORDINATOR_NOT_AVAILABLE,) * len(members)
@@ -146,7 +146,7 @@ class ClassicCoordinator:
                 self._rebalance.maybe_complete_join()
         return codes
 
-    def _remove_member(self, leaving: messages.MemberIdentity) -> ErrorCode:
+    def _remove_member(self, leaving: requests.MemberIdentity) -> ErrorCode:
         group, member_id = self.group, leaving.member_id
         if member_id == UNKNOWN_MEMBER:
             member_id = group.static_members.get(leaving.instance_id or "", UNKNOWN_MEMBER)
@@ -163,7 +163,7 @@ class ClassicCoordinator:
         group.remove(member_id)
         return NO_ERROR
 
-    def commit(self, member_id: str, generation: int, offsets: messages.Offsets) -> ErrorCode:
+    def commit(self, member_id: str, generation: int, offsets: requests.Offsets) -> ErrorCode:
         """Handle an OffsetCommit request. An empty group accepts requests with generation -1."""
         group = self.group
         if group.state is states.DEAD:
@@ -204,7 +204,7 @@ class ClassicCoordinator:
         for stored in record.members:
             request = JoinRequest(
                 stored.member_id,
-                (messages.SupportedProtocol(record.protocol or "", stored.subscription),),
+                (requests.SupportedProtocol(record.protocol or "", stored.subscription),),
                 client=stored.client_id,
                 instance_id=stored.instance_id,
                 session_timeout=stored.session_timeout,

@@ -7,8 +7,8 @@ org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordinator 4.x.
 from kassay.reference.coordinator.classic import states
 from kassay.reference.coordinator.classic.classic_group import ClassicMember
 from kassay.reference.coordinator.classic.rebalance import ClassicRebalance
-from kassay.reference.protocol import messages
-from kassay.reference.protocol.messages import ErrorCode, JoinReply, JoinRequest, JoinResponse
+from kassay.reference.protocol import requests
+from kassay.reference.protocol.requests import ErrorCode, JoinReply, JoinRequest, JoinResponse
 
 
 def join(
@@ -21,7 +21,7 @@ def join(
     group = rebalance.group
     if not _has_room(rebalance, request.member_id):
         group.remove(request.member_id)
-        reply(JoinResponse(ErrorCode.GROUP_MAX_SIZE_REACHED, messages.UNKNOWN_MEMBER))
+        reply(JoinResponse(ErrorCode.GROUP_MAX_SIZE_REACHED, requests.UNKNOWN_MEMBER))
     elif not group.supports_protocols(request.protocol_type, request.offers):
         reply(JoinResponse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
     elif new_id is None:
@@ -66,7 +66,7 @@ def _join_known(rebalance: ClassicRebalance, request: JoinRequest, reply: JoinRe
         _add(rebalance, request, reply, request.member_id)
         return
     code = group.validate_member(request.member_id, request.instance_id)
-    if code is not messages.NO_ERROR:
+    if code is not requests.NO_ERROR:
         reply(JoinResponse(code, request.member_id))
         return
     member = group.members[request.member_id]

@@ -11,9 +11,9 @@ from kassay.reference.coordinator.clock import Clock, Timer, cancel_timer
 from kassay.reference.coordinator.config import CoordinatorConfig
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
-from kassay.reference.protocol import messages
+from kassay.reference.protocol import requests
 from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata
-from kassay.reference.protocol.messages import NO_ERROR, ErrorCode, JoinResponse, SyncResponse
+from kassay.reference.protocol.requests import NO_ERROR, ErrorCode, JoinResponse, SyncResponse
 
 _CAN_REBALANCE = states.VALID_PREVIOUS_STATES[states.PREPARING_REBALANCE]
 
@@ -178,7 +178,7 @@ class ClassicRebalance:
                 self.complete_join()
         elif member is not None and not member.has_satisfied_heartbeat:
             group.respond_to_join(
-                member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, messages.UNKNOWN_MEMBER)
+                member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, requests.UNKNOWN_MEMBER)
             )
             group.remove(member_id)
             if group.state is not states.PREPARING_REBALANCE:

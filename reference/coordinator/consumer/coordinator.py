@@ -26,7 +26,7 @@ from kassay.reference.coordinator.log import Log
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
-from kassay.reference.protocol.messages import NO_ERROR, ErrorCode, Offsets
+from kassay.reference.protocol.requests import NO_ERROR, ErrorCode, Offsets
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
 """Epochs with a special meaning in a heartbeat."""

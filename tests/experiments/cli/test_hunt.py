@@ -1,7 +1,7 @@
 import pytest
 
 from kassay.experiments.cli.commands import hunt
-from kassay.experiments.counterexamples.case_check import (
+from kassay.experiments.counterexamples.search_case import (
     CaseSearch,
     check_deterministic,
     search_case,

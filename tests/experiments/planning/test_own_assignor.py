@@ -5,7 +5,7 @@ import pytest
 from kassay.experiments.planning.own_assignor import own_assignor
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_files import plan_document
-from kassay.experiments.planning.plan_page import render_html, render_summary, render_ticket
+from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
 from kassay.reference.model.client import Client
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_status import GroupStatus

@@ -5,7 +5,7 @@ import pytest
 
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.plan_page import render_html
+from kassay.experiments.planning.render_plan import render_html
 from kassay.experiments.study.families.hand_written_groups import NAMED_GROUPS
 from tests.experiments.report.accessibility import FAINT, FAULTS
 from tests.experiments.report.browser import BROWSER_MARKS, Browser, axe_violations

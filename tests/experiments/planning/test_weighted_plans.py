@@ -13,7 +13,7 @@ import pytest
 from kassay.experiments.compare import CaseLimits
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_files import plan_document
-from kassay.experiments.planning.plan_page import render_html, render_summary, render_ticket
+from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.metrics import loads, movement

@@ -8,8 +8,8 @@ from kassay.reference.coordinator.clock import Clock
 from kassay.reference.coordinator.config import CoordinatorConfig
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
-from kassay.reference.protocol.messages import (
+from kassay.reference.protocol.subscription_messages import ConsumerSubscription
+from kassay.reference.protocol.requests import (
     ErrorCode,
     JoinRequest,
     JoinResponse,

@@ -18,7 +18,7 @@ from kassay.reference.coordinator.log import Log
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.reference.protocol.messages import ErrorCode
+from kassay.reference.protocol.requests import ErrorCode
 
 SESSION, REBALANCE = 45_000, 60_000
 

@@ -8,7 +8,7 @@ import pytest
 
 from kassay.reference.coordinator.classic.classic_group import ClassicGroup
 from kassay.reference.coordinator.classic.states import GroupState, IllegalTransitionError
-from kassay.reference.protocol.messages import ErrorCode
+from kassay.reference.protocol.requests import ErrorCode
 from tests.reference.coordinator.driver import DELAY, REBALANCE, SESSION, Driver, offers
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState

@@ -12,7 +12,7 @@ from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.reference.protocol import consumer_records
 from kassay.reference.protocol import primitive_types as wire
 from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata, OffsetCommit
-from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
+from kassay.reference.protocol.subscription_messages import ConsumerSubscription
 from kassay.reference.protocol.primitive_types import CorruptRecordError
 from kassay.reference.protocol.record_codec import decode, decode_message, encode_message
 from kassay.reference.protocol.record_schemas import (

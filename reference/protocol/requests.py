@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.consumer_protocol import ConsumerSubscription
+from kassay.reference.protocol.subscription_messages import ConsumerSubscription
 
 UNKNOWN_MEMBER = ""
 """Member id of a member that has none yet."""
