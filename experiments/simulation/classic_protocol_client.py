@@ -16,8 +16,8 @@ from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.protocol import requests
-from kassay.reference.protocol.subscription_messages import ConsumerSubscription, StickyUserData
 from kassay.reference.protocol.requests import NO_ERROR, UNKNOWN_MEMBER, ErrorCode
+from kassay.reference.protocol.subscription_messages import ConsumerSubscription, StickyUserData
 
 _UNBOUNDED = 1 << 40
 """Duration of an assignment that does not terminate: longer than any run, in ms."""

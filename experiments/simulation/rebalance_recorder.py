@@ -11,8 +11,8 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
-from kassay.reference.protocol.subscription_messages import StickyUserData
 from kassay.reference.protocol.requests import JoinedMember
+from kassay.reference.protocol.subscription_messages import StickyUserData
 
 
 class RebalanceRecorder:

@@ -6,11 +6,6 @@ They are written in version 3, as brokers do by default, and decoded from every 
 from typing import NamedTuple
 
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.reference.protocol.subscription_messages import (
-    ConsumerSubscription,
-    decode_assignment,
-    encode_assignment,
-)
 from kassay.reference.protocol.primitive_types import CorruptRecordError
 from kassay.reference.protocol.record_codec import (
     Fields,
@@ -20,6 +15,11 @@ from kassay.reference.protocol.record_codec import (
     encode_message,
 )
 from kassay.reference.protocol.record_schemas import GROUP_METADATA, OFFSET_COMMIT, RecordType
+from kassay.reference.protocol.subscription_messages import (
+    ConsumerSubscription,
+    decode_assignment,
+    encode_assignment,
+)
 
 VALUE_VERSION = 3
 

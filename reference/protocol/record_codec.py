@@ -116,7 +116,9 @@ def decode_sticky_fields(data: bytes) -> Fields:
     # Version 0 has no generation.
     fields: Fields = _structure(STICKY_USER_DATA, 0, compact=False, required=1).decode(reader)
     if reader.remaining:
-        raise CorruptRecordError(f"user data: expected no bytes after the last field, got {reader.remaining}")
+        raise CorruptRecordError(
+            f"user data: expected no bytes after the last field, got {reader.remaining}"
+        )
     return fields
 
 

@@ -11,8 +11,8 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.evaluation import moves_cost
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.weighted.exchange_beam import ExchangeBeam
-from kassay.solver.weighted.overload_annealing import OverloadAnnealing
 from kassay.solver.weighted.greedy_initial_solution import OverloadMoves
+from kassay.solver.weighted.overload_annealing import OverloadAnnealing
 
 _MEMBERS = 5
 _MAX_DRAWS = 40  # random moves that choose the members; a small group has fewer

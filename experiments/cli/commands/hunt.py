@@ -19,10 +19,10 @@ from kassay.experiments.cli import (
     spark_options,
 )
 from kassay.experiments.cli.option_checks import known_names
-from kassay.experiments.counterexamples.search_case import CaseSearch, check_deterministic
 from kassay.experiments.counterexamples.exhaustive_cases import EXHAUSTIVE, exhaustive_cases
 from kassay.experiments.counterexamples.gallery import Gallery, GalleryEntry, gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
+from kassay.experiments.counterexamples.search_case import CaseSearch, check_deterministic
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.implementations.user_assignors import is_user_assignor
@@ -65,10 +65,17 @@ def hunt(
         ),
     ] = None,
     members: Annotated[
-        int, typer.Option(min=1, help=f"Maximum number of members per group in the family {EXHAUSTIVE}.")
+        int,
+        typer.Option(
+            min=1, help=f"Maximum number of members per group in the family {EXHAUSTIVE}."
+        ),
     ] = 3,
     partitions: Annotated[
-        int, typer.Option(min=1, help=f"Maximum number of partitions per group, over all topics, in the family {EXHAUSTIVE}.")
+        int,
+        typer.Option(
+            min=1,
+            help=f"Maximum number of partitions per group, over all topics, in the family {EXHAUSTIVE}.",
+        ),
     ] = 4,
     groups: Annotated[
         list[Path] | None, typer.Option(help="File of group documents to search; repeatable.")

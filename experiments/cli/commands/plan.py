@@ -35,9 +35,9 @@ from kassay.experiments.planning.plan_files import (
     sticky_seed,
 )
 from kassay.experiments.planning.plan_files import to_json as to_indented_json
-from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
 from kassay.experiments.planning.plan_result import Plan
 from kassay.experiments.planning.planning_start import planning_start
+from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
 from kassay.experiments.planning.scenario_spec import parse_growth
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.model.errors import InputError

@@ -14,8 +14,8 @@ from kassay.reference.java.hash_order import first_in_map
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.protocol import requests
-from kassay.reference.protocol.subscription_messages import ConsumerSubscription
 from kassay.reference.protocol.requests import NO_ERROR, ErrorCode
+from kassay.reference.protocol.subscription_messages import ConsumerSubscription
 
 
 class ClassicMember:

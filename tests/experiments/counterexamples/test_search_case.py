@@ -13,10 +13,10 @@ from kassay.experiments.counterexamples.canonical_form import (
     renamed,
     with_canonical_names,
 )
-from kassay.experiments.counterexamples.search_case import search_case, shrink_group
 from kassay.experiments.counterexamples.exhaustive_cases import exhaustive_cases, namings
 from kassay.experiments.counterexamples.gallery import gallery
 from kassay.experiments.counterexamples.gallery_page import render_gallery
+from kassay.experiments.counterexamples.search_case import search_case, shrink_group
 from kassay.experiments.counterexamples.shortcomings import (
     CounterexampleOptions,
     Shortcoming,

@@ -1,7 +1,7 @@
 import pytest
 
-from kassay.experiments.counterexamples.search_case import search_case
 from kassay.experiments.counterexamples.exhaustive_cases import exhaustive_cases
+from kassay.experiments.counterexamples.search_case import search_case
 from kassay.experiments.counterexamples.shortcomings import CounterexampleOptions, Shortcoming
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.study.case import Case, ListedCases

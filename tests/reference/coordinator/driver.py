@@ -8,7 +8,6 @@ from kassay.reference.coordinator.clock import Clock
 from kassay.reference.coordinator.config import CoordinatorConfig
 from kassay.reference.coordinator.log import Log
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.reference.protocol.subscription_messages import ConsumerSubscription
 from kassay.reference.protocol.requests import (
     ErrorCode,
     JoinRequest,
@@ -18,6 +17,7 @@ from kassay.reference.protocol.requests import (
     SyncRequest,
     SyncResponse,
 )
+from kassay.reference.protocol.subscription_messages import ConsumerSubscription
 
 DELAY, SESSION, REBALANCE = 3_000, 10_000, 60_000
 

@@ -16,14 +16,14 @@ from kassay.reference.protocol.classic_records import (
     OffsetCommit,
     decode_record,
 )
+from kassay.reference.protocol.primitive_types import CorruptRecordError
+from kassay.reference.protocol.requests import ErrorCode
 from kassay.reference.protocol.subscription_messages import (
     ConsumerSubscription,
     StickyUserData,
     decode_assignment,
     encode_assignment,
 )
-from kassay.reference.protocol.requests import ErrorCode
-from kassay.reference.protocol.primitive_types import CorruptRecordError
 from tests.reference.coordinator.driver import DELAY, SESSION, Driver
 
 names = st.text(max_size=8)

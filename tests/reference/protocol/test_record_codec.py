@@ -12,7 +12,6 @@ from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.reference.protocol import consumer_records
 from kassay.reference.protocol import primitive_types as wire
 from kassay.reference.protocol.classic_records import GroupMetadata, MemberMetadata, OffsetCommit
-from kassay.reference.protocol.subscription_messages import ConsumerSubscription
 from kassay.reference.protocol.primitive_types import CorruptRecordError
 from kassay.reference.protocol.record_codec import decode, decode_message, encode_message
 from kassay.reference.protocol.record_schemas import (
@@ -22,6 +21,7 @@ from kassay.reference.protocol.record_schemas import (
     Field,
     Schema,
 )
+from kassay.reference.protocol.subscription_messages import ConsumerSubscription
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 
