@@ -74,7 +74,8 @@ def hunt(
         int,
         typer.Option(
             min=1,
-            help=f"Maximum number of partitions per group, over all topics, in the family {EXHAUSTIVE}.",
+            help=f"Maximum number of partitions per group, over all topics, in the family "
+            f"{EXHAUSTIVE}.",,
         ),
     ] = 4,
     groups: Annotated[
