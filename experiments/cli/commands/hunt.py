@@ -75,7 +75,7 @@ def hunt(
         typer.Option(
             min=1,
             help=f"Maximum number of partitions per group, over all topics, in the family "
-            f"{EXHAUSTIVE}.",,
+            f"{EXHAUSTIVE}.",
         ),
     ] = 4,
     groups: Annotated[
